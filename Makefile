@@ -1,0 +1,112 @@
+# Everything that a checkout needs, from nothing but Python 3.11, git and make.
+#
+# The environment is .venv. Its stamps lie in a folder named after the checkout's path: scripts
+# in an environment hold absolute paths, so that a moved checkout gets a new one.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+unexport ARGS
+
+VENV := .venv
+BIN := $(VENV)/bin
+MADE := $(VENV)/.made-for-$(shell pwd | cksum | cut -d ' ' -f 1)
+
+PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; \
+	done)
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# What make tells its recipes is no business of the programs that they start.
+CLEAN_ENV := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u MAKEOVERRIDES
+
+.PHONY: help
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@echo
+	@echo 'Flags go into ARGS: make up ARGS="--port 8123 --simulated-devices 1"'
+
+.PHONY: up
+up: $(MADE)/carrel $(MADE)/proxy ## Build what is missing and start Carrel with its demo (Ctrl-C stops it)
+	@exec $(CLEAN_ENV) $(BIN)/carrel up --demo $(ARGS)
+
+.PHONY: test
+test: $(MADE)/dev $(MADE)/carrel $(MADE)/proxy ## Run the tests (all but the slow ones)
+	@$(CLEAN_ENV) $(BIN)/python -m pytest -m "not slow" $(ARGS)
+
+.PHONY: test-slow
+test-slow: $(MADE)/dev $(MADE)/carrel $(MADE)/proxy ## Run the slow tests
+	@$(CLEAN_ENV) $(BIN)/python -m pytest -m slow $(ARGS)
+
+.PHONY: lint
+lint: $(MADE)/dev $(MADE)/carrel ## Check style (ruff) and types (mypy)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	@$(MAKE) types
+
+.PHONY: types
+types: $(MADE)/dev .typed/carrel ## Check types alone
+	MYPYPATH=.typed $(BIN)/mypy -p carrel
+
+.PHONY: format
+format: $(MADE)/dev ## Format the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+.PHONY: lock
+lock: $(MADE)/lock ## Write requirements/*.txt anew (newest versions with ARGS=--upgrade)
+	$(COMPILE) pyproject.toml requirements/up.in -o requirements/up.txt \
+		--extra runner --extra hub --extra session --extra sample $(ARGS)
+	$(COMPILE) requirements/dev.in -c requirements/up.txt -o requirements/dev.txt $(ARGS)
+
+.PHONY: build
+build: $(MADE)/dev ## Build the wheel into dist/
+	$(BIN)/python -m pip --disable-pip-version-check wheel --quiet --no-deps --no-build-isolation \
+		--wheel-dir dist .
+
+.PHONY: clean
+clean: ## Remove everything that was built; state folders are not touched
+	rm -rf $(VENV) .typed build dist *.egg-info artefacts
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# -- how it is built: noise goes to stderr, so that `make up ARGS=--json` can be read --------
+
+# uv resolves; it is no dependency of Carrel, so that it has an environment of its own.
+COMPILE = $(VENV)/lock/bin/uv pip compile --quiet --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --no-header
+
+$(MADE)/python:
+	@test -n "$(PYTHON)" || { echo "Carrel needs Python 3.11 or newer, and none was found. Install it (on Debian: apt-get install python3 python3-venv), or name one: make up PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is older than Python 3.11, which Carrel needs. Name a newer one: make up PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "$(PYTHON) cannot make environments. Install its venv module (on Debian: apt-get install python3-venv)." >&2; exit 1; }
+	@echo "Making the environment $(VENV) with $(PYTHON) …" >&2
+	@$(PYTHON) -m venv $$(test -z "$$(ls -d $(VENV)/.made-for-* 2>/dev/null)" || echo --clear) $(VENV) >&2
+	@mkdir -p $(MADE) && touch $@
+
+$(MADE)/up: requirements/up.txt $(MADE)/python
+	@echo "Installing what Carrel needs (once; a few minutes) …" >&2
+	@$(PIP) install --require-hashes -r requirements/up.txt >&2
+	@touch $@
+
+$(MADE)/dev: requirements/dev.txt $(MADE)/up
+	@echo "Installing what developing and testing need …" >&2
+	@$(PIP) install --require-hashes -r requirements/dev.txt >&2
+	@touch $@
+
+$(MADE)/carrel: pyproject.toml __init__.py $(MADE)/up
+	@$(PIP) install --no-deps --no-build-isolation -e . >&2
+	@touch $@
+
+$(MADE)/proxy: hub/proxy/package-lock.json $(MADE)/carrel
+	@echo "Installing the proxy …" >&2
+	@$(BIN)/python -m carrel.hub.supervise.proxy >&2
+	@touch $@
+
+$(MADE)/lock: $(MADE)/python
+	@$(BIN)/python -m venv $(VENV)/lock >&2
+	@$(VENV)/lock/bin/python -m pip --disable-pip-version-check --quiet install uv >&2
+	@touch $@
+
+.typed/carrel:
+	@mkdir -p .typed && ln -sfn .. $@

@@ -1,0 +1,3 @@
+"""Courses: the sample course now; roster, assignments, exchange and grading to come."""
+
+from __future__ import annotations

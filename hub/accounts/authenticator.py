@@ -1,0 +1,109 @@
+"""JupyterHub's sign-in over the embedded accounts."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jupyterhub.auth import Authenticator
+from tornado import web
+from traitlets import List, Unicode, default
+
+from . import names
+from .store import Account, Accounts, TooManyAttempts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# Hashing takes 32 MB each: two at a time are enough, and the hub goes on meanwhile.
+_HASHERS = 2
+_LONGEST_ADDRESS = 64
+
+
+class CarrelAuthenticator(Authenticator):  # type: ignore[misc]  # jupyterhub has no types
+    """Sign in with a name and a password that ``carrel user`` keeps.
+
+    A department that has OAuth, LDAP or PAM sets ``JupyterHub.authenticator_class`` to that.
+    """
+
+    database = Unicode(
+        help="""
+        Path of the accounts' SQLite file.
+
+        ``carrel up`` sets it to ``hub/accounts.db`` in the state folder.
+        """
+    ).tag(config=True)
+
+    trusted_proxies = List(
+        Unicode(),
+        help="""
+        Addresses of reverse proxies in front of Carrel's own proxy.
+
+        Sign-in limits count by the address that a person comes from. Where all come through
+        such a proxy, name its address here; otherwise it would count as one person.
+        """,
+    ).tag(config=True)
+
+    def __init__(self, **kwargs: Any) -> None:  # traitlets' own signature
+        super().__init__(**kwargs)
+        self._threads = ThreadPoolExecutor(_HASHERS, thread_name_prefix="sign-in")
+        self._accounts: Accounts | None = None
+
+    @default("allow_all")
+    def _everyone_with_an_account(self) -> bool:
+        return True
+
+    @property
+    def accounts(self) -> Accounts:
+        if self._accounts is None:
+            self._accounts = Accounts(Path(self.database))
+        return self._accounts
+
+    def normalize_username(self, username: str) -> str:
+        return names.normalise(username)
+
+    def validate_username(self, username: str) -> bool:
+        return names.is_valid(username) and bool(super().validate_username(username))
+
+    async def authenticate(
+        self, handler: web.RequestHandler, data: Mapping[str, str]
+    ) -> dict[str, object] | None:
+        """The name and role, or None. A wait is said on the sign-in page itself."""
+        try:
+            found = await self._off_the_loop(
+                data.get("username", ""),
+                data.get("password", ""),
+                self._address(handler),
+            )
+        except TooManyAttempts as error:
+            # The page shows tornado's log_message, in which "%" would be a format.
+            raise web.HTTPError(error.http_status, str(error).replace("%", "%%")) from None
+        return None if found is None else {"name": found.name, "admin": found.admin}
+
+    async def refresh_user(
+        self, user: Any, handler: web.RequestHandler | None = None
+    ) -> bool | dict[str, object]:  # ``user`` is JupyterHub's, which has no types
+        """Whoever lost the account is signed out, and a changed role takes effect."""
+        loop = asyncio.get_running_loop()
+        found = await loop.run_in_executor(self._threads, self.accounts.find, user.name)
+        return False if found is None else {"name": found.name, "admin": found.admin}
+
+    def _address(self, handler: web.RequestHandler) -> str:
+        """Where the person comes from: the last hop that is not a proxy of ours.
+
+        Only what our proxies appended counts. Anything further left in the header, and
+        ``X-Real-IP``, which tornado would believe, is for the caller to make up.
+        """
+        hops = handler.request.headers.get("X-Forwarded-For", "").split(",")
+        for hop in reversed([hop.strip()[:_LONGEST_ADDRESS] for hop in hops]):
+            if hop and hop not in self.trusted_proxies:
+                return hop
+        return ""
+
+    async def _off_the_loop(self, name: str, password: str, address: str) -> Account | None:
+        def sign_in() -> Account | None:
+            return self.accounts.sign_in(name, password, address=address)
+
+        return await asyncio.get_running_loop().run_in_executor(self._threads, sign_in)

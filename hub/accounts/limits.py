@@ -1,0 +1,93 @@
+"""Sign-in limits: after a few failures a name, or an address, has to wait, longer each time.
+
+An attempt is counted as a failure before the password is looked at and taken back when it
+was right. So guessing in parallel, through several processes, gains nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from .tables import attempts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """How many failures are free, and how long the wait is then.
+
+    Attributes:
+        failures: so many within ``window`` start the wait.
+        window: seconds without an attempt after which all is forgotten.
+        first_wait: seconds; doubled by every further failure.
+        longest_wait: seconds.
+    """
+
+    failures: int
+    window: float = 300.0
+    first_wait: float = 30.0
+    longest_wait: float = 900.0
+
+    def wait_after(self, failures: int) -> float:
+        if failures < self.failures:
+            return 0.0
+        doublings = min(failures - self.failures, 16)
+        return min(self.first_wait * 2.0**doublings, self.longest_wait)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """``per_address`` is wider, since a whole class may sit behind one address."""
+
+    per_name: Limit = Limit(failures=5)
+    per_address: Limit = Limit(failures=20)
+
+    def keys(self, name: str, address: str) -> Mapping[str, Limit]:
+        found = {f"name:{name}": self.per_name}
+        if address:
+            found[f"address:{address}"] = self.per_address
+        return found
+
+
+def begin(connection: sa.Connection, keys: Mapping[str, Limit], now: float) -> float:
+    """Count an attempt, or say for how many seconds none is accepted."""
+    rows = {
+        row.key: row
+        for row in connection.execute(sa.select(attempts).where(attempts.c.key.in_(keys)))
+    }
+    wait = max((row.wait_until - now for row in rows.values()), default=0.0)
+    if wait > 0:
+        return wait
+    for key, limit in keys.items():
+        row = rows.get(key)
+        fresh = row is None or now - max(row.last_at, row.wait_until) > limit.window
+        failures = 1 if fresh or row is None else row.failures + 1
+        values = {
+            "failures": failures,
+            "last_at": now,
+            "wait_until": now + limit.wait_after(failures),
+        }
+        if row is None:
+            connection.execute(sa.insert(attempts).values(key=key, **values))
+        else:
+            connection.execute(sa.update(attempts).where(attempts.c.key == key).values(**values))
+    return 0.0
+
+
+def succeed(connection: sa.Connection, name: str, address: str) -> None:
+    """Forget the name's failures, and take this attempt back from the address."""
+    connection.execute(sa.delete(attempts).where(attempts.c.key == f"name:{name}"))
+    connection.execute(
+        sa.update(attempts)
+        .where(attempts.c.key == f"address:{address}", attempts.c.failures > 0)
+        .values(failures=attempts.c.failures - 1, wait_until=0.0)
+    )
+
+
+def forget_before(connection: sa.Connection, moment: float) -> None:
+    """Drop what has no effect any more, so that made-up names do not fill the table."""
+    connection.execute(
+        sa.delete(attempts).where(attempts.c.last_at < moment, attempts.c.wait_until < moment)
+    )

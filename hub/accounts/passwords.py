@@ -1,0 +1,83 @@
+"""Password hashes (scrypt), the rules for a new password, and readable random ones."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from dataclasses import dataclass
+
+from ..errors import InvalidInput
+
+MIN_LENGTH = 8
+MAX_BYTES = 1024
+_SALT_BYTES = 16
+_KEY_BYTES = 32
+_CONSONANTS = "bdfghjklmnprstvz"
+_VOWELS = "aeiou"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """scrypt's parameters; kept beside each hash, so that they can be raised later.
+
+    The default takes 32 MB and about a quarter of a second.
+    """
+
+    n: int = 2**15
+    r: int = 8
+    p: int = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hash:
+    salt: bytes
+    key: bytes
+    cost: Cost
+
+
+def hash_password(password: str, cost: Cost) -> Hash:
+    salt = secrets.token_bytes(_SALT_BYTES)
+    return Hash(salt=salt, key=_derive(password, salt, cost), cost=cost)
+
+
+def matches(password: str, known: Hash) -> bool:
+    return hmac.compare_digest(_derive(password, known.salt, known.cost), known.key)
+
+
+def decoy(cost: Cost) -> Hash:
+    """A hash that nothing matches: checking against it takes as long as against a real one."""
+    return Hash(salt=bytes(_SALT_BYTES), key=secrets.token_bytes(_KEY_BYTES), cost=cost)
+
+
+def check_new(password: str) -> None:
+    """Raises InvalidInput where a password is too short or too long to be kept."""
+    if len(password) < MIN_LENGTH or len(_encode(password)) > MAX_BYTES:
+        raise InvalidInput(
+            f"The password has {len(password)} characters.",
+            accepted=f"It needs at least {MIN_LENGTH}, and at most {MAX_BYTES} bytes.",
+        )
+
+
+def random_password() -> str:
+    """Four pronounceable groups, for example ``bami-kote-ruzi-lepa``: 50 bits."""
+    return "-".join(
+        "".join(secrets.choice(letters) for letters in (_CONSONANTS, _VOWELS) * 2) for _ in range(4)
+    )
+
+
+def _derive(password: str, salt: bytes, cost: Cost) -> bytes:
+    return hashlib.scrypt(
+        _encode(password)[: MAX_BYTES + 1],
+        salt=salt,
+        n=cost.n,
+        r=cost.r,
+        p=cost.p,
+        # What scrypt needs is 128 * r * (n + p); the library's own ceiling is lower than that.
+        maxmem=256 * cost.r * (cost.n + cost.p),
+        dklen=_KEY_BYTES,
+    )
+
+
+def _encode(password: str) -> bytes:
+    return password.encode("utf-8", "surrogatepass")

@@ -1,0 +1,206 @@
+"""Accounts with a password, in SQLite; safe to be used from several processes at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import sqlalchemy as sa
+from sqlalchemy.schema import CreateTable
+
+from ..errors import CarrelError, Conflict, NotFound
+from ..ports.world import Clock
+from . import limits, names, passwords
+from .limits import Limits
+from .passwords import Cost, Hash
+from .tables import accounts, metadata
+
+_FORGET_SECONDS = 86400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    name: str
+    admin: bool
+    created_at: float
+    password_at: float
+    """When the password was last set."""
+
+
+class TooManyAttempts(CarrelError):
+    """Signing in is refused for a while, whatever the password."""
+
+    code = "too_many_attempts"
+    http_status = 429
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        super().__init__("Too many failed sign-ins.", accepted=f"Try again in {_span(seconds)}.")
+
+
+class Accounts:
+    """What ``carrel user`` edits and the authenticator asks."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        clock: Clock = time.time,
+        cost: Cost | None = None,
+        sign_in_limits: Limits | None = None,
+    ) -> None:
+        self._clock = clock
+        self._cost = cost or Cost()
+        self._limits = sign_in_limits or Limits()
+        self._decoy = passwords.decoy(self._cost)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path.touch(mode=0o600)
+        self._engine = sa.create_engine(
+            sa.URL.create("sqlite", database=str(path)), connect_args={"timeout": 15.0}
+        )
+        sa.event.listen(self._engine, "connect", _by_hand)
+        sa.event.listen(self._engine, "begin", _begin_for_writing)
+        with self._engine.begin() as connection:
+            for table in metadata.sorted_tables:
+                connection.execute(CreateTable(table, if_not_exists=True))
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    # -- administration -------------------------------------------------------------------
+
+    def add(self, name: str, password: str, *, admin: bool) -> Account:
+        """Raises Conflict where the account exists, InvalidInput for a name or password."""
+        name = names.parse_name(name)
+        passwords.check_new(password)
+        hashed = passwords.hash_password(password, self._cost)
+        now = self._clock()
+        with self._transaction() as connection:
+            if _row(connection, name) is not None:
+                raise Conflict(
+                    f"There is an account {name} already.",
+                    accepted=f"Change its password with: carrel user passwd {name}",
+                )
+            connection.execute(
+                sa.insert(accounts).values(
+                    name=name, admin=admin, created_at=now, password_at=now, **_columns(hashed)
+                )
+            )
+        return Account(name=name, admin=admin, created_at=now, password_at=now)
+
+    def set_password(self, name: str, password: str) -> None:
+        """Raises NotFound. Whoever had to wait for failed sign-ins need not any more."""
+        name = names.parse_name(name)
+        passwords.check_new(password)
+        hashed = passwords.hash_password(password, self._cost)
+        with self._transaction() as connection:
+            changed = connection.execute(
+                sa.update(accounts)
+                .where(accounts.c.name == name)
+                .values(password_at=self._clock(), **_columns(hashed))
+            )
+            if changed.rowcount == 0:
+                raise self._unknown(connection, name)
+            limits.succeed(connection, name, "")
+
+    def remove(self, name: str) -> None:
+        """Raises NotFound."""
+        name = names.parse_name(name)
+        with self._transaction() as connection:
+            gone = connection.execute(sa.delete(accounts).where(accounts.c.name == name))
+            if gone.rowcount == 0:
+                raise self._unknown(connection, name)
+
+    def find(self, name: str) -> Account | None:
+        with self._transaction() as connection:
+            row = _row(connection, names.normalise(name))
+            return None if row is None else _account(row)
+
+    def all(self) -> tuple[Account, ...]:
+        """By name."""
+        with self._transaction() as connection:
+            rows = connection.execute(sa.select(accounts).order_by(accounts.c.name))
+            return tuple(_account(row) for row in rows)
+
+    # -- signing in -----------------------------------------------------------------------
+
+    def sign_in(self, name: str, password: str, *, address: str = "") -> Account | None:
+        """The account if the password is right, else None, after the same time.
+
+        Raises:
+            TooManyAttempts: the password was not looked at.
+        """
+        name = names.normalise(name)[:200]
+        now = self._clock()
+        with self._transaction() as connection:
+            limits.forget_before(connection, now - _FORGET_SECONDS)
+            wait = limits.begin(connection, self._limits.keys(name, address), now)
+            row = _row(connection, name) if names.is_valid(name) else None
+        if wait > 0:
+            raise TooManyAttempts(wait)
+        # Outside the transaction: hashing takes long, and others want to sign in too.
+        right = passwords.matches(password, self._decoy if row is None else _hash(row))
+        if row is None or not right:
+            return None
+        with self._transaction() as connection:
+            limits.succeed(connection, name, address)
+        return _account(row)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sa.Connection]:
+        with self._engine.begin() as connection:
+            yield connection
+
+    def _unknown(self, connection: sa.Connection, name: str) -> NotFound:
+        known = connection.scalars(sa.select(accounts.c.name).order_by(accounts.c.name)).all()
+        listed = ", ".join(known[:20]) + (", …" if len(known) > 20 else "")  # noqa: PLR2004
+        return NotFound(
+            f"There is no account {name}.",
+            accepted=f"There are: {listed}." if known else "There is none yet.",
+        )
+
+
+def _by_hand(connection: object, _record: object) -> None:
+    # The driver would begin its transactions late and for reading; see _begin_for_writing.
+    connection.isolation_level = None  # type: ignore[attr-defined]  # sqlite3.Connection
+
+
+def _begin_for_writing(connection: sa.Connection) -> None:
+    # Takes the write lock at once, so that "count, then decide" holds between processes.
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def _row(connection: sa.Connection, name: str) -> sa.Row[tuple[object, ...]] | None:
+    return connection.execute(sa.select(accounts).where(accounts.c.name == name)).first()
+
+
+def _columns(hashed: Hash) -> dict[str, object]:
+    return {
+        "salt": hashed.salt,
+        "key": hashed.key,
+        "scrypt_n": hashed.cost.n,
+        "scrypt_r": hashed.cost.r,
+        "scrypt_p": hashed.cost.p,
+    }
+
+
+def _hash(row: sa.Row[tuple[object, ...]]) -> Hash:
+    cost = Cost(n=row.scrypt_n, r=row.scrypt_r, p=row.scrypt_p)
+    return Hash(salt=row.salt, key=row.key, cost=cost)
+
+
+def _account(row: sa.Row[tuple[object, ...]]) -> Account:
+    return Account(
+        name=row.name, admin=row.admin, created_at=row.created_at, password_at=row.password_at
+    )
+
+
+def _span(seconds: float) -> str:
+    whole = max(1, round(seconds + 0.5))
+    if whole < 60:  # noqa: PLR2004  # seconds of a minute
+        return f"{whole} second{'' if whole == 1 else 's'}"
+    minutes = -(-whole // 60)
+    return f"{minutes} minute{'' if minutes == 1 else 's'}"

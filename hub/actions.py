@@ -1,0 +1,188 @@
+"""What the loop does to one request: start, end, lose, give back, and talk to the hub about it."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from dataclasses import dataclass
+
+from .commands import Commands, token_hash
+from .errors import BackendFailed, NotFound, StaleEpoch
+from .ports.backend import LaunchOrder
+from .ports.records import (
+    Cause,
+    CauseCode,
+    Handle,
+    Json,
+    LeaseRecord,
+    RequestFilter,
+    RequestRecord,
+)
+from .scheduling.lifecycle import State
+from .scheduling.model import Kind
+
+log = logging.getLogger(__name__)
+
+LAUNCH_GRACE = 90.0
+"""Seconds that an attended session may take between ``starting`` and its first process."""
+UNATTENDED_GRACE = 3.0
+"""Seconds that a session may be without a spawner at the hub before the hub is asked for one."""
+MAX_ATTEMPTS = 3
+"""Starts of one request that may come to nothing before it fails."""
+SETTLED = 15.0
+"""Seconds after which a running session must be known to the hub."""
+_LOG_TAIL = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class JobActions:
+    """Jobs: the service itself runs them, through the backend."""
+
+    commands: Commands
+
+    def start(self, lease: LeaseRecord, request: RequestRecord) -> Handle | None:
+        """Write the intent, then start; None where the engine refused."""
+        c = self.commands
+        if request.job is None:
+            raise BackendFailed(f"{request.id} is no job.")
+        token = secrets.token_urlsafe(32)
+        now = c.clock()
+        c.store.launch(lease.id, now=now, token_hash=token_hash(token))
+        devices = {device.id: device for device in c.store.devices()}
+        order = LaunchOrder(
+            lease_id=lease.id,
+            request_id=request.id,
+            epoch=lease.epoch,
+            owner=request.owner,
+            devices=tuple(devices[name] for name in lease.devices),
+            job=request.job,
+            seconds=request.seconds,
+            token=token,
+            folder=c.files.attempt_folder(request.id, lease.epoch),
+            input_path=c.files.input_path(request.id),
+            home=c.files.home(request.owner),
+        )
+        try:
+            return c.backend.start(order)
+        except BackendFailed as error:
+            log.warning("%s: %s", lease.id, error)
+            give_back_or_fail(c, lease, request, str(error))
+            return None
+
+    def not_started(self, lease: LeaseRecord, request: RequestRecord) -> None:
+        """``starting``, and no process: killed before the fork, or gone before its claim."""
+        tail = self.commands.files.log(request.id, lease.epoch)[-_LOG_TAIL:]
+        give_back_or_fail(
+            self.commands,
+            lease,
+            request,
+            "The job's runner ended before it began.",
+            tail.decode(errors="replace"),
+        )
+
+    def collect(self, lease: LeaseRecord, request: RequestRecord) -> float:
+        """Take in what the attempt wrote down and could not deliver; its last sign of life."""
+        folder = self.commands.files.attempt_folder(request.id, lease.epoch)
+        events = self.commands.backend.journal(folder)
+        if events:
+            self.commands.take_events(lease.id, events)
+        return max((event.at for event in events), default=0.0)
+
+    def died(self, lease: LeaseRecord, request: RequestRecord, seen: float) -> None:
+        """``running``, and no process is left."""
+        c = self.commands
+        last = self.collect(lease, request)
+        now = c.clock()
+        until = min(now, max(seen, last))
+        if c.store.request(request.id).state is State.STOPPING:
+            c.store.finish(lease.id, now=now, charge_until=until)
+            return
+        tail = c.files.log(request.id, lease.epoch)[-_LOG_TAIL:]
+        cause = Cause(
+            code=CauseCode.LOST,
+            message="Lost: its processes disappeared without a word. "
+            "What it had written is kept as partial output.",
+            details=tail.decode(errors="replace"),
+        )
+        c.store.lose(lease.id, cause, now=now, charge_until=until)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionActions:
+    """Sessions: the hub's spawners run them; the service watches and asks."""
+
+    commands: Commands
+
+    def not_started(self, lease: LeaseRecord, request: RequestRecord) -> bool:
+        """``starting``, and no process. Returns whether anything was changed."""
+        c = self.commands
+        since = c.clock() - (lease.launched_at or lease.granted_at)
+        patience = LAUNCH_GRACE if c.board.attached(request.id) else UNATTENDED_GRACE
+        if since < patience:
+            return False
+        give_back_or_fail(c, lease, request, "JupyterHub could not start the session's server.")
+        return True
+
+    def died(self, lease: LeaseRecord, request: RequestRecord, seen: float) -> None:
+        """``running``, and no process is left."""
+        c = self.commands
+        now = c.clock()
+        cause = Cause(code=CauseCode.SERVER_DIED, message="The session's server ended.")
+        c.store.stop(request.id, State.FAILED, cause, now=now)
+        c.store.finish(lease.id, now=now, charge_until=min(now, seen))
+
+    def ask_hub(self, request: RequestRecord) -> None:
+        """Have the hub start (or take up again) this session's server."""
+        c = self.commands
+        log.info("asking the hub for %s of %s", request.server_name or "default", request.owner)
+        options: dict[str, Json] = {
+            "devices": request.devices,
+            "hours": request.seconds / 3600,
+            "group": request.group,
+        }
+        try:
+            c.hub.start_server(request.owner, request.server_name, options)
+        except NotFound as error:
+            cause = Cause(code=CauseCode.START_FAILED, message=str(error))
+            c.store.stop(request.id, State.FAILED, cause, now=c.clock())
+
+    def tell_hub(self, request: RequestRecord) -> None:
+        """Let the hub know at once that a session ends; it would notice by itself later."""
+        self.commands.hub.stop_server(request.owner, request.server_name)
+
+    def find_orphans(self) -> None:
+        """Have the hub adopt running sessions that it does not know (it died while starting)."""
+        c = self.commands
+        running = c.store.requests(
+            RequestFilter(kind=Kind.SESSION, states=frozenset({State.RUNNING}), limit=100_000)
+        )
+        settled = [r for r in running if r.started_at and c.clock() - r.started_at > SETTLED]
+        if not settled:
+            return
+        known = {
+            (user.name, server.name) for user in c.hub.users() for server in user.servers.values()
+        }
+        for request in settled:
+            if (request.owner, request.server_name) not in known:
+                self.ask_hub(request)
+
+
+def give_back_or_fail(
+    commands: Commands, lease: LeaseRecord, request: RequestRecord, why: str, details: str = ""
+) -> None:
+    """Nothing ran: another attempt, or the end after too many."""
+    now = commands.clock()
+    try:
+        if lease.epoch < MAX_ATTEMPTS:
+            commands.store.give_back(lease.id, now=now, charge_until=lease.granted_at)
+        else:
+            cause = Cause(
+                code=CauseCode.START_FAILED,
+                message=f"{why} ({MAX_ATTEMPTS} attempts)",
+                details=details,
+            )
+            commands.store.stop(request.id, State.FAILED, cause, now=now)
+            commands.store.finish(lease.id, now=now, charge_until=lease.granted_at)
+    except StaleEpoch:
+        log.info("%s moved on by itself", lease.id)
+    commands.pulse.beat()

@@ -1,0 +1,168 @@
+"""The Carrel service: puts the parts together and runs them (the composition root)."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import fcntl
+import logging
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import cast
+
+from fastapi import FastAPI
+
+from .board import Board
+from .commands import Commands
+from .config import Secrets, Settings, StateFolder
+from .demo import prepare_demo
+from .errors import BackendFailed, CarrelError, StateInUse, Unavailable
+from .files import LocalFiles
+from .hubapi import HubApi
+from .loop import Loop
+from .ports.backend import Backend, BackendSettings
+from .progress import ProgressBook
+from .pulse import Pulse
+from .store import open_store
+from .web.application import Server, build_app
+from .web.auth import HubSignIn
+
+log = logging.getLogger("carrel")
+
+NODE = "local"
+DEMO_DEVICES = 2
+"""Simulated devices of the demo where the driver finds none."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the service until it is told to stop; used by ``carrel up``."""
+    parser = argparse.ArgumentParser(prog="python -m carrel.hub.app", description=__doc__)
+    parser.add_argument("--state", required=True, help="the state folder")
+    chosen = parser.parse_args(arguments)
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s"
+    )
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    try:
+        state = StateFolder.at(chosen.state)
+        settings = Settings.load(state)
+        with only_one(state):
+            serve(state, settings)
+    except CarrelError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def serve(state: StateFolder, settings: Settings) -> None:
+    """Build everything, then serve until SIGTERM."""
+    secrets = Secrets.ensure(state)
+    store = open_store(state.database)
+    hub = HubApi(settings.hub_api_url, secrets.service_token)
+    backend = choose_backend(state, settings)
+    pulse = Pulse()
+    commands = Commands(
+        store=store,
+        hub=hub,
+        files=LocalFiles(homes=state.homes, outputs=state.outputs),
+        backend=backend,
+        board=Board(),
+        pulse=pulse,
+        clock=time.time,
+        progress=ProgressBook(store),
+    )
+    loop = Loop(commands, node=NODE)
+    loop.inventory()
+    stopping = threading.Event()
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        cycling = asyncio.create_task(loop.run())
+        if settings.demo:
+            threading.Thread(target=prepare_demo, args=(commands, stopping), daemon=True).start()
+        try:
+            yield
+        finally:
+            stopping.set()
+            cycling.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await cycling
+
+    app = build_app(
+        commands,
+        pulse,
+        HubSignIn.of(settings, secrets.service_token),
+        settings,
+        hub_token=secrets.hub_token,
+        crypt_key=secrets.crypt_key,
+        lifespan=lifespan,
+    )
+    server = Server.of(app, port=settings.service_port)
+    try:
+        server.run()
+    finally:
+        loop.close()
+        hub.close()
+        store.close()
+
+
+def choose_backend(state: StateFolder, settings: Settings) -> Backend:
+    """The local engine; the demo pretends devices where the driver finds none."""
+    made = make_backend(state, settings, settings.simulated_devices)
+    if settings.demo and settings.simulated_devices is None:
+        try:
+            found = made.inventory()
+        except Unavailable as error:
+            log.warning("the driver does not answer: %s", error)
+            found = ()
+        if not found:
+            return make_backend(state, settings, DEMO_DEVICES)
+    return made
+
+
+def make_backend(state: StateFolder, settings: Settings, simulated: int | None) -> Backend:
+    """Load the engine by its entry point: the hub side knows no engine by name of a class."""
+    for entry in entry_points(group="carrel.backends", name="local"):
+        factory = entry.load()
+        return cast(
+            Backend,
+            factory(
+                BackendSettings(
+                    state=state.root,
+                    service_url=settings.service_url,
+                    simulated_devices=simulated,
+                )
+            ),
+        )
+    raise BackendFailed(
+        "The engine 'local' is not installed.",
+        accepted="Install Carrel anew: its entry points lack.",
+    )
+
+
+@contextlib.contextmanager
+def only_one(state: StateFolder) -> Iterator[None]:
+    """One scheduling loop per state folder.
+
+    Raises:
+        StateInUse: another service works on it.
+    """
+    state.create()
+    with Path(state.run / "service.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise StateInUse(
+                f"Another Carrel service works on {state.root}.",
+                accepted=f"Stop it first: carrel down --state {state.root}",
+            ) from None
+        yield
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,123 @@
+"""The command ``carrel``: every command is loaded only when it is called.
+
+Commands for everybody import nothing but ``hub.client``, so that they work where the hub's
+own packages are not installed; those for administrators say so where they are missing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import click
+
+from ... import __version__
+from ..errors import CarrelError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """Where a command is, and its line in the overview (which must not load it)."""
+
+    module: str
+    help: str
+    administrators: bool = False
+
+
+_CLIENT = ".client_commands"
+ENTRIES = {
+    "login": Entry(module=_CLIENT, help="Sign this computer in at a Carrel site."),
+    "submit": Entry(module=_CLIENT, help="Run a notebook as a job."),
+    "ps": Entry(module=_CLIENT, help="List sessions and jobs."),
+    "show": Entry(module=_CLIENT, help="Show everything about one request."),
+    "logs": Entry(module=_CLIENT, help="Print what a job has printed."),
+    "cancel": Entry(module=_CLIENT, help="Cancel a request."),
+    "output": Entry(module=_CLIENT, help="Fetch a job's executed notebook."),
+    "wait": Entry(module=_CLIENT, help="Wait for a job; its end is the exit status."),
+    "up": Entry(
+        module=".up_commands",
+        help="Start Carrel on this machine, and keep it running.",
+        administrators=True,
+    ),
+    "down": Entry(
+        module=".up_commands",
+        help="Stop Carrel with all sessions and jobs.",
+        administrators=True,
+    ),
+    "user": Entry(
+        module=".user_commands", help="Accounts: add, passwd, list, remove.", administrators=True
+    ),
+    "group": Entry(
+        module=".group_commands",
+        help="Groups, their limits, members and teachers.",
+        administrators=True,
+    ),
+}
+_HUB_PACKAGES = frozenset(
+    {"alembic", "fastapi", "jupyterhub", "psutil", "sqlalchemy", "tornado", "traitlets", "uvicorn"}
+)
+
+
+class LazyCommands(click.Group):
+    """Knows its commands by name, and loads one when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(ENTRIES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = ENTRIES.get(cmd_name)
+        if entry is None:
+            return None
+        try:
+            module = importlib.import_module(entry.module, __name__)
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] not in _HUB_PACKAGES:
+                raise
+            raise click.ClickException(
+                f"`carrel {cmd_name}` needs the hub side of Carrel ({error.name} is missing). "
+                "Install it with: pip install 'carrel[hub,session,runner]'"
+            ) from error
+        command: click.Command = module.COMMANDS[cmd_name]
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, administrators in (("For everybody", False), ("For administrators", True)):
+            rows = [
+                (name, entry.help)
+                for name, entry in ENTRIES.items()
+                if entry.administrators is administrators
+            ]
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+
+@click.group(
+    cls=LazyCommands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Every command explains itself with examples: carrel COMMAND --help",
+)
+@click.version_option(__version__, prog_name="carrel")
+def cli() -> None:
+    """Notebook sessions and batch notebook jobs on one shared GPU pool.
+
+    \b
+    A first job:
+      carrel login http://127.0.0.1:8000
+      carrel submit train.ipynb -p lr 0.05 --devices 1 --time 30m --group cs101
+      carrel logs -f j-7k2m4qpz
+
+    \b
+    A first site, on this machine:
+      carrel up --demo
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Entry point: what Carrel refuses is one sentence on stderr and exit status 1."""
+    try:
+        cli.main(args=None if arguments is None else list(arguments), prog_name="carrel")
+    except CarrelError as error:
+        click.echo(f"carrel: {error}", err=True)
+        sys.exit(1)

@@ -1,0 +1,7 @@
+"""``python -m carrel.hub.cli``: the command without its entry point."""
+
+from __future__ import annotations
+
+from . import main
+
+main()

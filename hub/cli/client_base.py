@@ -1,0 +1,74 @@
+"""What the commands of everybody share: options, and how an error is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import IO, Any, TypeVar
+
+import click
+
+from ..errors import CarrelError
+from . import printing
+from .following import NO_ANSWER
+
+F = TypeVar("F", bound=Callable[..., object])
+
+ENVIRONMENT = """\b
+Environment:
+  CARREL_URL    the site to use
+  CARREL_TOKEN  the token to use there"""
+
+
+class Failed(click.ClickException):
+    """What went wrong, in one sentence on stderr, or as JSON where JSON was asked for."""
+
+    def __init__(self, error: CarrelError, *, as_json: bool, status: int = 1) -> None:
+        super().__init__(str(error))
+        self.error, self.as_json = error, as_json
+        self.status = status
+
+    @property
+    def exit_code(self) -> int:  # type: ignore[override]  # click has one per class
+        return self.status
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        if not self.as_json:
+            click.echo(f"carrel: {self.message}", err=True)
+            return
+        body = {"code": self.error.code, "message": self.error.message}
+        click.echo(printing.dumped({"error": body | {"accepted": self.error.accepted}}), err=True)
+
+
+class ClientCommand(click.Command):
+    """Turns the errors of Carrel into messages and exit statuses."""
+
+    failure_status = 1
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except CarrelError as error:
+            json_wanted = bool(ctx.params.get("as_json"))
+            raise Failed(error, as_json=json_wanted, status=self.failure_status) from error
+
+
+class WaitingCommand(ClientCommand):
+    """One whose exit status says how a job ended: 1 is taken."""
+
+    failure_status = NO_ANSWER
+
+
+def site_option(function: F) -> F:
+    return click.option("--site", metavar="URL", help="Another site than the default one.")(
+        function
+    )
+
+
+def json_option(function: F) -> F:
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")(
+        function
+    )
+
+
+def request_argument(function: F) -> F:
+    return click.argument("request_id", metavar="ID")(function)

@@ -1,0 +1,40 @@
+"""The commands of everybody, by name.
+
+They use ``hub.client`` and nothing else of Carrel, so that they work wherever the light
+package is installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import click
+
+from .job_commands import submit_command, wait_command
+from .request_commands import (
+    cancel_command,
+    logs_command,
+    output_command,
+    pool_command,
+    ps_command,
+    show_command,
+    usage_command,
+)
+from .signing_commands import login_command, logout_command
+
+COMMANDS: Mapping[str, click.Command] = MappingProxyType(
+    {
+        "login": login_command,
+        "logout": logout_command,
+        "submit": submit_command,
+        "ps": ps_command,
+        "show": show_command,
+        "logs": logs_command,
+        "cancel": cancel_command,
+        "output": output_command,
+        "wait": wait_command,
+        "usage": usage_command,
+        "pool": pool_command,
+    }
+)

@@ -1,0 +1,218 @@
+"""How requests, devices and usage look in a terminal, and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+import click
+from pydantic import BaseModel
+
+from .. import wording
+from ..wire import DeviceOut, LedgerOut, PoolOut, RequestOut, UsageReport
+
+
+def as_json(value: object) -> None:
+    """One JSON document on a line of its own."""
+    click.echo(dumped(value))
+
+
+def dumped(value: object) -> str:
+    return json.dumps(_plain(value), ensure_ascii=False)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return value
+
+
+def local_time(moment: float | None, now: float) -> str:
+    """``14:05`` today, ``20 Nov 14:05`` otherwise, in the reader's zone."""
+    if moment is None:
+        return ""
+    then, today = _here(moment), _here(now)
+    if then.date() == today.date():
+        return then.strftime("%H:%M")
+    year = "" if then.year == today.year else " %Y"
+    return then.strftime(f"%-d %b{year} %H:%M")
+
+
+def _here(moment: float) -> datetime:
+    return datetime.fromtimestamp(moment, UTC).astimezone()
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: str = "") -> None:
+    """Columns as wide as they need; those named in ``right`` (by their letter) end flush."""
+    lines = [list(header), *(list(row) for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    for line in lines:
+        cells = [
+            cell.rjust(width) if name in right.split(",") else cell.ljust(width)
+            for name, cell, width in zip(header, line, widths, strict=True)
+        ]
+        click.echo("  ".join(cells).rstrip())
+
+
+def requests_table(requests: Sequence[RequestOut], now: float, *, owners: bool) -> None:
+    header = ["ID", "STATE", "WHAT", "GROUP", "DEVICES", "SUBMITTED", "LEFT"]
+    rows = [_request_row(request, now) for request in requests]
+    if owners:
+        header.insert(1, "OWNER")
+        rows = [
+            [row[0], request.owner, *row[1:]] for row, request in zip(rows, requests, strict=True)
+        ]
+    table(header, rows, right="DEVICES,LEFT")
+
+
+def _request_row(request: RequestOut, now: float) -> list[str]:
+    left = (
+        "" if request.ended or request.ends_by is None else wording.duration(request.ends_by - now)
+    )
+    return [
+        request.id,
+        place(request),
+        what(request),
+        request.group,
+        devices_of(request),
+        local_time(request.submitted_at, now),
+        left,
+    ]
+
+
+def place(request: RequestOut) -> str:
+    """``queued, place 2``, ``running 3/9``, ``timed out``."""
+    state = wording.state(request.state)
+    if request.wait and request.wait.place:
+        return f"{state}, place {request.wait.place}"
+    if request.progress and request.state == "running":
+        return f"{state} {request.progress.done}/{request.progress.cells}"
+    return state
+
+
+def what(request: RequestOut) -> str:
+    if request.kind == "session":
+        return f"session {request.server_name}".strip()
+    return request.notebook or request.kind
+
+
+def devices_of(request: RequestOut) -> str:
+    simulated = request.lease and any(device.simulated for device in request.lease.devices)
+    return f"{request.devices} simulated" if simulated else str(request.devices)
+
+
+def request_details(request: RequestOut, now: float) -> None:
+    """Everything that is known about one request, one fact a line."""
+    for name, value in _facts(request, now):
+        if value:
+            click.echo(f"{name + ':':<16} {value}")
+    if request.cause and request.cause.details:
+        click.echo("\n" + request.cause.details.rstrip())
+
+
+def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
+    yield "Id", request.id
+    yield "What", what(request)
+    yield "State", f"{wording.state(request.state)} ({wording.state_meaning(request.state)})"
+    if wait := request.wait:
+        yield "Waits", wait.sentence
+        yield "Expected start", _estimate(wait.expected_at, wait.latest_at, now)
+    if cause := request.cause:
+        yield "Cause", f"{cause.message} ({cause.code})"
+    yield "Owner", f"{request.owner}, group {request.group}"
+    yield "Devices", wording.devices(request.devices)
+    yield "Time limit", wording.duration(request.seconds)
+    yield "Submitted", local_time(request.submitted_at, now)
+    yield "Started", local_time(request.started_at, now)
+    yield "Ended", local_time(request.ended_at, now)
+    if request.ends_by is not None and not request.ended:
+        left = wording.duration(request.ends_by - now)
+        yield "Ends by", f"{local_time(request.ends_by, now)} ({left} left)"
+    if progress := request.progress:
+        yield "Progress", f"{progress.done} of {wording.count(progress.cells, 'cell')}"
+    yield "Parameters", ", ".join(f"{k} = {json.dumps(v)}" for k, v in request.parameters.items())
+    yield "Output", request.output
+    yield "Labels", ", ".join(f"{key}={value}" for key, value in request.labels.items())
+    if lease := request.lease:
+        yield (
+            "Lease",
+            f"{lease.id}, {lease.state}" + (f", process {lease.pid}" if lease.pid else ""),
+        )
+        for device in lease.devices:
+            yield "Device", device_name(device)
+    yield "Used", wording.device_seconds(request.device_seconds)
+
+
+def _estimate(expected: float | None, latest: float | None, now: float) -> str:
+    if expected is None:
+        return "not known"
+    text = f"{local_time(expected, now)}, in {wording.duration(expected - now)}"
+    if latest is not None and round(latest) > round(expected):
+        text += f" (at the latest {local_time(latest, now)})"
+    return text
+
+
+def device_name(device: DeviceOut) -> str:
+    """Model, memory and UUID; a simulated device says that it is one."""
+    size = wording.memory(device.memory_bytes)
+    kind = " (simulated)" if device.simulated else ""
+    return f"{device.model}{kind}" + (f", {size}" if size else "") + f", {device.id}"
+
+
+def pool_table(pool: PoolOut) -> None:
+    rows = [
+        [
+            device.node,
+            str(device.index),
+            device.model + (" (simulated)" if device.simulated else ""),
+            wording.memory(device.memory_bytes),
+            device.state,
+            device.owner or device.request_id or "",
+            device.why,
+        ]
+        for device in pool.devices
+    ]
+    if rows:
+        table(["NODE", "#", "MODEL", "MEMORY", "STATE", "BY", "WHY"], rows, right="#,MEMORY")
+    simulated = " All of them are simulated." if pool.simulated else ""
+    waiting = wording.count(pool.waiting, "request")
+    click.echo(f"{pool.free} of {wording.devices(pool.total)} free, {waiting} waiting.{simulated}")
+
+
+def usage_table(report: UsageReport) -> None:
+    rows = [
+        [each.group, each.owner, f"{each.charged:,.0f}", f"{each.open:,.0f}"]
+        for each in report.by_group
+    ]
+    if rows:
+        table(["GROUP", "OWNER", "CHARGED", "OPEN"], rows, right="CHARGED,OPEN")
+    click.echo(f"Together {wording.device_seconds(report.device_seconds)}.")
+
+
+def ledger_table(lines: Sequence[LedgerOut], now: float) -> None:
+    rows = [
+        [
+            str(line.id),
+            line.request_id,
+            line.group,
+            str(line.devices),
+            local_time(line.starts_at, now),
+            local_time(line.ends_at, now),
+            f"{line.device_seconds:,.1f}",
+        ]
+        for line in lines
+    ]
+    header = ["LINE", "REQUEST", "GROUP", "DEVICES", "FROM", "TO", "DEVICE-SECONDS"]
+    table(header, rows, right="LINE,DEVICES,DEVICE-SECONDS")
+
+
+def change(item: RequestOut, now: float) -> str:
+    """One line of what happened to a request, for those who wait in a terminal."""
+    clock = _here(now).strftime("%H:%M:%S")
+    sentence = item.cause.message if item.cause else item.wait.sentence if item.wait else ""
+    return f"{clock}  {item.id}  {place(item)}  {sentence}".rstrip()

@@ -1,0 +1,109 @@
+"""What people type, as values: spans of time, parameters, labels, notebook files."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from ..errors import InvalidInput, TooLarge
+from ..wire import MAX_NOTEBOOK_BYTES, NotebookIn
+
+TIME_HELP = "30m, 2h, 1h30m, 90s, 1:30:00; a bare number is minutes"
+_UNITS = re.compile(
+    r"(?:(?P<d>\d+)d)?\s*(?:(?P<h>\d+)h)?\s*(?:(?P<m>\d+)m(?:in)?)?\s*(?:(?P<s>\d+)s)?"
+)
+_CLOCK = re.compile(r"(?P<h>\d+):(?P<m>[0-5]\d)(?::(?P<s>[0-5]\d))?")
+_SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
+_PYTHON = {"True": True, "False": False, "None": None}
+
+
+def seconds(text: str) -> int:
+    """``30m``, ``2h``, ``1h30m``, ``90s``, ``1:30:00``; a bare number is minutes, as in Slurm.
+
+    Raises:
+        InvalidInput: it is none of these, or not above zero.
+    """
+    given = text.strip().lower()
+    if given.isascii() and given.isdigit():
+        given += "m"
+    found = _CLOCK.fullmatch(given) or _UNITS.fullmatch(given)
+    parts = found.groupdict() if found and given else {}
+    total = sum(int(number) * _SECONDS[unit] for unit, number in parts.items() if number)
+    if total <= 0:
+        raise InvalidInput(f"{text!r} is no span of time.", accepted=f"Accepted: {TIME_HELP}.")
+    return total
+
+
+def parameter(text: str) -> JsonValue:
+    """A number, true, false or null as such, quoted text without its quotes, else text."""
+    if text in _PYTHON:
+        return _PYTHON[text]
+    try:
+        value: JsonValue = json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return text
+    return text if isinstance(value, dict | list) else value
+
+
+def _no_constant(name: str) -> JsonValue:
+    raise ValueError(name)  # NaN and Infinity are not JSON: they stay text
+
+
+def label(text: str) -> tuple[str, str]:
+    """``KEY=VALUE``."""
+    key, equals, value = text.partition("=")
+    if not (key.strip() and equals):
+        raise InvalidInput(f"{text!r} is no label.", accepted="A label looks like KEY=VALUE.")
+    return key.strip(), value
+
+
+def notebook(path: Path) -> NotebookIn:
+    """Read a notebook to be submitted; the service looks closer.
+
+    Raises:
+        InvalidInput: there is no such file, or it is no notebook.
+        TooLarge: larger than the service takes.
+    """
+    try:
+        size = path.stat().st_size
+        content = path.read_bytes() if size <= MAX_NOTEBOOK_BYTES else b""
+    except OSError as error:
+        raise InvalidInput(
+            f"{path} cannot be read: {error.strerror}.", accepted="Give the path of an .ipynb file."
+        ) from error
+    if size > MAX_NOTEBOOK_BYTES:
+        raise TooLarge(
+            f"{path} has {size / 2**20:.0f} MiB.",
+            accepted=f"Accepted are notebooks of up to {MAX_NOTEBOOK_BYTES // 2**20} MiB; "
+            "clearing the outputs often helps.",
+        )
+    return NotebookIn(name=path.name, content=_text_of_notebook(path, content))
+
+
+def _text_of_notebook(path: Path, content: bytes) -> str:
+    try:
+        text = content.decode("utf-8-sig")
+        document = json.loads(text)
+    except UnicodeDecodeError as error:
+        raise InvalidInput(
+            f"{path} is not UTF-8 text (byte {error.start}).",
+            accepted="A notebook is a JSON file in UTF-8.",
+        ) from error
+    except json.JSONDecodeError as error:
+        raise InvalidInput(
+            f"{path} is not JSON: {error.msg} (line {error.lineno}).",
+            accepted="Give an .ipynb file as Jupyter writes it.",
+        ) from error
+    except RecursionError:
+        raise InvalidInput(
+            f"{path} is nested too deeply.", accepted="Give an .ipynb file as Jupyter writes it."
+        ) from None
+    if not (isinstance(document, dict) and isinstance(document.get("cells"), list)):
+        raise InvalidInput(
+            f"{path} is JSON, but no notebook: it has no list of cells.",
+            accepted="Give an .ipynb file of format 4, as Jupyter writes it.",
+        )
+    return text

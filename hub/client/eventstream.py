@@ -1,0 +1,43 @@
+"""Server-sent events, from lines to messages (the part of the standard that Carrel uses)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One event of a stream."""
+
+    event: str
+    data: str
+    id: str = ""
+
+
+@dataclass(slots=True)
+class Parser:
+    """Collects lines; an empty line completes a message. Comments keep the stream alive."""
+
+    _event: str = ""
+    _id: str = ""
+    _data: list[str] = field(default_factory=list)
+
+    def feed(self, line: str) -> Message | None:
+        """Take one line without its end; return the message that it completes, if any."""
+        if not line:
+            return self._complete()
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        match name:
+            case "event":
+                self._event = value
+            case "data":
+                self._data.append(value)
+            case "id":
+                self._id = value
+        return None
+
+    def _complete(self) -> Message | None:
+        event, data, id_ = self._event or "message", self._data, self._id
+        self._event, self._data, self._id = "", [], ""
+        return Message(event=event, data="\n".join(data), id=id_) if data else None

@@ -1,0 +1,77 @@
+"""An answer that is no success, as the error class that the service raised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pydantic import ValidationError
+
+from ..errors import (
+    CarrelError,
+    Conflict,
+    Forbidden,
+    InvalidInput,
+    NotFound,
+    Refused,
+    TooLarge,
+    Unavailable,
+)
+from ..wire import ErrorOut
+
+AWAY = frozenset({502, 503, 504})
+"""What a proxy answers for a service that is restarting."""
+
+_BY_STATUS: dict[int, type[CarrelError]] = {
+    400: InvalidInput,
+    401: Forbidden,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    413: TooLarge,
+    422: Refused,
+    424: Unavailable,
+} | dict.fromkeys(AWAY, Unavailable)
+
+
+def _classes(base: type[CarrelError]) -> Iterator[type[CarrelError]]:
+    yield base
+    for derived in base.__subclasses__():
+        yield from _classes(derived)
+
+
+def failure(url: str, status: int, body: bytes) -> CarrelError:
+    """The error behind an answer, with the service's own sentence where it sent one."""
+    try:
+        error = ErrorOut.model_validate_json(body).error
+    except ValidationError:
+        return _unspoken(url, status)
+    by_code = {each.code: each for each in _classes(CarrelError)}
+    kind = by_code.get(error.code) or _BY_STATUS.get(status, CarrelError)
+    return kind(error.message, accepted=error.accepted)
+
+
+def _unspoken(url: str, status: int) -> CarrelError:
+    """Somebody else answered: the proxy, the hub, or no Carrel at all."""
+    if status in AWAY:
+        return Unavailable(
+            f"The Carrel at {url} does not answer at the moment (status {status}).",
+            accepted="It may be restarting: try again in a moment.",
+        )
+    if status in {401, 403}:
+        return Forbidden(
+            f"The Carrel at {url} does not accept this token.",
+            accepted=f"Sign in again with: carrel login {url}",
+        )
+    if status in {301, 302, 303, 307, 308, 404, 405, 424}:
+        return no_carrel(url, f"what is there answered with status {status}")
+    return _BY_STATUS.get(status, CarrelError)(
+        f"The Carrel at {url} answered with status {status} and no explanation."
+    )
+
+
+def no_carrel(url: str, why: str) -> Unavailable:
+    """Also while the proxy restarts without its routes, so that followers try again."""
+    return Unavailable(
+        f"No Carrel answers at {url}: {why}.",
+        accepted="Check the address: it is the one that you open in the browser.",
+    )

@@ -1,0 +1,465 @@
+"""What people and programs can ask of Carrel: each command checks, stores and answers.
+
+Plain blocking functions, called in a thread pool by the web layer. A command either does the
+whole thing or raises a ``CarrelError`` and leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from . import views
+from .admission import Admission, Ask, check_server_name, seconds_of
+from .board import Board
+from .errors import CarrelError, Conflict, Forbidden, InvalidInput, NotFound, Unavailable
+from .notebooks import check_kernel, check_name, check_notebook, check_parameters
+from .ports.backend import Backend
+from .ports.records import (
+    Cause,
+    CauseCode,
+    Handle,
+    JobSpec,
+    NewEvent,
+    NewRequest,
+    RequestFilter,
+    RequestRecord,
+)
+from .ports.store import Store
+from .ports.world import Clock, Files, Hub, Identity
+from .progress import ProgressBook
+from .pulse import Pulse
+from .scheduling import quota
+from .scheduling.lifecycle import MAY_RUN, TERMINAL, State
+from .scheduling.model import Group, Kind, PriorityClass
+from .views import Viewer
+from .wire import (
+    EventOut,
+    EventsIn,
+    JobIn,
+    LedgerOut,
+    MeOut,
+    OpenSessionIn,
+    PoolOut,
+    RequestOut,
+    SessionIn,
+    StartedIn,
+    StopIn,
+    UsageReport,
+    sentence_of,
+)
+
+_ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
+
+_SESSION_ENDS: Mapping[str, tuple[CauseCode, State, str]] = {
+    "stopped": (CauseCode.STOPPED, State.SUCCEEDED, "Stopped by its owner."),
+    "cancelled": (CauseCode.CANCELLED, State.CANCELLED, "Cancelled before it started."),
+    "start_failed": (CauseCode.START_FAILED, State.FAILED, "The session did not start."),
+    "server_died": (CauseCode.SERVER_DIED, State.FAILED, "The session's server died."),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupChoice:
+    """A group that a person may use now, with the smallest limits on its way to the root."""
+
+    name: str
+    max_devices: int
+    max_devices_per_user: int
+    max_seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """The service's own interface; everything it needs is passed in."""
+
+    store: Store
+    hub: Hub
+    files: Files
+    backend: Backend
+    board: Board
+    pulse: Pulse
+    clock: Clock
+    progress: ProgressBook
+
+    # -- asking ---------------------------------------------------------------------------
+
+    def submit_job(self, who: Identity, body: JobIn) -> RequestOut:
+        """Queue a notebook as a job; nothing is stored unless all of it is accepted."""
+        notebook_name = check_name(body.notebook.name, "notebook name")
+        output_name = check_name(body.output or notebook_name, "output name")
+        notebook = check_notebook(notebook_name, body.notebook.content)
+        check_parameters(notebook_name, notebook, body.parameters)
+        kernel = body.kernel or notebook.kernel
+        check_kernel(kernel, self.backend.kernels(self.files.home(who.name)))
+        group = self._admission.choose_group(who.name, body.group)
+        self._admission.admit(
+            Ask(owner=who.name, group=group, devices=body.devices, seconds=body.seconds)
+        )
+        request_id = self._new_id("j")
+        self.files.put_input(request_id, body.notebook.content.encode())
+        record = self.store.submit(
+            NewRequest(
+                id=request_id,
+                kind=Kind.JOB,
+                owner=who.name,
+                group=group,
+                devices=body.devices,
+                seconds=body.seconds,
+                idempotency_key=body.idempotency_key or request_id,
+                job=JobSpec(
+                    notebook_name=notebook_name,
+                    parameters=body.parameters,
+                    kernel=kernel,
+                    output_name=output_name,
+                ),
+                labels=body.labels,
+            ),
+            self.clock(),
+        )
+        if record.id != request_id:
+            self.files.discard(request_id)
+        self.pulse.beat()
+        return self._shown(record, self._viewer(who))
+
+    def start_session(self, who: Identity, server_name: str, options: SessionIn) -> RequestOut:
+        """Queue a session and ask the hub to bring its server up when it is granted.
+
+        A hub that is away loses nothing: the loop asks again.
+        """
+        check_server_name(server_name)
+        live = self.store.live_session(who.name, server_name)
+        if live is not None:
+            raise Conflict(
+                f"Your session {server_name or 'default'} is {live.state} already.",
+                accepted="Open it from the desk, stop it first, or choose another name.",
+            )
+        record = self._queue_session(who.name, server_name, options)
+        try:
+            self.hub.start_server(who.name, server_name, options.model_dump())
+        except Unavailable:
+            pass  # The request is stored: the loop asks again until the hub is back.
+        except CarrelError as refused:
+            cause = Cause(code=CauseCode.START_FAILED, message=str(refused))
+            self.store.stop(record.id, State.FAILED, cause, now=self.clock())
+            self.pulse.beat()
+            raise
+        return self._shown(record, self._viewer(who))
+
+    def open_session(self, body: OpenSessionIn) -> RequestOut:
+        """The live request of this server, or a new one: called by the hub's spawner."""
+        check_server_name(body.server_name)
+        try:
+            options = SessionIn.model_validate(body.options)
+        except ValidationError as error:
+            raise InvalidInput(
+                sentence_of(error),
+                accepted="Options are: devices (whole number), hours (number), group (text).",
+            ) from error
+        live = self.store.live_session(body.owner, body.server_name)
+        record = live or self._queue_session(body.owner, body.server_name, options)
+        return self._shown(record, Viewer(identity=None))
+
+    def cancel(self, who: Identity, request_id: str) -> RequestOut:
+        """End a request: a waiting one at once, a running one after its processes are gone."""
+        record = self._visible(who, request_id)
+        mine = record.owner == who.name
+        by = "you" if mine else f"{who.name}"
+        if record.kind is Kind.SESSION and record.state in MAY_RUN:
+            target = State.SUCCEEDED
+            cause = Cause(
+                code=CauseCode.STOPPED,
+                message="Stopped by its owner." if mine else f"Stopped by {by}.",
+            )
+        else:
+            target = State.CANCELLED
+            cause = Cause(
+                code=CauseCode.CANCELLED,
+                message="Cancelled by its owner." if mine else f"Cancelled by {by}.",
+            )
+        return self._stop(record.id, target, cause, self._viewer(who))
+
+    def stop_session(self, who: Identity, server_name: str) -> None:
+        live = self.store.live_session(who.name, check_server_name(server_name))
+        if live is None:
+            raise NotFound(f"You have no session {server_name or 'default'!r} that runs or waits.")
+        self.cancel(who, live.id)
+
+    def end_session(self, request_id: str, body: StopIn) -> RequestOut:
+        """The hub's spawner says how a session came to its end."""
+        code, target, message = _SESSION_ENDS[body.cause]
+        cause = Cause(code=code, message=body.message or message, details=body.details)
+        return self._stop(request_id, target, cause, Viewer(identity=None))
+
+    # -- looking --------------------------------------------------------------------------
+
+    def me(self, who: Identity) -> MeOut:
+        return MeOut(
+            name=who.name,
+            admin=who.admin,
+            groups=[group.name for group in self._groups_now(who)],
+            teaches=sorted(self.store.taught_by(who.name)),
+        )
+
+    def groups_for(self, who: Identity) -> list[GroupChoice]:
+        """Groups that the person may use now; the last known ones while the hub is away."""
+        groups = self._groups_now(who)
+        tree = quota.Tree(self.store.groups())
+        limits = {group.name: quota.limits(tree, group.name) for group in groups}
+        return [
+            GroupChoice(
+                name=name,
+                max_devices=found.max_devices,
+                max_devices_per_user=found.max_devices_per_user,
+                max_seconds=int(found.max_seconds),
+            )
+            for name, found in limits.items()
+            if found is not None
+        ]
+
+    def request(self, who: Identity | None, request_id: str) -> RequestOut:
+        return self._shown(self._visible(who, request_id), self._viewer(who))
+
+    def requests(
+        self,
+        who: Identity,
+        *,
+        kind: str | None = None,
+        states: frozenset[str] | None = None,
+        mine: bool = True,
+        limit: int = 200,
+    ) -> list[RequestOut]:
+        """One's own, newest first; without ``mine`` also what one is entitled to see."""
+        viewer = self._viewer(who)
+        anybodys = RequestFilter(
+            kind=_member(Kind, kind, "kind") if kind else None,
+            states=frozenset(_member(State, s, "state") for s in states) if states else None,
+            limit=limit,
+        )
+        own = replace(anybodys, owner=who.name)
+        found = list(self.store.requests(anybodys if viewer.sees_all and not mine else own))
+        if not mine and viewer.teaches and not viewer.sees_all:
+            taught = self.store.requests(replace(anybodys, groups=viewer.teaches))
+            known = {record.id for record in found}
+            found += [record for record in taught if record.id not in known]
+            found.sort(key=lambda record: (-record.submitted_at, record.id))
+        return self._shown_all(found[:limit], viewer)
+
+    def events(self, who: Identity | None, request_id: str, after: int = 0) -> list[EventOut]:
+        self._visible(who, request_id)
+        return [views.event_out(event) for event in self.store.events(request_id, after=after)]
+
+    def log(self, who: Identity | None, request_id: str, offset: int = 0) -> bytes:
+        record = self._visible(who, request_id)
+        epoch = record.lease.epoch if record.lease else 0
+        return self.files.log(record.id, epoch, offset=offset) if epoch else b""
+
+    def output(self, who: Identity, request_id: str) -> tuple[str, bytes]:
+        record = self._visible(who, request_id)
+        if record.job is None:
+            raise NotFound(f"{record.id} is a session: it has no output notebook.")
+        for epoch in range(record.lease.epoch if record.lease else 0, 0, -1):
+            content = self.files.output(record.id, epoch)
+            if content is not None:
+                return record.job.output_name, content
+        raise NotFound(f"{record.id} has no output notebook yet: it is {record.state}.")
+
+    def pool(self, who: Identity | None) -> PoolOut:
+        viewer = self._viewer(who)
+        snapshot = self.store.snapshot()
+        held = {device: holding for holding in snapshot.holdings for device in holding.devices}
+        tiles = [views.device_out(d, held.get(d.id), viewer) for d in snapshot.devices]
+        return PoolOut(
+            devices=tiles,
+            free=sum(tile.state == "free" for tile in tiles),
+            total=len(tiles),
+            waiting=sum(waiting.devices > 0 for waiting in snapshot.waiting),
+            simulated=any(device.simulated for device in snapshot.devices),
+        )
+
+    def usage(self, who: Identity) -> UsageReport:
+        by_group = self.store.usage(now=self.clock(), owner=who.name)
+        return UsageReport(
+            device_seconds=sum(usage.total for usage in by_group),
+            by_group=[views.usage_out(usage) for usage in by_group],
+            ledger=[views.ledger_out(entry) for entry in self.store.ledger(owner=who.name)],
+        )
+
+    def ledger(self, who: Identity, request_id: str) -> list[LedgerOut]:
+        self._visible(who, request_id)
+        return [views.ledger_out(e) for e in self.store.ledger(request_id=request_id)]
+
+    def server_ready(self, owner: str, server_name: str) -> bool:
+        """Whether the hub routes to this server."""
+        try:
+            server = self.hub.user(owner).servers.get(server_name)
+        except (Unavailable, NotFound):
+            return False
+        return server is not None and server.ready
+
+    # -- what attempts and spawners report ------------------------------------------------
+
+    def attach(self, request_id: str) -> None:
+        self.board.attach(request_id)
+
+    def detach(self, request_id: str) -> None:
+        self.board.detach(request_id)
+        self.pulse.beat()
+
+    def launch(self, lease_id: str) -> RequestOut:
+        record = self.store.launch(lease_id, now=self.clock())
+        self.pulse.beat()
+        return self._shown(record, Viewer(identity=None))
+
+    def started(self, lease_id: str, body: StartedIn) -> RequestOut:
+        handle = Handle(pid=body.pid, started_at=body.started_at)
+        record = self.store.started(lease_id, handle, now=self.clock())
+        self.pulse.beat()
+        return self._shown(record, Viewer(identity=None))
+
+    def add_events(self, lease_id: str, body: EventsIn) -> int:
+        """Store what an attempt reports; its ``ended`` event ends the request."""
+        now = self.clock()
+        events = [
+            NewEvent(seq=event.seq, at=min(event.at, now), kind=event.kind, data=event.data)
+            for event in body.events
+        ]
+        return self.take_events(lease_id, events)
+
+    def take_events(self, lease_id: str, events: Sequence[NewEvent]) -> int:
+        """The same for events that were read from an attempt's journal."""
+        added = self.store.add_events(lease_id, events)
+        for event in added:
+            self.progress.add(event)
+            if event.kind == "ended":
+                target, cause = outcome_of(event.data)
+                self.store.stop(event.request_id, target, cause, now=self.clock())
+        if added:
+            self.pulse.beat()
+        return len(added)
+
+    def lease_of_token(self, token: str) -> str:
+        """The lease that an attempt's token speaks for. Raises Forbidden."""
+        try:
+            return self.store.lease_of_token(token_hash(token)).id
+        except NotFound:
+            raise Forbidden("This token belongs to no attempt.") from None
+
+    # -- within ---------------------------------------------------------------------------
+
+    @property
+    def _admission(self) -> Admission:
+        return Admission(self.store, self.hub)
+
+    def _groups_now(self, who: Identity) -> tuple[Group, ...]:
+        """As the hub has them, or as they were at sign-in while it is away."""
+        try:
+            return self._admission.groups_of(who.name)
+        except (Unavailable, NotFound):
+            entitled = who.groups | self.store.taught_by(who.name)
+            return tuple(group for group in self.store.groups() if group.name in entitled)
+
+    def _viewer(self, who: Identity | None) -> Viewer:
+        teaches = self.store.taught_by(who.name) if who else frozenset()
+        return Viewer(identity=who, teaches=teaches)
+
+    def _visible(self, who: Identity | None, request_id: str) -> RequestRecord:
+        record = self.store.request(request_id)
+        if not self._viewer(who).may_see(record.owner, record.group):
+            # The same answer as for one that does not exist: ids tell nothing.
+            raise NotFound(f"There is no request {request_id}.")
+        return record
+
+    def _queue_session(self, owner: str, server_name: str, options: SessionIn) -> RequestRecord:
+        seconds = seconds_of(options.hours)
+        group = self._admission.choose_group(owner, options.group)
+        self._admission.admit(
+            Ask(owner=owner, group=group, devices=options.devices, seconds=seconds)
+        )
+        number = self.store.session_count(owner, server_name) + 1
+        record = self.store.submit(
+            NewRequest(
+                id=self._new_id("s"),
+                kind=Kind.SESSION,
+                owner=owner,
+                group=group,
+                devices=options.devices,
+                seconds=seconds,
+                idempotency_key=f"session/{server_name}/{number}",
+                priority=PriorityClass.NORMAL,
+                server_name=server_name,
+            ),
+            self.clock(),
+        )
+        self.pulse.beat()
+        return record
+
+    def _stop(self, request_id: str, target: State, cause: Cause, viewer: Viewer) -> RequestOut:
+        record = self.store.stop(request_id, target, cause, now=self.clock())
+        self.pulse.beat()
+        return self._shown(record, viewer)
+
+    def _shown(self, record: RequestRecord, viewer: Viewer) -> RequestOut:
+        return self._shown_all([record], viewer)[0]
+
+    def _shown_all(self, records: Sequence[RequestRecord], viewer: Viewer) -> list[RequestOut]:
+        devices = {device.id: device for device in self.store.devices()}
+        charged = self.store.charged([record.id for record in records])
+        now = self.clock()
+        return [
+            views.request_out(
+                record,
+                viewer=viewer,
+                devices=devices,
+                wait=self.board.wait_of(record.id) if record.state is State.QUEUED else None,
+                progress=self.progress.of(record),
+                device_seconds=charged[record.id] + _open_seconds(record, now),
+            )
+            for record in records
+        ]
+
+    def _new_id(self, prefix: str) -> str:
+        return prefix + "-" + "".join(secrets.choice(_ALPHABET) for _ in range(8))
+
+
+def token_hash(token: str) -> str:
+    """What the store keeps of an attempt's token."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def outcome_of(data: Mapping[str, object]) -> tuple[State, Cause]:
+    """The end of a job as its runner classified it."""
+    try:
+        code = CauseCode(str(data.get("code")))
+    except ValueError:
+        code = CauseCode.LOST
+    targets = {CauseCode.SUCCEEDED: State.SUCCEEDED, CauseCode.CANCELLED: State.CANCELLED}
+    cause = Cause(
+        code=code, message=str(data.get("message", "")), details=str(data.get("details", ""))
+    )
+    return targets.get(code, State.FAILED), cause
+
+
+def _open_seconds(record: RequestRecord, now: float) -> float:
+    lease = record.lease
+    if record.state in TERMINAL or lease is None or lease.released_at is not None:
+        return 0.0
+    return len(lease.devices) * max(0.0, now - lease.charged_until)
+
+
+_Choice = TypeVar("_Choice", bound=StrEnum)
+
+
+def _member(kind: type[_Choice], value: str, what: str) -> _Choice:
+    try:
+        return kind(value)
+    except ValueError:
+        raise InvalidInput(
+            f"There is no {what} {value[:40]!r}.", accepted=f"One of: {', '.join(kind)}."
+        ) from None

@@ -1,0 +1,181 @@
+"""Where one installation keeps its state, which ports it has, and its secrets.
+
+Everything lies in one folder:
+
+    STATE/settings.json   ports and choices of the first start; edit while Carrel is down
+    STATE/secrets.json    tokens between the three processes (0600)
+    STATE/hub/            JupyterHub's database and cookie secret, and the embedded accounts
+    STATE/carrel.db       Carrel's database
+    STATE/homes/USER      homes of the local engine
+    STATE/outputs/ID      inputs, outputs and logs of requests
+    STATE/logs            logs of the three processes and of sessions
+    STATE/run             lock, process ids
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Self
+
+from .errors import InvalidInput
+
+SERVICE_PREFIX = "/services/carrel/"
+DEFAULT_STATE = "~/.local/share/carrel"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateFolder:
+    """The paths inside a state folder."""
+
+    root: Path
+
+    @classmethod
+    def at(cls, path: str | Path) -> Self:
+        return cls(root=Path(path).expanduser().resolve())
+
+    @property
+    def settings(self) -> Path:
+        return self.root / "settings.json"
+
+    @property
+    def secrets(self) -> Path:
+        return self.root / "secrets.json"
+
+    @property
+    def hub(self) -> Path:
+        return self.root / "hub"
+
+    @property
+    def accounts(self) -> Path:
+        return self.hub / "accounts.db"
+
+    @property
+    def database(self) -> Path:
+        return self.root / "carrel.db"
+
+    @property
+    def homes(self) -> Path:
+        return self.root / "homes"
+
+    @property
+    def outputs(self) -> Path:
+        return self.root / "outputs"
+
+    @property
+    def logs(self) -> Path:
+        return self.root / "logs"
+
+    @property
+    def run(self) -> Path:
+        return self.root / "run"
+
+    def create(self) -> None:
+        """Make the folders; the root is for its owner alone."""
+        self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for folder in (self.hub, self.homes, self.outputs, self.logs, self.run):
+            folder.mkdir(exist_ok=True, mode=0o700)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What was chosen at the first start and stays until it is edited.
+
+    Attributes:
+        port: where people connect (the proxy).
+        hub_port, service_port, proxy_api_port: between the three processes, on 127.0.0.1.
+        demo: sample accounts and the sample group are made, and pages say that it is a demo.
+        simulated_devices: devices to pretend; None asks the driver.
+    """
+
+    ip: str = "127.0.0.1"
+    port: int = 8000
+    hub_port: int = 0
+    service_port: int = 0
+    proxy_api_port: int = 0
+    demo: bool = False
+    simulated_devices: int | None = None
+
+    @property
+    def url(self) -> str:
+        """Where people go, with a trailing slash."""
+        return f"http://{self.ip}:{self.port}/"
+
+    @property
+    def public_service_url(self) -> str:
+        """The service as people and command lines reach it (through the proxy)."""
+        return f"http://{self.ip}:{self.port}{SERVICE_PREFIX.rstrip('/')}"
+
+    @property
+    def service_url(self) -> str:
+        """The service itself, for the hub, the runners and the supervisor; no trailing slash."""
+        return f"http://127.0.0.1:{self.service_port}{SERVICE_PREFIX.rstrip('/')}"
+
+    @property
+    def hub_api_url(self) -> str:
+        """JupyterHub's REST API, directly."""
+        return f"http://127.0.0.1:{self.hub_port}/hub/api"
+
+    @classmethod
+    def load(cls, state: StateFolder) -> Self:
+        """Raises InvalidInput where the file is missing or not what this version writes."""
+        try:
+            found = json.loads(state.settings.read_text())
+            return cls(**found)
+        except FileNotFoundError:
+            raise InvalidInput(
+                f"There is no Carrel in {state.root}.",
+                accepted=f"Start one there with: carrel up --state {state.root}",
+            ) from None
+        except (ValueError, TypeError) as error:
+            known = ", ".join(f.name for f in fields(cls))
+            raise InvalidInput(
+                f"{state.settings} cannot be read: {error}.", accepted=f"It may hold: {known}."
+            ) from error
+
+    def save(self, state: StateFolder) -> None:
+        write_private(state.settings, json.dumps(asdict(self), indent=2) + "\n")
+
+    def changed(self, **changes: object) -> Self:
+        return replace(self, **changes)  # type: ignore[arg-type]  # names are checked at run time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secrets:
+    """Tokens between the processes of one installation.
+
+    Attributes:
+        proxy_token: of the proxy's API.
+        service_token: the service's token at the hub's API (an external hub service).
+        hub_token: the hub's token at the service: opens sessions on behalf of people.
+        crypt_key: signs the service's own form tokens.
+    """
+
+    proxy_token: str
+    service_token: str
+    hub_token: str
+    crypt_key: str
+
+    @classmethod
+    def ensure(cls, state: StateFolder) -> Self:
+        """Read them, or make them at the first start."""
+        try:
+            return cls(**json.loads(state.secrets.read_text()))
+        except FileNotFoundError:
+            made = cls(**{f.name: secrets.token_hex(32) for f in fields(cls)})
+            write_private(state.secrets, json.dumps(asdict(made), indent=2) + "\n")
+            return made
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a 0600 file, whole or not at all."""
+    draft = path.with_name(path.name + ".new")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)

@@ -1,0 +1,57 @@
+"""What the demo adds once the hub answers: the sample group, its members, sample notebooks."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from ..courses.sample import copy_into
+from .accounts.demo import DEMO_GROUP, demo_accounts
+from .commands import Commands
+from .errors import CarrelError, NotFound
+from .scheduling.model import Group
+
+log = logging.getLogger(__name__)
+
+_RETRY_SECONDS = 0.5
+_MAX_DEVICES = 4
+_MAX_DEVICES_PER_USER = 2
+
+
+def prepare_demo(commands: Commands, stopping: threading.Event) -> None:
+    """Make the sample group and its members, once; later changes to them stay."""
+    try:
+        commands.store.group(DEMO_GROUP)
+    except NotFound:
+        pass
+    else:
+        return
+    while not stopping.is_set():
+        try:
+            _prepare(commands)
+        except CarrelError as error:
+            log.info("demo: %s", error)
+            stopping.wait(_RETRY_SECONDS)
+        else:
+            commands.pulse.beat()
+            return
+
+
+def _prepare(commands: Commands) -> None:
+    accounts = demo_accounts()
+    for account in accounts:
+        # The role of administrator comes from the account at sign-in: the hub lets no service
+        # give it.
+        commands.hub.add_user(account.name, admin=False)
+        copy_into(commands.files.home(account.name))
+    commands.hub.add_to_group(DEMO_GROUP, tuple(account.name for account in accounts))
+    # The group comes last: its presence says that everything before it is done.
+    commands.store.put_group(
+        Group(
+            name=DEMO_GROUP,
+            max_devices=_MAX_DEVICES,
+            max_devices_per_user=_MAX_DEVICES_PER_USER,
+        )
+    )
+    teachers = [account.name for account in accounts if account.role == "teacher"]
+    commands.store.set_teachers(DEMO_GROUP, teachers)

@@ -1,0 +1,110 @@
+"""Every error that Carrel raises on purpose; the text of each is what the user reads.
+
+CarrelError
+├── Refused               the request cannot be accepted; says what would be
+│   ├── InvalidInput      a value is malformed or out of range
+│   ├── OverMaximum       more than the group, the user or the pool may ever have
+│   ├── NotAMember        the owner does not belong to the group
+│   └── TooLarge          an upload exceeds its limit
+├── NotFound              no such request, group, user, … (or not yours to see)
+├── NotSignedIn           nobody the hub knows: sign in, or send a valid token
+├── Forbidden             signed in, but not entitled
+├── Conflict              the state of things does not allow it now
+│   ├── IllegalMove       the lifecycle table has no such transition
+│   └── StaleEpoch        the caller's lease was given to somebody else: stop
+├── Unavailable           a part that is needed does not answer; try again
+├── StateInUse            another process works on the state folder
+├── PortBusy              something else listens on the port
+└── BackendFailed         an engine could not start or stop something
+"""
+
+from __future__ import annotations
+
+
+class CarrelError(Exception):
+    """Base of all.
+
+    ``accepted`` says what would have been accepted, where that helps; ``field`` names the input
+    that was wrong, so that a form can show the sentence beside it.
+    """
+
+    code = "error"
+    http_status = 500
+
+    def __init__(self, message: str, *, accepted: str = "", field: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.accepted = accepted
+        self.field = field
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.accepted}".strip()
+
+
+class Refused(CarrelError):
+    code = "refused"
+    http_status = 409
+
+
+class InvalidInput(Refused):
+    code = "invalid"
+    http_status = 400
+
+
+class OverMaximum(Refused):
+    code = "over_maximum"
+
+
+class NotAMember(Refused):
+    code = "not_a_member"
+    http_status = 403
+
+
+class TooLarge(Refused):
+    code = "too_large"
+    http_status = 413
+
+
+class NotFound(CarrelError):
+    code = "not_found"
+    http_status = 404
+
+
+class NotSignedIn(CarrelError):
+    code = "not_signed_in"
+    http_status = 401
+
+
+class Forbidden(CarrelError):
+    code = "forbidden"
+    http_status = 403
+
+
+class Conflict(CarrelError):
+    code = "conflict"
+    http_status = 409
+
+
+class IllegalMove(Conflict):
+    code = "illegal_move"
+
+
+class StaleEpoch(Conflict):
+    code = "stale_epoch"
+
+
+class Unavailable(CarrelError):
+    code = "unavailable"
+    http_status = 503
+
+
+class StateInUse(CarrelError):
+    code = "state_in_use"
+
+
+class PortBusy(CarrelError):
+    code = "port_busy"
+
+
+class BackendFailed(CarrelError):
+    code = "backend_failed"

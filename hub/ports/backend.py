@@ -1,0 +1,106 @@
+"""An engine that runs what a lease allows: local processes now, containers and Slurm later.
+
+Calls may block; the service makes them in threads. All of them are safe to repeat.
+Backends are found by entry point (group ``carrel.backends``): ``factory(BackendSettings)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+
+from ..scheduling.model import Device
+from .records import Handle, JobSpec, NewEvent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackendSettings:
+    """What a backend is made from.
+
+    Attributes:
+        state: the state folder.
+        service_url: where an attempt reports to, without a trailing slash
+            (``http://127.0.0.1:PORT/services/carrel``).
+        simulated_devices: how many to pretend; None asks the driver, and where that finds
+            nothing there is no device.
+    """
+
+    state: Path
+    service_url: str
+    simulated_devices: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchOrder:
+    """Everything that starting one attempt of a job takes.
+
+    Attributes:
+        token: the attempt's own token; it goes into a 0600 file, never on a command line.
+        folder: of this attempt; the backend and the runner write here and nowhere else.
+        input_path: the notebook as it was submitted.
+        home: working folder of the job.
+    """
+
+    lease_id: str
+    request_id: str
+    epoch: int
+    owner: str
+    devices: tuple[Device, ...]
+    job: JobSpec
+    seconds: int
+    token: str
+    folder: Path
+    input_path: Path
+    home: Path
+
+
+class Life(StrEnum):
+    ALIVE = "alive"
+    DEAD = "dead"
+    """Confirmed: no process of the lease is left."""
+    UNKNOWN = "unknown"
+    """The engine did not answer; nothing may be concluded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sighting:
+    """What the engine says of one lease. ``handle`` is its oldest process, if alive."""
+
+    life: Life
+    handle: Handle | None = None
+    exit_status: int | None = None
+    """Where the engine saw the first process end; negative for a signal."""
+
+
+class Backend(Protocol):
+    """One engine."""
+
+    name: str
+
+    def inventory(self) -> tuple[Device, ...]:
+        """The devices of this engine's nodes, as they are now (health included)."""
+
+    def kernels(self, home: Path) -> frozenset[str]:
+        """Names of the kernel specs that a job with this home can use."""
+
+    def start(self, order: LaunchOrder) -> Handle:
+        """Start the attempt's first process in a session of its own.
+
+        Raises:
+            BackendFailed: with what the engine said; nothing runs then.
+        """
+
+    def look(self, leases: Mapping[str, Handle | None]) -> Mapping[str, Sighting]:
+        """What is alive of these leases (id → handle, None where none was reported)."""
+
+    def stop(self, lease_id: str, handle: Handle | None, *, patience: float = 4.0) -> bool:
+        """SIGINT, SIGTERM, SIGKILL to the lease's whole set within ``patience`` seconds.
+
+        Returns True once death is confirmed.
+        """
+
+    def journal(self, folder: Path) -> Sequence[NewEvent]:
+        """The events that the attempt wrote down in its folder, delivered or not."""

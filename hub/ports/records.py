@@ -1,0 +1,218 @@
+"""What the store keeps, as frozen values. Times are seconds since the epoch (UTC)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeAlias
+
+from ..scheduling.lifecycle import State
+from ..scheduling.model import Kind, PriorityClass
+
+Json: TypeAlias = "str | int | float | bool | Sequence[Json] | Mapping[str, Json] | None"
+
+
+class CauseCode(StrEnum):
+    """Why a request ended, for programs; the sentence is in ``Cause.message``."""
+
+    SUCCEEDED = "succeeded"
+    CELL_ERROR = "cell_error"
+    KERNEL_DIED = "kernel_died"
+    START_FAILED = "start_failed"
+    SERVER_DIED = "server_died"
+    STOPPED = "stopped"
+    """A session that its owner closed."""
+    CANCELLED = "cancelled"
+    TIME_LIMIT = "time_limit"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """Why it ended: one sentence, and the details under it (traceback, log tail)."""
+
+    code: CauseCode
+    message: str
+    details: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSpec:
+    """What a job executes. The notebook itself lies in ``Files`` as the request's input."""
+
+    notebook_name: str
+    parameters: Mapping[str, Json] = field(default_factory=dict)
+    kernel: str = ""
+    """Name of the kernel spec; the notebook's own where empty."""
+    output_name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRequest:
+    """A request that passed admission.
+
+    Attributes:
+        server_name: of a session: the JupyterHub server name, "" for the default server.
+        idempotency_key: unique for its owner; the same key returns the first request.
+    """
+
+    id: str
+    kind: Kind
+    owner: str
+    group: str
+    devices: int
+    seconds: int
+    idempotency_key: str
+    model: str | None = None
+    priority: PriorityClass = PriorityClass.NORMAL
+    server_name: str = ""
+    job: JobSpec | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handle:
+    """Where the first process of an attempt is to be found.
+
+    Attributes:
+        started_at: create time of the process as the kernel tells it; with the pid it names
+            one process for good, a recycled pid does not match.
+    """
+
+    pid: int
+    started_at: float
+
+
+class LeaseState(StrEnum):
+    LIVE = "live"
+    SUSPECT = "suspect"
+    """Expired without a sign of life. The devices are still taken."""
+    RELEASED = "released"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseRecord:
+    """Named devices, granted to one attempt of one request.
+
+    Attributes:
+        id: unique; processes carry it as ``CARREL_LEASE``.
+        epoch: number of the attempt, from 1. What comes back with an older one is fenced.
+        seen_at: last sign of life (the grant counts as the first).
+        charged_until: the ledger holds everything up to here.
+    """
+
+    id: str
+    request_id: str
+    epoch: int
+    node: str
+    devices: tuple[str, ...]
+    state: LeaseState
+    granted_at: float
+    expires_at: float
+    seen_at: float
+    charged_until: float
+    launched_at: float | None = None
+    """When the attempt went to ``starting``."""
+    released_at: float | None = None
+    handle: Handle | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestRecord:
+    """A request with what became of it.
+
+    Attributes:
+        target: while stopping, the state it will end in once death is confirmed.
+        cause: set as soon as it is known, final in a terminal state.
+        lease: of the newest attempt, released or not; None while it never had one.
+    """
+
+    id: str
+    kind: Kind
+    owner: str
+    group: str
+    devices: int
+    seconds: int
+    idempotency_key: str
+    model: str | None
+    priority: PriorityClass
+    server_name: str
+    job: JobSpec | None
+    labels: Mapping[str, str]
+    state: State
+    submitted_at: float
+    target: State | None = None
+    cause: Cause | None = None
+    started_at: float | None = None
+    """First time in ``running``."""
+    ended_at: float | None = None
+    lease: LeaseRecord | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewEvent:
+    """Something that an attempt reports; ``seq`` counts from 1 within the attempt."""
+
+    seq: int
+    at: float
+    kind: str
+    data: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventRecord:
+    """A line of a request's history; ``id`` grows over all requests.
+
+    Kinds: ``state`` (data: state, cause), and what the runner reports: ``cells``,
+    ``cell_started``, ``cell_finished``, ``ended``.
+    """
+
+    id: int
+    request_id: str
+    epoch: int
+    at: float
+    kind: str
+    data: Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerEntry:
+    """Device-seconds charged for one interval of one lease. Never changed, never deleted."""
+
+    id: int
+    lease_id: str
+    request_id: str
+    epoch: int
+    owner: str
+    group: str
+    devices: int
+    starts_at: float
+    ends_at: float
+    device_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestFilter:
+    """None means: any."""
+
+    owner: str | None = None
+    groups: frozenset[str] | None = None
+    kind: Kind | None = None
+    states: frozenset[State] | None = None
+    server_name: str | None = None
+    limit: int = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Device-seconds of one owner in one group: ``charged`` in the ledger, ``open`` since then."""
+
+    owner: str
+    group: str
+    charged: float
+    open: float
+
+    @property
+    def total(self) -> float:
+        return self.charged + self.open

@@ -1,0 +1,100 @@
+"""The rest of the world: the clock, people's files, and JupyterHub."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from .records import Json
+
+Clock = Callable[[], float]
+"""Seconds since the epoch (UTC)."""
+
+
+class Files(Protocol):
+    """Homes and outputs. A volume or an object store can take the folder's place."""
+
+    def home(self, owner: str) -> Path:
+        """The owner's home, created if need be; distinct owners never share one."""
+
+    def input_path(self, request_id: str) -> Path: ...
+
+    def put_input(self, request_id: str, notebook: bytes) -> None:
+        """Store the submitted notebook, whole or not at all."""
+
+    def discard(self, request_id: str) -> None:
+        """Forget the input of a request that was never stored."""
+
+    def attempt_folder(self, request_id: str, epoch: int) -> Path:
+        """Made with mode 0700."""
+
+    def output(self, request_id: str, epoch: int) -> bytes | None:
+        """The executed notebook as far as it is; None before there is one."""
+
+    def log(self, request_id: str, epoch: int, *, offset: int = 0, limit: int = 1 << 20) -> bytes:
+        """What the attempt printed, from a byte offset on; empty before there is anything."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubServer:
+    """A single-user server as the hub sees it."""
+
+    user: str
+    name: str
+    ready: bool
+    pending: str | None
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubUser:
+    name: str
+    admin: bool
+    groups: frozenset[str]
+    servers: Mapping[str, HubServer]
+
+
+class Hub(Protocol):
+    """JupyterHub's REST API, as far as Carrel needs it. Every call may raise Unavailable."""
+
+    def user(self, name: str) -> HubUser:
+        """Read fresh. Raises NotFound."""
+
+    def users(self) -> tuple[HubUser, ...]: ...
+
+    def start_server(self, user: str, server: str, options: Mapping[str, Json]) -> None:
+        """Ask the hub to start a server; one that is pending or running already is fine.
+
+        Raises:
+            Refused: the hub's own words.
+        """
+
+    def stop_server(self, user: str, server: str) -> None:
+        """Ask the hub to stop a server; one that does not run is fine."""
+
+    def add_user(self, name: str, *, admin: bool) -> None:
+        """Idempotent."""
+
+    def remove_user(self, name: str) -> None:
+        """Idempotent."""
+
+    def add_to_group(self, group: str, users: tuple[str, ...]) -> None:
+        """Idempotent; creates the group."""
+
+    def remove_from_group(self, group: str, users: tuple[str, ...]) -> None:
+        """Idempotent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Who calls the service, as the hub said.
+
+    Attributes:
+        groups: JupyterHub groups at sign-in; admission reads them fresh.
+    """
+
+    name: str
+    admin: bool = False
+    groups: frozenset[str] = frozenset()

@@ -1,0 +1,3 @@
+"""The pure core: values in, decisions out. No I/O, clock, randomness, logging or async."""
+
+from __future__ import annotations

@@ -1,0 +1,53 @@
+"""Device-seconds: what an interval of a lease costs, and what a ledger adds up to.
+
+Charges are made by intervals that follow each other without gap or overlap: each one begins
+where the one before it ended. A clock that jumps back makes an empty interval, never a
+negative one, and nothing is charged twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import fsum
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charge:
+    """One interval of one lease, and what it costs."""
+
+    starts_at: float
+    ends_at: float
+    device_seconds: float
+
+
+class Charged(Protocol):
+    """Anything that carries a charge: a ledger entry, or a charge not written yet."""
+
+    @property
+    def device_seconds(self) -> float: ...
+
+
+def device_seconds(devices: int, starts_at: float, ends_at: float) -> float:
+    """What so many devices cost from one moment to another; 0 if time went backwards."""
+    return devices * max(0.0, ends_at - starts_at)
+
+
+def next_charge(*, devices: int, charged_until: float, until: float) -> Charge | None:
+    """The interval that the ledger lacks, or None where it is complete up to ``until``.
+
+    A lease without devices is charged too, with 0: its ledger shows when it ran.
+    """
+    if until <= charged_until:
+        return None
+    return Charge(
+        starts_at=charged_until,
+        ends_at=until,
+        device_seconds=device_seconds(devices, charged_until, until),
+    )
+
+
+def total(charges: Iterable[Charged]) -> float:
+    """The exact sum, the same in whatever order the charges come."""
+    return fsum(charge.device_seconds for charge in charges)

@@ -1,0 +1,302 @@
+"""Quota: arithmetic on the tree of groups.
+
+A limit of any group above binds too, so everything here goes along the chain from a group to
+its root. A group that is unknown, or has an unknown one above it, may hold nothing: what is
+missing denies.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from .model import Device, Group, Holding, Reason, Waiting
+from .placement import largest_node
+from .wordforms import number, plural, span
+
+
+class Tree:
+    """The groups of one snapshot. Chains are worked out once and kept."""
+
+    def __init__(self, groups: Iterable[Group]) -> None:
+        self._groups = {group.name: group for group in groups}
+        self._known: dict[str, tuple[Group, ...]] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(sorted(self._groups))
+
+    def known(self, name: str) -> tuple[Group, ...]:
+        """A group and those above it, nearest first, as far as they are known.
+
+        What somebody holds is counted for all of these, also where the chain is broken:
+        a group that lost its parent still uses up what the group itself may hold.
+        """
+        if name not in self._known:
+            chain: list[Group] = []
+            group = self._groups.get(name)
+            while group is not None and group not in chain:
+                chain.append(group)
+                group = self._groups.get(group.parent) if group.parent is not None else None
+            self._known[name] = tuple(chain)
+        return self._known[name]
+
+    def chain(self, name: str) -> tuple[Group, ...]:
+        """A group and all above it up to the root; empty where one is missing.
+
+        Whatever asks for permission goes along this chain, and an empty one permits nothing.
+        A circle has no root and is broken as well.
+        """
+        known = self.known(name)
+        return known if known and known[-1].parent is None else ()
+
+
+class Tally:
+    """How many devices each group, and each person in each group, holds.
+
+    A holding counts for its group and for every group above, so that comparing with a limit
+    is one look-up, whatever the depth of the tree.
+    """
+
+    def __init__(self, tree: Tree, holdings: Iterable[Holding] = ()) -> None:
+        self._tree = tree
+        self._groups: Counter[str] = Counter()
+        self._users: Counter[tuple[str, str]] = Counter()
+        for holding in holdings:
+            self.add(holding.group, holding.owner, len(holding.devices))
+
+    def add(self, group: str, owner: str, devices: int) -> None:
+        """Count devices in, or out with a negative number."""
+        for each in self._tree.known(group):
+            self._groups[each.name] += devices
+            self._users[each.name, owner] += devices
+
+    def of_group(self, group: str) -> int:
+        return self._groups[group]
+
+    def of_user(self, group: str, owner: str) -> int:
+        return self._users[group, owner]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoRoom:
+    """The limit that keeps a request from starting now.
+
+    Attributes:
+        reason: ``GROUP_MAXIMUM`` or ``USER_MAXIMUM``.
+        group: whose limit it is: the request's own group or one above.
+        for_good: True where the request alone is larger than the limit, so that waiting for
+            others does not help.
+    """
+
+    reason: Reason
+    group: str
+    for_good: bool
+
+
+def room(request: Waiting, tree: Tree, tally: Tally) -> NoRoom | None:
+    """The limit that keeps a request from starting next to what is held; None if it may.
+
+    1. a group that is missing, or has a missing one above, permits nothing
+    2. a limit that the request alone exceeds: it was lowered after the request was admitted
+    3. what its owner holds, in the nearest group first
+    4. what the group holds, in the nearest group first
+
+    The nearest limit is named because no other one matters before it gives way. A request
+    for no device only needs a group.
+    """
+    chain = tree.chain(request.group)
+    if not chain:
+        return NoRoom(reason=Reason.GROUP_MAXIMUM, group=request.group, for_good=True)
+    if request.devices == 0:
+        return None
+    return (
+        _over_user(chain, request, None)
+        or _over_group(chain, request, None)
+        or _over_user(chain, request, tally)
+        or _over_group(chain, request, tally)
+    )
+
+
+def _over_user(chain: tuple[Group, ...], request: Waiting, tally: Tally | None) -> NoRoom | None:
+    """The nearest limit per person that is exceeded; without a tally, by the request alone."""
+    for group in chain:
+        held = tally.of_user(group.name, request.owner) if tally else 0
+        if held + request.devices > group.max_devices_per_user:
+            return NoRoom(reason=Reason.USER_MAXIMUM, group=group.name, for_good=tally is None)
+    return None
+
+
+def _over_group(chain: tuple[Group, ...], request: Waiting, tally: Tally | None) -> NoRoom | None:
+    """The nearest limit of a group that is exceeded; without a tally, by the request alone."""
+    for group in chain:
+        held = tally.of_group(group.name) if tally else 0
+        if held + request.devices > group.max_devices:
+            return NoRoom(reason=Reason.GROUP_MAXIMUM, group=group.name, for_good=tally is None)
+    return None
+
+
+class Rule(StrEnum):
+    """Which rule of admission refused a request."""
+
+    UNKNOWN_GROUP = "unknown_group"
+    DEVICES = "devices"
+    """Not a whole number, or less than 0."""
+    SECONDS = "seconds"
+    """Not more than 0."""
+    SECONDS_MAXIMUM = "seconds_maximum"
+    GROUP_MAXIMUM = "group_maximum"
+    USER_MAXIMUM = "user_maximum"
+    UNKNOWN_MODEL = "unknown_model"
+    NODE_MAXIMUM = "node_maximum"
+    """No node has as many devices."""
+
+
+MALFORMED = frozenset({Rule.UNKNOWN_GROUP, Rule.DEVICES, Rule.SECONDS, Rule.UNKNOWN_MODEL})
+"""Rules about what makes sense at all; the others are about how much is allowed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why a request can never run, and what would be accepted instead; both are sentences."""
+
+    rule: Rule
+    message: str
+    accepted: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The most that one request in a group may ask for: the smallest of each on the chain."""
+
+    max_devices: int
+    max_devices_per_user: int
+    max_seconds: float
+
+
+def limits(tree: Tree, group: str) -> Limits | None:
+    """What the whole chain leaves of a group's own limits; None where the chain is broken."""
+    chain = tree.chain(group)
+    if not chain:
+        return None
+    return Limits(
+        max_devices=min(each.max_devices for each in chain),
+        max_devices_per_user=min(each.max_devices_per_user for each in chain),
+        max_seconds=min(each.max_seconds for each in chain),
+    )
+
+
+def admit(
+    *,
+    groups: Iterable[Group],
+    pool: Iterable[Device],
+    group: str,
+    devices: float,
+    seconds: float,
+    model: str | None = None,
+) -> Refusal | None:
+    """Why a request can never run as the groups and the pool are, or None if it can.
+
+    It compares with limits and sizes, not with what is held or broken now: whoever has to
+    wait is not refused. A device that does not work counts as one that may be repaired.
+    The first rule that is broken answers, and what is accepted passes all of them:
+
+    1. the group and every group above exist
+    2. devices are a whole number, 0 or more
+    3. the time limit is more than 0, and no longer than any group of the chain allows
+    4. devices are within the maximum of every group of the chain, then within its maximum
+       per person
+    5. the pool has the model, and one node has as many devices
+    """
+    tree = Tree(groups)
+    chain = tree.chain(group)
+    if not chain:
+        return _unknown_group(tree, group)
+    refusal = _shape(chain, devices, seconds)
+    if refusal is not None or devices == 0:
+        return refusal
+    return _size(chain, tuple(pool), int(devices), model)
+
+
+def _unknown_group(tree: Tree, name: str) -> Refusal:
+    known = [each for each in tree.names if tree.chain(each)]
+    if tree.known(name):
+        message = f"A group above {name} is missing, so {name} may not use anything."
+    else:
+        message = f"There is no group {name}."
+    return Refusal(
+        rule=Rule.UNKNOWN_GROUP,
+        message=message,
+        accepted=f"Groups: {', '.join(known)}." if known else "There are no groups yet.",
+    )
+
+
+def _shape(chain: tuple[Group, ...], devices: float, seconds: float) -> Refusal | None:
+    """Rules 2 and 3. Comparisons are written so that a NaN fails them."""
+    if isinstance(devices, bool) or not isinstance(devices, int) or devices < 0:
+        most = min(min(group.max_devices, group.max_devices_per_user) for group in chain)
+        return Refusal(
+            rule=Rule.DEVICES,
+            message="The number of devices must be a whole number, 0 or more; "
+            f"you asked for {number(devices)}.",
+            accepted=_from_zero_to(most),
+        )
+    shortest = min(chain, key=lambda group: group.max_seconds)
+    accepted = f"Ask for at most {span(shortest.max_seconds)}."
+    if not seconds > 0:
+        return Refusal(
+            rule=Rule.SECONDS,
+            message=f"The time limit must be more than 0; you asked for {span(seconds)}.",
+            accepted=accepted,
+        )
+    if seconds > shortest.max_seconds:
+        return Refusal(
+            rule=Rule.SECONDS_MAXIMUM,
+            message=f"{shortest.name} allows at most {span(shortest.max_seconds)} at a time; "
+            f"you asked for {span(seconds)}.",
+            accepted=accepted,
+        )
+    return None
+
+
+def _size(
+    chain: tuple[Group, ...], pool: tuple[Device, ...], devices: int, model: str | None
+) -> Refusal | None:
+    """Rules 4 and 5. The smallest limit of all is what is accepted in each case."""
+    by_group = min(chain, key=lambda group: group.max_devices)
+    by_user = min(chain, key=lambda group: group.max_devices_per_user)
+    in_node = largest_node(pool, model)
+    accepted = _from_zero_to(min(by_group.max_devices, by_user.max_devices_per_user, in_node))
+    asked = f"you asked for {number(devices)}."
+    if devices > by_group.max_devices:
+        message = (
+            f"{by_group.name} may hold at most {plural(by_group.max_devices, 'device')} "
+            f"at one time; {asked}"
+        )
+        return Refusal(rule=Rule.GROUP_MAXIMUM, message=message, accepted=accepted)
+    if devices > by_user.max_devices_per_user:
+        message = (
+            f"One person may hold at most {plural(by_user.max_devices_per_user, 'device')} "
+            f"in {by_user.name} at one time; {asked}"
+        )
+        return Refusal(rule=Rule.USER_MAXIMUM, message=message, accepted=accepted)
+    if model is not None and in_node == 0:
+        models = ", ".join(sorted({device.model for device in pool}))
+        return Refusal(
+            rule=Rule.UNKNOWN_MODEL,
+            message=f"The pool has no device of the model {model}.",
+            accepted=f"Models: {models}." if models else "The pool has no devices; ask for 0.",
+        )
+    if devices > in_node:
+        of_model = f" of the model {model}" if model else ""
+        message = f"No node has more than {plural(in_node, 'device')}{of_model}; {asked}"
+        if not pool:
+            message = f"The pool has no devices; {asked}"
+        return Refusal(rule=Rule.NODE_MAXIMUM, message=message, accepted=accepted)
+    return None
+
+
+def _from_zero_to(most: int) -> str:
+    return f"Ask for 0 to {most}." if most > 0 else "Ask for 0 (CPU only)."

@@ -1,0 +1,419 @@
+"""A store that forgets when the process ends: for tests, for the simulator, for a first look.
+
+It passes the same contract suite as the SQL store and takes every decision from the same
+``moves`` and ``pool``; what is written here is only how things are remembered. One lock makes
+every method a transaction, and nothing is changed before everything was checked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from math import fsum
+from threading import RLock
+
+from ..errors import Conflict
+from ..ports.records import (
+    Cause,
+    EventRecord,
+    Handle,
+    JobSpec,
+    Json,
+    LeaseRecord,
+    LeaseState,
+    LedgerEntry,
+    NewEvent,
+    NewRequest,
+    RequestFilter,
+    RequestRecord,
+    Usage,
+)
+from ..scheduling.lifecycle import TERMINAL, State
+from ..scheduling.model import Device, Group, Health, Kind, Snapshot, Start
+from . import moves, pool
+from .moves import Interval, Step
+
+
+class MemoryStore:
+    """``hub.ports.store.Store`` in dictionaries."""
+
+    def __init__(self) -> None:
+        self._lock = RLock()
+        self._groups: dict[str, Group] = {}
+        self._teachers: dict[str, frozenset[str]] = {}
+        self._nodes: set[str] = set()
+        self._devices: dict[str, Device] = {}
+        # In the order of submission, each with its newest lease in it.
+        self._requests: dict[str, RequestRecord] = {}
+        self._by_key: dict[tuple[str, str], str] = {}
+        self._leases: dict[str, LeaseRecord] = {}
+        self._live: dict[str, LeaseRecord] = {}
+        self._tokens: dict[str, str] = {}
+        self._reported: set[tuple[str, int]] = set()
+        self._events: list[EventRecord] = []
+        self._ledger: list[LedgerEntry] = []
+
+    # -- the pool and the quota tree ------------------------------------------------------
+
+    def put_group(self, group: Group) -> None:
+        with self._lock:
+            pool.check_group(group, self._groups)
+            self._groups[group.name] = group
+
+    def group(self, name: str) -> Group:
+        with self._lock:
+            if name not in self._groups:
+                raise pool.no_group(name, self._groups)
+            return self._groups[name]
+
+    def groups(self) -> tuple[Group, ...]:
+        with self._lock:
+            return tuple(self._groups[name] for name in sorted(self._groups))
+
+    def set_teachers(self, group: str, teachers: Sequence[str]) -> None:
+        with self._lock:
+            self._teachers[self.group(group).name] = frozenset(teachers)
+
+    def teachers(self, group: str) -> tuple[str, ...]:
+        with self._lock:
+            return tuple(sorted(self._teachers.get(group, ())))
+
+    def taught_by(self, person: str) -> frozenset[str]:
+        with self._lock:
+            return frozenset(g for g, people in self._teachers.items() if person in people)
+
+    def sync_devices(self, node: str, devices: Sequence[Device]) -> None:
+        with self._lock:
+            self._nodes.add(node)
+            change = pool.inventory(node, devices, self._devices, self._taken())
+            self._devices.update((device.id, device) for device in change.put)
+            for name in change.remove:
+                del self._devices[name]
+
+    def set_health(self, device_id: str, health: Health, why: str) -> None:
+        with self._lock:
+            if device_id not in self._devices:
+                raise pool.no_device(device_id)
+            self._devices[device_id] = replace(self._devices[device_id], health=health, why=why)
+
+    def devices(self) -> tuple[Device, ...]:
+        with self._lock:
+            order = sorted(self._devices.values(), key=lambda d: (d.node, d.index, d.id))
+            return tuple(order)
+
+    # -- requests -------------------------------------------------------------------------
+
+    def submit(self, new: NewRequest, now: float) -> RequestRecord:
+        with self._lock:
+            known = self._by_key.get((new.owner, new.idempotency_key))
+            if known is not None:
+                return self._requests[known]
+            if new.kind is Kind.SESSION:
+                live = self.live_session(new.owner, new.server_name)
+                if live is not None:
+                    return live
+            self.group(new.group)
+            if new.id in self._requests:
+                raise Conflict(f"There is a request {new.id} already.")
+            kept = replace(new, job=_job(new.job), labels=dict(new.labels))
+            self._by_key[new.owner, new.idempotency_key] = new.id
+            return self._keep(moves.queued(kept, now), now)
+
+    def request(self, request_id: str) -> RequestRecord:
+        with self._lock:
+            if request_id not in self._requests:
+                raise pool.no_request(request_id)
+            return self._requests[request_id]
+
+    def requests(self, which: RequestFilter) -> tuple[RequestRecord, ...]:
+        with self._lock:
+            newest_first = reversed(self._requests.values())
+            found = [request for request in newest_first if _matches(request, which)]
+            return tuple(found[: max(0, which.limit)])
+
+    def live_session(self, owner: str, server_name: str) -> RequestRecord | None:
+        with self._lock:
+            sessions = self._sessions(owner, server_name)
+            return next((r for r in sessions if r.state not in TERMINAL), None)
+
+    def session_count(self, owner: str, server_name: str) -> int:
+        with self._lock:
+            return len(self._sessions(owner, server_name))
+
+    def snapshot(self) -> Snapshot:
+        with self._lock:
+            return Snapshot(
+                devices=self.devices(),
+                groups=self.groups(),
+                waiting=tuple(
+                    pool.waiting(request)
+                    for request in self._requests.values()
+                    if request.state is State.QUEUED
+                ),
+                holdings=tuple(
+                    pool.holding(self._requests[lease.request_id], lease) for lease in self.leases()
+                ),
+            )
+
+    # -- the moves of the lifecycle -------------------------------------------------------
+
+    def grant(
+        self, starts: Sequence[Start], *, now: float, lease_seconds: float
+    ) -> tuple[LeaseRecord, ...]:
+        granted = []
+        with self._lock:
+            for start in starts:
+                request = self._requests.get(start.request_id)
+                wanted = tuple(start.devices)
+                if request is None or not moves.grantable(
+                    request, wanted, self._devices, self._taken()
+                ):
+                    continue
+                on = {self._devices[name].node for name in wanted[:1]} or self._nodes
+                until = now + lease_seconds
+                step = moves.grant(request, wanted, node=min(on, default=""), now=now, until=until)
+                lease = self._keep(step, now).lease
+                if lease is not None:
+                    granted.append(lease)
+        return tuple(granted)
+
+    def launch(self, lease_id: str, *, now: float, token_hash: str = "") -> RequestRecord:
+        with self._lock:
+            before = self._of_lease(lease_id)
+            step = moves.launch(before, lease_id, now=now)
+            if self._tokens.get(token_hash, lease_id) != lease_id:
+                raise Conflict("Another attempt has this token already.")
+            self._tokens = {t: lease for t, lease in self._tokens.items() if lease != lease_id}
+            if token_hash:
+                self._tokens[token_hash] = lease_id
+            return self._keep(step, now)
+
+    def started(self, lease_id: str, handle: Handle, *, now: float) -> RequestRecord:
+        return self._move(lease_id, now, lambda r: moves.started(r, lease_id, handle, now=now))
+
+    def stop(self, request_id: str, target: State, cause: Cause, *, now: float) -> RequestRecord:
+        with self._lock:
+            before = self.request(request_id)
+            return self._keep(moves.stop(before, target, cause, now=now), now)
+
+    def finish(self, lease_id: str, *, now: float, charge_until: float) -> RequestRecord:
+        return self._move(
+            lease_id,
+            now,
+            lambda r: moves.finish(r, lease_id, now=now, charge_until=charge_until),
+        )
+
+    def give_back(self, lease_id: str, *, now: float, charge_until: float) -> RequestRecord:
+        return self._move(
+            lease_id,
+            now,
+            lambda r: moves.give_back(r, lease_id, now=now, charge_until=charge_until),
+        )
+
+    def lose(
+        self, lease_id: str, cause: Cause, *, now: float, charge_until: float
+    ) -> RequestRecord:
+        return self._move(
+            lease_id,
+            now,
+            lambda r: moves.lose(r, lease_id, cause, now=now, charge_until=charge_until),
+        )
+
+    # -- leases, events, ledger -----------------------------------------------------------
+
+    def leases(self) -> tuple[LeaseRecord, ...]:
+        with self._lock:
+            live = self._live.values()
+            return tuple(sorted(live, key=lambda lease: (lease.granted_at, lease.id)))
+
+    def lease(self, lease_id: str) -> LeaseRecord:
+        with self._lock:
+            if lease_id not in self._leases:
+                raise pool.no_lease(lease_id)
+            return self._leases[lease_id]
+
+    def lease_of_token(self, token_hash: str) -> LeaseRecord:
+        with self._lock:
+            if token_hash not in self._tokens:
+                raise pool.no_lease("of this token")
+            return self._leases[self._tokens[token_hash]]
+
+    def renew(self, lease_ids: Sequence[str], *, now: float, until: float) -> None:
+        with self._lock:
+            for lease in self.leases():
+                if lease.id in lease_ids:
+                    self._keep_lease(
+                        replace(lease, state=LeaseState.LIVE, seen_at=now, expires_at=until)
+                    )
+
+    def suspect(self, lease_ids: Sequence[str]) -> None:
+        with self._lock:
+            for lease in self.leases():
+                if lease.id in lease_ids:
+                    self._keep_lease(replace(lease, state=LeaseState.SUSPECT))
+
+    def charge(self, *, now: float) -> None:
+        with self._lock:
+            for lease in self.leases():
+                upto = min(lease.seen_at, now)
+                interval = moves.due(lease, upto)
+                self._keep_lease(moves.charged(lease, upto))
+                if interval is not None:
+                    self._enter(self._requests[lease.request_id], lease, interval)
+
+    def add_events(self, lease_id: str, events: Sequence[NewEvent]) -> tuple[EventRecord, ...]:
+        with self._lock:
+            request = self._of_lease(lease_id)
+            epoch = moves.newest(request, lease_id).epoch
+            added = []
+            for event in events:
+                if (lease_id, event.seq) in self._reported:
+                    continue
+                self._reported.add((lease_id, event.seq))
+                data = _as_stored(event.data)
+                added.append(self._tell(request.id, epoch, event.at, event.kind, data))
+            return tuple(added)
+
+    def events(
+        self, request_id: str, *, after: int = 0, limit: int = 1000
+    ) -> tuple[EventRecord, ...]:
+        with self._lock:
+            found = [e for e in self._events[max(0, after) :] if e.request_id == request_id]
+            return tuple(found[: max(0, limit)])
+
+    def usage(self, *, now: float, owner: str | None = None) -> tuple[Usage, ...]:
+        with self._lock:
+            charged: dict[tuple[str, str], list[float]] = {}
+            opened: dict[tuple[str, str], list[float]] = {}
+            for entry in self.ledger(owner=owner):
+                charged.setdefault((entry.owner, entry.group), []).append(entry.device_seconds)
+            for lease in self.leases():
+                request = self._requests[lease.request_id]
+                if lease.devices and owner in (None, request.owner):
+                    seconds = len(lease.devices) * max(0.0, now - lease.charged_until)
+                    opened.setdefault((request.owner, request.group), []).append(seconds)
+            return tuple(
+                Usage(
+                    owner=who,
+                    group=group,
+                    charged=fsum(charged.get((who, group), ())),
+                    open=fsum(opened.get((who, group), ())),
+                )
+                for who, group in sorted({*charged, *opened})
+            )
+
+    def charged(self, request_ids: Sequence[str]) -> Mapping[str, float]:
+        with self._lock:
+            found: dict[str, list[float]] = {request_id: [] for request_id in request_ids}
+            for entry in self._ledger:
+                if entry.request_id in found:
+                    found[entry.request_id].append(entry.device_seconds)
+            return {request_id: fsum(parts) for request_id, parts in found.items()}
+
+    def ledger(
+        self, *, owner: str | None = None, request_id: str | None = None
+    ) -> tuple[LedgerEntry, ...]:
+        with self._lock:
+            return tuple(
+                entry
+                for entry in self._ledger
+                if owner in (None, entry.owner) and request_id in (None, entry.request_id)
+            )
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+    # -- how a step is remembered ---------------------------------------------------------
+
+    def _move(
+        self, lease_id: str, now: float, move: Callable[[RequestRecord], Step]
+    ) -> RequestRecord:
+        with self._lock:
+            before = self._of_lease(lease_id)
+            return self._keep(move(before), now)
+
+    def _keep(self, step: Step, now: float) -> RequestRecord:
+        request = step.request
+        self._requests[request.id] = request
+        if request.lease is not None:
+            self._keep_lease(request.lease)
+            if step.charge is not None:
+                self._enter(request, request.lease, step.charge)
+        for state in step.entered:
+            epoch = moves.epoch_of(request)
+            self._tell(request.id, epoch, now, "state", moves.event_data(step, state))
+        return request
+
+    def _keep_lease(self, lease: LeaseRecord) -> None:
+        self._leases[lease.id] = lease
+        if lease.state is LeaseState.RELEASED:
+            self._live.pop(lease.id, None)
+        else:
+            self._live[lease.id] = lease
+        request = self._requests[lease.request_id]
+        self._requests[request.id] = replace(request, lease=lease)
+
+    def _tell(
+        self, request_id: str, epoch: int, at: float, kind: str, data: Mapping[str, Json]
+    ) -> EventRecord:
+        event = EventRecord(
+            id=len(self._events) + 1,
+            request_id=request_id,
+            epoch=epoch,
+            at=at,
+            kind=kind,
+            data=data,
+        )
+        self._events.append(event)
+        return event
+
+    def _enter(self, request: RequestRecord, lease: LeaseRecord, interval: Interval) -> None:
+        self._ledger.append(
+            LedgerEntry(
+                id=len(self._ledger) + 1,
+                lease_id=lease.id,
+                request_id=request.id,
+                epoch=lease.epoch,
+                owner=request.owner,
+                group=request.group,
+                devices=interval.devices,
+                starts_at=interval.starts_at,
+                ends_at=interval.ends_at,
+                device_seconds=interval.device_seconds,
+            )
+        )
+
+    def _of_lease(self, lease_id: str) -> RequestRecord:
+        return self._requests[self.lease(lease_id).request_id]
+
+    def _sessions(self, owner: str, server_name: str) -> list[RequestRecord]:
+        return [
+            request
+            for request in self._requests.values()
+            if request.kind is Kind.SESSION
+            and (request.owner, request.server_name) == (owner, server_name)
+        ]
+
+    def _taken(self) -> Collection[str]:
+        return {device for lease in self._live.values() for device in lease.devices}
+
+
+def _matches(request: RequestRecord, which: RequestFilter) -> bool:
+    return (
+        which.owner in (None, request.owner)
+        and (which.groups is None or request.group in which.groups)
+        and which.kind in (None, request.kind)
+        and (which.states is None or request.state in which.states)
+        and which.server_name in (None, request.server_name)
+    )
+
+
+def _as_stored(data: Mapping[str, Json]) -> dict[str, Json]:
+    """A copy of its own, of the types that come back from a database."""
+    stored: dict[str, Json] = json.loads(json.dumps(data))
+    return stored
+
+
+def _job(job: JobSpec | None) -> JobSpec | None:
+    return None if job is None else replace(job, parameters=_as_stored(job.parameters))

@@ -1,0 +1,74 @@
+"""Groups, teachers and devices: each function is the inside of one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from ...scheduling.model import Device, Group, Health
+from .. import pool
+from ..tables import devices, group_teachers, groups, lease_devices, nodes
+from .rows import device_columns, group_columns, read_devices, read_groups
+
+
+def put_group(connection: Connection, group: Group) -> None:
+    pool.check_group(group, read_groups(connection))
+    columns = group_columns(group)
+    changed = connection.execute(update(groups).where(groups.c.name == group.name).values(columns))
+    if not changed.rowcount:
+        connection.execute(insert(groups).values(columns))
+
+
+def group(connection: Connection, name: str) -> Group:
+    known = read_groups(connection)
+    if name not in known:
+        raise pool.no_group(name, known)
+    return known[name]
+
+
+def set_teachers(connection: Connection, name: str, teachers: Sequence[str]) -> None:
+    group(connection, name)
+    connection.execute(delete(group_teachers).where(group_teachers.c.group_name == name))
+    rows = [{"group_name": name, "person": person} for person in sorted(set(teachers))]
+    if rows:
+        connection.execute(insert(group_teachers), rows)
+
+
+def teachers(connection: Connection, name: str) -> tuple[str, ...]:
+    query = select(group_teachers.c.person).where(group_teachers.c.group_name == name)
+    return tuple(sorted(connection.scalars(query)))
+
+
+def taught_by(connection: Connection, person: str) -> frozenset[str]:
+    query = select(group_teachers.c.group_name).where(group_teachers.c.person == person)
+    return frozenset(connection.scalars(query))
+
+
+def sync_devices(connection: Connection, node: str, seen: Sequence[Device]) -> None:
+    if connection.scalar(select(nodes.c.name).where(nodes.c.name == node)) is None:
+        connection.execute(insert(nodes).values(name=node))
+    known = read_devices(connection)
+    change = pool.inventory(node, seen, known, taken(connection))
+    for device in change.put:
+        columns = device_columns(device)
+        if device.id in known:
+            connection.execute(update(devices).where(devices.c.id == device.id).values(columns))
+        else:
+            connection.execute(insert(devices).values(columns))
+    if change.remove:
+        connection.execute(delete(devices).where(devices.c.id.in_(change.remove)))
+
+
+def set_health(connection: Connection, device_id: str, health: Health, why: str) -> None:
+    changed = connection.execute(
+        update(devices).where(devices.c.id == device_id).values(health=str(health), why=why)
+    )
+    if not changed.rowcount:
+        raise pool.no_device(device_id)
+
+
+def taken(connection: Connection) -> frozenset[str]:
+    """Devices of leases that are not released."""
+    query = select(lease_devices.c.device_id).where(lease_devices.c.released_at.is_(None))
+    return frozenset(connection.scalars(query))

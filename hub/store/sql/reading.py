@@ -1,0 +1,181 @@
+"""What can be asked: each function is the inside of one transaction and changes nothing."""
+
+from __future__ import annotations
+
+from sqlalchemy import ColumnElement, Connection, func, select
+
+from ...ports.records import (
+    EventRecord,
+    LeaseRecord,
+    RequestFilter,
+    RequestRecord,
+    Usage,
+)
+from ...scheduling.lifecycle import TERMINAL, State
+from ...scheduling.model import Kind, Snapshot
+from .. import pool
+from ..tables import attempts, events, lease_devices, leases, ledger, requests
+from .rows import (
+    LEASES,
+    REQUESTS,
+    read_devices,
+    read_groups,
+    read_leases,
+    read_requests,
+    to_events,
+)
+
+
+def request(connection: Connection, request_id: str) -> RequestRecord:
+    """The request; the row is kept from changing where the database can do that."""
+    query = REQUESTS.where(requests.c.id == request_id).with_for_update(of=requests)
+    found = read_requests(connection, query)
+    if not found:
+        raise pool.no_request(request_id)
+    return found[0]
+
+
+def request_of_lease(connection: Connection, lease_id: str) -> RequestRecord:
+    """The request that this lease, its newest or an older one, was granted to."""
+    query = select(leases.c.request_id).where(leases.c.id == lease_id)
+    request_id = connection.scalar(query)
+    if request_id is None:
+        raise pool.no_lease(lease_id)
+    return request(connection, request_id)
+
+
+def find_requests(connection: Connection, which: RequestFilter) -> tuple[RequestRecord, ...]:
+    query = (
+        REQUESTS.where(*_conditions(which))
+        .order_by(requests.c.number.desc())
+        .limit(max(0, which.limit))
+    )
+    return read_requests(connection, query)
+
+
+def _conditions(which: RequestFilter) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = []
+    if which.owner is not None:
+        conditions.append(requests.c.owner == which.owner)
+    if which.groups is not None:
+        conditions.append(requests.c.group_name.in_(sorted(which.groups)))
+    if which.kind is not None:
+        conditions.append(requests.c.kind == str(which.kind))
+    if which.server_name is not None:
+        conditions.append(requests.c.server_name == which.server_name)
+    if which.states is not None:
+        conditions.append(requests.c.state.in_(sorted(map(str, which.states))))
+        if not which.states & TERMINAL:
+            conditions.append(requests.c.ended_at.is_(None))  # opens the index of these
+    return conditions
+
+
+def of_key(connection: Connection, owner: str, key: str) -> RequestRecord | None:
+    """The request that was made under this idempotency key."""
+    query = REQUESTS.where(requests.c.owner == owner, requests.c.idempotency_key == key)
+    return next(iter(read_requests(connection, query)), None)
+
+
+def live_session(connection: Connection, owner: str, server_name: str) -> RequestRecord | None:
+    query = REQUESTS.where(*_session(owner, server_name), requests.c.ended_at.is_(None))
+    return next(iter(read_requests(connection, query)), None)
+
+
+def session_count(connection: Connection, owner: str, server_name: str) -> int:
+    query = select(func.count()).select_from(requests).where(*_session(owner, server_name))
+    return connection.scalar(query) or 0
+
+
+def _session(owner: str, server_name: str) -> list[ColumnElement[bool]]:
+    return [
+        requests.c.kind == str(Kind.SESSION),
+        requests.c.owner == owner,
+        requests.c.server_name == server_name,
+    ]
+
+
+def snapshot(connection: Connection) -> Snapshot:
+    open_requests = REQUESTS.where(requests.c.ended_at.is_(None))
+    waiting = read_requests(
+        connection,
+        open_requests.where(requests.c.state == str(State.QUEUED)).order_by(requests.c.number),
+    )
+    holding = read_requests(
+        connection, open_requests.where(leases.c.id.is_not(None), leases.c.released_at.is_(None))
+    )
+    held = [(request.lease, request) for request in holding if request.lease is not None]
+    return Snapshot(
+        devices=tuple(read_devices(connection).values()),
+        groups=tuple(read_groups(connection).values()),
+        waiting=tuple(map(pool.waiting, waiting)),
+        holdings=tuple(
+            pool.holding(request, lease)
+            for lease, request in sorted(held, key=lambda pair: _age(pair[0]))
+        ),
+    )
+
+
+def live_leases(connection: Connection) -> tuple[LeaseRecord, ...]:
+    found = read_leases(connection, LEASES.where(leases.c.released_at.is_(None)))
+    return tuple(sorted(found, key=_age))
+
+
+def _age(lease: LeaseRecord) -> tuple[float, str]:
+    return lease.granted_at, lease.id
+
+
+def lease(connection: Connection, lease_id: str) -> LeaseRecord:
+    found = read_leases(connection, LEASES.where(leases.c.id == lease_id))
+    if not found:
+        raise pool.no_lease(lease_id)
+    return found[0]
+
+
+def lease_of_token(connection: Connection, token_hash: str) -> LeaseRecord:
+    found = read_leases(connection, LEASES.where(attempts.c.token_hash == token_hash))
+    if not found:
+        raise pool.no_lease("of this token")
+    return found[0]
+
+
+def find_events(
+    connection: Connection, request_id: str, *, after: int, limit: int
+) -> tuple[EventRecord, ...]:
+    query = (
+        select(events)
+        .where(events.c.request_id == request_id, events.c.id > after)
+        .order_by(events.c.id)
+        .limit(max(0, limit))
+    )
+    return to_events(connection.execute(query))
+
+
+def usage(connection: Connection, *, now: float, owner: str | None) -> tuple[Usage, ...]:
+    """What the ledger holds, and what live leases have used since."""
+    in_ledger = select(
+        ledger.c.owner, ledger.c.group_name, func.sum(ledger.c.device_seconds)
+    ).group_by(ledger.c.owner, ledger.c.group_name)
+    # A lease comes once for each of its devices.
+    running = (
+        select(requests.c.owner, requests.c.group_name, leases.c.charged_until)
+        .join_from(leases, requests)
+        .join(lease_devices, lease_devices.c.lease_id == leases.c.id)
+        .where(leases.c.released_at.is_(None))
+    )
+    if owner is not None:
+        in_ledger = in_ledger.where(ledger.c.owner == owner)
+        running = running.where(requests.c.owner == owner)
+    charged = {(who, group): total for who, group, total in connection.execute(in_ledger)}
+    opened: dict[tuple[str, str], float] = {}
+    for who, group, charged_until in connection.execute(running):
+        since = max(0.0, now - charged_until)
+        opened[who, group] = opened.get((who, group), 0.0) + since
+    return tuple(
+        Usage(
+            owner=who,
+            group=group,
+            charged=charged.get((who, group), 0.0),
+            open=opened.get((who, group), 0.0),
+        )
+        for who, group in sorted({*charged, *opened})
+    )

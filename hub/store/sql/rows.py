@@ -1,0 +1,310 @@
+"""Rows to values and back; nothing else knows the columns of a request or a lease."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from sqlalchemy import Connection, Row, Select, and_, func, select
+
+from ...ports.records import (
+    Cause,
+    CauseCode,
+    EventRecord,
+    Handle,
+    JobSpec,
+    LeaseRecord,
+    LeaseState,
+    LedgerEntry,
+    RequestRecord,
+)
+from ...scheduling.lifecycle import State
+from ...scheduling.model import Device, Group, Health, Kind, PriorityClass
+from ..moves import epoch_of
+from ..tables import attempts, devices, groups, lease_devices, leases, ledger, requests
+
+_MANY = 500
+"""How many names one question lists; databases have a limit to it."""
+
+# Both sides of the join have columns of the same name: the lease's come with a prefix.
+_LEASE = [column.label(f"lease_{column.name}") for column in leases.c]
+_ATTEMPT = [attempts.c.launched_at, attempts.c.pid, attempts.c.process_started_at]
+
+LEASES: Select[*tuple[object, ...]] = select(*_LEASE, *_ATTEMPT).join_from(leases, attempts)
+"""Leases with their attempts."""
+
+REQUESTS: Select[*tuple[object, ...]] = (
+    select(requests, *_LEASE, *_ATTEMPT)
+    .outerjoin_from(
+        requests,
+        leases,
+        and_(leases.c.request_id == requests.c.id, leases.c.epoch == requests.c.epoch),
+    )
+    .outerjoin(attempts, attempts.c.lease_id == leases.c.id)
+)
+"""Requests with the newest lease of each."""
+
+
+def read_requests(
+    connection: Connection, query: Select[*tuple[object, ...]]
+) -> tuple[RequestRecord, ...]:
+    """Run a query made from ``REQUESTS``."""
+    rows = connection.execute(query).all()
+    held = _devices_of(connection, [row.lease_id for row in rows if row.lease_id is not None])
+    return tuple(_request(row, held) for row in rows)
+
+
+def read_leases(
+    connection: Connection, query: Select[*tuple[object, ...]]
+) -> tuple[LeaseRecord, ...]:
+    """Run a query made from ``LEASES``."""
+    rows = connection.execute(query).all()
+    held = _devices_of(connection, [row.lease_id for row in rows])
+    return tuple(_lease(row, held) for row in rows)
+
+
+def _devices_of(connection: Connection, lease_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+    held: dict[str, tuple[str, ...]] = {}
+    for first in range(0, len(lease_ids), _MANY):
+        query = (
+            select(lease_devices.c.lease_id, lease_devices.c.device_id)
+            .where(lease_devices.c.lease_id.in_(lease_ids[first : first + _MANY]))
+            .order_by(lease_devices.c.lease_id, lease_devices.c.position)
+        )
+        for lease_id, device_id in connection.execute(query):
+            held[lease_id] = (*held.get(lease_id, ()), device_id)
+    return held
+
+
+def _lease(row: Row[*tuple[object, ...]], held: Mapping[str, tuple[str, ...]]) -> LeaseRecord:
+    handle = None
+    if row.pid is not None:
+        handle = Handle(pid=row.pid, started_at=row.process_started_at)
+    return LeaseRecord(
+        id=row.lease_id,
+        request_id=row.lease_request_id,
+        epoch=row.lease_epoch,
+        node=row.lease_node,
+        devices=held.get(row.lease_id, ()),
+        state=LeaseState(row.lease_state),
+        granted_at=row.lease_granted_at,
+        expires_at=row.lease_expires_at,
+        seen_at=row.lease_seen_at,
+        charged_until=row.lease_charged_until,
+        launched_at=row.launched_at,
+        released_at=row.lease_released_at,
+        handle=handle,
+    )
+
+
+def _request(row: Row[*tuple[object, ...]], held: Mapping[str, tuple[str, ...]]) -> RequestRecord:
+    cause = None
+    if row.cause_code is not None:
+        cause = Cause(
+            code=CauseCode(row.cause_code), message=row.cause_message, details=row.cause_details
+        )
+    return RequestRecord(
+        id=row.id,
+        kind=Kind(row.kind),
+        owner=row.owner,
+        group=row.group_name,
+        devices=row.devices,
+        seconds=row.seconds,
+        idempotency_key=row.idempotency_key,
+        model=row.model,
+        priority=PriorityClass(row.priority),
+        server_name=row.server_name,
+        job=None if row.job is None else JobSpec(**row.job),
+        labels=row.labels,
+        state=State(row.state),
+        submitted_at=row.submitted_at,
+        target=None if row.target is None else State(row.target),
+        cause=cause,
+        started_at=row.started_at,
+        ended_at=row.ended_at,
+        lease=None if row.lease_id is None else _lease(row, held),
+    )
+
+
+def request_columns(request: RequestRecord) -> dict[str, object]:
+    """Everything of a new request."""
+    return {
+        "id": request.id,
+        "kind": str(request.kind),
+        "owner": request.owner,
+        "group_name": request.group,
+        "devices": request.devices,
+        "seconds": request.seconds,
+        "idempotency_key": request.idempotency_key,
+        "model": request.model,
+        "priority": str(request.priority),
+        "server_name": request.server_name,
+        "job": None if request.job is None else _job_columns(request.job),
+        "labels": dict(request.labels),
+        "submitted_at": request.submitted_at,
+        **request_changes(request),
+    }
+
+
+def _job_columns(job: JobSpec) -> dict[str, object]:
+    return {
+        "notebook_name": job.notebook_name,
+        "parameters": dict(job.parameters),
+        "kernel": job.kernel,
+        "output_name": job.output_name,
+    }
+
+
+def request_changes(request: RequestRecord) -> dict[str, object]:
+    """What moves change in a request."""
+    cause = request.cause
+    return {
+        "state": str(request.state),
+        "epoch": epoch_of(request),
+        "target": None if request.target is None else str(request.target),
+        "cause_code": None if cause is None else str(cause.code),
+        "cause_message": None if cause is None else cause.message,
+        "cause_details": None if cause is None else cause.details,
+        "started_at": request.started_at,
+        "ended_at": request.ended_at,
+    }
+
+
+def lease_columns(lease: LeaseRecord) -> dict[str, object]:
+    """Everything of a new lease, without its devices and its attempt."""
+    return {
+        "id": lease.id,
+        "request_id": lease.request_id,
+        "epoch": lease.epoch,
+        "node": lease.node,
+        "granted_at": lease.granted_at,
+        "expires_at": lease.expires_at,
+        **lease_changes(lease),
+    }
+
+
+def lease_changes(lease: LeaseRecord) -> dict[str, object]:
+    """What moves change in a lease."""
+    return {
+        "state": str(lease.state),
+        "seen_at": lease.seen_at,
+        "charged_until": lease.charged_until,
+        "released_at": lease.released_at,
+    }
+
+
+def attempt_changes(lease: LeaseRecord) -> dict[str, object]:
+    """What moves change in an attempt."""
+    return {
+        "launched_at": lease.launched_at,
+        "pid": None if lease.handle is None else lease.handle.pid,
+        "process_started_at": None if lease.handle is None else lease.handle.started_at,
+    }
+
+
+def group_columns(group: Group) -> dict[str, object]:
+    return {
+        "name": group.name,
+        "parent": group.parent,
+        "max_devices": group.max_devices,
+        "max_devices_per_user": group.max_devices_per_user,
+        "max_seconds": group.max_seconds,
+    }
+
+
+def device_columns(device: Device) -> dict[str, object]:
+    return {
+        "id": device.id,
+        "node": device.node,
+        "position": device.index,
+        "model": device.model,
+        "memory_bytes": device.memory_bytes,
+        "simulated": device.simulated,
+        "health": str(device.health),
+        "why": device.why,
+    }
+
+
+def read_groups(connection: Connection) -> dict[str, Group]:
+    """All of them, by name."""
+    rows = connection.execute(select(groups)).all()
+    # Sorted here: databases order text by their own locale.
+    return {
+        row.name: Group(
+            name=row.name,
+            parent=row.parent,
+            max_devices=row.max_devices,
+            max_devices_per_user=row.max_devices_per_user,
+            max_seconds=row.max_seconds,
+        )
+        for row in sorted(rows, key=lambda row: str(row.name))
+    }
+
+
+def read_devices(connection: Connection) -> dict[str, Device]:
+    """All of them, by node and index."""
+    rows = connection.execute(select(devices)).all()
+    return {
+        row.id: Device(
+            id=row.id,
+            node=row.node,
+            index=row.position,
+            model=row.model,
+            memory_bytes=row.memory_bytes,
+            simulated=row.simulated,
+            health=Health(row.health),
+            why=row.why,
+        )
+        for row in sorted(rows, key=lambda row: (str(row.node), int(row.position), str(row.id)))
+    }
+
+
+def to_events(rows: Iterable[Row[*tuple[object, ...]]]) -> tuple[EventRecord, ...]:
+    """Rows of ``select(events)``."""
+    return tuple(
+        EventRecord(
+            id=row.id,
+            request_id=row.request_id,
+            epoch=row.epoch,
+            at=row.at,
+            kind=row.kind,
+            data=row.data,
+        )
+        for row in rows
+    )
+
+
+def read_charged(connection: Connection, request_ids: Sequence[str]) -> Mapping[str, float]:
+    """Device-seconds in the ledger by request."""
+    query = (
+        select(ledger.c.request_id, func.sum(ledger.c.device_seconds))
+        .where(ledger.c.request_id.in_(request_ids))
+        .group_by(ledger.c.request_id)
+    )
+    found: dict[str, float] = dict(connection.execute(query).all())
+    return {request_id: found.get(request_id, 0.0) for request_id in request_ids}
+
+
+def read_ledger(
+    connection: Connection, owner: str | None, request_id: str | None
+) -> tuple[LedgerEntry, ...]:
+    """Oldest first."""
+    query = select(ledger).order_by(ledger.c.id)
+    if owner is not None:
+        query = query.where(ledger.c.owner == owner)
+    if request_id is not None:
+        query = query.where(ledger.c.request_id == request_id)
+    return tuple(
+        LedgerEntry(
+            id=row.id,
+            lease_id=row.lease_id,
+            request_id=row.request_id,
+            epoch=row.epoch,
+            owner=row.owner,
+            group=row.group_name,
+            devices=row.devices,
+            starts_at=row.starts_at,
+            ends_at=row.ends_at,
+            device_seconds=row.device_seconds,
+        )
+        for row in connection.execute(query)
+    )

@@ -1,0 +1,184 @@
+"""``SqlStore``: the store's methods, each of them one transaction around one function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from sqlalchemy import Connection
+
+from ...ports.records import (
+    Cause,
+    EventRecord,
+    Handle,
+    LeaseRecord,
+    LedgerEntry,
+    NewEvent,
+    NewRequest,
+    RequestFilter,
+    RequestRecord,
+    Usage,
+)
+from ...scheduling.lifecycle import State
+from ...scheduling.model import Device, Group, Health, Snapshot, Start
+from .. import moves
+from ..moves import Step
+from . import pool, reading, writing
+from .rows import read_charged, read_devices, read_groups, read_ledger
+from .transactions import Transactions
+
+
+class SqlStore:
+    """``hub.ports.store.Store`` on a database; ``open_store`` makes one.
+
+    Usable from any thread. Several processes may each have their own on the same database.
+    """
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._read = transactions.read
+        self._write = transactions.write
+        self._close = transactions.close
+
+    # -- the pool and the quota tree ------------------------------------------------------
+
+    def put_group(self, group: Group) -> None:
+        self._write(lambda c: pool.put_group(c, group))
+
+    def group(self, name: str) -> Group:
+        return self._read(lambda c: pool.group(c, name))
+
+    def groups(self) -> tuple[Group, ...]:
+        return tuple(self._read(read_groups).values())
+
+    def set_teachers(self, group: str, teachers: Sequence[str]) -> None:
+        self._write(lambda c: pool.set_teachers(c, group, teachers))
+
+    def teachers(self, group: str) -> tuple[str, ...]:
+        return self._read(lambda c: pool.teachers(c, group))
+
+    def taught_by(self, person: str) -> frozenset[str]:
+        return self._read(lambda c: pool.taught_by(c, person))
+
+    def sync_devices(self, node: str, devices: Sequence[Device]) -> None:
+        self._write(lambda c: pool.sync_devices(c, node, devices))
+
+    def set_health(self, device_id: str, health: Health, why: str) -> None:
+        self._write(lambda c: pool.set_health(c, device_id, health, why))
+
+    def devices(self) -> tuple[Device, ...]:
+        return tuple(self._read(read_devices).values())
+
+    # -- requests -------------------------------------------------------------------------
+
+    def submit(self, new: NewRequest, now: float) -> RequestRecord:
+        return self._write(lambda c: writing.submit(c, new, now))
+
+    def request(self, request_id: str) -> RequestRecord:
+        return self._read(lambda c: reading.request(c, request_id))
+
+    def requests(self, which: RequestFilter) -> tuple[RequestRecord, ...]:
+        return self._read(lambda c: reading.find_requests(c, which))
+
+    def live_session(self, owner: str, server_name: str) -> RequestRecord | None:
+        return self._read(lambda c: reading.live_session(c, owner, server_name))
+
+    def session_count(self, owner: str, server_name: str) -> int:
+        return self._read(lambda c: reading.session_count(c, owner, server_name))
+
+    def snapshot(self) -> Snapshot:
+        return self._read(reading.snapshot)
+
+    # -- the moves of the lifecycle -------------------------------------------------------
+
+    def grant(
+        self, starts: Sequence[Start], *, now: float, lease_seconds: float
+    ) -> tuple[LeaseRecord, ...]:
+        until = now + lease_seconds
+        return self._write(lambda c: writing.grant(c, starts, now=now, until=until))
+
+    def launch(self, lease_id: str, *, now: float, token_hash: str = "") -> RequestRecord:
+        return self._write(lambda c: writing.launch(c, lease_id, now=now, token_hash=token_hash))
+
+    def started(self, lease_id: str, handle: Handle, *, now: float) -> RequestRecord:
+        return self._move(lease_id, now, lambda r: moves.started(r, lease_id, handle, now=now))
+
+    def stop(self, request_id: str, target: State, cause: Cause, *, now: float) -> RequestRecord:
+        def work(connection: Connection) -> RequestRecord:
+            before = reading.request(connection, request_id)
+            step = moves.stop(before, target, cause, now=now)
+            return writing.keep(connection, before, step, now)
+
+        return self._write(work)
+
+    def finish(self, lease_id: str, *, now: float, charge_until: float) -> RequestRecord:
+        return self._move(
+            lease_id,
+            now,
+            lambda r: moves.finish(r, lease_id, now=now, charge_until=charge_until),
+        )
+
+    def give_back(self, lease_id: str, *, now: float, charge_until: float) -> RequestRecord:
+        return self._move(
+            lease_id,
+            now,
+            lambda r: moves.give_back(r, lease_id, now=now, charge_until=charge_until),
+        )
+
+    def lose(
+        self, lease_id: str, cause: Cause, *, now: float, charge_until: float
+    ) -> RequestRecord:
+        return self._move(
+            lease_id,
+            now,
+            lambda r: moves.lose(r, lease_id, cause, now=now, charge_until=charge_until),
+        )
+
+    # -- leases, events, ledger -----------------------------------------------------------
+
+    def leases(self) -> tuple[LeaseRecord, ...]:
+        return self._read(reading.live_leases)
+
+    def lease(self, lease_id: str) -> LeaseRecord:
+        return self._read(lambda c: reading.lease(c, lease_id))
+
+    def lease_of_token(self, token_hash: str) -> LeaseRecord:
+        return self._read(lambda c: reading.lease_of_token(c, token_hash))
+
+    def renew(self, lease_ids: Sequence[str], *, now: float, until: float) -> None:
+        self._write(lambda c: writing.renew(c, lease_ids, now=now, until=until))
+
+    def suspect(self, lease_ids: Sequence[str]) -> None:
+        self._write(lambda c: writing.suspect(c, lease_ids))
+
+    def charge(self, *, now: float) -> None:
+        self._write(lambda c: writing.charge(c, now=now))
+
+    def add_events(self, lease_id: str, events: Sequence[NewEvent]) -> tuple[EventRecord, ...]:
+        return self._write(lambda c: writing.add_events(c, lease_id, events))
+
+    def events(
+        self, request_id: str, *, after: int = 0, limit: int = 1000
+    ) -> tuple[EventRecord, ...]:
+        return self._read(lambda c: reading.find_events(c, request_id, after=after, limit=limit))
+
+    def usage(self, *, now: float, owner: str | None = None) -> tuple[Usage, ...]:
+        return self._read(lambda c: reading.usage(c, now=now, owner=owner))
+
+    def ledger(
+        self, *, owner: str | None = None, request_id: str | None = None
+    ) -> tuple[LedgerEntry, ...]:
+        return self._read(lambda c: read_ledger(c, owner, request_id))
+
+    def charged(self, request_ids: Sequence[str]) -> Mapping[str, float]:
+        return self._read(lambda c: read_charged(c, request_ids))
+
+    def close(self) -> None:
+        self._close()
+
+    def _move(
+        self, lease_id: str, now: float, move: Callable[[RequestRecord], Step]
+    ) -> RequestRecord:
+        def work(connection: Connection) -> RequestRecord:
+            before = reading.request_of_lease(connection, lease_id)
+            return writing.keep(connection, before, move(before), now)
+
+        return self._write(work)

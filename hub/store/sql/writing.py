@@ -1,0 +1,257 @@
+"""What changes requests and leases: each function is the inside of one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from ...errors import Conflict
+from ...ports.records import (
+    EventRecord,
+    LeaseRecord,
+    LeaseState,
+    NewEvent,
+    NewRequest,
+    RequestRecord,
+)
+from ...scheduling.model import Kind, Start
+from .. import moves
+from ..moves import Interval, Step
+from ..tables import attempts, events, lease_devices, leases, ledger, nodes, requests
+from . import pool, reading
+from .rows import (
+    LEASES,
+    REQUESTS,
+    attempt_changes,
+    lease_changes,
+    lease_columns,
+    read_devices,
+    read_leases,
+    read_requests,
+    request_changes,
+    request_columns,
+    to_events,
+)
+
+
+def submit(connection: Connection, new: NewRequest, now: float) -> RequestRecord:
+    first = _first(connection, new)
+    if first is not None:
+        return first
+    pool.group(connection, new.group)
+    step = moves.queued(new, now)
+    try:
+        with connection.begin_nested():
+            connection.execute(insert(requests).values(request_columns(step.request)))
+    except IntegrityError:
+        # Another writer was quicker, where the database allows more than one.
+        first = _first(connection, new)
+        if first is None:
+            raise Conflict(f"There is a request {new.id} already.") from None
+        return first
+    _tell(connection, step, now)
+    return reading.request(connection, new.id)
+
+
+def _first(connection: Connection, new: NewRequest) -> RequestRecord | None:
+    """The request that ``new`` repeats."""
+    first = reading.of_key(connection, new.owner, new.idempotency_key)
+    if first is None and new.kind is Kind.SESSION:
+        first = reading.live_session(connection, new.owner, new.server_name)
+    return first
+
+
+def grant(
+    connection: Connection, starts: Sequence[Start], *, now: float, until: float
+) -> tuple[LeaseRecord, ...]:
+    devices = read_devices(connection)
+    # A request on CPU goes to a node too; with several of them the core will choose.
+    any_node = min(connection.scalars(select(nodes.c.name)), default="")
+    granted = []
+    for start in starts:
+        request = _find(connection, start.request_id)
+        wanted = tuple(start.devices)
+        taken = pool.taken(connection)
+        if request is None or not moves.grantable(request, wanted, devices, taken):
+            continue
+        node = devices[wanted[0]].node if wanted else any_node
+        step = moves.grant(request, wanted, node=node, now=now, until=until)
+        if step.request.lease is not None and _kept(connection, request, step, now):
+            granted.append(step.request.lease)
+    return tuple(granted)
+
+
+def _find(connection: Connection, request_id: str) -> RequestRecord | None:
+    query = REQUESTS.where(requests.c.id == request_id).with_for_update(of=requests)
+    return next(iter(read_requests(connection, query)), None)
+
+
+def _kept(connection: Connection, before: RequestRecord, step: Step, now: float) -> bool:
+    """Keep a grant unless the database itself objects: a device was taken meanwhile."""
+    try:
+        with connection.begin_nested():
+            keep(connection, before, step, now)
+    except IntegrityError:
+        return False
+    return True
+
+
+def launch(connection: Connection, lease_id: str, *, now: float, token_hash: str) -> RequestRecord:
+    request = reading.request_of_lease(connection, lease_id)
+    step = moves.launch(request, lease_id, now=now)
+    token = token_hash or None
+    same = select(attempts.c.lease_id).where(attempts.c.token_hash == token)
+    if token and connection.scalar(same) not in (None, lease_id):
+        raise Conflict("Another attempt has this token already.")
+    connection.execute(
+        update(attempts).where(attempts.c.lease_id == lease_id).values(token_hash=token)
+    )
+    return keep(connection, request, step, now)
+
+
+def keep(connection: Connection, before: RequestRecord, step: Step, now: float) -> RequestRecord:
+    """Make a step last: the request, its lease, the charge and the events, all or nothing."""
+    request = step.request
+    if request is before:
+        return before
+    connection.execute(
+        update(requests).where(requests.c.id == request.id).values(request_changes(request))
+    )
+    if request.lease is not None and request.lease != before.lease:
+        if moves.epoch_of(before) == request.lease.epoch:
+            _change_lease(connection, request.lease)
+        else:
+            _add_lease(connection, request.lease)
+    if request.lease is not None and step.charge is not None:
+        _enter(connection, request, request.lease, step.charge)
+    _tell(connection, step, now)
+    return request
+
+
+def _add_lease(connection: Connection, lease: LeaseRecord) -> None:
+    connection.execute(insert(leases).values(lease_columns(lease)))
+    connection.execute(insert(attempts).values(lease_id=lease.id))
+    rows = [
+        {"lease_id": lease.id, "device_id": device, "position": position}
+        for position, device in enumerate(lease.devices)
+    ]
+    if rows:
+        connection.execute(insert(lease_devices), rows)
+
+
+def _change_lease(connection: Connection, lease: LeaseRecord) -> None:
+    connection.execute(update(leases).where(leases.c.id == lease.id).values(lease_changes(lease)))
+    connection.execute(
+        update(attempts).where(attempts.c.lease_id == lease.id).values(attempt_changes(lease))
+    )
+    if lease.state is LeaseState.RELEASED:
+        connection.execute(
+            update(lease_devices)
+            .where(lease_devices.c.lease_id == lease.id)
+            .values(released_at=lease.released_at)
+        )
+
+
+def _enter(
+    connection: Connection, request: RequestRecord, lease: LeaseRecord, interval: Interval
+) -> None:
+    """One line of the ledger."""
+    connection.execute(
+        insert(ledger).values(
+            lease_id=lease.id,
+            request_id=request.id,
+            epoch=lease.epoch,
+            owner=request.owner,
+            group_name=request.group,
+            devices=interval.devices,
+            starts_at=interval.starts_at,
+            ends_at=interval.ends_at,
+            device_seconds=interval.device_seconds,
+        )
+    )
+
+
+def _tell(connection: Connection, step: Step, now: float) -> None:
+    """One event for each state that was entered."""
+    rows = [
+        {
+            "request_id": step.request.id,
+            "epoch": moves.epoch_of(step.request),
+            "at": now,
+            "kind": "state",
+            "data": moves.event_data(step, state),
+        }
+        for state in step.entered
+    ]
+    connection.execute(insert(events), rows)
+
+
+def renew(connection: Connection, lease_ids: Sequence[str], *, now: float, until: float) -> None:
+    connection.execute(
+        update(leases)
+        .where(leases.c.id.in_(lease_ids), leases.c.released_at.is_(None))
+        .values(state=str(LeaseState.LIVE), seen_at=now, expires_at=until)
+    )
+
+
+def suspect(connection: Connection, lease_ids: Sequence[str]) -> None:
+    connection.execute(
+        update(leases)
+        .where(leases.c.id.in_(lease_ids), leases.c.released_at.is_(None))
+        .values(state=str(LeaseState.SUSPECT))
+    )
+
+
+def charge(connection: Connection, *, now: float) -> None:
+    # Not past ``now``: a sign of life from a clock that ran ahead is charged once it is true.
+    due = LEASES.where(leases.c.released_at.is_(None), leases.c.charged_until < now)
+    for lease in read_leases(connection, due):
+        upto = min(lease.seen_at, now)
+        after = moves.charged(lease, upto)
+        if after == lease:
+            continue
+        interval = moves.due(lease, upto)
+        _change_lease(connection, after)
+        if interval is not None:
+            request = reading.request(connection, lease.request_id)
+            _enter(connection, request, lease, interval)
+
+
+def add_events(
+    connection: Connection, lease_id: str, new: Sequence[NewEvent]
+) -> tuple[EventRecord, ...]:
+    request = reading.request_of_lease(connection, lease_id)
+    lease = moves.newest(request, lease_id)
+    query = select(events.c.seq).where(events.c.lease_id == lease_id)
+    seen = set(connection.scalars(query))
+    rows = []
+    for event in new:
+        if event.seq in seen:
+            continue
+        seen.add(event.seq)
+        rows.append(
+            {
+                "request_id": request.id,
+                "epoch": lease.epoch,
+                "lease_id": lease_id,
+                "seq": event.seq,
+                "at": event.at,
+                "kind": event.kind,
+                "data": dict(event.data),
+            }
+        )
+    if not rows:
+        return ()
+    last = connection.scalar(_LAST_EVENT) or 0
+    connection.execute(insert(events), rows)
+    added = (
+        select(events)
+        .where(events.c.lease_id == lease_id, events.c.id > last)
+        .order_by(events.c.id)
+    )
+    return to_events(connection.execute(added))
+
+
+_LAST_EVENT = select(events.c.id).order_by(events.c.id.desc()).limit(1)

@@ -1,0 +1,152 @@
+"""One supervised process: started in a session of its own, logged, restarted with back-off."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..errors import BackendFailed
+from .processes import ProcessId
+
+_ROTATE_BYTES = 10 * 1024 * 1024
+_TAIL_BYTES = 8192
+_TAIL_LINES = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """What is to run, and how to know that it does.
+
+    Attributes:
+        title: what people call it.
+        environment: the whole of it.
+        ready: asks it once; blocks for a second at most.
+        settled: called after each *re*start once it is ready, until it returns True.
+    """
+
+    name: str
+    title: str
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    ready: Callable[[], bool]
+    settled: Callable[[], bool] = field(default=lambda: True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """Seconds before a restart: doubled from ``first`` to ``longest``; over after ``calm``."""
+
+    first: float = 0.2
+    longest: float = 10.0
+    calm: float = 60.0
+
+    def after(self, deaths: int) -> float:
+        return min(self.first * 2.0 ** min(max(deaths - 1, 0), 16), self.longest)
+
+
+class Child:
+    """A part with its process. All times are those of the supervisor's monotonic clock."""
+
+    def __init__(self, part: Part, *, logs: Path, run: Path, backoff: Backoff) -> None:
+        self.part = part
+        self.log = logs / f"{part.name}.log"
+        self.note = run / f"{part.name}.json"
+        self.process: subprocess.Popen[bytes] | None = None
+        self.ready = False
+        self.settled = True
+        self.deaths = 0
+        self.starts = 0
+        self.due: float | None = None
+        """When it is to be started again; None while it runs."""
+        self._started_at = 0.0
+        self._backoff = backoff
+
+    def start(self, now: float) -> None:
+        """Raises BackendFailed where the program cannot be executed."""
+        rotate(self.log)
+        with self.log.open("ab") as log:
+            try:
+                self.process = subprocess.Popen(
+                    self.part.command,
+                    env=dict(self.part.environment),
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    # Ctrl-C in the terminal reaches the supervisor alone.
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise BackendFailed(
+                    f"{self.part.title} cannot be started: {error}.",
+                    accepted=f"The command was: {' '.join(self.part.command)}",
+                ) from error
+        identity = ProcessId.of(self.process.pid)
+        if identity is not None:
+            identity.save(self.note)
+        self.starts += 1
+        self.ready, self.settled = False, self.starts == 1
+        self.due, self._started_at = None, now
+
+    def bury(self, now: float) -> int:
+        """Its process ended: note when to start the next one. Returns the exit status."""
+        assert self.process is not None
+        status = self.process.wait()
+        self.process = None
+        self.note.unlink(missing_ok=True)
+        self.deaths = 1 if now - self._started_at >= self._backoff.calm else self.deaths + 1
+        self.ready = False
+        self.due = now + self._backoff.after(self.deaths)
+        return status
+
+    def stop(self, seconds: float) -> None:
+        """SIGTERM, and after a while SIGKILL, to the process itself."""
+        if self.process is None:
+            return
+        self._signal(signal.SIGTERM)
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self._signal(signal.SIGKILL)
+            self.process.wait()
+        self.process = None
+        self.note.unlink(missing_ok=True)
+
+    def kill(self) -> None:
+        self._signal(signal.SIGKILL)
+
+    def tail(self) -> str:
+        """The end of its log."""
+        return tail(self.log)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self.process is None:
+            return
+        try:
+            # To the process alone: sessions that the hub started must not hear of it.
+            os.kill(self.process.pid, number)
+        except ProcessLookupError:
+            return
+
+
+def tail(log: Path, size: int = _TAIL_BYTES) -> str:
+    """The last whole lines of a file; empty where there is none."""
+    try:
+        with log.open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            end = file.tell()
+            file.seek(max(0, end - size))
+            text = file.read().decode(errors="replace")
+    except FileNotFoundError:
+        return ""
+    whole = text if end <= size else text.partition("\n")[2]
+    return "\n".join(whole.rstrip().splitlines()[-_TAIL_LINES:])
+
+
+def rotate(log: Path, limit: int = _ROTATE_BYTES) -> None:
+    """Keep one older log where this one has grown large."""
+    if log.exists() and log.stat().st_size > limit:
+        log.replace(log.with_suffix(".log.1"))

@@ -1,0 +1,15 @@
+"""The web layer of the service: REST, event streams and pages.
+
+The composition root needs three names:
+
+    auth = HubSignIn.of(settings, secrets.service_token)
+    app = build_app(commands, pulse, auth, settings, hub_token=…, crypt_key=…, lifespan=…)
+    await Server.of(app, port=settings.service_port).serve()
+"""
+
+from __future__ import annotations
+
+from .application import Server, build_app
+from .auth import HubSignIn, Person, SignIn
+
+__all__ = ["HubSignIn", "Person", "Server", "SignIn", "build_app"]

@@ -1,0 +1,97 @@
+"""Turns what went wrong into an answer: JSON for programs, a page for people.
+
+Below ``…/api/`` every error has the same body, ``{"error": {"code", "message", "accepted"}}``;
+everywhere else it is a page with the same sentences.
+"""
+
+from __future__ import annotations
+
+import logging
+from http import HTTPStatus
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from ..config import SERVICE_PREFIX
+from ..errors import CarrelError, NotFound, NotSignedIn, Unavailable
+from ..wire import ErrorBody, ErrorOut
+from .context import web_of
+from .mistakes import invalid
+
+API_PREFIX = f"{SERVICE_PREFIX}api/"
+_RETRY_SECONDS = 3
+_log = logging.getLogger(__name__)
+
+
+def install(app: FastAPI) -> None:
+    """Every way in which a call can fail leads through here."""
+    app.add_exception_handler(CarrelError, _on_carrel_error)
+    app.add_exception_handler(RequestValidationError, _on_bad_values)
+    app.add_exception_handler(HTTPException, _on_http_exception)
+    app.add_exception_handler(Exception, _on_surprise)
+
+
+def answer(request: Request, error: CarrelError) -> Response:
+    """The answer to a caller, in the form that fits the address."""
+    if request.url.path.startswith(API_PREFIX):
+        return _as_json(error)
+    if isinstance(error, NotSignedIn) and request.headers.get("hx-request"):
+        # The page is open, but its sign-in has run out: lead the whole page to a new one.
+        return Response(status_code=error.http_status, headers={"HX-Redirect": SERVICE_PREFIX})
+    web = web_of(request)
+    title = HTTPStatus(error.http_status).phrase
+    page = web.render("error.html", error=error, title=title, status=error.http_status)
+    return Response(
+        page, error.http_status, headers=_headers(error), media_type="text/html; charset=utf-8"
+    )
+
+
+def _as_json(error: CarrelError) -> JSONResponse:
+    body = ErrorOut(
+        error=ErrorBody(code=error.code, message=error.message, accepted=error.accepted)
+    )
+    return JSONResponse(body.model_dump(), error.http_status, headers=_headers(error))
+
+
+def _headers(error: CarrelError) -> dict[str, str]:
+    if isinstance(error, Unavailable):
+        return {"Retry-After": str(_RETRY_SECONDS)}
+    if isinstance(error, NotSignedIn):
+        return {"WWW-Authenticate": "token"}
+    return {}
+
+
+async def _on_carrel_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, CarrelError)
+    return answer(request, error)
+
+
+async def _on_bad_values(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    # The first part of a place says query, path or header, which is of no use to people.
+    mistakes = [{**mistake, "loc": mistake["loc"][1:]} for mistake in error.errors()]
+    return answer(request, invalid(mistakes, {}))
+
+
+async def _on_http_exception(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if error.status_code == HTTPStatus.NOT_FOUND:
+        return answer(request, NotFound("There is nothing at this address."))
+    other = CarrelError(f"{request.method} does not work here: {error.detail}.")
+    other.code, other.http_status = "http", error.status_code
+    return answer(request, other)
+
+
+async def _on_surprise(request: Request, error: Exception) -> Response:
+    # Starlette raises it again after this answer, so the server's log has the traceback.
+    _log.error("%s %s failed: %s", request.method, request.url.path, type(error).__name__)
+    return answer(
+        request,
+        CarrelError(
+            "Something went wrong inside the service.",
+            accepted="Nothing more is known here; the service's log has the details.",
+        ),
+    )

@@ -1,0 +1,142 @@
+"""What the event streams say.
+
+* one request: ``status`` (a RequestOut) at once and whenever it changes, the stored events
+  under their own names and ids, ``end`` after the terminal status;
+* a page: ``changed`` whenever what this person sees may have changed;
+* a waiting page: ``status`` (a piece of HTML), and ``ready`` once the session can be entered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import AsyncGenerator
+
+import anyio
+from starlette.concurrency import run_in_threadpool
+
+from ..errors import CarrelError
+from ..ports.world import Identity
+from ..wire import EventOut, RequestOut
+from .context import Web
+from .streams import ALIVE, message
+from .waiting import WaitView, wait_view
+
+_VOLATILE = {"device_seconds"}
+"""Grows with every second; alone it is no news."""
+_SLOWEST_POLL_SECONDS = 2.0
+_log = logging.getLogger(__name__)
+
+
+async def request_events(
+    web: Web, who: Identity | None, request_id: str, after: int
+) -> AsyncGenerator[bytes, None]:
+    """The life of one request; ``who`` is None for the hub itself, which then counts as present."""
+    if who is not None:
+        async for part in _follow(web, who, request_id, after):
+            yield part
+        return
+    await run_in_threadpool(web.commands.attach, request_id)
+    try:
+        async for part in _follow(web, None, request_id, after):
+            yield part
+    finally:
+        with anyio.CancelScope(shield=True):
+            await run_in_threadpool(web.commands.detach, request_id)
+
+
+async def _follow(
+    web: Web, who: Identity | None, request_id: str, after: int
+) -> AsyncGenerator[bytes, None]:
+    def read() -> tuple[RequestOut, list[EventOut]]:
+        # In this order: the events are then at least as new as the status.
+        request = web.commands.request(who, request_id)
+        events: list[EventOut] = []
+        while batch := web.commands.events(who, request_id, events[-1].id if events else after):
+            events += batch
+        return request, events
+
+    shown: str | None = None
+    async for _ in web.streams.rounds():
+        try:
+            request, events = await run_in_threadpool(read)
+        except CarrelError as error:
+            # The reader comes back and then gets this as a proper answer.
+            _log.warning("The stream of %s ends early: %s", request_id, error)
+            return
+        parts = [message(e.kind, e.model_dump_json(), event_id=e.id) for e in events]
+        after = events[-1].id if events else after
+        signature = request.model_dump_json(exclude=_VOLATILE)
+        if signature != shown:
+            status = message("status", request.model_dump_json())
+            # Whoever connects learns first how things stand, then how they came about; from
+            # then on in the order in which it happens.
+            parts = [status, *parts] if shown is None else [*parts, status]
+            shown = signature
+        if request.ended:
+            parts.append(message("end"))
+        yield b"".join(parts) or ALIVE
+        if request.ended:
+            return
+
+
+async def page_events(web: Web, who: Identity) -> AsyncGenerator[bytes, None]:
+    """``changed`` for the desk and the other pages of one person."""
+
+    def read() -> tuple[str, bool]:
+        requests = web.commands.requests(who, kind=None, states=None, mine=False, limit=200)
+        seen = hashlib.sha256(web.commands.pool(who).model_dump_json().encode())
+        for request in requests:
+            seen.update(request.model_dump_json(exclude=_VOLATILE).encode())
+        charging = any(r.owner == who.name and r.devices and not r.ended for r in requests)
+        return seen.hexdigest(), charging
+
+    shown: str | None = None
+    async for changed in web.streams.rounds():
+        try:
+            now, charging = await run_in_threadpool(read)
+        except CarrelError as error:
+            _log.warning("A page's stream ends early: %s", error)
+            return
+        # In silence, whoever is charged still gets the newest sum.
+        news = now != shown or (charging and not changed)
+        shown = now
+        yield message("changed") if news else ALIVE
+
+
+async def wait_events(web: Web, who: Identity, request_id: str) -> AsyncGenerator[bytes, None]:
+    """Follows one session from the queue into the open door."""
+
+    def read() -> tuple[WaitView, str]:
+        view = wait_view(web.commands.request(who, request_id), web.clock())
+        return view, web.render("wait_status.html", view=view)
+
+    shown: str | None = None
+    try:
+        async for _ in web.streams.rounds():
+            view, html = await run_in_threadpool(read)
+            news = view.signature != shown
+            shown = view.signature
+            yield message("status", html) if news else ALIVE
+            if view.request.ended:
+                yield message("end")
+                return
+            if view.request.state == "running":
+                break
+        pause = 0.1
+        while not web.streams.closed:
+            view, html = await run_in_threadpool(read)
+            if view.request.ended:
+                yield message("status", html) + message("end")
+                return
+            if await run_in_threadpool(
+                web.commands.server_ready, who.name, view.request.server_name
+            ):
+                yield message("ready") + message("end")
+                return
+            yield ALIVE
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.5, _SLOWEST_POLL_SECONDS)
+    except CarrelError as error:
+        _log.warning("The waiting page of %s ends early: %s", request_id, error)

@@ -1,0 +1,154 @@
+// Times in the reader's zone, counters, announcements, and the form's small helps.
+// Everything on a page also works, or is at least readable, without this file.
+"use strict";
+(() => {
+  const clock = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit" });
+  const dayAndClock = new Intl.DateTimeFormat([], {
+    day: "numeric", month: "short", hour: "2-digit", minute: "2-digit",
+  });
+  const full = new Intl.DateTimeFormat([], { dateStyle: "medium", timeStyle: "medium" });
+
+  const span = (seconds) => {
+    const s = Math.max(0, Math.round(seconds));
+    if (s < 60) return `${s} s`;
+    if (s < 3600) return `${Math.round(s / 60)} min`;
+    if (s < 86400) {
+      const minutes = Math.round((s % 3600) / 60);
+      const hours = Math.floor(s / 3600) + (minutes === 60 ? 1 : 0);
+      return minutes % 60 && hours < 10 ? `${hours} h ${minutes} min` : `${hours} h`;
+    }
+    return `${Math.round(s / 86400)} d`;
+  };
+  const countdown = (seconds) => {
+    const s = Math.max(0, Math.floor(seconds));
+    const two = (n) => String(n).padStart(2, "0");
+    return `${Math.floor(s / 3600)}:${two(Math.floor(s / 60) % 60)}:${two(s % 60)}`;
+  };
+  const shown = {
+    clock: (at) => {
+      const today = at.toDateString() === new Date().toDateString();
+      return (today ? clock : dayAndClock).format(at);
+    },
+    date: (at) => full.format(at),
+    in: (at) => {
+      const seconds = (at - Date.now()) / 1000;
+      return seconds < 5 ? "any moment" : `in about ${span(seconds)}`;
+    },
+    left: (at) => countdown((at - Date.now()) / 1000),
+    ago: (at) => {
+      const seconds = (Date.now() - at) / 1000;
+      return seconds < 2 ? "just now" : `${span(seconds)} ago`;
+    },
+  };
+
+  const write = (element, text) => {
+    if (element.textContent !== text) element.textContent = text;
+  };
+  const tell = (root) => {
+    for (const element of root.querySelectorAll("time[data-show]")) {
+      const at = new Date(element.dateTime);
+      write(element, shown[element.dataset.show](at));
+      if (!element.title) element.title = full.format(at);
+    }
+  };
+  const arrived = new WeakMap();
+  const tick = () => {
+    tell(document);
+    for (const element of document.querySelectorAll("[data-ticks]")) {
+      if (!arrived.has(element)) arrived.set(element, Date.now());
+      const since = (Date.now() - arrived.get(element)) / 1000;
+      const sum = Number(element.dataset.ticks) + Number(element.dataset.rate) * since;
+      write(element, `${Math.round(sum).toLocaleString("en")} device-seconds`);
+    }
+  };
+
+  // Said aloud once per change, however often the part around it is replaced.
+  const announce = () => {
+    const source = document.querySelector("[data-announce]");
+    const text = source ? source.textContent.replace(/\s+/g, " ").trim() : "";
+    const said = document.getElementById("announcer");
+    const words = text.replace(/\(.*?\)/g, "");
+    if (said && said.dataset.words !== words) {
+      // The first one is on the page anyway.
+      if (said.dataset.words !== undefined) said.textContent = text;
+      said.dataset.words = words;
+    }
+  };
+
+  const limitToGroup = () => {
+    const group = document.getElementById("group");
+    const devices = document.getElementById("devices");
+    if (!group || !devices || !group.selectedOptions.length) return;
+    const { devices: most, hours } = group.selectedOptions[0].dataset;
+    for (const option of devices.options) {
+      option.disabled = Number(option.value) > Number(most) && !option.defaultSelected;
+    }
+    if (devices.selectedOptions.length && devices.selectedOptions[0].disabled) devices.value = most;
+    write(document.getElementById("most-hours"), hours);
+  };
+
+  // The tail of a job's log, fetched piece by piece and only ever shown as text.
+  const KEPT = 200000;
+  const followLog = (log) => {
+    let offset = 0;
+    const decoder = new TextDecoder();
+    const read = async () => {
+      const live = document.querySelector(".request-live")?.dataset.live === "yes";
+      try {
+        for (;;) {
+          const answer = await fetch(`${log.dataset.src}?offset=${offset}`);
+          if (!answer.ok) break;
+          const bytes = new Uint8Array(await answer.arrayBuffer());
+          if (!bytes.length) break;
+          offset += bytes.length;
+          const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+          const text = log.textContent + decoder.decode(bytes, { stream: true });
+          log.textContent = text.slice(-KEPT);
+          if (atEnd) log.scrollTop = log.scrollHeight;
+        }
+      } catch {
+        // The service is away for a moment; the next round asks again.
+      }
+      if (!log.textContent) log.dataset.empty = live ? "Nothing printed yet." : "It printed nothing.";
+      if (live) setTimeout(read, document.hidden ? 10000 : 2000);
+    };
+    read();
+  };
+
+  document.addEventListener("DOMContentLoaded", () => {
+    tick();
+    announce();
+    limitToGroup();
+    setInterval(tick, 1000);
+    document.getElementById("group")?.addEventListener("change", limitToGroup);
+    const log = document.getElementById("log");
+    if (log) followLog(log);
+  });
+  document.addEventListener("submit", (event) => {
+    const question = event.target.dataset.confirm;
+    if (question && !window.confirm(question)) {
+      event.preventDefault();
+      return;
+    }
+    if (event.target.matches("[data-once]")) {
+      for (const button of event.target.querySelectorAll("button")) {
+        setTimeout(() => (button.disabled = true));
+      }
+    }
+  });
+  window.addEventListener("pageshow", (event) => {
+    if (event.persisted) window.location.reload();
+  });
+  for (const name of ["htmx:afterSwap", "htmx:oobAfterSwap", "htmx:sseMessage"]) {
+    document.addEventListener(name, () => {
+      tick();
+      announce();
+    });
+  }
+  const offline = (lost) => () => {
+    document.getElementById("offline").hidden = !lost;
+  };
+  document.addEventListener("htmx:sseError", offline(true));
+  document.addEventListener("htmx:sseOpen", offline(false));
+  document.addEventListener("htmx:sseClose", offline(false));
+})();

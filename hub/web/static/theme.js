@@ -1,0 +1,37 @@
+// Light or dark before the first paint: the choice made in JupyterHub, else the system's.
+"use strict";
+(() => {
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  const stored = () => {
+    try {
+      return localStorage.getItem("jupyterhub-bs-theme");
+    } catch {
+      return null;
+    }
+  };
+  const wanted = () => {
+    const choice = stored();
+    return choice === "light" || choice === "dark" ? choice : dark.matches ? "dark" : "light";
+  };
+  const apply = () => {
+    document.documentElement.dataset.bsTheme = wanted();
+    const toggle = document.getElementById("theme-toggle");
+    if (toggle) {
+      toggle.hidden = false;
+      toggle.textContent = wanted() === "dark" ? "Light" : "Dark";
+    }
+  };
+  apply();
+  dark.addEventListener("change", apply);
+  document.addEventListener("DOMContentLoaded", () => {
+    apply();
+    document.getElementById("theme-toggle").addEventListener("click", () => {
+      try {
+        localStorage.setItem("jupyterhub-bs-theme", wanted() === "dark" ? "light" : "dark");
+      } catch {
+        return;
+      }
+      apply();
+    });
+  });
+})();

@@ -1,0 +1,81 @@
+"""Server-sent events: their form, their rhythm, and their prompt end.
+
+A stream follows the pulse: it speaks at once, then after each beat, at most ten times a
+second, and says a word after 15 silent seconds so that nobody in between hangs up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+import anyio
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from ..pulse import Pulse
+
+KEEP_ALIVE_SECONDS = 15.0
+_PACE_SECONDS = 0.1
+ALIVE = b": alive\n\n"
+
+
+class Streams:
+    """All open streams of the service; ``close`` ends them, as a shutdown needs."""
+
+    def __init__(self, pulse: Pulse, *, keep_alive: float = KEEP_ALIVE_SECONDS) -> None:
+        self._pulse = pulse
+        self._keep_alive = keep_alive
+        self.closed = False
+
+    def close(self) -> None:
+        self.closed = True
+        self._pulse.beat()
+
+    async def rounds(self) -> AsyncGenerator[bool, None]:
+        """A round at once, then one per change (True) or after long silence (False).
+
+        What a consumer reads within a round is at least as new as the beat that opened it,
+        and a beat that falls into a round opens the next one.
+        """
+        seen, changed = self._pulse.count, True
+        while not self.closed:
+            yield changed
+            await asyncio.sleep(_PACE_SECONDS)
+            if self.closed:
+                return
+            now = await self._pulse.after(seen, self._keep_alive)
+            seen, changed = now, now != seen
+
+
+def message(event: str, data: str = "{}", *, event_id: int | None = None) -> bytes:
+    """One event; line breaks in the data are kept by the format."""
+    lines = [f"event: {event}"]
+    if event_id is not None:
+        lines.append(f"id: {event_id}")
+    lines += [f"data: {line}" for line in data.splitlines() or [""]]
+    return ("\n".join(lines) + "\n\n").encode()
+
+
+class EventStream(StreamingResponse):
+    """Sends until the source ends or the reader goes; the source is closed in either case."""
+
+    def __init__(self, source: AsyncGenerator[bytes, None]) -> None:
+        super().__init__(
+            source,
+            media_type="text/event-stream",
+            headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+        )
+        self._source = source
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with aclosing(self._source), anyio.create_task_group() as group:
+
+            async def until_gone() -> None:
+                await self.listen_for_disconnect(receive)
+                group.cancel_scope.cancel()
+
+            group.start_soon(until_gone)
+            await self.stream_response(send)
+            group.cancel_scope.cancel()

@@ -1,0 +1,3 @@
+"""Session images: the catalogue, and what builds them."""
+
+from __future__ import annotations

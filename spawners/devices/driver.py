@@ -1,0 +1,176 @@
+"""Ask the NVIDIA driver and print its devices as one line of JSON; any call here may hang.
+
+Run as a program by ``nvml.read()``, which explains why.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import TypeAlias, TypeVar
+
+import pynvml
+
+from ...hub.scheduling.model import Health
+
+T = TypeVar("T")
+Unit: TypeAlias = object
+"""NVML's own handle of a GPU or of a MIG instance."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Unit:
+    id: str
+    index: int
+    model: str
+    memory_bytes: int
+    health: Health
+    why: str
+    pids: tuple[int, ...]
+
+
+def main() -> int:
+    """Print the inventory as one line of JSON."""
+    absent = {
+        pynvml.NVML_ERROR_LIBRARY_NOT_FOUND: "The NVIDIA driver is not installed.",
+        pynvml.NVML_ERROR_DRIVER_NOT_LOADED: "The NVIDIA driver is not loaded.",
+    }
+    try:
+        pynvml.nvmlInit()
+        units, reasons = _list_units()
+    except pynvml.NVMLError as error:
+        if error.value in absent:
+            return _print([], absent[error.value])
+        print(error, file=sys.stderr)
+        return 1
+    return _print(units, " ".join(reasons))
+
+
+def _print(units: list[_Unit], reason: str) -> int:
+    print(json.dumps({"reason": reason, "units": [asdict(unit) for unit in units]}))
+    sys.stdout.flush()
+    # No shutdown of NVML and no interpreter exit: both may hang in a sick driver.
+    os._exit(0)
+
+
+def _list_units() -> tuple[list[_Unit], list[str]]:
+    """Every GPU that can be opened; one with MIG is listed as its instances instead."""
+    units: list[_Unit] = []
+    reasons: list[str] = []
+    position = 0
+    for number in range(pynvml.nvmlDeviceGetCount()):
+        try:
+            gpu = pynvml.nvmlDeviceGetHandleByIndex(number)
+            parts = list(_mig_instances(gpu)) if _has_mig(gpu) else [gpu]
+        except pynvml.NVMLError as error:
+            # Without a handle there is no UUID: it is missing from the list, and that is said.
+            reasons.append(f"GPU {number} cannot be opened: {error}.")
+            position += 1
+            continue
+        if not parts:
+            reasons.append(f"GPU {number} is in MIG mode and has no instances.")
+        health, why = _health(gpu)
+        for part in parts:
+            units.append(_describe(part, position, health, why))
+            position += 1
+    return units, reasons
+
+
+def _describe(unit: Unit, index: int, health: Health, why: str) -> _Unit:
+    """A device whose UUID can be read is listed, even if nothing else about it can."""
+    identity = pynvml.nvmlDeviceGetUUID(unit)
+    model, memory = "NVIDIA GPU", 0
+    pids: tuple[int, ...] = ()
+    try:
+        model = pynvml.nvmlDeviceGetName(unit)
+        memory = pynvml.nvmlDeviceGetMemoryInfo(unit).total
+        pids = _pids(unit)
+    except pynvml.NVMLError as error:
+        if health is Health.OK:
+            health, why = _from_error(error)
+    return _Unit(
+        id=identity,
+        index=index,
+        model=model,
+        memory_bytes=memory,
+        health=health,
+        why=why,
+        pids=pids,
+    )
+
+
+def _has_mig(gpu: Unit) -> bool:
+    mode = _where_supported(lambda: pynvml.nvmlDeviceGetMigMode(gpu)[0])
+    return bool(mode == pynvml.NVML_DEVICE_MIG_ENABLE)
+
+
+def _mig_instances(gpu: Unit) -> Iterator[Unit]:
+    for slot in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(gpu)):
+        try:
+            yield pynvml.nvmlDeviceGetMigDeviceHandleByIndex(gpu, slot)
+        except pynvml.NVMLError_NotFound:
+            continue
+
+
+def _pids(unit: Unit) -> tuple[int, ...]:
+    """Processes with a compute context. Those that only draw (a desktop) do not count."""
+    try:
+        processes = pynvml.nvmlDeviceGetComputeRunningProcesses(unit)
+    except pynvml.NVMLError_FunctionNotFound:  # drivers before 510
+        processes = pynvml.nvmlDeviceGetComputeRunningProcesses_v2(unit)
+    except (pynvml.NVMLError_NotSupported, pynvml.NVMLError_NoPermission):
+        return ()
+    return tuple(sorted({process.pid for process in processes}))
+
+
+def _health(gpu: Unit) -> tuple[Health, str]:
+    """What the GPU says about itself; a question that it does not support says nothing."""
+
+    def errors() -> int:
+        count: int = pynvml.nvmlDeviceGetTotalEccErrors(
+            gpu, pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, pynvml.NVML_VOLATILE_ECC
+        )
+        return count
+
+    try:
+        if _where_supported(lambda: pynvml.nvmlDeviceGetRetiredPagesPendingStatus(gpu)):
+            return Health.SICK, "Memory pages wait to be retired: the device needs a reset."
+        rows = _where_supported(lambda: pynvml.nvmlDeviceGetRemappedRows(gpu))
+        if rows:
+            _, _, pending, failed = rows
+            if failed:
+                return Health.SICK, "Broken memory rows could not be replaced by spare ones."
+            if pending:
+                return Health.SICK, "Memory rows wait to be replaced: the device needs a reset."
+        count = _where_supported(errors)
+        if count:
+            return Health.SICK, (f"{count} uncorrected memory errors since the driver was loaded.")
+    except pynvml.NVMLError as error:
+        return _from_error(error)
+    return Health.OK, ""
+
+
+def _where_supported(ask: Callable[[], T]) -> T | None:
+    try:
+        return ask()
+    except (
+        pynvml.NVMLError_NotSupported,
+        pynvml.NVMLError_FunctionNotFound,
+        pynvml.NVMLError_NoPermission,
+    ):
+        return None
+
+
+def _from_error(error: Exception) -> tuple[Health, str]:
+    if isinstance(error, pynvml.NVMLError_GpuIsLost):
+        return Health.GONE, "The device has fallen off the bus: the driver calls it lost."
+    if isinstance(error, pynvml.NVMLError_ResetRequired):
+        return Health.SICK, "The device needs a reset."
+    return Health.SICK, f"The driver reports: {error}."
+
+
+if __name__ == "__main__":
+    sys.exit(main())

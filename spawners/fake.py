@@ -1,0 +1,124 @@
+"""An engine in memory, whose processes live and die as a test or a simulation says.
+
+It passes the same contract suite as the real ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ..hub.errors import BackendFailed, Unavailable
+from ..hub.ports.backend import LaunchOrder, Life, Sighting
+from ..hub.ports.records import Handle, Json, NewEvent
+from ..hub.scheduling.model import Device, Health
+from .devices.simulated import simulated_devices
+
+
+@dataclass(slots=True, kw_only=True)
+class FakeAttempt:
+    """What became of one start.
+
+    Attributes:
+        stubborn: not even SIGKILL ends it (a process that hangs in a driver).
+    """
+
+    order: LaunchOrder
+    handle: Handle
+    alive: bool = True
+    exit_status: int | None = None
+    stubborn: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class FakeBackend:
+    """A pool without processes (``hub.ports.backend.Backend``).
+
+    Attributes:
+        devices: what ``inventory`` answers; replace it, or use ``set_health``.
+        clock: gives the start times.
+        refuse_starts: the sentence with which every start fails, while it is not empty.
+        silent: the engine does not answer: ``inventory`` raises, ``look`` knows nothing and
+            ``stop`` confirms nothing.
+        attempts: every start so far, by lease id.
+    """
+
+    devices: tuple[Device, ...] = field(default_factory=lambda: simulated_devices("node", 2))
+    clock: Callable[[], float] = lambda: 0.0
+    name: str = "fake"
+    refuse_starts: str = ""
+    silent: bool = False
+    attempts: dict[str, FakeAttempt] = field(default_factory=dict)
+    _events: dict[Path, list[NewEvent]] = field(default_factory=dict)
+
+    # -- what the service calls -----------------------------------------------------------
+
+    def inventory(self) -> tuple[Device, ...]:
+        if self.silent:
+            raise Unavailable("The engine does not answer.")
+        return self.devices
+
+    def kernels(self, home: Path) -> frozenset[str]:
+        return frozenset({"python3"})
+
+    def start(self, order: LaunchOrder) -> Handle:
+        if self.refuse_starts:
+            raise BackendFailed(self.refuse_starts)
+        earlier = self.attempts.get(order.lease_id)
+        if earlier is not None and not earlier.alive:
+            raise BackendFailed(f"Attempt {order.lease_id} has been run before and has ended.")
+        if earlier is not None:
+            earlier.order = order
+            return earlier.handle
+        handle = Handle(pid=1000 + len(self.attempts), started_at=self.clock())
+        self.attempts[order.lease_id] = FakeAttempt(order=order, handle=handle)
+        return handle
+
+    def look(self, leases: Mapping[str, Handle | None]) -> Mapping[str, Sighting]:
+        return {lease: self._look(lease) for lease in leases}
+
+    def _look(self, lease_id: str) -> Sighting:
+        if self.silent:
+            return Sighting(life=Life.UNKNOWN)
+        attempt = self.attempts.get(lease_id)
+        if attempt is None:
+            return Sighting(life=Life.DEAD)
+        if attempt.alive:
+            return Sighting(life=Life.ALIVE, handle=attempt.handle)
+        return Sighting(life=Life.DEAD, exit_status=attempt.exit_status)
+
+    def stop(self, lease_id: str, handle: Handle | None, *, patience: float = 4.0) -> bool:
+        if self.silent:
+            return False
+        attempt = self.attempts.get(lease_id)
+        if attempt is None or not attempt.alive:
+            return True
+        if attempt.stubborn:
+            return False
+        self.end(lease_id, exit_status=-2)
+        return True
+
+    def journal(self, folder: Path) -> Sequence[NewEvent]:
+        return tuple(self._events.get(folder, ()))
+
+    # -- what a test or a simulation calls ------------------------------------------------
+
+    def end(self, lease_id: str, *, exit_status: int = 0) -> None:
+        """The attempt's processes end by themselves."""
+        attempt = self.attempts[lease_id]
+        attempt.alive = False
+        attempt.exit_status = exit_status
+
+    def report(self, lease_id: str, kind: str, data: Mapping[str, Json], *, at: float) -> NewEvent:
+        """The attempt writes an event into its journal (and delivers nothing)."""
+        events = self._events.setdefault(self.attempts[lease_id].order.folder, [])
+        events.append(NewEvent(seq=len(events) + 1, at=at, kind=kind, data=data))
+        return events[-1]
+
+    def set_health(self, device_id: str, health: Health, why: str = "") -> None:
+        """What the next inventory says of a device."""
+        self.devices = tuple(
+            replace(device, health=health, why=why) if device.id == device_id else device
+            for device in self.devices
+        )

@@ -1,0 +1,270 @@
+"""The local engine: a job is a runner process on this machine, in a session of its own.
+
+A runner outlives the service that started it. What is needed to find it again lies outside
+this process: the lease id in its environment, and the attempt's folder.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from ..hub.errors import BackendFailed
+from ..hub.ports.backend import BackendSettings, LaunchOrder, Life, Sighting
+from ..hub.ports.records import Handle, NewEvent
+from ..hub.scheduling.model import Device, Health
+from . import processes
+from .devices import nvml
+from .devices.environment import device_environment, readable
+from .devices.simulated import simulated_devices
+from .kernels import installed_kernels
+from .runner.journal import read_journal
+from .runner.order import CLAIM, EVENTS, LOG, Order
+
+KEPT_VARIABLES: Final = frozenset(
+    {
+        "CONDA_DEFAULT_ENV",
+        "CONDA_PREFIX",
+        "CONDA_ROOT",
+        "JUPYTER_PATH",
+        "LANG",
+        "LC_ALL",
+        "LC_CTYPE",
+        "LD_LIBRARY_PATH",
+        "PATH",
+        "PYTHONPATH",
+        "REQUESTS_CA_BUNDLE",
+        "SSL_CERT_DIR",
+        "SSL_CERT_FILE",
+        "TMPDIR",
+        "TZ",
+        "VIRTUAL_ENV",
+    }
+)
+"""What a job inherits from the service; everything else may be a secret and stays here."""
+_REMEMBERED = 1000
+
+log = logging.getLogger(__name__)
+
+
+def create(settings: BackendSettings) -> LocalBackend:
+    """The factory of the entry point group ``carrel.backends``."""
+    return LocalBackend(settings)
+
+
+class LocalBackend:
+    """Runs jobs as processes of the service's own account (``hub.ports.backend.Backend``)."""
+
+    name = "local"
+
+    def __init__(self, settings: BackendSettings, *, node: str = "") -> None:
+        self._settings = settings
+        self._node = node or socket.gethostname()
+        self._lock = threading.Lock()
+        self._children: dict[str, subprocess.Popen[bytes]] = {}
+        self._starting: set[str] = set()
+        self._unseen: frozenset[int] = frozenset()
+        self._reason = ""
+
+    # -- devices --------------------------------------------------------------------------
+
+    def inventory(self) -> tuple[Device, ...]:
+        """Raises Unavailable where the driver hangs or fails."""
+        if self._settings.simulated_devices is not None:
+            return simulated_devices(self._node, self._settings.simulated_devices)
+        inventory = nvml.read(self._node)
+        if inventory.reason != self._reason:
+            self._reason = inventory.reason
+            log.info("devices: %s", inventory.reason or "all are listed again")
+        strangers = self._strangers({pid for found in inventory.found for pid in found.pids})
+        return tuple(_with_strangers(found, strangers) for found in inventory.found)
+
+    def _strangers(self, pids: set[int]) -> dict[int, str]:
+        """Of these processes those that belong to no lease, with their names.
+
+        A pid that is not to be seen has just ended, or lives behind a namespace; the second
+        time it counts.
+        """
+        unseen: set[int] = set()
+        strangers: dict[int, str] = {}
+        for pid in sorted(pids):
+            try:
+                process = psutil.Process(pid)
+                if processes.lease_of(process) is None:
+                    strangers[pid] = process.name()
+            except psutil.NoSuchProcess:
+                unseen.add(pid)
+                if pid in self._unseen:
+                    strangers[pid] = "not visible from here"
+        self._unseen = frozenset(unseen)
+        return strangers
+
+    def kernels(self, home: Path) -> frozenset[str]:
+        return installed_kernels(home)
+
+    # -- attempts -------------------------------------------------------------------------
+
+    def start(self, order: LaunchOrder) -> Handle:
+        """At most one runner per lease: one that lives is adopted, and given the new token."""
+        with self._busy_with(order.lease_id):
+            try:
+                order.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                self._order(order).write(order.folder)
+                running = self._oldest(order.lease_id)
+                if running is not None:
+                    return running
+                if (order.folder / CLAIM).exists():
+                    raise BackendFailed(
+                        f"Attempt {order.lease_id} has been run before and has ended."
+                    )
+                return self._launch(order)
+            except OSError as error:
+                raise BackendFailed(f"The runner could not be started: {error}.") from error
+
+    def _order(self, order: LaunchOrder) -> Order:
+        return Order(
+            lease_id=order.lease_id,
+            request_id=order.request_id,
+            epoch=order.epoch,
+            token=order.token,
+            service_url=self._settings.service_url,
+            input_path=str(order.input_path.resolve()),
+            notebook_name=order.job.notebook_name,
+            output_name=order.job.output_name,
+            parameters=order.job.parameters,
+            kernel=order.job.kernel,
+            home=str(order.home.resolve()),
+            devices=tuple(readable(device) for device in order.devices),
+            device_ids=tuple(device.id for device in order.devices),
+        )
+
+    def _launch(self, order: LaunchOrder) -> Handle:
+        descriptor = os.open(order.folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            child = subprocess.Popen(
+                [sys.executable, "-m", f"{__package__}.runner", str(order.folder.resolve())],
+                stdin=subprocess.DEVNULL,
+                stdout=descriptor,
+                stderr=descriptor,
+                cwd=order.home,
+                env=job_environment(order),
+                start_new_session=True,
+            )
+        finally:
+            os.close(descriptor)
+        with self._lock:
+            self._children[order.lease_id] = child
+            self._forget_oldest()
+        # Readable even if the child has ended already: it is ours, and not reaped yet.
+        return processes.handle_of(psutil.Process(child.pid))
+
+    def look(self, leases: Mapping[str, Handle | None]) -> Mapping[str, Sighting]:
+        """Cheap while the first processes live; /proc is read only for the others."""
+        with self._lock:
+            starting = frozenset(self._starting)
+        seen: dict[str, Sighting] = {}
+        for lease in leases:
+            handle = leases[lease]
+            if lease in starting:
+                seen[lease] = Sighting(life=Life.UNKNOWN)
+            elif processes.find(handle) is not None:
+                seen[lease] = Sighting(life=Life.ALIVE, handle=handle)
+        missing = {lease: handle for lease, handle in leases.items() if lease not in seen}
+        if missing:
+            seen.update(self._search(missing))
+        return seen
+
+    def _search(self, leases: Mapping[str, Handle | None]) -> dict[str, Sighting]:
+        try:
+            found = processes.scan(leases)
+        except OSError as error:
+            log.warning("processes cannot be listed: %s", error)
+            return {lease: Sighting(life=Life.UNKNOWN) for lease in leases}
+        sightings = {}
+        for lease, members in found.items():
+            handle = processes.oldest(members)
+            sightings[lease] = Sighting(
+                life=Life.ALIVE if handle else Life.DEAD,
+                handle=handle,
+                exit_status=self._exit_status(lease),
+            )
+        return sightings
+
+    def stop(self, lease_id: str, handle: Handle | None, *, patience: float = 4.0) -> bool:
+        try:
+            ended = processes.stop_set(lease_id, handle, patience)
+        except OSError as error:
+            log.warning("processes cannot be listed: %s", error)
+            return False
+        self._exit_status(lease_id)  # reaps it
+        return ended
+
+    def journal(self, folder: Path) -> Sequence[NewEvent]:
+        return read_journal(folder / EVENTS)
+
+    # -- inside ---------------------------------------------------------------------------
+
+    @contextmanager
+    def _busy_with(self, lease_id: str) -> Iterator[None]:
+        """While a start is under way nothing may be concluded from seeing no process."""
+        with self._lock:
+            if lease_id in self._starting:
+                raise BackendFailed(f"Attempt {lease_id} is being started already.")
+            self._starting.add(lease_id)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._starting.discard(lease_id)
+
+    def _oldest(self, lease_id: str) -> Handle | None:
+        return processes.oldest(processes.scan({lease_id: None})[lease_id])
+
+    def _exit_status(self, lease_id: str) -> int | None:
+        with self._lock:
+            child = self._children.get(lease_id)
+        return None if child is None else child.poll()
+
+    def _forget_oldest(self) -> None:
+        for lease, child in list(self._children.items())[:-_REMEMBERED]:
+            if child.poll() is not None:
+                del self._children[lease]
+
+
+def job_environment(order: LaunchOrder) -> dict[str, str]:
+    """A clean environment that names the lease and exactly its devices."""
+    kept = {name: value for name, value in os.environ.items() if name in KEPT_VARIABLES}
+    programs = str(Path(sys.executable).parent)  # kernels are found beside this Python
+    home = str(order.home.resolve())
+    return {
+        **kept,
+        "PATH": os.pathsep.join([programs, kept.get("PATH", os.defpath)]),
+        "HOME": home,
+        "USER": order.owner,
+        "LOGNAME": order.owner,
+        **device_environment(order.devices),
+        processes.LEASE_VARIABLE: order.lease_id,
+        "CARREL_REQUEST": order.request_id,
+    }
+
+
+def _with_strangers(found: nvml.Found, strangers: Mapping[int, str]) -> Device:
+    here = [f"pid {pid}, {strangers[pid]}" for pid in found.pids if pid in strangers]
+    if found.device.health is not Health.OK or not here:
+        return found.device
+    return replace(
+        found.device,
+        health=Health.BUSY,
+        why=f"in use by a process that Carrel did not start ({'; '.join(here)})",
+    )

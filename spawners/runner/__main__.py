@@ -1,0 +1,231 @@
+"""The runner's main thread: claims the attempt, then only listens, so that it can always stop."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import asdict
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Final, NoReturn
+
+import psutil
+
+from ...hub.errors import InvalidInput
+from ...hub.ports.records import CauseCode, Json
+from ..processes import wait_gone
+from . import ending as endings
+from .journal import Journal
+from .order import CLAIM, EVENTS, OUTPUT, Order
+from .service import Away, Delivery, Fenced, Rejected, Service
+
+if TYPE_CHECKING:
+    from .engine import Attempt
+
+EXIT_SUCCEEDED: Final = 0
+EXIT_FAILED: Final = 1
+EXIT_NO_ORDER: Final = 2
+EXIT_CLAIMED: Final = 3
+"""Another runner has this attempt."""
+EXIT_FENCED: Final = 4
+EXIT_STOPPED: Final = 5
+EXIT_CRASHED: Final = 70
+
+_INTERRUPT_SECONDS = 0.8
+_KILL_SECONDS = 1.1
+_DELIVERY_SECONDS = 5.0
+_DELIVERY_WHEN_STOPPED_SECONDS = 1.0
+_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
+
+
+class Bell:
+    """What the main thread listens to: signals, the end of the work, a fence."""
+
+    def __init__(self) -> None:
+        self._ear, self._rope = socket.socketpair()
+        self._ear.setblocking(False)
+        self._rope.setblocking(False)
+        self.signal: int | None = None
+        self.fenced = False
+
+    def hear_signals(self) -> None:
+        """From here on SIGINT and SIGTERM ring instead of killing."""
+        signal.set_wakeup_fd(self._rope.fileno(), warn_on_full_buffer=False)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._on_signal)
+
+    def _on_signal(self, number: int, _: FrameType | None) -> None:
+        self.signal = self.signal or number
+
+    def ring(self) -> None:
+        """From any thread."""
+        try:
+            self._rope.send(b"\0")
+        except BlockingIOError:
+            return  # it rings already
+
+    def fence(self) -> None:
+        self.fenced = True
+        self.ring()
+
+    @property
+    def stop(self) -> bool:
+        return self.fenced or self.signal is not None
+
+    def wait(self) -> None:
+        select.select([self._ear], [], [])
+        self._ear.recv(4096)
+
+
+def main(arguments: list[str]) -> int:
+    if len(arguments) != 1:
+        return _say("usage: python -m carrel.spawners.runner FOLDER", EXIT_NO_ORDER)
+    folder = Path(arguments[0])
+    # A parent may have left SIGINT ignored; before the claim is answered a signal just ends us.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        order = Order.read(folder)
+    except InvalidInput as error:
+        return _say(str(error), EXIT_NO_ORDER)
+    if not take_claim(folder):
+        return _say(f"lease {order.lease_id} already has a runner", EXIT_CLAIMED)
+    service = Service(folder)
+    try:
+        service.claim()
+    except (Fenced, Rejected, Away) as error:
+        return _say(f"lease {order.lease_id} may not run: {error}", EXIT_FENCED)
+    return run(order, folder, service)
+
+
+def take_claim(folder: Path) -> bool:
+    """True for exactly one process, ever."""
+    try:
+        descriptor = os.open(folder / CLAIM, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return False
+    with os.fdopen(descriptor, "w") as file:
+        file.write(f"{os.getpid()}\n")
+    return True
+
+
+def run(order: Order, folder: Path, service: Service) -> int:
+    """Execute in a second thread, deliver events from a third, and listen."""
+    bell = Bell()
+    bell.hear_signals()
+    adopt_orphans()
+    journal = Journal(folder / EVENTS)
+    delivery = Delivery(service, bell.fence)
+    delivery.start()
+
+    def report(kind: str, data: Mapping[str, Json]) -> None:
+        delivery.put(journal.write(kind, data))
+
+    attempt, work = _begin(order, folder, report, bell)
+    while not work.done() and not bell.stop:
+        bell.wait()
+    if not work.done():
+        wind_down(attempt, work)
+    ending = _judge(attempt, work, bell)
+    _conclude(attempt, ending)
+    end_descendants()
+    print(f"carrel: {ending.message}", flush=True)
+    if bell.fenced:
+        return EXIT_FENCED
+    report("ended", {**asdict(ending), "code": str(ending.code)})
+    delivery.finish(_DELIVERY_WHEN_STOPPED_SECONDS if bell.stop else _DELIVERY_SECONDS)
+    if bell.stop:
+        return EXIT_STOPPED
+    return EXIT_SUCCEEDED if ending.code is CauseCode.SUCCEEDED else EXIT_FAILED
+
+
+def _begin(
+    order: Order, folder: Path, report: Callable[[str, Mapping[str, Json]], None], bell: Bell
+) -> tuple[Attempt, Future[None]]:
+    # Papermill takes most of a second to import: the claim must not wait for it.
+    from .engine import Attempt  # noqa: PLC0415
+    from .execution import execute  # noqa: PLC0415
+
+    attempt = Attempt(order=order, output=folder / OUTPUT, report=report)
+    work = ThreadPoolExecutor(1, thread_name_prefix="notebook").submit(execute, attempt)
+    work.add_done_callback(lambda _: bell.ring())
+    return attempt, work
+
+
+def wind_down(attempt: Attempt, work: Future[None]) -> None:
+    """Interrupt the cell; kill the kernel where that does not help. Below 2 s in all."""
+    attempt.interrupt()
+    wait([work], _INTERRUPT_SECONDS)
+    if not work.done():
+        attempt.kill()
+        wait([work], _KILL_SECONDS)
+
+
+def _judge(attempt: Attempt, work: Future[None], bell: Bell) -> endings.Ending:
+    from .execution import judge  # noqa: PLC0415  # imported by now
+
+    if bell.fenced:
+        return endings.fenced()
+    error = work.exception() if work.done() else TimeoutError("the notebook did not stop")
+    if bell.signal is not None and (error is not None or attempt.failure is not None):
+        return endings.cancelled(bell.signal)
+    return judge(attempt, error)
+
+
+def _conclude(attempt: Attempt, ending: endings.Ending) -> None:
+    """Save the end; the last save of the work stays where that cannot be done."""
+    if attempt.manager is None:
+        return
+    try:
+        attempt.manager.conclude(ending)
+    except (OSError, RuntimeError) as error:
+        # A full disk, or a notebook that the work, which hangs, was just changing.
+        print(f"carrel: the end could not be saved in the output: {error}", flush=True)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of whatever the notebook leaves behind, to find it in the end."""
+    ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def end_descendants() -> None:
+    """Leave no process behind: it would hold a device that has been given back."""
+    left = psutil.Process().children(recursive=True)
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for process in left:
+            try:
+                process.send_signal(number)
+            except (psutil.NoSuchProcess, psutil.AccessDenied):
+                continue
+        if wait_gone(left, time.monotonic() + _INTERRUPT_SECONDS / 2):
+            return
+
+
+def _say(text: str, status: int) -> int:
+    print(f"carrel: {text}", flush=True)
+    return status
+
+
+def leave(status: int) -> NoReturn:
+    """End at once: the threads of a hanging kernel client would hold a normal exit up."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def _crash(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    traceback.print_exception(kind, error, trace)
+    leave(EXIT_CRASHED)
+
+
+if __name__ == "__main__":
+    sys.excepthook = _crash
+    leave(main(sys.argv[1:]))

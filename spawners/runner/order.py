@@ -1,0 +1,59 @@
+"""The order: what a runner is to execute, as a private file in the attempt's folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from ...hub.config import write_private
+from ...hub.errors import InvalidInput
+from ...hub.ports.records import Json
+
+ORDER: Final = "order.json"
+CLAIM: Final = "claim"
+LOG: Final = "log.txt"
+EVENTS: Final = "events.jsonl"
+OUTPUT: Final = "output.ipynb"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """Everything that the runner needs to know.
+
+    Attributes:
+        service_url: where it reports to, without a trailing slash.
+        devices: names for people, for the output notebook.
+        device_ids: the same devices by id.
+    """
+
+    lease_id: str
+    request_id: str
+    epoch: int
+    token: str
+    service_url: str
+    input_path: str
+    notebook_name: str
+    output_name: str
+    parameters: Mapping[str, Json]
+    kernel: str
+    home: str
+    devices: tuple[str, ...]
+    device_ids: tuple[str, ...]
+
+    def write(self, folder: Path) -> None:
+        """Whole or not at all, readable for its owner only."""
+        write_private(folder / ORDER, json.dumps(asdict(self), indent=2) + "\n")
+
+    @classmethod
+    def read(cls, folder: Path) -> Order:
+        """Raises InvalidInput where there is no order that this version understands."""
+        try:
+            found = json.loads((folder / ORDER).read_text(encoding="utf-8"))
+            for name in ("devices", "device_ids"):
+                found[name] = tuple(found[name])
+            return cls(**found)
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise InvalidInput(f"{folder / ORDER} is no order: {error}.") from error

@@ -1,0 +1,203 @@
+"""Sessions as local processes of the hub's own system account, each on a lease.
+
+All sessions of such an installation share one account and are not isolated from each other:
+this is for a laptop, a demonstration and tests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import BinaryIO
+from urllib.parse import urlsplit
+
+import psutil
+from jupyterhub.spawner import SimpleLocalProcessSpawner
+from pydantic import JsonValue
+from traitlets import Integer, Unicode, default
+
+from ..hub.naming import safe_name
+from ..hub.ports.records import Handle
+from ..hub.wire import LeaseOut, StartedIn
+from .answering import Address
+from .leasing import LeaseMixin
+from .liveness import birthmark, environment_of, still_alive
+from .processes import handle_of, scan
+
+__all__ = ["LeaseMixin", "LocalSession"]
+
+LOG_BYTES = 2 * 1024 * 1024
+"""A log that is longer when a session starts is set aside; one older log is kept."""
+TAIL_BYTES = 4000
+TAIL_LINES = 25
+
+
+class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]  # untyped base
+    """``SimpleLocalProcessSpawner`` on a lease; every option of it is kept."""
+
+    homes = Unicode(
+        help="""Folder that holds the homes: one folder per person, named so that no two
+        people ever share one.""",
+    ).tag(config=True)
+
+    logs = Unicode(
+        help="""Folder for the sessions' logs, one file per server.""",
+    ).tag(config=True)
+
+    interrupt_timeout = Integer(
+        1, help="Seconds after SIGINT, used only while the Carrel service is away."
+    ).tag(config=True)
+    term_timeout = Integer(
+        2, help="Seconds after SIGTERM, used only while the Carrel service is away."
+    ).tag(config=True)
+    kill_timeout = Integer(
+        2, help="Seconds after SIGKILL, used only while the Carrel service is away."
+    ).tag(config=True)
+
+    popen_kwargs: dict[str, object]
+    birthmark = ""
+    _log_start = 0
+
+    @default("home_dir")
+    def _home_dir_default(self) -> str:
+        return str(Path(self.homes) / safe_name(self.user.name))
+
+    @default("default_url")
+    def _default_url_default(self) -> str:
+        return "/lab"
+
+    @default("cmd")
+    def _cmd_default(self) -> list[str]:
+        return [str(Path(sys.prefix) / "bin" / "jupyterhub-singleuser")]
+
+    @default("args")
+    def _args_default(self) -> list[str]:
+        """No outside host is asked for news or extensions, at the start or later."""
+        return [
+            "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+            "--LabApp.news_url=None",
+            "--LabApp.extension_manager=readonly",
+        ]
+
+    @default("env_keep")
+    def _env_keep_default(self) -> list[str]:
+        """The hub's environment holds its secrets; a session gets what is named here."""
+        return ["PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TZ"]
+
+    def get_args(self) -> list[str]:
+        args: list[str] = super().get_args()
+        return [*args, "--allow-root"] if os.geteuid() == 0 else args
+
+    def user_env(self, env: dict[str, str]) -> dict[str, str]:
+        env = super().user_env(env)
+        # In a session's terminal, `carrel` is the one of this installation.
+        own = str(Path(sys.prefix) / "bin")
+        others = [part for part in env.get("PATH", os.defpath).split(os.pathsep) if part != own]
+        return env | {"PATH": os.pathsep.join([own, *others])}
+
+    def make_preexec_fn(self, name: str) -> None:
+        """Nothing runs between fork and exec: the working folder is Popen's business."""
+
+    # -- what LeaseMixin asks ---------------------------------------------------------------
+
+    async def start_server(self) -> Address:
+        home = Path(self.home_dir)
+        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.port = 0  # the port of an earlier life may be somebody else's by now
+        with self._open_log() as log:
+            self.popen_kwargs = {
+                **self.popen_kwargs,
+                "cwd": str(home),
+                "stdin": subprocess.DEVNULL,
+                "stdout": log,
+                "stderr": subprocess.STDOUT,
+            }
+            address = await super().start_server()
+        self.birthmark = birthmark(self.pid)
+        return address
+
+    def running_server(self, lease: LeaseOut) -> Address | None:
+        handle = None
+        if lease.pid is not None and lease.started_at is not None:
+            handle = Handle(pid=lease.pid, started_at=lease.started_at)
+        for process in scan({lease.id: handle})[lease.id][:1]:
+            env = environment_of(process.pid)
+            where = urlsplit(env.get("JUPYTERHUB_SERVICE_URL", ""))
+            if where.hostname and where.port and "JUPYTERHUB_API_TOKEN" in env:
+                self.api_token = env["JUPYTERHUB_API_TOKEN"]
+                self.proc, self.pid, self.port = None, process.pid, where.port
+                self.birthmark = birthmark(process.pid)
+                return where.hostname, where.port
+        return None
+
+    def who_it_is(self) -> StartedIn | None:
+        try:
+            handle = handle_of(psutil.Process(self.pid))
+        except psutil.NoSuchProcess:
+            return None  # the wait for its answer notices
+        return StartedIn(pid=handle.pid, started_at=handle.started_at)
+
+    def last_words(self) -> str:
+        try:
+            with self.log_path.open("rb") as log:
+                end = log.seek(0, os.SEEK_END)
+                log.seek(max(self._log_start, end - TAIL_BYTES))
+                text = log.read().decode(errors="replace")
+        except FileNotFoundError:
+            return ""
+        return "\n".join(text.splitlines()[-TAIL_LINES:])
+
+    async def kill_started(self) -> None:
+        proc, pid = self.proc, self.pid
+        alive = proc.poll() is None if proc is not None else still_alive(pid, self.birthmark)
+        if not (pid and alive):
+            return
+        # The server leads a session of its own: nothing of the hub is in its group.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
+        if proc is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                await asyncio.to_thread(proc.wait, 0.5)
+
+    # -- the process ------------------------------------------------------------------------
+
+    async def poll(self) -> int | None:
+        # After a restart of the hub there is no handle, and the pid alone proves nothing.
+        if self.proc is None and self.pid and not still_alive(self.pid, self.birthmark):
+            self.clear_state()
+            return 0
+        status: int | None = await super().poll()
+        return status
+
+    def get_state(self) -> dict[str, JsonValue]:
+        state = super().get_state()
+        return state | {"birthmark": self.birthmark} if self.pid else state
+
+    def load_state(self, state: dict[str, JsonValue]) -> None:
+        super().load_state(state)
+        self.birthmark = str(state.get("birthmark", ""))
+
+    def clear_state(self) -> None:
+        super().clear_state()
+        self.birthmark = ""
+
+    @property
+    def log_path(self) -> Path:
+        """``USER.log`` and ``USER--SERVER.log``; no safe name holds two hyphens in a row."""
+        server = f"--{safe_name(self.name)}" if self.name else ""
+        return Path(self.logs) / f"{safe_name(self.user.name)}{server}.log"
+
+    def _open_log(self) -> BinaryIO:
+        path = self.log_path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and path.stat().st_size > LOG_BYTES:
+            path.replace(path.with_name(path.name + ".1"))
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        log = os.fdopen(descriptor, "ab")
+        self._log_start = os.fstat(descriptor).st_size
+        return log

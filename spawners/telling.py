@@ -1,0 +1,38 @@
+"""What somebody who waits for a start is told: each change once, to everybody who listens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    percent: int
+    sentence: str
+
+
+class Teller:
+    """Holds the newest sentence and wakes the listeners when it changes."""
+
+    def __init__(self) -> None:
+        self.said = Progress(percent=0, sentence="Asking Carrel.")
+        self._news = asyncio.Event()
+
+    def say(self, percent: int, sentence: str) -> None:
+        told = Progress(percent=percent, sentence=sentence)
+        if told != self.said:
+            self.said, news, self._news = told, self._news, asyncio.Event()
+            news.set()
+
+    async def listen(self) -> AsyncGenerator[Progress, None]:
+        """The sentence as it is, then every new one; never ends by itself."""
+        heard: Progress | None = None
+        while True:
+            news = self._news
+            if self.said != heard:
+                heard = self.said
+                yield heard
+            else:
+                await news.wait()

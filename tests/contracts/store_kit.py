@@ -1,0 +1,93 @@
+"""A small pool and short ways to move a request along, for tests of the store."""
+
+from __future__ import annotations
+
+from carrel.hub.ports.records import (
+    Cause,
+    CauseCode,
+    Handle,
+    LeaseRecord,
+    NewRequest,
+    RequestRecord,
+)
+from carrel.hub.ports.store import Store
+from carrel.hub.scheduling.model import Device, Group, Kind, Start
+
+LAB = Group(name="lab", max_devices=4, max_devices_per_user=4)
+DEAD = Cause(code=CauseCode.LOST, message="Its process is gone.", details="exit status -9")
+DONE = Cause(code=CauseCode.SUCCEEDED, message="All cells ran.")
+CANCELLED = Cause(code=CauseCode.CANCELLED, message="Cancelled by ada.")
+PROCESS = Handle(pid=4711, started_at=99.5)
+
+
+def device(name: str, index: int = 0, *, node: str = "n1", simulated: bool = False) -> Device:
+    return Device(
+        id=name,
+        node=node,
+        index=index,
+        model="H100",
+        memory_bytes=80 << 30,
+        simulated=simulated,
+    )
+
+
+def furnish(store: Store) -> None:
+    """One group, one node, two devices D0 and D1."""
+    store.put_group(LAB)
+    store.sync_devices("n1", [device("D0", 0), device("D1", 1)])
+
+
+def job(name: str, *, owner: str = "ada", devices: int = 1, key: str = "") -> NewRequest:
+    return NewRequest(
+        id=f"j-{name}",
+        kind=Kind.JOB,
+        owner=owner,
+        group="lab",
+        devices=devices,
+        seconds=600,
+        idempotency_key=key or name,
+    )
+
+
+def session(name: str, *, owner: str = "ada", server: str = "", key: str = "") -> NewRequest:
+    return NewRequest(
+        id=f"s-{name}",
+        kind=Kind.SESSION,
+        owner=owner,
+        group="lab",
+        devices=1,
+        seconds=3600,
+        idempotency_key=key or name,
+        server_name=server,
+    )
+
+
+def granted(store: Store, new: NewRequest, *devices: str, at: float = 100.0) -> LeaseRecord:
+    """Submit and grant at once."""
+    store.submit(new, at)
+    start = Start(request_id=new.id, devices=devices)
+    (lease,) = store.grant([start], now=at, lease_seconds=30)
+    return lease
+
+
+def running(store: Store, new: NewRequest, *devices: str, at: float = 100.0) -> LeaseRecord:
+    """Submit, grant, launch and start at once."""
+    lease = granted(store, new, *devices, at=at)
+    store.launch(lease.id, now=at)
+    started = store.started(lease.id, PROCESS, now=at)
+    assert started.lease is not None
+    return started.lease
+
+
+def states(store: Store, request: RequestRecord | str) -> list[object]:
+    """What the history says, in order."""
+    name = request if isinstance(request, str) else request.id
+    return [event.data["state"] for event in store.events(name) if event.kind == "state"]
+
+
+def charges(store: Store) -> list[tuple[str, float, float, float]]:
+    """The ledger in short: lease, from, to, device-seconds."""
+    return [
+        (entry.lease_id, entry.starts_at, entry.ends_at, entry.device_seconds)
+        for entry in store.ledger()
+    ]

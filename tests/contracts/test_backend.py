@@ -1,0 +1,132 @@
+"""What every engine promises, held against the real local one and the one in memory."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from carrel.hub.errors import BackendFailed
+from carrel.hub.ports.backend import Backend, BackendSettings, LaunchOrder, Life, Sighting
+from carrel.hub.ports.records import Handle, JobSpec
+from carrel.spawners.fake import FakeBackend
+from carrel.spawners.local import LocalBackend
+
+NOWHERE = "http://127.0.0.1:9/services/carrel"
+"""Nobody listens there, so a runner waits with its claim and lives until it is stopped."""
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    backend: Backend
+    folder: Path
+
+    def order(self) -> LaunchOrder:
+        request = f"j-{self.folder.name[-16:]}-{next(_numbers)}"
+        folder, home = self.folder / request, self.folder / "home"
+        home.mkdir(exist_ok=True)
+        folder.mkdir(mode=0o700)
+        notebook = folder / "in.ipynb"
+        notebook.write_text('{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}')
+        return LaunchOrder(
+            lease_id=f"{request}.1",
+            request_id=request,
+            epoch=1,
+            owner="student1",
+            devices=self.backend.inventory()[:1],
+            job=JobSpec(notebook_name="in.ipynb"),
+            seconds=60,
+            token="token",
+            folder=folder,
+            input_path=notebook,
+            home=home,
+        )
+
+    def life(self, lease_id: str, handle: Handle | None = None) -> Life:
+        return self.backend.look({lease_id: handle})[lease_id].life
+
+
+@pytest.fixture(params=["local", "fake"])
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
+    settings = BackendSettings(state=tmp_path, service_url=NOWHERE, simulated_devices=2)
+    backend: Backend = LocalBackend(settings)
+    if request.param == "fake":
+        backend = FakeBackend()
+    yield Engine(backend=backend, folder=tmp_path)
+    for folder in tmp_path.glob("j-*"):
+        assert backend.stop(f"{folder.name}.1", None, patience=1.0)
+
+
+def test_the_inventory_has_distinct_devices_and_repeats_itself(engine: Engine) -> None:
+    devices = engine.backend.inventory()
+    assert len({device.id for device in devices}) == len(devices) == 2
+    assert engine.backend.inventory() == devices
+
+
+def test_the_python_kernel_is_among_the_kernels(engine: Engine) -> None:
+    assert "python3" in engine.backend.kernels(engine.folder / "home")
+
+
+def test_a_lease_that_never_ran_is_dead_and_stopping_it_confirms_that(engine: Engine) -> None:
+    assert engine.backend.look({"j-nobody.1": None}) == {"j-nobody.1": Sighting(life=Life.DEAD)}
+    assert engine.backend.stop("j-nobody.1", None)
+
+
+def test_what_was_started_is_alive_with_its_handle_known_or_not(engine: Engine) -> None:
+    order = engine.order()
+    handle = engine.backend.start(order)
+    expected = {order.lease_id: Sighting(life=Life.ALIVE, handle=handle)}
+    assert engine.backend.look({order.lease_id: handle}) == expected
+    assert engine.backend.look({order.lease_id: None}) == expected
+
+
+def test_starting_again_adopts_what_lives(engine: Engine) -> None:
+    order = engine.order()
+    handle = engine.backend.start(order)
+    assert engine.backend.start(replace(order, token="another")) == handle
+
+
+def test_stop_confirms_death_and_can_be_repeated(engine: Engine) -> None:
+    order = engine.order()
+    handle = engine.backend.start(order)
+    assert engine.backend.stop(order.lease_id, handle)
+    assert engine.life(order.lease_id, handle) is Life.DEAD
+    assert engine.backend.stop(order.lease_id, handle)
+    assert engine.backend.stop(order.lease_id, None)
+
+
+def test_the_exit_status_is_told_where_the_engine_saw_the_end(engine: Engine) -> None:
+    order = engine.order()
+    engine.backend.stop(order.lease_id, engine.backend.start(order))
+    assert engine.backend.look({order.lease_id: None}) == {
+        order.lease_id: Sighting(life=Life.DEAD, exit_status=-2)
+    }
+
+
+def test_leases_do_not_touch_each_other(engine: Engine) -> None:
+    first, second = engine.order(), engine.order()
+    engine.backend.start(first)
+    handle = engine.backend.start(second)
+    assert engine.backend.stop(first.lease_id, None)
+    assert engine.life(second.lease_id, handle) is Life.ALIVE
+
+
+def test_a_journal_is_empty_before_anything_happened(engine: Engine) -> None:
+    assert list(engine.backend.journal(engine.order().folder)) == []
+
+
+def test_a_start_that_fails_leaves_nothing_running(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = engine.order()
+    if isinstance(engine.backend, FakeBackend):
+        engine.backend.refuse_starts = "no room"
+    else:
+        monkeypatch.setattr("sys.executable", "/nowhere/python")
+    with pytest.raises(BackendFailed, match=r"no room|No such file"):
+        engine.backend.start(order)
+    assert engine.life(order.lease_id) is Life.DEAD

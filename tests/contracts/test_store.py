@@ -1,0 +1,851 @@
+"""What every store does, asked of both."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from carrel.hub.errors import Conflict, IllegalMove, InvalidInput, NotFound, StaleEpoch
+from carrel.hub.ports.records import (
+    Cause,
+    CauseCode,
+    EventRecord,
+    Handle,
+    JobSpec,
+    Json,
+    LeaseRecord,
+    LeaseState,
+    LedgerEntry,
+    NewEvent,
+    RequestFilter,
+    RequestRecord,
+    Usage,
+)
+from carrel.hub.ports.store import Store
+from carrel.hub.scheduling.lifecycle import State
+from carrel.hub.scheduling.model import (
+    Group,
+    Health,
+    Holding,
+    Kind,
+    PriorityClass,
+    Snapshot,
+    Start,
+    Waiting,
+)
+from carrel.hub.store import MemoryStore, open_store
+
+from .store_kit import (
+    CANCELLED,
+    DEAD,
+    DONE,
+    LAB,
+    PROCESS,
+    charges,
+    device,
+    furnish,
+    granted,
+    job,
+    running,
+    session,
+    states,
+)
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    made: Store = MemoryStore() if request.param == "memory" else open_store(tmp_path / "c.db")
+    furnish(made)
+    yield made
+    made.close()
+
+
+class TestGroups:
+    def test_a_group_comes_back_as_it_was_put(self, store: Store) -> None:
+        course = Group(
+            name="cs101", parent="lab", max_devices=2, max_devices_per_user=1, max_seconds=60
+        )
+        store.put_group(course)
+        assert store.group("cs101") == course
+        assert store.groups() == (course, LAB)
+
+    def test_putting_it_again_replaces_it(self, store: Store) -> None:
+        smaller = replace(LAB, max_devices=1)
+        store.put_group(smaller)
+        assert store.groups() == (smaller,)
+
+    def test_an_unknown_parent_is_refused_with_the_groups_there_are(self, store: Store) -> None:
+        with pytest.raises(InvalidInput, match=r"no group nowhere.*Groups: lab"):
+            store.put_group(Group(name="x", parent="nowhere"))
+        assert store.groups() == (LAB,)
+
+    @pytest.mark.parametrize("parent", ["lab", "b"])
+    def test_a_circle_is_refused(self, store: Store, parent: str) -> None:
+        store.put_group(Group(name="a", parent="lab"))
+        store.put_group(Group(name="b", parent="a"))
+        with pytest.raises(InvalidInput, match="circle"):
+            store.put_group(replace(LAB, parent=parent))
+        assert store.group("lab") == LAB
+
+    def test_a_negative_limit_is_refused(self, store: Store) -> None:
+        with pytest.raises(InvalidInput, match="negative"):
+            store.put_group(replace(LAB, max_devices=-1))
+
+    def test_an_unknown_group_is_answered_with_those_there_are(self, store: Store) -> None:
+        with pytest.raises(NotFound, match=r"no group cs999.*Groups: lab"):
+            store.group("cs999")
+
+    def test_teachers_are_replaced_as_a_whole(self, store: Store) -> None:
+        store.set_teachers("lab", ["tom", "ann", "tom"])
+        assert store.teachers("lab") == ("ann", "tom")
+        store.set_teachers("lab", ["eve"])
+        assert store.teachers("lab") == ("eve",)
+        assert store.taught_by("eve") == {"lab"}
+        assert store.taught_by("tom") == frozenset()
+
+    def test_an_unknown_group_has_no_teachers_and_gets_none(self, store: Store) -> None:
+        assert store.teachers("cs999") == ()
+        with pytest.raises(NotFound, match="Groups: lab"):
+            store.set_teachers("cs999", ["tom"])
+
+
+class TestDevices:
+    def test_they_come_by_node_and_index(self, store: Store) -> None:
+        other = [device("E1", 1, node="n0"), device("E0", 0, node="n0")]
+        store.sync_devices("n0", other)
+        assert [d.id for d in store.devices()] == ["E0", "E1", "D0", "D1"]
+
+    def test_what_was_seen_replaces_what_was_known(self, store: Store) -> None:
+        sick = replace(device("D0"), health=Health.SICK, why="Xid 79")
+        store.sync_devices("n1", [sick, device("D1", 1)])
+        assert store.devices() == (sick, device("D1", 1))
+
+    def test_a_missing_device_is_gone_and_comes_back(self, store: Store) -> None:
+        store.sync_devices("n1", [device("D1", 1)])
+        missing = store.devices()[0]
+        assert (missing.id, missing.health) == ("D0", Health.GONE)
+        assert missing.why
+        store.sync_devices("n1", [device("D0"), device("D1", 1)])
+        assert store.devices()[0] == device("D0")
+
+    def test_another_node_is_not_touched(self, store: Store) -> None:
+        store.sync_devices("n2", [])
+        assert {d.health for d in store.devices()} == {Health.OK}
+
+    def test_simulated_devices_vanish_with_the_last_of_them(self, store: Store) -> None:
+        store.sync_devices("sim", [device("S0", node="sim", simulated=True)])
+        store.sync_devices("sim", [device("R0", node="sim")])
+        assert [d.id for d in store.devices()] == ["D0", "D1", "R0"]
+
+    def test_a_simulated_device_on_loan_stays_as_gone(self, store: Store) -> None:
+        store.sync_devices("sim", [device("S0", node="sim", simulated=True)])
+        lease = running(store, job("a"), "S0")
+        store.sync_devices("sim", [])
+        assert store.devices()[-1].health is Health.GONE
+        store.lose(lease.id, DEAD, now=110, charge_until=105)
+        store.sync_devices("sim", [])
+        assert [d.id for d in store.devices()] == ["D0", "D1"]
+        assert store.lease(lease.id).devices == ("S0",)
+
+    def test_one_of_several_simulated_devices_is_kept_as_gone(self, store: Store) -> None:
+        pair = [device(f"S{i}", i, node="sim", simulated=True) for i in (0, 1)]
+        store.sync_devices("sim", pair)
+        store.sync_devices("sim", pair[:1])
+        assert [d.health for d in store.devices()[2:]] == [Health.OK, Health.GONE]
+
+    def test_health_is_set_with_its_sentence(self, store: Store) -> None:
+        store.set_health("D1", Health.BUSY, "process 12 works on it")
+        busy = store.devices()[1]
+        assert (busy.health, busy.why) == (Health.BUSY, "process 12 works on it")
+        with pytest.raises(NotFound, match="no device D9"):
+            store.set_health("D9", Health.OK, "")
+
+
+class TestRequests:
+    def test_a_request_is_kept_with_all_it_says(self, store: Store) -> None:
+        spec = JobSpec(
+            notebook_name="träin.ipynb",
+            parameters={"lr": 0.05, "deep": {"layers": (1, 2), "on": True, "none": None}},
+            kernel="python3",
+            output_name="out.ipynb",
+        )
+        new = replace(
+            job("a", devices=2),
+            job=spec,
+            model="H100",
+            priority=PriorityClass.URGENT,
+            labels={"course": "cs101"},
+        )
+        kept = store.submit(new, 100.0)
+        parameters: dict[str, Json] = {
+            "lr": 0.05,
+            "deep": {"layers": [1, 2], "on": True, "none": None},
+        }
+        assert kept == store.request("j-a")
+        assert kept == RequestRecord(
+            id="j-a",
+            kind=Kind.JOB,
+            owner="ada",
+            group="lab",
+            devices=2,
+            seconds=600,
+            idempotency_key="a",
+            model="H100",
+            priority=PriorityClass.URGENT,
+            server_name="",
+            job=replace(spec, parameters=parameters),
+            labels={"course": "cs101"},
+            state=State.QUEUED,
+            submitted_at=100.0,
+        )
+        assert store.events("j-a") == (
+            EventRecord(
+                id=1,
+                request_id="j-a",
+                epoch=0,
+                at=100.0,
+                kind="state",
+                data={"state": "queued"},
+            ),
+        )
+
+    def test_the_same_key_of_the_same_owner_is_the_same_request(self, store: Store) -> None:
+        first = store.submit(job("a", key="k"), 100)
+        assert store.submit(job("b", key="k", devices=2), 200) == first
+        assert store.submit(job("c", key="k", owner="bob"), 200).id == "j-c"
+        assert states(store, "j-a") == ["queued"]
+
+    def test_the_same_key_returns_a_request_that_has_ended(self, store: Store) -> None:
+        store.submit(job("a", key="k"), 100)
+        ended = store.stop("j-a", State.CANCELLED, CANCELLED, now=101)
+        assert store.submit(job("b", key="k"), 200) == ended
+
+    def test_a_server_has_one_session_that_has_not_ended(self, store: Store) -> None:
+        first = store.submit(session("a", server="gpu"), 100)
+        assert store.submit(session("b", server="gpu"), 101) == first
+        assert store.submit(session("c", server=""), 102).id == "s-c"
+        assert store.submit(session("d", server="gpu", owner="bob"), 103).id == "s-d"
+        store.stop("s-a", State.CANCELLED, CANCELLED, now=104)
+        assert store.live_session("ada", "gpu") is None
+        assert store.submit(session("e", server="gpu"), 105).id == "s-e"
+        live = store.live_session("ada", "gpu")
+        assert live is not None
+        assert live.id == "s-e"
+        assert store.session_count("ada", "gpu") == 2
+        assert store.session_count("eve", "gpu") == 0
+
+    def test_an_unknown_group_or_a_used_id_stores_nothing(self, store: Store) -> None:
+        with pytest.raises(NotFound, match="Groups: lab"):
+            store.submit(replace(job("a"), group="cs999"), 100)
+        store.submit(job("b"), 100)
+        with pytest.raises(Conflict, match="a request j-b already"):
+            store.submit(job("b", owner="bob"), 100)
+        assert [r.owner for r in store.requests(RequestFilter())] == ["ada"]
+
+    def test_what_is_not_there_is_not_found(self, store: Store) -> None:
+        asks: list[Callable[[], object]] = [
+            lambda: store.request("j-x"),
+            lambda: store.lease("j-x.1"),
+            lambda: store.lease_of_token(""),
+            lambda: store.stop("j-x", State.FAILED, DEAD, now=1),
+            lambda: store.launch("j-x.1", now=1),
+            lambda: store.started("j-x.1", PROCESS, now=1),
+            lambda: store.finish("j-x.1", now=1, charge_until=1),
+            lambda: store.give_back("j-x.1", now=1, charge_until=1),
+            lambda: store.lose("j-x.1", DEAD, now=1, charge_until=1),
+            lambda: store.add_events("j-x.1", []),
+        ]
+        for ask in asks:
+            with pytest.raises(NotFound, match="There is no"):
+                ask()
+
+    @pytest.mark.parametrize(
+        ("which", "found"),
+        [
+            (RequestFilter(), ["s-d", "j-c", "j-b", "j-a"]),
+            (RequestFilter(limit=2), ["s-d", "j-c"]),
+            (RequestFilter(limit=0), []),
+            (RequestFilter(owner="bob"), ["j-c"]),
+            (RequestFilter(groups=frozenset({"cs", "no"})), ["j-b"]),
+            (RequestFilter(groups=frozenset()), []),
+            (RequestFilter(kind=Kind.SESSION), ["s-d"]),
+            (RequestFilter(server_name="gpu"), ["s-d"]),
+            (RequestFilter(states=frozenset({State.QUEUED})), ["s-d", "j-c", "j-b"]),
+            (RequestFilter(states=frozenset({State.CANCELLED})), ["j-a"]),
+            (
+                RequestFilter(states=frozenset({State.CANCELLED, State.QUEUED}), limit=3),
+                ["s-d", "j-c", "j-b"],
+            ),
+            (RequestFilter(states=frozenset()), []),
+        ],
+    )
+    def test_a_filter_finds_newest_first(
+        self, store: Store, which: RequestFilter, found: list[str]
+    ) -> None:
+        store.put_group(Group(name="cs"))
+        store.submit(job("a"), 300)
+        store.submit(replace(job("b"), group="cs"), 200)  # the clock was set back
+        store.submit(job("c", owner="bob"), 100)
+        store.submit(session("d", server="gpu"), 100)
+        store.stop("j-a", State.CANCELLED, CANCELLED, now=300)
+        assert [r.id for r in store.requests(which)] == found
+
+    def test_the_snapshot_has_what_waits_and_what_is_held(self, store: Store) -> None:
+        granted(store, job("a", devices=2), "D1", "D0", at=90)
+        store.submit(session("b"), 95)
+        granted(store, job("c", devices=0), at=96)
+        gone = running(store, job("d", devices=0), at=97)
+        store.suspect(["j-c.1"])
+        store.lose(gone.id, DEAD, now=98, charge_until=98)
+        assert store.snapshot() == Snapshot(
+            devices=store.devices(),
+            groups=(LAB,),
+            waiting=(
+                Waiting(
+                    id="s-b",
+                    kind=Kind.SESSION,
+                    owner="ada",
+                    group="lab",
+                    devices=1,
+                    seconds=3600,
+                    submitted_at=95,
+                ),
+            ),
+            holdings=(
+                Holding(
+                    request_id="j-a",
+                    owner="ada",
+                    group="lab",
+                    devices=("D1", "D0"),
+                    since=90,
+                    until=690,
+                ),
+                Holding(
+                    request_id="j-c", owner="ada", group="lab", devices=(), since=96, until=696
+                ),
+            ),
+        )
+
+
+class TestGrant:
+    def test_a_lease_names_its_devices(self, store: Store) -> None:
+        lease = granted(store, job("a", devices=2), "D1", "D0")
+        assert lease == LeaseRecord(
+            id="j-a.1",
+            request_id="j-a",
+            epoch=1,
+            node="n1",
+            devices=("D1", "D0"),
+            state=LeaseState.LIVE,
+            granted_at=100,
+            expires_at=130,
+            seen_at=100,
+            charged_until=100,
+        )
+        assert store.request("j-a").state is State.GRANTED
+        assert store.request("j-a").lease == store.lease("j-a.1") == lease
+        assert store.leases() == (lease,)
+        assert store.events("j-a")[-1].data == {
+            "state": "granted",
+            "lease": "j-a.1",
+            "devices": ["D1", "D0"],
+        }
+        assert store.events("j-a")[-1].epoch == 1
+
+    def test_a_request_on_cpu_gets_a_lease_without_devices(self, store: Store) -> None:
+        lease = granted(store, job("a", devices=0))
+        assert (lease.devices, lease.node) == ((), "n1")
+
+    @pytest.mark.parametrize(
+        "start",
+        [
+            Start(request_id="j-x", devices=("D1",)),
+            Start(request_id="j-held", devices=("D1",)),
+            Start(request_id="j-new", devices=("D0",)),
+            Start(request_id="j-new", devices=("D9",)),
+            Start(request_id="j-new", devices=("S9",)),
+            Start(request_id="j-new", devices=()),
+            Start(request_id="j-two", devices=("D1", "D1")),
+            Start(request_id="j-two", devices=("D0", "D1")),
+        ],
+        ids=[
+            "unknown request",
+            "not queued",
+            "device leased",
+            "device unknown",
+            "device sick",
+            "too few devices",
+            "a device twice",
+            "one of two leased",
+        ],
+    )
+    def test_a_start_that_no_longer_holds_is_left_out(self, store: Store, start: Start) -> None:
+        store.sync_devices("n2", [replace(device("S9", node="n2"), health=Health.SICK)])
+        granted(store, job("held"), "D0")
+        for new in (job("new"), job("two", devices=2), job("fine", devices=0)):
+            store.submit(new, 100)
+        fine = Start(request_id="j-fine", devices=())
+        leases = store.grant([start, fine], now=101, lease_seconds=30)
+        assert [lease.id for lease in leases] == ["j-fine.1"]
+        assert store.request("j-new").state is State.QUEUED
+        assert len(store.events("j-new")) == 1
+
+    def test_two_starts_of_one_plan_cannot_share_a_device(self, store: Store) -> None:
+        starts = []
+        for name in "ab":
+            store.submit(job(name), 100)
+            starts.append(Start(request_id=f"j-{name}", devices=("D0",)))
+        assert [x.id for x in store.grant(starts, now=101, lease_seconds=30)] == ["j-a.1"]
+
+    def test_case_5_two_requests_for_the_last_device_one_wins(self, store: Store) -> None:
+        racers = 8
+        for number in range(racers):
+            store.submit(job(str(number)), 100)
+        together = threading.Barrier(racers)
+
+        def race(number: int) -> int:
+            start = Start(request_id=f"j-{number}", devices=("D0",))
+            together.wait()
+            return len(store.grant([start], now=101, lease_seconds=30))
+
+        with ThreadPoolExecutor(racers) as threads:
+            wins = list(threads.map(race, range(racers)))
+        assert sorted(wins) == [0] * (racers - 1) + [1]
+        assert [lease.devices for lease in store.leases()] == [("D0",)]
+
+    def test_racing_submits_of_one_key_make_one_request(self, store: Store) -> None:
+        racers = 8
+        together = threading.Barrier(racers)
+
+        def race(number: int) -> str:
+            together.wait()
+            new = session(str(number), key="same" if number % 2 else "")
+            return store.submit(new, 100).id
+
+        with ThreadPoolExecutor(racers) as threads:
+            ids = set(threads.map(race, range(racers)))
+        assert len(ids) == 1
+        assert store.session_count("ada", "") == 1
+
+
+class TestMoves:
+    def test_a_job_from_its_grant_to_its_end(self, store: Store) -> None:
+        lease = granted(store, job("a"), "D0")
+        starting = store.launch(lease.id, now=101, token_hash="h")
+        assert starting.state is State.STARTING
+        started = store.started(lease.id, PROCESS, now=102)
+        assert (started.state, started.started_at) == (State.RUNNING, 102)
+        stopping = store.stop("j-a", State.SUCCEEDED, DONE, now=109)
+        assert (stopping.state, stopping.target, stopping.cause) == (
+            State.STOPPING,
+            State.SUCCEEDED,
+            DONE,
+        )
+        ended = store.finish(lease.id, now=110, charge_until=109.5)
+        assert ended == store.request("j-a")
+        assert ended == replace(
+            stopping,
+            state=State.SUCCEEDED,
+            target=None,
+            ended_at=110,
+            lease=replace(
+                lease,
+                state=LeaseState.RELEASED,
+                launched_at=101,
+                seen_at=102,
+                handle=PROCESS,
+                released_at=110,
+                charged_until=109.5,
+            ),
+        )
+        assert states(store, "j-a") == [
+            "queued",
+            "granted",
+            "starting",
+            "running",
+            "stopping",
+            "succeeded",
+        ]
+        cause = {"code": "succeeded", "message": "All cells ran."}
+        assert store.events("j-a")[-1].data == {"state": "succeeded", "cause": cause}
+        assert store.leases() == ()
+        assert charges(store) == [("j-a.1", 100, 109.5, 9.5)]
+
+    def test_launching_again_replaces_the_token(self, store: Store) -> None:
+        lease = granted(store, job("a"), "D0")
+        first = store.launch(lease.id, now=101, token_hash="old")
+        assert store.lease_of_token("old").id == lease.id
+        assert store.launch(lease.id, now=105, token_hash="new") == first
+        assert store.lease_of_token("new").launched_at == 101
+        with pytest.raises(NotFound):
+            store.lease_of_token("old")
+        assert states(store, "j-a") == ["queued", "granted", "starting"]
+
+    def test_a_token_belongs_to_one_attempt(self, store: Store) -> None:
+        store.launch(granted(store, job("a"), "D0").id, now=101, token_hash="h")
+        other = granted(store, job("b"), "D1")
+        with pytest.raises(Conflict, match="token"):
+            store.launch(other.id, now=101, token_hash="h")
+        assert store.request("j-b").state is State.GRANTED
+
+    def test_the_token_of_a_released_lease_still_tells_which_it_was(self, store: Store) -> None:
+        lease = granted(store, job("a"), "D0")
+        store.launch(lease.id, now=101, token_hash="h")
+        store.give_back(lease.id, now=102, charge_until=102)
+        assert store.lease_of_token("h").state is LeaseState.RELEASED
+
+    def test_launching_past_starting_is_illegal(self, store: Store) -> None:
+        lease = running(store, job("a"), "D0")
+        with pytest.raises(IllegalMove):
+            store.launch(lease.id, now=110)
+
+    def test_case_2_a_start_reported_twice_is_one_start(self, store: Store) -> None:
+        lease = running(store, job("a"), "D0")
+        before = store.request("j-a")
+        assert store.started(lease.id, PROCESS, now=111) == before
+        assert states(store, "j-a")[-1] == "running"
+        assert len(store.events("j-a")) == 4
+
+    @pytest.mark.parametrize(
+        "other", [Handle(pid=1, started_at=99.5), Handle(pid=4711, started_at=1)]
+    )
+    def test_a_second_process_is_fenced(self, store: Store, other: Handle) -> None:
+        lease = running(store, job("a"), "D0")
+        with pytest.raises(StaleEpoch, match=f"Process 4711 .* process {other.pid} may not"):
+            store.started(lease.id, other, now=111)
+
+    def test_a_process_that_comes_after_the_stop_may_not_begin(self, store: Store) -> None:
+        lease = granted(store, job("a"), "D0")
+        with pytest.raises(IllegalMove):
+            store.started(lease.id, PROCESS, now=101)
+        store.launch(lease.id, now=101)
+        store.stop("j-a", State.CANCELLED, CANCELLED, now=102)
+        with pytest.raises(IllegalMove):
+            store.started(lease.id, PROCESS, now=103)
+
+    def test_stopping_what_waits_ends_it(self, store: Store) -> None:
+        store.submit(job("a"), 100)
+        ended = store.stop("j-a", State.CANCELLED, CANCELLED, now=105)
+        assert (ended.state, ended.ended_at, ended.cause) == (State.CANCELLED, 105, CANCELLED)
+        assert store.snapshot().waiting == ()
+        assert store.ledger() == ()
+
+    def test_stopping_what_is_granted_gives_the_device_back(self, store: Store) -> None:
+        granted(store, job("a"), "D0")
+        ended = store.stop("j-a", State.TIMED_OUT, CANCELLED, now=105)
+        assert ended.lease is not None
+        assert (ended.state, ended.lease.state) == (State.TIMED_OUT, LeaseState.RELEASED)
+        assert charges(store) == [("j-a.1", 100, 105, 5)]
+        granted(store, job("b"), "D0", at=106)
+
+    @pytest.mark.parametrize("launched", [State.STARTING, State.RUNNING])
+    def test_what_runs_keeps_its_device_until_its_end(self, store: Store, launched: State) -> None:
+        lease = granted(store, job("a"), "D0")
+        store.launch(lease.id, now=100)
+        if launched is State.RUNNING:
+            store.started(lease.id, PROCESS, now=100)
+        assert store.stop("j-a", State.FAILED, DEAD, now=105).state is State.STOPPING
+        store.submit(job("b"), 106)
+        start = Start(request_id="j-b", devices=("D0",))
+        assert store.grant([start], now=106, lease_seconds=30) == ()
+        assert store.finish(lease.id, now=107, charge_until=107).state is State.FAILED
+        assert len(store.grant([start], now=107, lease_seconds=30)) == 1
+
+    def test_the_first_cause_stands(self, store: Store) -> None:
+        lease = running(store, job("a"), "D0")
+        first = store.stop("j-a", State.TIMED_OUT, DONE, now=105)
+        assert store.stop("j-a", State.CANCELLED, CANCELLED, now=106) == first
+        ended = store.finish(lease.id, now=107, charge_until=107)
+        assert store.stop("j-a", State.CANCELLED, CANCELLED, now=108) == ended
+        assert (ended.state, ended.cause) == (State.TIMED_OUT, DONE)
+
+    @pytest.mark.parametrize("target", [State.RUNNING, State.HALTED, State.QUEUED])
+    def test_a_request_ends_in_a_terminal_state_only(self, store: Store, target: State) -> None:
+        running(store, job("a"), "D0")
+        with pytest.raises(IllegalMove, match="It may end in"):
+            store.stop("j-a", target, CANCELLED, now=105)
+        assert store.request("j-a").state is State.RUNNING
+
+    def test_what_waits_cannot_have_succeeded(self, store: Store) -> None:
+        store.submit(job("a"), 100)
+        with pytest.raises(IllegalMove):
+            store.stop("j-a", State.SUCCEEDED, DONE, now=105)
+        assert states(store, "j-a") == ["queued"]
+
+    def test_finishing_what_was_not_stopped_is_illegal(self, store: Store) -> None:
+        lease = running(store, job("a"), "D0")
+        with pytest.raises(IllegalMove):
+            store.finish(lease.id, now=105, charge_until=105)
+        assert charges(store) == []
+
+    @pytest.mark.parametrize("launched", [False, True])
+    def test_case_1_what_never_ran_goes_back_to_its_place(
+        self, store: Store, launched: bool
+    ) -> None:
+        lease = granted(store, job("a"), "D0")
+        if launched:
+            store.launch(lease.id, now=101)
+        store.submit(job("b"), 102)
+        back = store.give_back(lease.id, now=103, charge_until=102.5)
+        assert (back.state, back.submitted_at, back.ended_at) == (State.QUEUED, 100, None)
+        assert [w.id for w in store.snapshot().waiting] == ["j-a", "j-b"]
+        assert charges(store) == [("j-a.1", 100, 102.5, 2.5)]
+        assert store.give_back(lease.id, now=104, charge_until=104) == back
+        assert len(charges(store)) == 1
+        (again,) = store.grant(
+            [Start(request_id="j-a", devices=("D1",))], now=105, lease_seconds=30
+        )
+        assert (again.id, again.epoch, again.handle) == ("j-a.2", 2, None)
+        assert store.give_back(lease.id, now=106, charge_until=106).lease == again
+        assert store.lease(lease.id).devices == ("D0",)
+
+    def test_what_runs_cannot_be_given_back(self, store: Store) -> None:
+        lease = running(store, job("a"), "D0")
+        with pytest.raises(IllegalMove):
+            store.give_back(lease.id, now=105, charge_until=105)
+
+    def test_a_lost_request_has_failed(self, store: Store) -> None:
+        lease = running(store, job("a"), "D0")
+        lost = store.lose(lease.id, DEAD, now=110, charge_until=104)
+        assert (lost.state, lost.cause, lost.ended_at) == (State.FAILED, DEAD, 110)
+        assert states(store, "j-a")[-2:] == ["lost", "failed"]
+        assert charges(store) == [("j-a.1", 100, 104, 4)]
+        assert store.lose(lease.id, DEAD, now=120, charge_until=120) == lost
+        assert len(charges(store)) == 1
+
+    def test_what_was_never_launched_cannot_be_lost(self, store: Store) -> None:
+        lease = granted(store, job("a"), "D0")
+        with pytest.raises(IllegalMove):
+            store.lose(lease.id, DEAD, now=110, charge_until=104)
+
+    def test_a_requeued_job_keeps_the_time_of_its_first_start(self, store: Store) -> None:
+        lease = granted(store, job("a"), "D0")
+        store.launch(lease.id, now=101)
+        assert store.give_back(lease.id, now=102, charge_until=102).started_at is None
+
+    def test_case_3_a_finished_request_is_never_granted_again(self, store: Store) -> None:
+        lease = running(store, job("a"), "D0")
+        store.stop("j-a", State.SUCCEEDED, DONE, now=105)
+        store.finish(lease.id, now=106, charge_until=106)
+        assert store.snapshot().waiting == ()
+        start = Start(request_id="j-a", devices=("D0",))
+        assert store.grant([start], now=107, lease_seconds=30) == ()
+
+    def test_case_10_a_stale_epoch_cannot_act(self, store: Store) -> None:
+        old = granted(store, job("a"), "D0")
+        store.launch(old.id, now=101)
+        store.give_back(old.id, now=102, charge_until=102)
+        acts: list[Callable[[], object]] = [
+            lambda: store.launch(old.id, now=105, token_hash="late"),
+            lambda: store.started(old.id, PROCESS, now=105),
+            lambda: store.add_events(old.id, [NewEvent(seq=1, at=105, kind="log")]),
+        ]
+        for act in acts:
+            with pytest.raises(StaleEpoch, match=r"j-a\.1 is over; the request j-a is queued"):
+                act()
+        store.grant([Start(request_id="j-a", devices=("D1",))], now=106, lease_seconds=30)
+        for act in acts:
+            with pytest.raises(StaleEpoch, match=r"Its newest is j-a\.2"):
+                act()
+        assert store.request("j-a").state is State.GRANTED
+        assert store.lease("j-a.2").handle is None
+
+    def test_a_cause_may_quote_anything(self, store: Store) -> None:
+        store.submit(job("a"), 100)
+        wild = Cause(code=CauseCode.LOST, message="a\udcffb", details="x\0y")
+        kept = store.stop("j-a", State.FAILED, wild, now=101).cause
+        assert kept == Cause(code=CauseCode.LOST, message="a?b", details="xy")
+        assert store.request("j-a").cause == kept
+
+
+class TestLeases:
+    def test_a_sign_of_life_renews(self, store: Store) -> None:
+        lease = running(store, job("a"), "D0")
+        store.suspect([lease.id, "j-x.1"])
+        assert store.lease(lease.id).state is LeaseState.SUSPECT
+        store.renew([lease.id, "j-x.1"], now=120, until=150)
+        renewed = replace(lease, seen_at=120, expires_at=150)
+        assert store.lease(lease.id) == renewed
+        assert store.request("j-a").lease == renewed
+        assert store.leases() == (renewed,)
+
+    def test_a_suspect_lease_still_holds_its_device(self, store: Store) -> None:
+        granted(store, job("a"), "D0")
+        store.suspect(["j-a.1"])
+        store.submit(job("b"), 101)
+        start = Start(request_id="j-b", devices=("D0",))
+        assert store.grant([start], now=102, lease_seconds=30) == ()
+
+    def test_a_released_lease_is_neither_renewed_nor_suspected(self, store: Store) -> None:
+        lease = granted(store, job("a"), "D0")
+        store.stop("j-a", State.CANCELLED, CANCELLED, now=105)
+        before = store.lease(lease.id)
+        store.renew([lease.id], now=120, until=150)
+        store.suspect([lease.id])
+        assert store.lease(lease.id) == before
+
+    def test_they_come_oldest_first(self, store: Store) -> None:
+        granted(store, job("b"), "D0", at=100)
+        granted(store, job("a", devices=0), at=100)
+        granted(store, job("c"), "D1", at=90)
+        assert [lease.id for lease in store.leases()] == ["j-c.1", "j-a.1", "j-b.1"]
+
+
+class TestCharging:
+    def test_it_goes_on_from_where_it_stopped(self, store: Store) -> None:
+        lease = running(store, job("a", devices=2), "D0", "D1")
+        store.renew([lease.id], now=110, until=140)
+        store.charge(now=115)
+        store.renew([lease.id], now=120, until=150)
+        store.charge(now=125)
+        store.charge(now=125)
+        store.stop("j-a", State.SUCCEEDED, DONE, now=130)
+        store.finish(lease.id, now=131, charge_until=130)
+        assert charges(store) == [
+            ("j-a.1", 100, 110, 20),
+            ("j-a.1", 110, 120, 20),
+            ("j-a.1", 120, 130, 20),
+        ]
+
+    def test_an_entry_says_who_and_what(self, store: Store) -> None:
+        granted(store, job("a"), "D0")
+        store.stop("j-a", State.CANCELLED, CANCELLED, now=103)
+        assert store.ledger(owner="ada") == (
+            LedgerEntry(
+                id=1,
+                lease_id="j-a.1",
+                request_id="j-a",
+                epoch=1,
+                owner="ada",
+                group="lab",
+                devices=1,
+                starts_at=100,
+                ends_at=103,
+                device_seconds=3,
+            ),
+        )
+        assert store.ledger(owner="bob") == ()
+
+    def test_case_12_a_repeated_end_charges_once(self, store: Store) -> None:
+        lease = running(store, job("a"), "D0")
+        store.stop("j-a", State.SUCCEEDED, DONE, now=110)
+        ended = store.finish(lease.id, now=110, charge_until=110)
+        assert store.finish(lease.id, now=120, charge_until=120) == ended
+        assert store.lose(lease.id, DEAD, now=120, charge_until=120) == ended
+        store.charge(now=130)
+        assert charges(store) == [("j-a.1", 100, 110, 10)]
+
+    def test_case_11_a_clock_set_back_charges_nothing_twice(self, store: Store) -> None:
+        lease = running(store, job("a"), "D0")
+        store.renew([lease.id], now=110, until=140)
+        store.charge(now=110)
+        store.renew([lease.id], now=50, until=80)
+        store.charge(now=50)
+        assert store.lease(lease.id).charged_until == 110
+        (usage,) = store.usage(now=50)
+        assert (usage.charged, usage.open) == (10, 0)
+        store.renew([lease.id], now=112, until=140)
+        store.charge(now=112)
+        store.stop("j-a", State.SUCCEEDED, DONE, now=60)
+        store.finish(lease.id, now=60, charge_until=60)
+        assert charges(store) == [("j-a.1", 100, 110, 10), ("j-a.1", 110, 112, 2)]
+
+    def test_case_11_a_sign_of_life_from_the_future_is_not_charged_yet(self, store: Store) -> None:
+        lease = running(store, job("a"), "D0")
+        store.renew([lease.id], now=3700, until=3730)
+        store.charge(now=104)
+        assert charges(store) == [("j-a.1", 100, 104, 4)]
+
+    def test_case_4_a_stop_that_is_tried_again_frees_once(self, store: Store) -> None:
+        lease = running(store, job("a"), "D0")
+        for now in (105, 106, 107):
+            store.stop("j-a", State.CANCELLED, CANCELLED, now=now)
+        assert len(store.snapshot().holdings) == 1
+        for now in (108, 109):
+            store.finish(lease.id, now=now, charge_until=now)
+        assert store.snapshot().holdings == ()
+        assert charges(store) == [("j-a.1", 100, 108, 8)]
+
+    def test_no_time_and_no_device_cost_nothing(self, store: Store) -> None:
+        granted(store, job("a"), "D0")
+        store.stop("j-a", State.CANCELLED, CANCELLED, now=100)
+        lease = running(store, job("b", devices=0))
+        store.renew([lease.id], now=110, until=140)
+        store.charge(now=110)
+        store.lose(lease.id, DEAD, now=120, charge_until=120)
+        assert store.ledger() == ()
+        assert store.usage(now=130) == ()
+
+    def test_usage_is_the_ledger_and_what_is_open(self, store: Store) -> None:
+        store.put_group(Group(name="cs"))
+        first = running(store, job("a", devices=2), "D0", "D1")
+        store.renew([first.id], now=110, until=140)
+        store.charge(now=110)
+        store.stop("j-a", State.SUCCEEDED, DONE, now=120)
+        store.finish(first.id, now=120, charge_until=120)
+        running(store, replace(job("b"), group="cs"), "D0", at=120)
+        granted(store, job("c", owner="bob"), "D1", at=125)
+        ada = (
+            Usage(owner="ada", group="cs", charged=0, open=10),
+            Usage(owner="ada", group="lab", charged=40, open=0),
+        )
+        bob = (Usage(owner="bob", group="lab", charged=0, open=5),)
+        assert store.usage(now=130) == ada + bob
+        assert store.usage(now=130, owner="ada") == ada
+        assert store.usage(now=130, owner="eve") == ()
+
+    def test_it_can_be_asked_by_request(self, store: Store) -> None:
+        for name, ended in (("a", 103), ("b", 105)):
+            granted(store, job(name), "D0")
+            store.stop(f"j-{name}", State.CANCELLED, CANCELLED, now=ended)
+        assert store.charged(["j-b", "j-a", "j-x"]) == {"j-b": 5, "j-a": 3, "j-x": 0}
+        assert store.charged([]) == {}
+        assert [entry.ends_at for entry in store.ledger(request_id="j-b")] == [105]
+        assert store.ledger(owner="bob", request_id="j-b") == ()
+
+
+class TestEvents:
+    def test_a_report_is_kept_once(self, store: Store) -> None:
+        lease = running(store, job("a"), "D0")
+        first = NewEvent(seq=1, at=101, kind="cells", data={"cells": 9})
+        second = NewEvent(seq=2, at=102, kind="cell_started", data={"index": 0, "number": 1})
+        (added,) = store.add_events(lease.id, [first])
+        assert added == EventRecord(
+            id=added.id, request_id="j-a", epoch=1, at=101, kind="cells", data={"cells": 9}
+        )
+        again = store.add_events(lease.id, [first, second, second])
+        assert [event.data for event in again] == [second.data]
+        assert store.add_events(lease.id, [first, second]) == ()
+        assert store.events("j-a", after=added.id) == again
+        assert [e.kind for e in store.events("j-a")][-2:] == ["cells", "cell_started"]
+
+    def test_they_come_in_pages_and_by_request(self, store: Store) -> None:
+        first, second = running(store, job("a"), "D0"), running(store, job("b"), "D1")
+        for seq in (1, 2):
+            for lease in (first, second):
+                store.add_events(lease.id, [NewEvent(seq=seq, at=101, kind="log")])
+        logs = [e for e in store.events("j-a") if e.kind == "log"]
+        assert store.events("j-a", after=logs[0].id - 1, limit=1) == (logs[0],)
+        assert store.events("j-a", after=logs[0].id) == (logs[1],)
+        assert store.events("j-x") == ()
+
+    def test_after_the_end_nothing_is_added(self, store: Store) -> None:
+        lease = running(store, job("a"), "D0")
+        store.stop("j-a", State.SUCCEEDED, DONE, now=105)
+        store.add_events(lease.id, [NewEvent(seq=1, at=105, kind="ended")])
+        store.finish(lease.id, now=106, charge_until=106)
+        with pytest.raises(StaleEpoch, match="j-a is succeeded"):
+            store.add_events(lease.id, [NewEvent(seq=2, at=107, kind="log")])
+
+    def test_attempts_count_their_reports_on_their_own(self, store: Store) -> None:
+        first = granted(store, job("a"), "D0")
+        store.add_events(first.id, [NewEvent(seq=1, at=101, kind="log")])
+        store.give_back(first.id, now=102, charge_until=102)
+        store.grant([Start(request_id="j-a", devices=("D0",))], now=103, lease_seconds=30)
+        (added,) = store.add_events("j-a.2", [NewEvent(seq=1, at=104, kind="log")])
+        assert added.epoch == 2

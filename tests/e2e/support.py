@@ -1,0 +1,271 @@
+"""A whole installation under test: three real processes on a state folder of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+import psutil
+
+from carrel.hub.client import login
+
+ROOT = Path(__file__).resolve().parents[2]
+CARREL = Path(sys.prefix) / "bin" / "carrel"
+
+_T = TypeVar("_T")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def eventually(
+    check: Callable[[], _T | None], what: str, *, within: float = 20.0, every: float = 0.05
+) -> _T:
+    """Return the first true answer; fail with ``what`` after ``within`` seconds.
+
+    This polls a system of several processes from outside, where there is nothing to await.
+    """
+    deadline = time.monotonic() + within
+    while True:
+        found = check()
+        if found:
+            return found
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {within} s: {what} (last answer: {found!r})")
+        time.sleep(every)
+
+
+@dataclass
+class Installation:
+    """``carrel up`` as a child process, and what it said when it was ready."""
+
+    state: Path
+    port: int
+    arguments: tuple[str, ...] = ("--demo",)
+    via_make: bool = False
+    process: subprocess.Popen[str] | None = None
+    ready: dict[str, Any] = field(default_factory=dict)
+    passwords: dict[str, str] = field(default_factory=dict)
+    tokens: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def service(self) -> str:
+        return f"{self.url}/services/carrel"
+
+    def up(self) -> None:
+        flags = ["--port", str(self.port), "--json", "--state", str(self.state), *self.arguments]
+        if self.via_make:
+            flags.remove("--demo")  # `make up` is `carrel up --demo`
+            command = ["make", "-s", "up", f"ARGS={' '.join(flags)}"]
+        else:
+            command = [str(CARREL), "up", *flags]
+        self.state.mkdir(parents=True, exist_ok=True)
+        log = (self.state / "up.log").open("a")
+        self.process = subprocess.Popen(
+            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
+        )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, f"carrel up said nothing; its log:\n{(self.state / 'up.log').read_text()}"
+        self.ready = json.loads(line)
+        for user in self.ready["users"]:
+            if user.get("password"):
+                self.passwords[user["name"]] = user["password"]
+
+    def interrupt(self) -> None:
+        """Ctrl-C: the control plane ends, work stays."""
+        if self.process is not None:
+            if self.process.poll() is None:
+                os.killpg(self.process.pid, signal.SIGINT)
+            self.process.wait(timeout=30)
+            self.process = None
+
+    def down(self) -> str:
+        """``carrel down``: everything ends."""
+        done = subprocess.run(
+            [str(CARREL), "down", "--state", str(self.state)],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        if self.process is not None:
+            self.process.wait(timeout=30)
+            self.process = None
+        return done.stdout
+
+    def secret(self, name: str) -> str:
+        return str(json.loads((self.state / "secrets.json").read_text())[name])
+
+    def setting(self, name: str) -> Any:
+        return json.loads((self.state / "settings.json").read_text())[name]
+
+    # -- the three processes --------------------------------------------------------------
+
+    def pid_of(self, part: str) -> int:
+        """Of the proxy, the hub or the service, as it runs now."""
+        marks = {
+            "proxy": ("configurable-http-proxy",),
+            "hub": ("jupyterhub", "-f"),
+            "service": ("carrel.hub.app",),
+        }[part]
+        for process in psutil.process_iter():
+            try:
+                words = process.cmdline()
+                environment = process.environ()
+            except psutil.Error:
+                continue
+            if process.status() == psutil.STATUS_ZOMBIE:
+                continue
+            mine = environment.get("CARREL_STATE") == str(self.state) or str(self.state) in words
+            if part == "proxy":
+                mine = str(self.setting("proxy_api_port")) in " ".join(words)
+            if (
+                mine
+                and "CARREL_LEASE" not in environment
+                and all(any(mark in word for word in words) for mark in marks)
+            ):
+                return process.pid
+        raise AssertionError(f"the {part} does not run")
+
+    def kill(self, part: str) -> None:
+        """kill -9, and wait until it is gone."""
+        process = psutil.Process(self.pid_of(part))
+        process.kill()
+        psutil.wait_procs([process], timeout=10)
+
+    # -- people and programs --------------------------------------------------------------
+
+    def cli(
+        self, *words: str, user: str | None = None, check: bool = True, input: str | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """A command line command, signed in as ``user``."""
+        environment = {**os.environ, "HOME": str(self.state)}
+        for name in [key for key in environment if key.startswith(("CARREL_", "JUPYTERHUB_"))]:
+            if name not in ("CARREL_REQUIRE", "CARREL_SHARED"):
+                del environment[name]
+        if user is not None:
+            environment |= {"CARREL_URL": self.service, "CARREL_TOKEN": self.token(user)}
+        done = subprocess.run(
+            [str(CARREL), *words],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            env=environment,
+            input=input,
+            check=False,
+        )
+        if check:
+            assert done.returncode == 0, (words, done.returncode, done.stdout, done.stderr)
+        return done
+
+    def cli_json(self, *words: str, user: str) -> Any:
+        return json.loads(self.cli(*words, "--json", user=user).stdout)
+
+    def token(self, user: str) -> str:
+        """A token with which this person's programs speak, made through the hub's API."""
+        if user not in self.tokens:
+            answer = httpx.post(
+                f"http://127.0.0.1:{self.setting('hub_port')}/hub/api/users/{user}/tokens",
+                headers={"Authorization": f"token {self.secret('service_token')}"},
+                json={"note": "test"},
+                timeout=20,
+            )
+            if answer.status_code == 403:
+                self.tokens[user] = self.token_by_sign_in(user)
+            else:
+                answer.raise_for_status()
+                self.tokens[user] = answer.json()["token"]
+        return self.tokens[user]
+
+    def token_by_sign_in(self, user: str) -> str:
+        return str(login(self.url, user, self.passwords[user]).token)
+
+    def api(self, method: str, path: str, *, user: str, **more: Any) -> httpx.Response:
+        return httpx.request(
+            method,
+            f"{self.service}/api/v1{path}",
+            headers={"Authorization": f"token {self.token(user)}"},
+            timeout=30,
+            **more,
+        )
+
+    def request(self, request_id: str, *, user: str) -> dict[str, Any]:
+        answer = self.api("GET", f"/requests/{request_id}", user=user)
+        assert answer.status_code == 200, answer.text
+        return dict(answer.json())
+
+    def wait_for(
+        self, request_id: str, *states: str, user: str, within: float = 40.0
+    ) -> dict[str, Any]:
+        def check() -> dict[str, Any] | None:
+            try:
+                found = self.request(request_id, user=user)
+            except (httpx.HTTPError, AssertionError):
+                return None  # a part is being restarted
+            return found if found["state"] in states else None
+
+        return eventually(check, f"{request_id} {' or '.join(states)}", within=within)
+
+    def start_session(
+        self, user: str, server: str = "", *, devices: int = 1, hours: float = 1.0
+    ) -> dict[str, Any]:
+        answer = self.api(
+            "POST",
+            f"/sessions/{server or '-'}",
+            user=user,
+            json={"devices": devices, "hours": hours, "group": "cs101"},
+        )
+        assert answer.status_code == 202, answer.text
+        return dict(answer.json())
+
+    def ledger(self, user: str) -> list[Mapping[str, Any]]:
+        return list(self.api("GET", "/usage", user=user).json()["ledger"])
+
+    def processes_of(self, lease_id: str) -> list[psutil.Process]:
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if process.environ().get("CARREL_LEASE") == lease_id:
+                    found.append(process)
+            except psutil.Error:
+                continue
+        return found
+
+
+@contextmanager
+def installation(state: Path, *arguments: str, via_make: bool = False) -> Iterator[Installation]:
+    """Bring one up; afterwards nothing of it is left."""
+    made = Installation(
+        state=state, port=free_port(), arguments=("--demo", *arguments), via_make=via_make
+    )
+    try:
+        made.up()
+        yield made
+    finally:
+        keep = os.environ.get("CARREL_ARTEFACTS")
+        try:
+            made.down()
+        finally:
+            if keep:
+                target = Path(keep) / "logs" / state.name
+                shutil.copytree(state / "logs", target, dirs_exist_ok=True)

@@ -1,0 +1,345 @@
+"""A small real HTTP server that speaks the service's API with a state that tests script."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+
+PREFIX = "/services/carrel/api/v1"
+HUB_TOKEN = "the-hubs-token"
+
+
+class FakeService:
+    """Requests are plain dicts in the wire's form; ``change`` wakes every open stream.
+
+    Attributes:
+        refuse: (status, body) for the next PUT /sessions and POST /requests, until it is None.
+        calls: every call as (method, path below the prefix, body).
+        free: how many devices may be granted at once by PUT /sessions.
+        conflicts: what is answered with 409 the next time: "launch", "started".
+        hub_port: everything below /hub is passed on to a hub there, as the proxy does.
+        on_stop: called with the request after it has become ``stopping``; ends it by default.
+    """
+
+    def __init__(self, port: int = 0) -> None:
+        self.requests: dict[str, dict[str, Any]] = {}
+        self.events: dict[str, list[dict[str, Any]]] = {}
+        self.logs: dict[str, bytes] = {}
+        self.outputs: dict[str, bytes] = {}
+        self.calls: list[tuple[str, str, Any]] = []
+        self.headers: list[dict[str, str]] = []
+        self.refuse: tuple[int, dict[str, Any]] | None = None
+        self.fail_next: list[int] = []
+        self.drop_next: list[str] = []
+        self.free = 1
+        self.conflicts: list[str] = []
+        self.hub_port: int | None = None
+        self.news = threading.Condition()
+        self.on_stop: Callable[[dict[str, Any]], None] = self.end
+        self.extra: dict[tuple[str, str], Callable[[_Handler], None]] = {}
+        self.port = port
+        self.open()
+
+    # -- life -----------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Listen (again, on the same port)."""
+        self.closing = False
+        handler = type("Handler", (_Handler,), {"fake": self})
+        self.server = _Server(("127.0.0.1", self.port), handler)
+        self.port = self.server.server_address[1]
+        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True)
+        self.thread.start()
+
+    def close(self) -> None:
+        """Stop listening and cut every open connection."""
+        with self.news:
+            self.closing = True
+            self.news.notify_all()
+        self.server.shutdown()
+        self.server.cut()
+        self.server.server_close()
+        self.thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def site(self) -> str:
+        return f"http://127.0.0.1:{self.port}/"
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/services/carrel"
+
+    # -- script ---------------------------------------------------------------------------
+
+    def add(self, id_: str, **fields: Any) -> dict[str, Any]:
+        request = {
+            "id": id_, "kind": "job", "owner": "anna", "group": "cs101", "devices": 1,
+            "seconds": 3600, "state": "queued", "submitted_at": 1000.0, "ended": False,
+        } | fields  # fmt: skip
+        with self.news:
+            self.requests[id_] = request
+            self.news.notify_all()
+        return request
+
+    def change(self, id_: str, **fields: Any) -> None:
+        with self.news:
+            self.requests[id_] = self.requests[id_] | fields
+            self.news.notify_all()
+
+    def add_event(self, id_: str, kind: str, **data: Any) -> None:
+        with self.news:
+            events = self.events.setdefault(id_, [])
+            events.append({
+                "id": len(events) + 1, "request_id": id_, "epoch": 1, "at": 1000.0,
+                "kind": kind, "data": data,
+            })  # fmt: skip
+            self.news.notify_all()
+
+    def end(self, request: dict[str, Any], state: str = "cancelled") -> None:
+        self.change(request["id"], state=state, ended=True)
+
+    def grant(self, id_: str) -> None:
+        epoch = 1 + (self.requests[id_].get("lease") or {"epoch": 0})["epoch"]
+        self.change(id_, state="granted", wait=None, lease={
+            "id": f"{id_}.{epoch}", "epoch": epoch, "state": "live", "granted_at": 1000.0,
+            "devices": [{
+                "id": "SIM-1", "node": "here", "index": 0, "model": "Simulated GPU",
+                "memory_bytes": 2**30, "simulated": True, "state": "taken",
+            }],
+        })  # fmt: skip
+
+    def wait_for(self, found: Callable[[], object], seconds: float = 10.0) -> None:
+        """Block until something is true of the state; every call and change looks again."""
+        with self.news:
+            assert self.news.wait_for(lambda: bool(found()), seconds), "it did not happen"
+
+    def called(self, method: str, path: str) -> list[Any]:
+        """Bodies of the calls so far."""
+        return [body for m, p, body in self.calls if (m, p) == (method, path)]
+
+    # -- sessions -------------------------------------------------------------------------
+
+    def put_session(self, body: dict[str, Any]) -> dict[str, Any]:
+        with self.news:
+            live = [
+                r for r in self.requests.values()
+                if r["owner"] == body["owner"] and r.get("server_name") == body["server_name"]
+                and not r["ended"]
+            ]  # fmt: skip
+            if live:
+                return live[0]
+            id_ = f"s-{len(self.requests):08d}"
+            wait = {"place": 1, "ahead": 0, "reason": "no_free_device", "sentence": "Place 1."}
+            self.add(id_, kind="session", owner=body["owner"], wait=wait,
+                     server_name=body["server_name"])  # fmt: skip
+            if self.free > 0:
+                self.free -= 1
+                self.grant(id_)
+            return self.requests[id_]
+
+    def stop(self, id_: str, body: dict[str, Any]) -> dict[str, Any]:
+        request = self.requests[id_]
+        if not request["ended"] and request["state"] != "stopping":
+            cause = {"code": body["cause"], "message": body.get("message") or "It was stopped.",
+                     "details": body.get("details", "")}  # fmt: skip
+            self.change(id_, state="stopping", cause=cause)
+            self.on_stop(self.requests[id_])
+        return self.requests[id_]
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    allow_reuse_address = True
+
+    def __init__(self, *args: Any) -> None:
+        self.connections: set[Any] = set()
+        super().__init__(*args)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self.connections.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        self.connections.discard(request)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A cut connection is what some tests want."""
+
+    def cut(self) -> None:
+        for connection in list(self.connections):
+            self.shutdown_request(connection)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    fake: FakeService
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+    def handle_any(self) -> None:
+        fake = self.fake
+        self.raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        url = urlsplit(self.path)
+        self.query = parse_qs(url.query)
+        if special := fake.extra.get((self.command, url.path)):
+            return special(self)
+        if fake.hub_port and url.path.startswith("/hub"):
+            return self.pass_on(fake.hub_port)
+        if not url.path.startswith(PREFIX):
+            return self.answer(404, b"no such page", "text/html")
+        path = url.path.removeprefix(PREFIX).lstrip("/")
+        body = json.loads(self.raw) if self.raw else None
+        with fake.news:
+            fake.calls.append((self.command, path, body))
+            fake.headers.append(dict(self.headers))
+            fake.news.notify_all()
+        if fake.drop_next and fake.drop_next[0] == self.command:
+            fake.drop_next.pop(0)
+            self.route(path, body, silent=True)
+            self.close_connection = True
+            return None
+        if fake.fail_next:
+            return self.answer(fake.fail_next.pop(0), b"<html>away</html>", "text/html")
+        return self.route(path, body)
+
+    do_GET = do_POST = do_PUT = do_DELETE = handle_any
+
+    def route(self, path: str, body: Any, *, silent: bool = False) -> None:  # noqa: PLR0912
+        fake, say = self.fake, self.say
+        if silent:
+            say = lambda *_: None  # noqa: E731
+        match self.command, path.split("/"):
+            case ("PUT", ["sessions"]) | ("POST", ["requests"]) if fake.refuse:
+                say(fake.refuse[0], {"error": fake.refuse[1]})
+            case "PUT", ["sessions"]:
+                say(200, fake.put_session(body))
+            case "POST", ["requests"]:
+                known = [r for r in fake.requests.values() if r["key"] == body["idempotency_key"]]
+                if not known:
+                    fake.add(f"j-{len(fake.requests):08d}", key=body["idempotency_key"])
+                say(201, known[0] if known else list(fake.requests.values())[-1])
+            case "GET", ["me"]:
+                say(200, {"name": "anna", "admin": False, "groups": ["cs101"], "teaches": []})
+            case "GET", ["requests"]:
+                say(200, {"requests": list(fake.requests.values())})
+            case _, ["requests", id_, *_] if id_ not in fake.requests:
+                say(404, {"error": {"code": "not_found", "message": f"There is no request {id_}.",
+                                    "accepted": "See: carrel ps"}})  # fmt: skip
+            case "GET", ["requests", id_]:
+                say(200, fake.requests[id_])
+            case "DELETE", ["requests", id_]:
+                say(200, fake.stop(id_, {"cause": "cancelled"}))
+            case "GET", ["requests", id_, "events"]:
+                self.stream(id_)
+            case "GET", ["requests", id_, "log"]:
+                part = fake.logs.get(id_, b"")[int(self.query["offset"][0]) :]
+                self.answer(200, part, "text/plain")
+            case "GET", ["requests", id_, "output"]:
+                named = {"Content-Disposition": 'attachment; filename="train-out.ipynb"'}
+                self.answer(200, fake.outputs[id_], "application/x-ipynb+json", named)
+            case "POST", ["requests", id_, "stop"]:
+                say(200, fake.stop(id_, body))
+            case "POST", ["leases", lease, what] if what in fake.conflicts:
+                fake.conflicts.remove(what)
+                say(409, {"error": {"code": "stale_epoch", "message": "It went to somebody else."}})
+                if what == "launch":
+                    fake.grant(lease.split(".")[0])
+            case "POST", ["leases", lease, "launch"]:
+                fake.change(lease.split(".")[0], state="starting")
+                say(200, fake.requests[lease.split(".")[0]])
+            case "POST", ["leases", lease, "started"]:
+                id_ = lease.split(".")[0]
+                fake.change(id_, state="running", lease=fake.requests[id_]["lease"] | body)
+                say(200, fake.requests[id_])
+            case _:
+                say(404, {"error": {"code": "not_found", "message": "No such thing."}})
+
+    def pass_on(self, port: int) -> None:
+        headers = {k: v for k, v in self.headers.items() if k.lower() != "accept-encoding"}
+        with httpx.Client(trust_env=False) as http:
+            answer = http.request(
+                self.command,
+                f"http://127.0.0.1:{port}{self.path}",
+                content=self.raw,
+                headers=headers,
+            )
+        self.send_response(answer.status_code)
+        for name, value in answer.headers.multi_items():
+            if name not in {"content-length", "transfer-encoding", "content-encoding"}:
+                self.send_header(name, value)
+        self.send_header("Content-Length", str(len(answer.content)))
+        self.end_headers()
+        self.wfile.write(answer.content)
+
+    def say(self, status: int, body: Any) -> None:
+        self.answer(status, json.dumps(body).encode(), "application/json")
+
+    def answer(
+        self, status: int, body: bytes, kind: str, headers: dict[str, str] | None = None
+    ) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def stream(self, id_: str) -> None:
+        self.close_connection = True
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        after = int(self.headers.get("Last-Event-ID") or self.query.get("after", ["0"])[0])
+        said: dict[str, Any] | None = None
+        while True:
+            with self.fake.news:
+                request = self.fake.requests[id_]
+                events = [e for e in self.fake.events.get(id_, []) if e["id"] > after]
+                if request == said and not events:
+                    self.fake.news.wait(1.0)
+                if self.fake.closing:
+                    return
+                request = self.fake.requests[id_]
+            for event in events:
+                after = event["id"]
+                self.send(f"id: {after}\nevent: {event['kind']}\ndata: {json.dumps(event)}")
+            if request != said:
+                said = request
+                self.send("event: status\ndata: " + json.dumps(request))
+            if request["ended"] and not events:
+                self.send("event: end\ndata: {}")
+                return
+
+    def send(self, text: str) -> None:
+        self.wfile.write((text + "\n\n").encode())
+        self.wfile.flush()
+
+
+def eventually(found: Callable[[], object], seconds: float = 10.0) -> None:
+    """For what cannot be waited for otherwise (processes, files): look often, for a while."""
+    deadline = time.monotonic() + seconds
+    while not found():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.02)

@@ -1,0 +1,288 @@
+"""Accounts: passwords, names, sign-in limits."""
+
+from __future__ import annotations
+
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from carrel.hub.accounts import Accounts, passwords
+from carrel.hub.accounts.demo import DEMO_ACCOUNTS, make_demo_accounts
+from carrel.hub.accounts.passwords import Cost, random_password
+from carrel.hub.accounts.store import TooManyAttempts
+from carrel.hub.errors import Conflict, InvalidInput, NotFound
+
+CHEAP = Cost(n=2**4, r=1, p=1)
+PASSWORD = "a long password"
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "hub" / "accounts.db"
+
+
+@pytest.fixture
+def accounts(path: Path, clock: Clock) -> Iterator[Accounts]:
+    found = Accounts(path, clock=clock, cost=CHEAP)
+    yield found
+    found.close()
+
+
+def fail(accounts: Accounts, times: int, name: str = "ada", address: str = "10.0.0.1") -> None:
+    for _ in range(times):
+        assert accounts.sign_in(name, "wrong", address=address) is None
+
+
+class TestAccounts:
+    def test_the_right_password_signs_in_under_the_one_spelling_of_a_name(
+        self, accounts: Accounts
+    ) -> None:
+        made = accounts.add(" Ada ", PASSWORD, admin=True)
+        assert made.name == "ada"
+        assert accounts.sign_in("ADA", PASSWORD) == made
+
+    @pytest.mark.parametrize("password", ["", "wrong", PASSWORD + " ", "\ud800"])
+    def test_a_wrong_password_does_not(self, accounts: Accounts, password: str) -> None:
+        accounts.add("ada", PASSWORD, admin=False)
+        assert accounts.sign_in("ada", password) is None
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "",
+            ".",
+            "..",
+            "a..b",
+            "../ada",
+            "a/b",
+            "-ada",
+            "ada-",
+            "a b",
+            "ada\n\nx",
+            "x" * 65,
+            "\u212a",
+            "é",
+        ],
+    )
+    def test_what_is_no_name_is_refused_and_signs_nobody_in(
+        self, accounts: Accounts, name: str
+    ) -> None:
+        with pytest.raises(InvalidInput, match="is not a name"):
+            accounts.add(name, PASSWORD, admin=False)
+        assert accounts.sign_in(name, PASSWORD) is None
+
+    def test_a_second_account_of_a_name_is_refused(self, accounts: Accounts) -> None:
+        accounts.add("ada", PASSWORD, admin=False)
+        with pytest.raises(Conflict, match="carrel user passwd ada"):
+            accounts.add("Ada", PASSWORD, admin=True)
+
+    @pytest.mark.parametrize("password", ["", "seven77", "x" * 2000])
+    def test_a_password_has_a_length(self, accounts: Accounts, password: str) -> None:
+        with pytest.raises(InvalidInput, match="at least 8"):
+            accounts.add("ada", password, admin=False)
+        assert accounts.all() == ()
+
+    def test_a_new_password_replaces_the_old_one(self, accounts: Accounts, clock: Clock) -> None:
+        accounts.add("ada", PASSWORD, admin=False)
+        clock.now += 10
+        accounts.set_password("ada", "another password")
+        assert accounts.sign_in("ada", PASSWORD) is None
+        found = accounts.sign_in("ada", "another password")
+        assert found is not None
+        assert (found.created_at, found.password_at) == (clock.now - 10, clock.now)
+
+    def test_who_is_unknown_is_told_whom_there_is(self, accounts: Accounts) -> None:
+        accounts.add("ada", PASSWORD, admin=False)
+        with pytest.raises(NotFound, match="There are: ada"):
+            accounts.remove("ben")
+        with pytest.raises(NotFound):
+            accounts.set_password("ben", PASSWORD)
+
+    def test_a_removed_account_is_gone(self, accounts: Accounts) -> None:
+        accounts.add("ada", PASSWORD, admin=False)
+        accounts.remove("ada")
+        assert (accounts.find("ada"), accounts.sign_in("ada", PASSWORD)) == (None, None)
+
+    def test_nothing_in_the_file_is_the_password_and_only_its_owner_reads_it(
+        self, accounts: Accounts, path: Path
+    ) -> None:
+        accounts.add("ada", PASSWORD, admin=False)
+        accounts.add("ben", PASSWORD, admin=False)
+        assert PASSWORD.encode() not in path.read_bytes()
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        with sqlite3.connect(path) as database:
+            keys = database.execute("select salt, key from accounts").fetchall()
+        assert len({salt for salt, _ in keys}) == len({key for _, key in keys}) == 2
+
+    def test_a_hash_made_at_another_cost_still_counts(self, path: Path) -> None:
+        Accounts(path, cost=CHEAP).add("ada", PASSWORD, admin=False)
+        later = Accounts(path, cost=Cost(n=2**5, r=1, p=1))
+        assert later.sign_in("ada", PASSWORD) is not None
+
+    def test_random_passwords_are_long_and_differ(self) -> None:
+        made = {random_password() for _ in range(50)}
+        assert len(made) == 50
+        assert all(len(password) == 19 for password in made)
+
+    def test_the_demo_makes_what_is_missing_and_resets_nothing(self, accounts: Accounts) -> None:
+        first = make_demo_accounts(accounts)
+        assert set(first) == {one.name for one in DEMO_ACCOUNTS}
+        assert make_demo_accounts(accounts) == {}
+        admin = accounts.sign_in("admin", first["admin"])
+        assert admin is not None
+        assert admin.admin
+        assert [one.name for one in accounts.all() if one.admin] == ["admin"]
+
+
+class TestSignInLimits:
+    @pytest.fixture(autouse=True)
+    def ada(self, accounts: Accounts) -> None:
+        accounts.add("ada", PASSWORD, admin=False)
+
+    def test_five_failures_make_even_the_right_password_wait(
+        self, accounts: Accounts, clock: Clock
+    ) -> None:
+        fail(accounts, 5)
+        with pytest.raises(TooManyAttempts, match="Try again in 30 seconds"):
+            accounts.sign_in("ada", PASSWORD, address="10.0.0.2")
+        clock.now += 30
+        assert accounts.sign_in("ada", PASSWORD) is not None
+
+    def test_every_further_failure_doubles_the_wait_up_to_a_quarter_of_an_hour(
+        self, accounts: Accounts, clock: Clock
+    ) -> None:
+        fail(accounts, 4)
+        waits = []
+        for _ in range(7):
+            fail(accounts, 1)
+            with pytest.raises(TooManyAttempts) as refused:
+                accounts.sign_in("ada", PASSWORD)
+            waits.append(refused.value.seconds)
+            clock.now += refused.value.seconds
+        assert waits == [30, 60, 120, 240, 480, 900, 900]
+
+    def test_a_wait_is_not_made_longer_by_trying_again(
+        self, accounts: Accounts, clock: Clock
+    ) -> None:
+        fail(accounts, 5)
+        for _ in range(10):
+            with pytest.raises(TooManyAttempts):
+                accounts.sign_in("ada", "wrong")
+        clock.now += 30
+        assert accounts.sign_in("ada", PASSWORD) is not None
+
+    def test_a_right_password_clears_the_name(self, accounts: Accounts) -> None:
+        for _ in range(3):
+            fail(accounts, 4)
+            assert accounts.sign_in("ada", PASSWORD, address="10.0.0.1") is not None
+
+    def test_failures_are_forgotten_after_five_quiet_minutes(
+        self, accounts: Accounts, clock: Clock
+    ) -> None:
+        fail(accounts, 4)
+        clock.now += 301
+        fail(accounts, 4)
+        assert accounts.sign_in("ada", PASSWORD) is not None
+
+    def test_a_new_password_ends_the_wait(self, accounts: Accounts) -> None:
+        fail(accounts, 5)
+        accounts.set_password("ada", "another password")
+        assert accounts.sign_in("ada", "another password") is not None
+
+    def test_other_names_are_not_held_up(self, accounts: Accounts) -> None:
+        accounts.add("ben", PASSWORD, admin=False)
+        fail(accounts, 5)
+        assert accounts.sign_in("ben", PASSWORD, address="10.0.0.1") is not None
+
+    def test_an_address_that_tries_many_names_waits_and_others_do_not(
+        self, accounts: Accounts
+    ) -> None:
+        for number in range(20):
+            fail(accounts, 1, name=f"guess{number}")
+        with pytest.raises(TooManyAttempts):
+            accounts.sign_in("ada", PASSWORD, address="10.0.0.1")
+        assert accounts.sign_in("ada", PASSWORD, address="10.0.0.2") is not None
+
+    def test_a_class_behind_one_address_that_signs_in_well_never_waits(
+        self, accounts: Accounts
+    ) -> None:
+        for number in range(30):
+            accounts.add(f"s{number}", PASSWORD, admin=False)
+            assert accounts.sign_in(f"s{number}", PASSWORD, address="10.0.0.1") is not None
+
+    def test_an_unknown_name_is_limited_like_a_known_one(self, accounts: Accounts) -> None:
+        fail(accounts, 5, name="nobody")
+        with pytest.raises(TooManyAttempts):
+            accounts.sign_in("nobody", PASSWORD)
+
+    def test_made_up_names_do_not_stay(self, accounts: Accounts, clock: Clock, path: Path) -> None:
+        fail(accounts, 1, name="made-up")
+        clock.now += 2 * 86400
+        fail(accounts, 1, name="other")
+        with sqlite3.connect(path) as database:
+            keys = {key for (key,) in database.execute("select key from sign_in_attempts")}
+        assert keys == {"name:other", "address:10.0.0.1"}
+
+    def test_an_unknown_name_costs_a_hash_too(
+        self, accounts: Accounts, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        costs = []
+        real = passwords.matches
+
+        def counted(password: str, known: passwords.Hash) -> bool:
+            costs.append(known.cost)
+            return real(password, known)
+
+        monkeypatch.setattr(passwords, "matches", counted)
+        fail(accounts, 1, name="ada")
+        fail(accounts, 1, name="nobody")
+        fail(accounts, 1, name="../..")
+        assert costs == [CHEAP] * 3
+
+
+GUESSER = """
+import sys
+from pathlib import Path
+from carrel.hub.accounts.limits import Limit, Limits
+from carrel.hub.accounts.passwords import Cost
+from carrel.hub.accounts.store import Accounts, TooManyAttempts
+
+limits = Limits(per_name=Limit(failures=5, first_wait=1e6, longest_wait=1e6))
+accounts = Accounts(Path(sys.argv[1]), cost=Cost(n=16, r=1, p=1), sign_in_limits=limits)
+looked_at = 0
+for number in range(8):
+    try:
+        accounts.sign_in("ada", f"wrong {number}")
+    except TooManyAttempts:
+        continue
+    looked_at += 1
+print(looked_at)
+"""
+
+
+def test_several_processes_together_get_no_more_guesses_than_one(path: Path) -> None:
+    Accounts(path, cost=CHEAP).add("ada", PASSWORD, admin=False)
+    guessers = [
+        subprocess.Popen([sys.executable, "-c", GUESSER, str(path)], stdout=subprocess.PIPE)
+        for _ in range(3)
+    ]
+    looked_at = [int(guesser.communicate(timeout=60)[0]) for guesser in guessers]
+    assert sum(looked_at) == 5

@@ -1,0 +1,97 @@
+"""The hub's sign-in over the embedded accounts."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from tornado import web
+
+from carrel.hub.accounts import Accounts, CarrelAuthenticator
+from carrel.hub.accounts.passwords import Cost
+
+PASSWORD = "a long password"
+
+
+def request(**headers: str) -> SimpleNamespace:
+    """As much of a handler as signing in looks at."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return SimpleNamespace(request=SimpleNamespace(headers=named, remote_ip="127.0.0.1"))
+
+
+@pytest.fixture
+def authenticator(tmp_path: Path) -> CarrelAuthenticator:
+    path = tmp_path / "accounts.db"
+    accounts = Accounts(path, cost=Cost(n=2**4, r=1, p=1))
+    accounts.add("ada", PASSWORD, admin=True)
+    accounts.add("ben", PASSWORD, admin=False)
+    found = CarrelAuthenticator(database=str(path))
+    found._accounts = accounts
+    return found
+
+
+def sign_in(authenticator: CarrelAuthenticator, name: str, password: str, **headers: str) -> object:
+    async def ask() -> object:
+        return await authenticator.get_authenticated_user(
+            request(**headers), {"username": name, "password": password}
+        )
+
+    return asyncio.run(ask())
+
+
+def test_name_and_role_come_from_the_account(authenticator: CarrelAuthenticator) -> None:
+    ada, ben = (sign_in(authenticator, name, PASSWORD) for name in ("Ada", "ben"))
+    assert isinstance(ada, dict)
+    assert isinstance(ben, dict)
+    assert (ada["name"], ada["admin"]) == ("ada", True)
+    assert (ben["name"], ben["admin"]) == ("ben", False)
+
+
+def test_a_wrong_password_is_no_sign_in(authenticator: CarrelAuthenticator) -> None:
+    assert sign_in(authenticator, "ada", "wrong") is None
+
+
+def test_a_wait_is_a_sentence_on_the_page(authenticator: CarrelAuthenticator) -> None:
+    for _ in range(5):
+        sign_in(authenticator, "ada", "wrong")
+    with pytest.raises(web.HTTPError) as refused:
+        sign_in(authenticator, "ada", PASSWORD)
+    assert refused.value.status_code == 429
+    assert str(refused.value.log_message).startswith("Too many failed sign-ins. Try again in ")
+
+
+@pytest.mark.parametrize(
+    ("headers", "address"),
+    [
+        ({}, ""),
+        ({"X_Forwarded_For": "192.0.2.7"}, "192.0.2.7"),
+        # What stands further left, and X-Real-IP, is made up by the caller.
+        ({"X_Forwarded_For": "198.51.100.1, 192.0.2.7", "X_Real_IP": "198.51.100.2"}, "192.0.2.7"),
+        # The department's own front end, which is named in the configuration.
+        ({"X_Forwarded_For": "192.0.2.7, 10.0.0.9"}, "192.0.2.7"),
+    ],
+)
+def test_the_address_is_the_last_hop_that_is_not_ours(
+    authenticator: CarrelAuthenticator, headers: dict[str, str], address: str
+) -> None:
+    authenticator.trusted_proxies = ["10.0.0.9"]
+    assert authenticator._address(request(**headers)) == address
+
+
+def test_who_loses_the_account_is_signed_out(
+    authenticator: CarrelAuthenticator, tmp_path: Path
+) -> None:
+    def refresh(name: str) -> object:
+        return asyncio.run(authenticator.refresh_user(SimpleNamespace(name=name)))
+
+    assert refresh("ada") == {"name": "ada", "admin": True}
+    Accounts(tmp_path / "accounts.db").remove("ada")
+    assert refresh("ada") is False
+
+
+def test_names_are_matched_whole(authenticator: CarrelAuthenticator) -> None:
+    assert authenticator.validate_username("ada")
+    for name in ("ada\n", "ada/../ben", "", "..", "a b"):
+        assert not authenticator.validate_username(name)

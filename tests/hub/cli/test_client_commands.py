@@ -1,0 +1,380 @@
+"""The commands of everybody, called as a person calls them, against a real HTTP server."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from carrel.hub.cli import values
+from carrel.hub.cli.client_commands import COMMANDS
+from carrel.hub.errors import InvalidInput
+from carrel.hub.wire import MAX_NOTEBOOK_BYTES
+
+from ...fake_service import FakeService
+
+NOTEBOOK = json.dumps({"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+Carrel = Callable[..., Result]
+
+
+@pytest.fixture
+def service() -> Iterator[FakeService]:
+    with FakeService() as fake:
+        yield fake
+
+
+@pytest.fixture
+def carrel(service: FakeService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Carrel:
+    """Run one command in an empty folder that holds train.ipynb."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CARREL_URL", service.url)
+    monkeypatch.setenv("CARREL_TOKEN", "a-token")
+    monkeypatch.setenv("TZ", "UTC")
+    (tmp_path / "train.ipynb").write_text(NOTEBOOK)
+
+    def run(name: str, *arguments: str, input: str | None = None) -> Result:
+        return CliRunner().invoke(
+            COMMANDS[name], arguments, input=input, prog_name=f"carrel {name}"
+        )
+
+    return run
+
+
+class TestSubmit:
+    def test_a_job_is_sent_as_it_was_asked_for(self, service: FakeService, carrel: Carrel) -> None:
+        done = carrel(
+            "submit", "train.ipynb", "-p", "lr", "0.05", "-p", "deep", "true", "-p", "name", "adam",
+            "-r", "version", "1.10", "--devices", "1", "--time", "30m", "--group", "cs101",
+            "--output", "out.ipynb", "--kernel", "python3", "--label", "course=ml",
+        )  # fmt: skip
+        assert done.exit_code == 0, done.output
+        assert done.output.startswith("Submitted j-00000000: queued.")
+        body = service.called("POST", "requests")[0]
+        assert body.pop("idempotency_key").startswith("cli-")
+        assert body == {
+            "kind": "job", "group": "cs101", "devices": 1, "seconds": 1800,
+            "notebook": {"name": "train.ipynb", "content": NOTEBOOK},
+            "parameters": {"lr": 0.05, "deep": True, "name": "adam", "version": "1.10"},
+            "kernel": "python3", "output": "out.ipynb", "labels": {"course": "ml"},
+        }  # fmt: skip
+
+    def test_a_lost_answer_makes_one_job(self, service: FakeService, carrel: Carrel) -> None:
+        service.drop_next = ["POST"]
+        assert carrel("submit", "train.ipynb", "--group", "cs101").exit_code == 0
+        first, second = service.called("POST", "requests")
+        assert first == second
+        assert len(service.requests) == 1
+
+    def test_two_invocations_make_two_jobs(self, service: FakeService, carrel: Carrel) -> None:
+        for _ in range(2):
+            carrel("submit", "train.ipynb", "--group", "cs101")
+        assert len(service.requests) == 2
+
+    def test_the_only_group_need_not_be_named(self, service: FakeService, carrel: Carrel) -> None:
+        done = json.loads(carrel("submit", "train.ipynb", "--json").stdout)
+        assert done["group"] == "cs101"
+        assert service.called("POST", "requests")[0]["group"] == "cs101"
+
+    @pytest.mark.parametrize(("groups", "said"), [([], "in none"), (["a", "b"], "--group: a, b")])
+    def test_otherwise_the_choice_is_named(
+        self, service: FakeService, carrel: Carrel, groups: list[str], said: str
+    ) -> None:
+        me = {"name": "anna", "admin": False, "groups": groups, "teaches": []}
+        service.extra["GET", "/services/carrel/api/v1/me"] = lambda handler: handler.say(200, me)
+        done = carrel("submit", "train.ipynb")
+        assert said in done.stderr
+        assert not service.requests
+
+    @pytest.mark.parametrize(
+        ("content", "said"),
+        [
+            (b"\xff\xfe{}", "is not UTF-8 text (byte 0)"),
+            (b"print('hello')", "is not JSON"),
+            (b"[1, 2]", "no list of cells"),
+            (b'{"cells": 3}', "no list of cells"),
+            (b"[" * 100_000, "nested too deeply"),
+            (b" " * (MAX_NOTEBOOK_BYTES + 1), "up to 32 MiB"),
+            (None, "cannot be read: No such file"),
+        ],
+        ids=["bad UTF-8", "no JSON", "a list", "no cells", "deep", "too large", "missing"],
+    )
+    def test_what_is_no_notebook_is_refused_before_anything_is_sent(
+        self, service: FakeService, carrel: Carrel, content: bytes | None, said: str
+    ) -> None:
+        if content is not None:
+            Path("odd.ipynb").write_bytes(content)
+        done = carrel("submit", "odd.ipynb", "--group", "cs101")
+        assert said in done.stderr
+        assert done.exit_code != 0
+        assert not service.calls
+
+    def test_a_refusal_is_the_service_s_sentence(
+        self, service: FakeService, carrel: Carrel
+    ) -> None:
+        error = {"code": "over_maximum", "message": "Too many.", "accepted": "Up to 2."}
+        service.refuse = (409, error)
+        done = carrel("submit", "train.ipynb", "--group", "cs101", "--devices", "99")
+        assert done.stderr == "carrel: Too many. Up to 2.\n"
+        done = carrel("submit", "train.ipynb", "--group", "cs101", "--json")
+        assert json.loads(done.stderr) == {"error": error}
+        assert done.stdout == ""
+
+
+class TestTime:
+    @pytest.mark.parametrize(
+        ("text", "seconds"),
+        [("30m", 1800), ("2h", 7200), ("1h30m", 5400), ("90s", 90), ("45", 2700), ("1d", 86400),
+         ("1:30:00", 5400), ("0:45", 2700), (" 2H ", 7200), ("1h 30min", 5400)],
+    )  # fmt: skip
+    def test_spans_are_written_in_many_ways(self, text: str, seconds: int) -> None:
+        assert values.seconds(text) == seconds
+
+    @pytest.mark.parametrize("text", ["", "0", "0m", "-5", "-5m", "soon", "1.5h", "m", "1:99", "²"])
+    def test_anything_else_is_refused_with_the_forms(self, text: str) -> None:
+        with pytest.raises(InvalidInput, match="a bare number is minutes"):
+            values.seconds(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("1", 1), ("1e-3", 0.001), ("true", True), ("True", True), ("null", None), ("None", None),
+     ('"7"', "7"), ("adam", "adam"), ("[1]", "[1]"), ("NaN", "NaN"), ("", ""), ("007", "007")],
+)  # fmt: skip
+def test_parameters_are_numbers_where_they_look_like_it(text: str, value: object) -> None:
+    assert values.parameter(text) == value
+    assert type(values.parameter(text)) is type(value)
+
+
+class TestWait:
+    @pytest.mark.parametrize(
+        ("states", "status"),
+        [
+            (["succeeded"], 0),
+            (["failed"], 1),
+            (["cancelled"], 3),
+            (["timed_out"], 4),
+            (["succeeded", "cancelled", "timed_out"], 4),
+            (["cancelled", "failed", "timed_out"], 1),
+        ],
+    )
+    def test_the_exit_status_tells_the_worst_end(
+        self, service: FakeService, carrel: Carrel, states: list[str], status: int
+    ) -> None:
+        ids = [f"j-{number}" for number, _ in enumerate(states)]
+        for id_, state in zip(ids, states, strict=True):
+            service.add(id_, state=state, ended=True)
+        assert carrel("wait", *ids).exit_code == status
+
+    def test_it_tells_the_changes_until_the_end(self, service: FakeService, carrel: Carrel) -> None:
+        wait = {"place": 1, "ahead": 0, "reason": "no_free_device", "sentence": "Place 1. Full."}
+        service.add("j-1", wait=wait)
+
+        def go_on() -> None:
+            service.wait_for(lambda: service.called("GET", "requests/j-1/events"))
+            cause = {"code": "cell_error", "message": "Cell 2 raised ValueError."}
+            service.change("j-1", state="failed", ended=True, wait=None, cause=cause)
+
+        thread = threading.Thread(target=go_on)
+        thread.start()
+        done = carrel("wait", "j-1")
+        thread.join()
+        lines = done.output.splitlines()
+        assert "queued, place 1  Place 1. Full." in lines[0]
+        assert "failed  Cell 2 raised ValueError." in lines[-1]
+        assert done.exit_code == 1
+
+    def test_json_is_one_object_a_line(self, service: FakeService, carrel: Carrel) -> None:
+        service.add("j-1", state="succeeded", ended=True)
+        done = carrel("wait", "j-1", "--json")
+        assert [json.loads(line)["state"] for line in done.stdout.splitlines()] == ["succeeded"]
+
+    def test_its_patience_is_a_status_of_its_own(
+        self, service: FakeService, carrel: Carrel
+    ) -> None:
+        service.add("j-1", state="running")
+        assert carrel("wait", "j-1", "--timeout", "1s").exit_code == 5
+
+    def test_what_does_not_exist_is_not_a_failed_job(self, carrel: Carrel) -> None:
+        done = carrel("wait", "j-9")
+        assert done.exit_code == 6
+        assert "There is no request j-9." in done.stderr
+
+    def test_submit_can_wait_too(self, service: FakeService, carrel: Carrel) -> None:
+        def go_on() -> None:
+            service.wait_for(lambda: service.requests)
+            service.change("j-00000000", state="cancelled", ended=True)
+
+        thread = threading.Thread(target=go_on)
+        thread.start()
+        assert carrel("submit", "train.ipynb", "--group", "cs101", "--wait").exit_code == 3
+        thread.join()
+
+
+class TestLooking:
+    def test_ps_is_a_table_and_simulated_devices_are_called_so(
+        self, service: FakeService, carrel: Carrel
+    ) -> None:
+        wait = {"place": 2, "ahead": 1, "reason": "behind_others", "sentence": "Place 2."}
+        service.add("j-1", notebook="train.ipynb", wait=wait)
+        service.add("s-1", kind="session", server_name="two")
+        service.grant("s-1")
+        lines = carrel("ps").output.splitlines()
+        assert lines[0].split() == ["ID", "STATE", "WHAT", "GROUP", "DEVICES", "SUBMITTED", "LEFT"]
+        assert lines[1].split("  ")[:2] == ["j-1", "queued, place 2"]
+        assert "session two" in lines[2]
+        assert "1 simulated" in lines[2]
+
+    def test_ps_asks_for_what_lives_unless_told_otherwise(
+        self, service: FakeService, carrel: Carrel
+    ) -> None:
+        queries: list[dict[str, list[str]]] = []
+
+        def remember(handler: Any) -> None:
+            queries.append(handler.query)
+            handler.say(200, {"requests": []})
+
+        service.extra["GET", "/services/carrel/api/v1/requests"] = remember
+        carrel("ps")
+        carrel("ps", "--all", "--everybody")
+        carrel("ps", "--state", "timed out")
+        assert "running" in queries[0]["state"]
+        assert "failed" not in queries[0]["state"]
+        assert "state" not in queries[1]
+        assert [query["mine"] for query in queries] == [["true"], ["false"], ["true"]]
+        assert queries[2]["state"] == ["timed_out"]
+
+    def test_show_tells_everything(self, service: FakeService, carrel: Carrel) -> None:
+        service.add(
+            "j-1", state="failed", ended=True, notebook="train.ipynb", parameters={"lr": 0.05},
+            device_seconds=1234.4, labels={"course": "ml"},
+            cause={"code": "cell_error", "message": "Cell 2 raised ValueError.",
+                   "details": "Traceback …\nValueError: no"},
+        )  # fmt: skip
+        service.change("j-1", lease={
+            "id": "j-1.1", "epoch": 1, "state": "released", "granted_at": 1.0, "pid": 77,
+            "devices": [{"id": "SIM-1", "node": "n", "index": 0, "model": "Simulated GPU",
+                         "memory_bytes": 2**30, "simulated": True, "state": "free"}],
+        })  # fmt: skip
+        text = carrel("show", "j-1").output
+        for part in (
+            "Cell 2 raised ValueError. (cell_error)", "ValueError: no", "lr = 0.05", "course=ml",
+            "1,234 device-seconds", "j-1.1, released, process 77", "(simulated), 1 GiB, SIM-1",
+        ):  # fmt: skip
+            assert part in text
+
+    def test_show_tells_the_estimate(self, service: FakeService, carrel: Carrel) -> None:
+        wait = {"place": 1, "ahead": 0, "reason": "no_free_device", "sentence": "Place 1. Full.",
+                "expected_at": 4e9, "latest_at": 5e9}  # fmt: skip
+        service.add("j-1", wait=wait)
+        text = carrel("show", "j-1").output
+        assert "Place 1. Full." in text
+        assert "at the latest" in text
+
+    def test_the_pool_says_which_devices_are_simulated(
+        self, service: FakeService, carrel: Carrel
+    ) -> None:
+        device = {"id": "SIM-1", "node": "here", "index": 0, "model": "Simulated GPU",
+                  "memory_bytes": 2**33, "simulated": True, "state": "free"}  # fmt: skip
+        pool = {"devices": [device], "free": 1, "total": 1, "waiting": 0, "simulated": True}
+        service.extra["GET", "/services/carrel/api/v1/pool"] = lambda h: h.say(200, pool)
+        text = carrel("pool").output
+        assert "Simulated GPU (simulated)" in text
+        assert "1 of 1 device free, 0 requests waiting. All of them are simulated." in text
+
+    def test_usage_is_the_sum_of_what_is_listed(self, service: FakeService, carrel: Carrel) -> None:
+        line = {"id": 7, "lease_id": "j-1.1", "request_id": "j-1", "epoch": 1, "owner": "anna",
+                "group": "cs101", "devices": 1, "starts_at": 0.0, "ends_at": 60.0,
+                "device_seconds": 60.0}  # fmt: skip
+        group = {"owner": "anna", "group": "cs101", "charged": 60.0, "open": 5.0}
+        report = {"device_seconds": 65.0, "by_group": [group], "ledger": [line]}
+        service.extra["GET", "/services/carrel/api/v1/usage"] = lambda h: h.say(200, report)
+        text = carrel("usage", "--ledger").output
+        assert "Together 65 device-seconds." in text
+        assert "60.0" in text
+
+    def test_logs_are_printed_as_they_are(self, service: FakeService, carrel: Carrel) -> None:
+        service.add("j-1", state="succeeded", ended=True)
+        service.logs["j-1"] = "größer\n".encode()
+        assert carrel("logs", "-f", "j-1").output == "größer\n"
+        assert json.loads(carrel("logs", "j-1", "--json").stdout) == {"text": "größer\n"}
+
+
+class TestOutput:
+    def test_it_is_written_under_its_own_name_and_never_over_another_file(
+        self, service: FakeService, carrel: Carrel
+    ) -> None:
+        service.add("j-1", state="succeeded", ended=True)
+        service.outputs["j-1"] = b"first"
+        assert carrel("output", "j-1").output == "Wrote train-out.ipynb.\n"
+        service.outputs["j-1"] = b"second"
+        refused = carrel("output", "j-1")
+        assert refused.exit_code == 1
+        assert "train-out.ipynb is there already." in refused.stderr
+        assert Path("train-out.ipynb").read_bytes() == b"first"
+        assert carrel("output", "j-1", "--force").exit_code == 0
+        assert Path("train-out.ipynb").read_bytes() == b"second"
+
+    def test_it_can_go_to_standard_output(self, service: FakeService, carrel: Carrel) -> None:
+        service.add("j-1")
+        service.outputs["j-1"] = b"{}"
+        assert carrel("output", "j-1", "-o", "-").stdout_bytes == b"{}"
+
+    @pytest.mark.parametrize("name", ["../../evil.ipynb", "/tmp/evil.ipynb", "..\\evil.ipynb"])
+    def test_a_name_from_elsewhere_stays_in_this_folder(
+        self, service: FakeService, carrel: Carrel, name: str
+    ) -> None:
+        service.add("j-1")
+        path = "/services/carrel/api/v1/requests/j-1/output"
+        headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+        service.extra["GET", path] = lambda h: h.answer(200, b"{}", "text/plain", headers)
+        assert carrel("output", "j-1").exit_code == 0
+        assert Path("evil.ipynb").exists()
+
+
+def test_cancel_takes_several(service: FakeService, carrel: Carrel) -> None:
+    service.add("j-1")
+    service.add("j-2")
+    assert carrel("cancel", "j-1", "j-2").exit_code == 0
+    assert [request["state"] for request in service.requests.values()] == ["cancelled"] * 2
+
+
+class TestLogin:
+    @pytest.fixture(autouse=True)
+    def own_folder(self, carrel: Carrel, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+        monkeypatch.delenv("CARREL_URL")
+        monkeypatch.delenv("CARREL_TOKEN")
+
+    def test_a_pasted_token_is_tried_and_stored(self, service: FakeService, carrel: Carrel) -> None:
+        done = carrel("login", service.site + "hub/home", "--token", input="pasted\n")
+        assert done.output.endswith(f"Signed in to {service.site} as anna.\n")
+        carrel("ps")
+        assert service.headers[-1]["Authorization"] == "token pasted"
+        carrel("logout")
+        assert "You are not signed in." in carrel("ps").stderr
+
+    def test_a_site_with_single_sign_on_says_what_to_do(
+        self, service: FakeService, carrel: Carrel
+    ) -> None:
+        service.extra["GET", "/hub/login"] = lambda h: h.answer(200, b"<a>Sign in</a>", "text/html")
+        done = carrel("login", service.site, "--user", "anna", input="secret\n")
+        assert f"{service.site}hub/token" in done.stderr
+        assert "--token" in done.stderr
+
+    def test_nothing_there_is_said(self, service: FakeService, carrel: Carrel) -> None:
+        done = carrel("login", service.site, "--user", "anna", input="secret\n")
+        assert f"There is no JupyterHub at {service.site}" in done.stderr
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_explains_itself(name: str) -> None:
+    done = CliRunner().invoke(COMMANDS[name], ["--help"], prog_name=f"carrel {name}")
+    assert done.exit_code == 0
+    assert isinstance(COMMANDS[name], click.Command)
+    assert "--json" in done.output or name == "logout"

@@ -1,0 +1,99 @@
+"""The command's overview, what loads when, and how refusals look."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from carrel.hub.cli import ENTRIES, cli, main
+
+# Forbids what only the hub side has, then runs the command.
+WITHOUT_THE_HUB = """
+import sys
+
+class Forbidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"sqlalchemy", "fastapi", "jupyterhub", "alembic", "tornado"}:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Forbidden())
+from carrel.hub.cli import main
+main(sys.argv[1:])
+"""
+
+
+def without_the_hub(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT_THE_HUB, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    "command", [name for name, entry in ENTRIES.items() if not entry.administrators]
+)
+def test_commands_for_everybody_need_nothing_of_the_hub(command: str) -> None:
+    done = without_the_hub(command, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"carrel {command}" in done.stdout
+
+
+def test_commands_for_administrators_say_what_they_need() -> None:
+    done = without_the_hub("up", "--help")
+    assert done.returncode == 1
+    assert "pip install 'carrel[hub,session,runner]'" in done.stderr
+
+
+def test_the_overview_lists_everything_by_reader() -> None:
+    done = without_the_hub("--help")
+    assert done.returncode == 0
+    everybody, administrators = done.stdout.split("For administrators:")
+    for name, entry in ENTRIES.items():
+        part = administrators if entry.administrators else everybody
+        assert f"\n  {name} " in part
+        assert entry.help in part
+
+
+def commands(group: click.Command, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    found = [path]
+    if isinstance(group, click.Group):
+        context = click.Context(group)
+        for name in group.list_commands(context):
+            below = group.get_command(context, name)
+            assert below is not None
+            found += commands(below, (*path, name))
+    return found
+
+
+@pytest.mark.parametrize("path", commands(cli), ids=" ".join)
+def test_every_help_has_an_example(path: tuple[str, ...]) -> None:
+    done = CliRunner().invoke(cli, [*path, "--help"])
+    assert done.exit_code == 0
+    assert f"  carrel {' '.join(path)}".rstrip() in done.output
+    assert len(done.output) > 200
+
+
+def test_a_refusal_is_one_sentence_on_stderr(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["user", "list", "--state", str(tmp_path)])
+    printed = capsys.readouterr()
+    assert (ended.value.code, printed.out) == (1, "")
+    assert printed.err == (
+        f"carrel: There is no Carrel in {tmp_path}. "
+        f"Start one there with: carrel up --state {tmp_path}\n"
+    )
+
+
+def test_wrong_usage_is_status_2() -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["up", "--port", "many"])
+    assert ended.value.code == 2

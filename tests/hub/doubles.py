@@ -1,0 +1,121 @@
+"""Stand-ins for the world around the service: a hub, a clock, a place for files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from carrel.hub.board import Board
+from carrel.hub.commands import Commands
+from carrel.hub.errors import NotFound, Unavailable
+from carrel.hub.files import LocalFiles
+from carrel.hub.ports.backend import Backend
+from carrel.hub.ports.records import Json
+from carrel.hub.ports.store import Store
+from carrel.hub.ports.world import HubServer, HubUser, Identity
+from carrel.hub.progress import ProgressBook
+from carrel.hub.pulse import Pulse
+from carrel.hub.scheduling.model import Device, Group
+
+STUDENT1 = Identity(name="student1")
+STUDENT2 = Identity(name="student2")
+TEACHER = Identity(name="teacher")
+ADMIN = Identity(name="admin", admin=True)
+STRANGER = Identity(name="stranger")
+
+
+@dataclass
+class FakeHub:
+    """A hub whose users and groups are given, and that remembers what it was asked."""
+
+    members: dict[str, set[str]] = field(
+        default_factory=lambda: {"cs101": {"student1", "student2", "teacher"}}
+    )
+    away: bool = False
+    asked: list[tuple[str, str, str]] = field(default_factory=list)
+    servers: dict[str, dict[str, HubServer]] = field(default_factory=dict)
+    people: set[str] = field(
+        default_factory=lambda: {"student1", "student2", "teacher", "admin", "stranger"}
+    )
+
+    def user(self, name: str) -> HubUser:
+        self._answer()
+        if name not in self.people:
+            raise NotFound(f"no user {name}")
+        groups = frozenset(group for group, names in self.members.items() if name in names)
+        return HubUser(
+            name=name, admin=name == "admin", groups=groups, servers=self.servers.get(name, {})
+        )
+
+    def users(self) -> tuple[HubUser, ...]:
+        return tuple(self.user(name) for name in sorted(self.people))
+
+    def start_server(self, user: str, server: str, options: Mapping[str, Json]) -> None:
+        self._answer()
+        self.asked.append(("start", user, server))
+
+    def stop_server(self, user: str, server: str) -> None:
+        self._answer()
+        self.asked.append(("stop", user, server))
+
+    def add_user(self, name: str, *, admin: bool) -> None:
+        self._answer()
+        self.people.add(name)
+
+    def remove_user(self, name: str) -> None:
+        self.people.discard(name)
+
+    def add_to_group(self, group: str, users: tuple[str, ...]) -> None:
+        self._answer()
+        self.members.setdefault(group, set()).update(users)
+
+    def remove_from_group(self, group: str, users: tuple[str, ...]) -> None:
+        self.members[group] -= set(users)
+
+    def _answer(self) -> None:
+        if self.away:
+            raise Unavailable("JupyterHub does not answer.")
+
+
+@dataclass
+class Clock:
+    now: float = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def pass_(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def device(index: int, *, node: str = "local") -> Device:
+    return Device(
+        id=f"SIM-{index}",
+        node=node,
+        index=index,
+        model="Simulated GPU",
+        memory_bytes=16 << 30,
+        simulated=True,
+    )
+
+
+def build(
+    store: Store, backend: Backend, hub: FakeHub, clock: Clock, folder: Path, *, devices: int = 2
+) -> Commands:
+    """Commands over one group, cs101 (at most 4 devices, 2 per user, 8 h), and some devices."""
+    store.put_group(
+        Group(name="cs101", max_devices=4, max_devices_per_user=2, max_seconds=8 * 3600)
+    )
+    store.set_teachers("cs101", ["teacher"])
+    store.sync_devices("local", [device(index) for index in range(devices)])
+    return Commands(
+        store=store,
+        hub=hub,
+        files=LocalFiles(homes=folder / "homes", outputs=folder / "outputs"),
+        backend=backend,
+        board=Board(),
+        pulse=Pulse(),
+        clock=clock,
+        progress=ProgressBook(store),
+    )

@@ -1,0 +1,100 @@
+"""Snapshots as hypothesis makes them: small pools and trees, many who want the same."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from carrel.hub.scheduling.model import (
+    Device,
+    Group,
+    Health,
+    Holding,
+    Kind,
+    PriorityClass,
+    Snapshot,
+    Waiting,
+)
+
+from .values import NOW
+
+MODELS = ("A100", "H200")
+GROUPS = ("cs101", "math", "cs101", "math", "cs", "unknown")
+SIZES = (1, 1, 1, 2, 2, 3, 4, 0)
+MAXIMA = (8, 6, 4, 3, 2, 12, 0)
+MAXIMA_PER_USER = (8, 4, 3, 2, 1, 12, 0)
+HEALTH = (*(4 * (Health.OK,)), *Health)
+OWNERS = ("ada", "bob", "cy")
+SPANS = st.integers(1, 8).map(lambda n: n * 600.0)
+
+
+@st.composite
+def pools(draw: st.DrawFn) -> tuple[Device, ...]:
+    return tuple(
+        Device(
+            id=f"{node}{index}",
+            node=node,
+            index=index,
+            model=draw(st.sampled_from(MODELS)),
+            memory_bytes=1 << 37,
+            health=draw(st.sampled_from(HEALTH)),
+        )
+        for node in ("a", "b", "c")
+        for index in range(draw(st.sampled_from((4, 3, 2, 1, 0))))
+    )
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> tuple[Group, ...]:
+    """``cs101`` is below ``cs``; any group may be missing, and so may the parent."""
+    parents = {"cs": None, "cs101": "cs", "math": None}
+    known = tuple(parents)
+    names = draw(st.sampled_from((known, known, known, ("cs101", "math"))))
+    return tuple(
+        Group(
+            name=name,
+            parent=parents[name],
+            max_devices=draw(st.sampled_from(MAXIMA)),
+            max_devices_per_user=draw(st.sampled_from(MAXIMA_PER_USER)),
+        )
+        for name in names
+    )
+
+
+@st.composite
+def snapshots(draw: st.DrawFn) -> Snapshot:
+    devices = draw(pools())
+    free = list(draw(st.permutations([device.id for device in devices])))
+    holdings = []
+    for number in range(draw(st.integers(0, 4))):
+        size = draw(st.integers(0, 2))
+        held, free = tuple(free[:size]), free[size:]
+        holdings.append(
+            Holding(
+                request_id=f"run{number}",
+                owner=draw(st.sampled_from(OWNERS)),
+                group=draw(st.sampled_from(GROUPS)),
+                devices=held,
+                since=NOW - 3600,
+                until=NOW + draw(st.integers(-2, 8)) * 600.0,
+            )
+        )
+    waiting = tuple(
+        Waiting(
+            id=f"wait{number}",
+            kind=draw(st.sampled_from(Kind)),
+            owner=draw(st.sampled_from(OWNERS)),
+            group=draw(st.sampled_from(GROUPS)),
+            devices=draw(st.sampled_from(SIZES)),
+            seconds=draw(SPANS),
+            submitted_at=NOW - draw(st.integers(0, 5)),
+            model=draw(st.sampled_from((None, None, None, *MODELS))),
+            priority=draw(st.sampled_from(PriorityClass)),
+        )
+        for number in range(draw(st.integers(2, 12)))
+    )
+    return Snapshot(
+        devices=devices,
+        groups=draw(trees()),
+        waiting=waiting,
+        holdings=tuple(holdings),
+    )

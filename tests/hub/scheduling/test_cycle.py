@@ -1,0 +1,245 @@
+from __future__ import annotations
+
+import pytest
+
+from carrel.hub.scheduling.cycle import decide
+from carrel.hub.scheduling.model import (
+    Estimate,
+    Health,
+    Plan,
+    PriorityClass,
+    Reason,
+    Snapshot,
+    Start,
+    Wait,
+)
+
+from .values import HOUR, NOW, group, holding, node, waiting
+
+PAIR = node("a", 2)
+GROUPS = (group("cs101"), group("math"))
+
+
+def at(moment: float) -> Estimate:
+    return Estimate(at=moment, latest=moment)
+
+
+def start(request_id: str, *devices: str) -> Start:
+    return Start(request_id=request_id, devices=devices)
+
+
+def wait(
+    request_id: str,
+    place: int,
+    reason: Reason,
+    detail: str = "",
+    estimate: Estimate | None = None,
+) -> Wait:
+    return Wait(
+        request_id=request_id,
+        place=place,
+        reason=reason,
+        detail=detail,
+        ahead=place - 1,
+        estimate=estimate,
+    )
+
+
+CASES = [
+    pytest.param(Snapshot(), Plan(), id="nothing waits"),
+    pytest.param(
+        Snapshot(devices=PAIR, groups=GROUPS, waiting=(waiting("r"),)),
+        Plan(starts=(start("r", "a0"),)),
+        id="a request that fits starts",
+    ),
+    pytest.param(
+        Snapshot(
+            devices=PAIR,
+            groups=GROUPS,
+            waiting=(waiting("new", age=1), waiting("old", 2, age=2)),
+        ),
+        Plan(
+            starts=(start("old", "a0", "a1"),),
+            waits=(wait("new", 1, Reason.NO_FREE_DEVICE, estimate=at(NOW + HOUR)),),
+        ),
+        id="first come, first served",
+    ),
+    pytest.param(
+        Snapshot(
+            devices=PAIR,
+            groups=GROUPS,
+            waiting=(
+                waiting("batch", 2, age=9),
+                waiting("desk", 2, priority=PriorityClass.INTERACTIVE),
+            ),
+        ),
+        Plan(
+            starts=(start("desk", "a0", "a1"),),
+            waits=(wait("batch", 1, Reason.NO_FREE_DEVICE, estimate=at(NOW + HOUR)),),
+        ),
+        id="a better class goes before age",
+    ),
+    pytest.param(
+        Snapshot(
+            devices=PAIR,
+            groups=GROUPS,
+            waiting=(waiting("head", 2, age=3), waiting("small", age=2), waiting("cpu", 0)),
+            holdings=(holding("run", "a0", ends_in=600),),
+        ),
+        Plan(
+            starts=(start("cpu"),),
+            waits=(
+                wait("head", 1, Reason.NO_FREE_DEVICE, estimate=at(NOW + 600)),
+                wait("small", 2, Reason.BEHIND_OTHERS, estimate=at(NOW + 600 + HOUR)),
+            ),
+        ),
+        id="the one that lacks devices holds all behind it, but not those on CPU",
+    ),
+    pytest.param(
+        Snapshot(
+            devices=PAIR,
+            groups=(group("cs101", maximum=1), group("math")),
+            waiting=(waiting("full", age=3), waiting("other", age=2, group="math")),
+            holdings=(holding("run", "a0", ends_in=600),),
+        ),
+        Plan(
+            starts=(start("other", "a1"),),
+            waits=(wait("full", 1, Reason.GROUP_MAXIMUM, "cs101", at(NOW + 600)),),
+        ),
+        id="a full group does not hold other groups",
+    ),
+    pytest.param(
+        Snapshot(
+            devices=node("a", 4),
+            groups=(group("cs101", per_user=1),),
+            waiting=(
+                waiting("second", age=3, owner="ada"),
+                waiting("third", age=2, owner="ada", seconds=60),
+                waiting("other", age=1, owner="bob"),
+            ),
+            holdings=(holding("first", "a0", owner="ada", ends_in=600),),
+        ),
+        Plan(
+            starts=(start("other", "a1"),),
+            waits=(
+                wait("second", 1, Reason.USER_MAXIMUM, "cs101", at(NOW + 600)),
+                wait("third", 2, Reason.USER_MAXIMUM, "cs101", at(NOW + 600 + HOUR)),
+            ),
+        ),
+        id="whoever holds the maximum of one member does not hold other members",
+    ),
+    pytest.param(
+        Snapshot(
+            devices=node("a", 8),
+            groups=(group("cs101", maximum=4), group("math")),
+            waiting=(
+                waiting("large", 3, age=3),
+                waiting("small", 1, age=2),
+                waiting("other", 1, age=1, group="math"),
+            ),
+            holdings=(holding("run", "a0", "a1", ends_in=600),),
+        ),
+        Plan(
+            starts=(start("other", "a2"),),
+            waits=(
+                wait("large", 1, Reason.GROUP_MAXIMUM, "cs101", at(NOW + 600)),
+                wait("small", 2, Reason.BEHIND_OTHERS, estimate=at(NOW + 600)),
+            ),
+        ),
+        id="nobody slips past a larger request into the room that it waits for",
+    ),
+    pytest.param(
+        Snapshot(
+            devices=node("a", 4),
+            groups=(group("cs101", maximum=2),),
+            waiting=(waiting("larger than the limit", 3, age=3), waiting("small", 1, age=2)),
+        ),
+        Plan(
+            starts=(start("small", "a0"),),
+            waits=(wait("larger than the limit", 1, Reason.GROUP_MAXIMUM, "cs101"),),
+        ),
+        id="a request that exceeds a limit lowered since holds nobody, and nobody knows until when",
+    ),
+    pytest.param(
+        Snapshot(
+            devices=(*node("a", 2), *node("b", 2, health=Health.SICK)),
+            groups=GROUPS,
+            waiting=(
+                waiting("three", 3, age=3),
+                waiting("model", 1, age=2, model="A100"),
+                waiting("one", 1, age=1),
+            ),
+        ),
+        Plan(
+            starts=(start("one", "a0"),),
+            waits=(
+                wait("three", 1, Reason.POOL_TOO_SMALL),
+                wait("model", 2, Reason.POOL_TOO_SMALL, "A100"),
+            ),
+        ),
+        id="what no node in working order could hold waits alone",
+    ),
+    pytest.param(
+        Snapshot(
+            devices=PAIR,
+            groups=(group("cs101", parent="gone"),),
+            waiting=(waiting("cpu", 0, age=2), waiting("gpu", 1, age=1)),
+        ),
+        Plan(
+            waits=(
+                wait("cpu", 1, Reason.GROUP_MAXIMUM, "cs101"),
+                wait("gpu", 1, Reason.GROUP_MAXIMUM, "cs101"),
+            )
+        ),
+        id="without its group nothing starts",
+    ),
+    pytest.param(
+        Snapshot(
+            devices=node("a", 1),
+            groups=GROUPS,
+            waiting=(waiting("next", age=2, seconds=60), waiting("later", age=1)),
+            holdings=(holding("overdue", "a0", ends_in=-600),),
+        ),
+        Plan(
+            waits=(
+                wait("next", 1, Reason.NO_FREE_DEVICE, estimate=at(NOW)),
+                wait("later", 2, Reason.BEHIND_OTHERS, estimate=at(NOW + 60)),
+            )
+        ),
+        id="what is overdue keeps its device and is expected to end now",
+    ),
+    pytest.param(
+        Snapshot(
+            devices=node("a", 1),
+            groups=GROUPS,
+            waiting=(waiting("both", age=1), waiting("only one", age=2, seconds=60)),
+        ),
+        Plan(
+            starts=(start("only one", "a0"),),
+            waits=(wait("both", 1, Reason.NO_FREE_DEVICE, estimate=at(NOW + 60)),),
+        ),
+        id="of two for the last device one starts",
+    ),
+]
+
+
+@pytest.mark.parametrize(("snapshot", "expected"), CASES)
+def test_decide(snapshot: Snapshot, expected: Plan) -> None:
+    assert decide(snapshot, NOW) == expected
+
+
+def test_only_the_first_page_of_the_queue_is_estimated() -> None:
+    snapshot = Snapshot(
+        devices=node("a", 1),
+        groups=GROUPS,
+        waiting=tuple(waiting(f"r{n:02}", age=-n, seconds=60) for n in range(30)),
+        holdings=(holding("run", "a0", ends_in=60),),
+    )
+
+    waits = decide(snapshot, NOW).waits
+
+    assert [wait.estimate for wait in waits] == [
+        *(at(NOW + 60 * n) for n in range(1, 21)),
+        *([None] * 10),
+    ]
+    assert [wait.place for wait in waits] == list(range(1, 31))

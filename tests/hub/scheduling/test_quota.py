@@ -1,0 +1,355 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from carrel.hub.scheduling.model import Device, Group, Health, Holding, Reason
+from carrel.hub.scheduling.quota import (
+    Limits,
+    NoRoom,
+    Refusal,
+    Rule,
+    Tally,
+    Tree,
+    admit,
+    limits,
+    room,
+)
+
+from .values import group, holding, node, waiting
+
+EIGHT = node("a", 8)
+COURSE = (group("cs101", maximum=4, per_user=2, seconds=8 * 3600),)
+UNDER_DEPARTMENT = (
+    group("cs", maximum=3, per_user=1, seconds=3600),
+    group("cs101", maximum=4, per_user=2, parent="cs"),
+)
+MEMBERS_ONLY = (group("cs101", maximum=0, per_user=0),)
+
+
+def refused(
+    *,
+    devices: float = 0,
+    seconds: float = 60,
+    name: str = "cs101",
+    groups: tuple[Group, ...] = COURSE,
+    pool: tuple[Device, ...] = EIGHT,
+    model: str | None = None,
+) -> Refusal | None:
+    return admit(
+        groups=groups, pool=pool, group=name, devices=devices, seconds=seconds, model=model
+    )
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param({"devices": 2, "seconds": 8 * 3600}, id="exactly the limits"),
+        pytest.param({"devices": 0, "seconds": 0.5}, id="no device and half a second"),
+        pytest.param({"devices": 0, "groups": MEMBERS_ONLY}, id="CPU in a group without devices"),
+        pytest.param({"devices": 0, "pool": ()}, id="CPU in an empty pool"),
+        pytest.param(
+            {"devices": 2, "pool": node("a", 2, health=Health.SICK)},
+            id="devices that are all broken now, for they may be repaired",
+        ),
+        pytest.param({"devices": 1, "model": "H200"}, id="a model that the pool has"),
+    ],
+)
+def test_accepted(asked: dict[str, object]) -> None:
+    assert refused(**asked) is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        pytest.param(
+            {"devices": 99, "groups": (group("cs101", maximum=4),)},
+            Refusal(
+                rule=Rule.GROUP_MAXIMUM,
+                message="cs101 may hold at most 4 devices at one time; you asked for 99.",
+                accepted="Ask for 0 to 4.",
+            ),
+            id="more than the group's maximum",
+        ),
+        pytest.param(
+            {"devices": 10**5000},
+            Refusal(
+                rule=Rule.GROUP_MAXIMUM,
+                message="cs101 may hold at most 4 devices at one time; "
+                "you asked for more than a billion.",
+                accepted="Ask for 0 to 2.",
+            ),
+            id="a number too long to print, and what is accepted passes the other limits too",
+        ),
+        pytest.param(
+            {"devices": 4, "groups": UNDER_DEPARTMENT},
+            Refusal(
+                rule=Rule.GROUP_MAXIMUM,
+                message="cs may hold at most 3 devices at one time; you asked for 4.",
+                accepted="Ask for 0 to 1.",
+            ),
+            id="more than the maximum of a group above",
+        ),
+        pytest.param(
+            {"devices": 3},
+            Refusal(
+                rule=Rule.USER_MAXIMUM,
+                message="One person may hold at most 2 devices in cs101 at one time; "
+                "you asked for 3.",
+                accepted="Ask for 0 to 2.",
+            ),
+            id="more than one member's maximum",
+        ),
+        pytest.param(
+            {"devices": 2, "groups": UNDER_DEPARTMENT},
+            Refusal(
+                rule=Rule.USER_MAXIMUM,
+                message="One person may hold at most 1 device in cs at one time; you asked for 2.",
+                accepted="Ask for 0 to 1.",
+            ),
+            id="more than one person's maximum in a group above",
+        ),
+        pytest.param(
+            {"devices": 1, "groups": MEMBERS_ONLY},
+            Refusal(
+                rule=Rule.GROUP_MAXIMUM,
+                message="cs101 may hold at most 0 devices at one time; you asked for 1.",
+                accepted="Ask for 0 (CPU only).",
+            ),
+            id="a device in a group without devices",
+        ),
+        pytest.param(
+            {"devices": 2, "pool": (*node("a", 1), *node("b", 1))},
+            Refusal(
+                rule=Rule.NODE_MAXIMUM,
+                message="No node has more than 1 device; you asked for 2.",
+                accepted="Ask for 0 to 1.",
+            ),
+            id="more than one node has",
+        ),
+        pytest.param(
+            {"devices": 1, "pool": ()},
+            Refusal(
+                rule=Rule.NODE_MAXIMUM,
+                message="The pool has no devices; you asked for 1.",
+                accepted="Ask for 0 (CPU only).",
+            ),
+            id="a device of an empty pool",
+        ),
+        pytest.param(
+            {"devices": 1, "model": "B300"},
+            Refusal(
+                rule=Rule.UNKNOWN_MODEL,
+                message="The pool has no device of the model B300.",
+                accepted="Models: H200.",
+            ),
+            id="a model that the pool lacks",
+        ),
+        pytest.param(
+            {"devices": 2, "model": "A100", "pool": (*EIGHT, *node("b", 1, model="A100"))},
+            Refusal(
+                rule=Rule.NODE_MAXIMUM,
+                message="No node has more than 1 device of the model A100; you asked for 2.",
+                accepted="Ask for 0 to 1.",
+            ),
+            id="more of a model than one node has",
+        ),
+        pytest.param(
+            {"devices": -1},
+            Refusal(
+                rule=Rule.DEVICES,
+                message="The number of devices must be a whole number, 0 or more; "
+                "you asked for -1.",
+                accepted="Ask for 0 to 2.",
+            ),
+            id="fewer than no devices",
+        ),
+        pytest.param(
+            {"devices": 1.5},
+            Refusal(
+                rule=Rule.DEVICES,
+                message="The number of devices must be a whole number, 0 or more; "
+                "you asked for 1.5.",
+                accepted="Ask for 0 to 2.",
+            ),
+            id="one and a half devices",
+        ),
+        pytest.param(
+            {"devices": True},
+            Refusal(
+                rule=Rule.DEVICES,
+                message="The number of devices must be a whole number, 0 or more; "
+                "you asked for True.",
+                accepted="Ask for 0 to 2.",
+            ),
+            id="true is not a number of devices",
+        ),
+        pytest.param(
+            {"seconds": 0},
+            Refusal(
+                rule=Rule.SECONDS,
+                message="The time limit must be more than 0; you asked for 0 seconds.",
+                accepted="Ask for at most 8 hours.",
+            ),
+            id="no time",
+        ),
+        pytest.param(
+            {"seconds": -90},
+            Refusal(
+                rule=Rule.SECONDS,
+                message="The time limit must be more than 0; "
+                "you asked for minus 1 minute 30 seconds.",
+                accepted="Ask for at most 8 hours.",
+            ),
+            id="negative time",
+        ),
+        pytest.param(
+            {"seconds": math.nan},
+            Refusal(
+                rule=Rule.SECONDS,
+                message="The time limit must be more than 0; you asked for no number.",
+                accepted="Ask for at most 8 hours.",
+            ),
+            id="a time that is no number",
+        ),
+        pytest.param(
+            {"seconds": math.inf},
+            Refusal(
+                rule=Rule.SECONDS_MAXIMUM,
+                message="cs101 allows at most 8 hours at a time; you asked for more than 30 years.",
+                accepted="Ask for at most 8 hours.",
+            ),
+            id="time without end",
+        ),
+        pytest.param(
+            {"seconds": 5400, "groups": UNDER_DEPARTMENT},
+            Refusal(
+                rule=Rule.SECONDS_MAXIMUM,
+                message="cs allows at most 1 hour at a time; you asked for 1 hour 30 minutes.",
+                accepted="Ask for at most 1 hour.",
+            ),
+            id="longer than a group above allows",
+        ),
+        pytest.param(
+            {"name": "cs999"},
+            Refusal(
+                rule=Rule.UNKNOWN_GROUP,
+                message="There is no group cs999.",
+                accepted="Groups: cs101.",
+            ),
+            id="a group that does not exist",
+        ),
+        pytest.param(
+            {"groups": ()},
+            Refusal(
+                rule=Rule.UNKNOWN_GROUP,
+                message="There is no group cs101.",
+                accepted="There are no groups yet.",
+            ),
+            id="an empty quota store denies",
+        ),
+        pytest.param(
+            {"groups": (group("cs101", parent="cs"), group("math"))},
+            Refusal(
+                rule=Rule.UNKNOWN_GROUP,
+                message="A group above cs101 is missing, so cs101 may not use anything.",
+                accepted="Groups: math.",
+            ),
+            id="a group whose parent is missing denies",
+        ),
+        pytest.param(
+            {"groups": (group("cs101", parent="cs"), group("cs", parent="cs101"))},
+            Refusal(
+                rule=Rule.UNKNOWN_GROUP,
+                message="A group above cs101 is missing, so cs101 may not use anything.",
+                accepted="There are no groups yet.",
+            ),
+            id="groups in a circle deny",
+        ),
+    ],
+)
+def test_refused(asked: dict[str, object], expected: Refusal) -> None:
+    assert refused(**asked) == expected  # type: ignore[arg-type]
+
+
+def test_the_limits_of_a_group_are_the_smallest_of_its_chain() -> None:
+    tree = Tree(UNDER_DEPARTMENT)
+
+    assert limits(tree, "cs101") == Limits(max_devices=3, max_devices_per_user=1, max_seconds=3600)
+    assert limits(tree, "cs999") is None
+
+
+def test_holdings_count_for_the_group_and_all_above_it() -> None:
+    tree = Tree(UNDER_DEPARTMENT)
+    tally = Tally(tree, [holding("j", "a0", "a1", owner="ada", group="cs101")])
+    tally.add("cs", "ada", 1)
+
+    assert [tally.of_group(name) for name in ("cs101", "cs", "other")] == [2, 3, 0]
+    assert [tally.of_user(name, "ada") for name in ("cs101", "cs")] == [2, 3]
+    assert tally.of_user("cs101", "bob") == 0
+
+
+FULL_FOR_ADA = (holding("j", "a0", "a1", owner="ada"),)
+FULL = (*FULL_FOR_ADA, holding("k", "a2", "a3", owner="bob"))
+
+
+@pytest.mark.parametrize(
+    ("groups", "holdings", "devices", "expected"),
+    [
+        pytest.param(COURSE, (), 2, None, id="an empty group has room"),
+        pytest.param(
+            COURSE,
+            FULL_FOR_ADA,
+            1,
+            NoRoom(reason=Reason.USER_MAXIMUM, group="cs101", for_good=False),
+            id="the owner holds the maximum",
+        ),
+        pytest.param(
+            COURSE,
+            (holding("j", "a0", "a1", owner="cy"), holding("k", "a2", "a3", owner="bob")),
+            1,
+            NoRoom(reason=Reason.GROUP_MAXIMUM, group="cs101", for_good=False),
+            id="others of the group hold the maximum",
+        ),
+        pytest.param(
+            COURSE,
+            FULL,
+            1,
+            NoRoom(reason=Reason.USER_MAXIMUM, group="cs101", for_good=False),
+            id="where both are full the owner's own limit is named",
+        ),
+        pytest.param(COURSE, FULL, 0, None, id="no device needs no room"),
+        pytest.param(
+            COURSE,
+            (),
+            5,
+            NoRoom(reason=Reason.USER_MAXIMUM, group="cs101", for_good=True),
+            id="a limit that was lowered below the request",
+        ),
+        pytest.param(
+            (group("cs", maximum=2), group("cs101", parent="cs"), group("cs102", parent="cs")),
+            (holding("j", "a0", "a1", group="cs102"),),
+            1,
+            NoRoom(reason=Reason.GROUP_MAXIMUM, group="cs", for_good=False),
+            id="a sister group has used up what the department may hold",
+        ),
+        pytest.param(
+            (),
+            (),
+            0,
+            NoRoom(reason=Reason.GROUP_MAXIMUM, group="cs101", for_good=True),
+            id="a missing group permits nothing, not even CPU",
+        ),
+    ],
+)
+def test_room(
+    groups: tuple[Group, ...],
+    holdings: tuple[Holding, ...],
+    devices: int,
+    expected: NoRoom | None,
+) -> None:
+    tree = Tree(groups)
+    tally = Tally(tree, holdings)
+
+    assert room(waiting("r", devices, owner="ada"), tree, tally) == expected

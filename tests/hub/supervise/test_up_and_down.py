@@ -1,0 +1,292 @@
+"""``carrel up`` and ``carrel down`` without their real parts."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from carrel.hub.config import Secrets, Settings, StateFolder
+from carrel.hub.errors import BackendFailed, InvalidInput
+from carrel.hub.ports.records import Handle, NewRequest
+from carrel.hub.scheduling.lifecycle import State
+from carrel.hub.scheduling.model import Device, Group, Kind, Start
+from carrel.hub.store import open_store
+from carrel.hub.supervise import parts, proxy, up
+from carrel.hub.supervise.announce import Announcement, Person
+from carrel.hub.supervise.child import Part
+from carrel.hub.supervise.down import down
+from carrel.hub.supervise.up import UpOptions, choose
+from carrel.hub.wire import DeviceOut
+
+DEVICE = DeviceOut(
+    id="SIM-1",
+    node="local",
+    index=0,
+    model="Simulated",
+    memory_bytes=1,
+    simulated=True,
+    state="free",
+)
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> StateFolder:
+    found = StateFolder.at(tmp_path / "state")
+    found.create()
+    return found
+
+
+class TestUp:
+    @pytest.fixture
+    def fakes(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """One part that only sleeps; as soon as it is ready, Ctrl-C."""
+
+        def fake_parts(*_: object) -> tuple[Part, ...]:
+            command = ("sleep", "600")
+            environment = {"PATH": os.environ["PATH"]}
+            return (
+                Part(
+                    name="hub",
+                    title="JupyterHub",
+                    command=command,
+                    environment=environment,
+                    ready=lambda: True,
+                ),
+            )
+
+        def fake_devices(*_: object) -> tuple[DeviceOut, ...]:
+            # The last thing before the announcement: the signal comes right after it.
+            os.kill(os.getpid(), signal.SIGINT)
+            return (DEVICE,)
+
+        monkeypatch.setattr(up, "parts", fake_parts)
+        monkeypatch.setattr(up, "everything_ready", lambda *_: lambda: True)
+        monkeypatch.setattr(up, "sample_group_exists", lambda _: True)
+        monkeypatch.setattr(up, "devices", fake_devices)
+        monkeypatch.setattr(proxy, "ensure", tuple)
+
+    def test_json_is_one_line_and_the_passwords_are_in_the_first_one_only(
+        self, state: StateFolder, fakes: None, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        options = UpOptions(state=state, port=0, demo=True, json=True)
+        lines = []
+        for _ in range(2):
+            up.up(options)
+            printed = capsys.readouterr()
+            assert printed.out.count("\n") == 1
+            assert "No session and no job was running" in printed.err
+            lines.append(json.loads(printed.out))
+        first, second = lines
+        assert [(user["name"], user["role"]) for user in first["users"]] == [
+            ("admin", "admin"),
+            ("student1", "student"),
+            ("student2", "student"),
+            ("student3", "student"),
+            ("teacher", "teacher"),
+        ]
+        assert all(len(user["password"]) == 19 for user in first["users"])
+        assert {user["password"] for user in second["users"]} == {None}
+        assert first["devices"] == [{"id": "SIM-1", "model": "Simulated", "simulated": True}]
+        assert first["state"] == str(state.root)
+        assert first["url"] == second["url"] == Settings.load(state).url
+
+    def test_without_demo_nobody_is_made(
+        self, state: StateFolder, fakes: None, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        up.up(UpOptions(state=state, port=0))
+        text = capsys.readouterr().out
+        assert "Nobody has an account yet." in text
+        assert f"carrel user add --state {state.root} ada --admin --group lab" in text
+
+    def test_a_removed_sample_account_stays_removed(self, state: StateFolder, fakes: None) -> None:
+        options = UpOptions(state=state, port=0, demo=True, json=True)
+        up.up(options)
+        with closing(up.Accounts(state.accounts)) as accounts:
+            accounts.remove("student3")
+        up.up(options)
+        with closing(up.Accounts(state.accounts)) as accounts:
+            assert accounts.find("student3") is None
+
+    def test_a_demo_is_ready_when_its_group_is_there(self, state: StateFolder) -> None:
+        assert not up.sample_group_exists(state)
+        with closing(open_store(state.database)) as store:
+            store.put_group(Group(name="cs101"))
+        assert up.sample_group_exists(state)
+
+    def test_choices_are_kept_until_others_are_made(self, state: StateFolder) -> None:
+        first = choose(UpOptions(state=state, port=8123, demo=True, simulated_devices=1))
+        first.save(state)
+        assert choose(UpOptions(state=state)) == first
+        assert choose(UpOptions(state=state, simulated_devices=0)).simulated_devices == 0
+
+    def test_any_free_port_is_the_last_one_while_that_is_free(self, state: StateFolder) -> None:
+        settled = up.ports.settle(choose(UpOptions(state=state, port=0)), pytest.fail)
+        settled.save(state)
+        assert choose(UpOptions(state=state, port=0)).port == settled.port
+
+
+class TestAnnouncement:
+    def announce(self, state: StateFolder, *people: Person, demo: bool = True) -> str:
+        return Announcement(
+            state=state,
+            settings=Settings(port=8123, demo=demo),
+            people=people,
+            devices=(DEVICE,),
+        ).as_text()
+
+    def test_it_says_where_who_what_and_what_first(self, state: StateFolder) -> None:
+        text = self.announce(state, Person(name="student1", role="student", password="bami-kote"))
+        assert "Carrel is ready at http://127.0.0.1:8123/" in text
+        assert "student1  bami-kote  (student)" in text
+        assert "local/0  Simulated (simulated)" in text
+        assert "sign in as student1" in text
+        assert "not isolated" in text
+        assert f"carrel down --state {state.root}" in text
+
+    def test_later_it_says_how_to_set_a_password(self, state: StateFolder) -> None:
+        text = self.announce(state, Person(name="student1", role="student"), demo=False)
+        assert "Accounts: student1" in text
+        assert f"carrel user passwd --state {state.root} NAME" in text
+
+
+class TestParts:
+    def test_no_secret_is_on_a_command_line_and_no_session_is_handed_on(
+        self, state: StateFolder, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "of a session")
+        monkeypatch.setenv("CARREL_LEASE", "s-aaaaaaaa.1")
+        secrets = Secrets.ensure(state)
+        made = parts.parts(state, Settings(hub_port=1, service_port=2), secrets, ("proxy",))
+        assert [part.name for part in made] == ["proxy", "hub", "service"]
+        for part in made:
+            line = " ".join(part.command)
+            assert secrets.proxy_token not in line
+            assert secrets.service_token not in line
+            assert not {"JUPYTERHUB_API_TOKEN", "CARREL_LEASE"} & set(part.environment)
+            assert part.environment["CARREL_STATE"] == str(state.root)
+
+    def test_the_proxy_is_found_where_the_site_says(self, tmp_path: Path) -> None:
+        command = proxy.find({proxy.VARIABLE: "node '/opt/a proxy/run' --x"}, tmp_path)
+        assert command == ("node", "/opt/a proxy/run", "--x")
+
+    def test_the_proxy_below_the_environment_comes_before_the_one_in_path(
+        self, tmp_path: Path
+    ) -> None:
+        program = tmp_path / "bin" / "configurable-http-proxy"
+        program.parent.mkdir()
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+        path = {"PATH": str(program.parent)}
+        assert proxy.find(path, tmp_path) == (str(program),)
+        installed = proxy.folder(tmp_path) / "node_modules/configurable-http-proxy/bin"
+        installed.mkdir(parents=True)
+        (installed / "configurable-http-proxy").write_text("")
+        found = proxy.find(path, tmp_path)
+        assert found is not None
+        assert found[1] == str(installed / "configurable-http-proxy")
+
+    def test_a_missing_proxy_says_how_to_get_it(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(proxy, "_wheel", lambda: None)
+        with pytest.raises(BackendFailed, match="npm install -g configurable-http-proxy"):
+            proxy.install(tmp_path)
+
+
+class TestDown:
+    @pytest.fixture
+    def installed(self, state: StateFolder) -> StateFolder:
+        Settings().save(state)
+        return state
+
+    @pytest.fixture
+    def running(self, installed: StateFolder) -> Iterator[subprocess.Popen[bytes]]:
+        """A session on a lease: in the store, and as a process."""
+        with closing(open_store(installed.database)) as store:
+            store.put_group(Group(name="cs101", max_devices=1, max_devices_per_user=1))
+            device = Device(id="SIM-1", node="local", index=0, model="S", memory_bytes=1)
+            store.sync_devices("local", [device])
+            store.submit(
+                NewRequest(
+                    id="s-aaaaaaaa",
+                    kind=Kind.SESSION,
+                    owner="ada",
+                    group="cs101",
+                    devices=1,
+                    seconds=3600,
+                    idempotency_key="k",
+                    server_name="lab",
+                ),
+                now=1.0,
+            )
+            start = Start(request_id="s-aaaaaaaa", devices=("SIM-1",))
+            (lease,) = store.grant([start], now=2.0, lease_seconds=30.0)
+            store.launch(lease.id, now=3.0)
+            store.started(lease.id, Handle(pid=1, started_at=1.0), now=4.0)
+        environment = {"CARREL_LEASE": lease.id, "CARREL_STATE": str(installed.root)}
+        with subprocess.Popen(["sleep", "600"], env={**os.environ, **environment}) as process:
+            yield process
+            process.kill()
+
+    def test_it_stops_what_runs_says_so_and_ends_the_request(
+        self, installed: StateFolder, running: subprocess.Popen[bytes]
+    ) -> None:
+        said: list[str] = []
+        down(installed, said.append)
+        assert said == [
+            "Stopping session lab s-aaaaaaaa of ada; its request ends.",
+            "Everything is stopped.",
+        ]
+        assert running.wait(10) == -signal.SIGINT
+        with closing(open_store(installed.database)) as store:
+            request = store.request("s-aaaaaaaa")
+            assert request.state is State.CANCELLED
+            assert request.cause is not None
+            assert request.cause.message == "Carrel was shut down by an administrator."
+            assert store.leases() == ()
+            (entry,) = store.ledger()
+            assert entry.starts_at == 2.0
+            assert entry.ends_at == request.ended_at
+
+    def test_a_second_time_there_is_nothing_to_stop(
+        self, installed: StateFolder, running: subprocess.Popen[bytes]
+    ) -> None:
+        down(installed, lambda text: None)
+        said: list[str] = []
+        down(installed, said.append)
+        assert said == [f"Nothing of Carrel runs in {installed.root}."]
+
+    def test_it_stops_the_supervisor_first(self, installed: StateFolder) -> None:
+        program = (
+            "import signal, sys\n"
+            "from carrel.hub.config import StateFolder\n"
+            "from carrel.hub.supervise.lock import locked\n"
+            "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\n"
+            "with locked(StateFolder.at(sys.argv[1])):\n"
+            "    print('held', flush=True)\n"
+            "    signal.pause()\n"
+        )
+        with subprocess.Popen(
+            [sys.executable, "-c", program, str(installed.root)], stdout=subprocess.PIPE
+        ) as supervisor:
+            assert supervisor.stdout is not None
+            supervisor.stdout.readline()
+            said: list[str] = []
+            down(installed, said.append)
+            assert supervisor.wait(10) == 0
+        assert said == [
+            f"Stopping the control plane (process {supervisor.pid}).",
+            "Everything is stopped.",
+        ]
+
+    def test_a_folder_without_carrel_is_said(self, tmp_path: Path) -> None:
+        with pytest.raises(InvalidInput, match="There is no Carrel in"):
+            down(StateFolder.at(tmp_path / "nothing"), pytest.fail)

@@ -1,0 +1,79 @@
+"""The words that people read."""
+
+from __future__ import annotations
+
+import pytest
+
+from carrel.hub import wording
+from carrel.hub.scheduling.lifecycle import State
+from carrel.hub.scheduling.model import Reason, Wait
+
+
+@pytest.mark.parametrize(
+    ("wait", "sentence"),
+    [
+        (
+            Wait(request_id="a", place=1, reason=Reason.NO_FREE_DEVICE),
+            "Place 1. Too few devices are free; the next ones that come free are its.",
+        ),
+        (
+            Wait(request_id="a", place=2, reason=Reason.BEHIND_OTHERS, ahead=1),
+            "Place 2. 1 request is ahead of it.",
+        ),
+        (
+            Wait(request_id="a", place=4, reason=Reason.BEHIND_OTHERS, ahead=3),
+            "Place 4. 3 requests are ahead of it.",
+        ),
+        (
+            Wait(request_id="a", place=1, reason=Reason.GROUP_MAXIMUM, detail="cs101"),
+            "Place 1. The group cs101 has no room for it within its maximum now.",
+        ),
+        (
+            Wait(request_id="a", place=1, reason=Reason.USER_MAXIMUM, detail="cs101"),
+            "Place 1. Its owner has no room for it within the maximum per member of cs101 now.",
+        ),
+        (
+            Wait(request_id="a", place=1, reason=Reason.POOL_TOO_SMALL),
+            "Place 1. Too few devices are in working order now; it starts when enough are.",
+        ),
+        (Wait(request_id="a", place=0, reason=Reason.STARTING), "It starts now."),
+    ],
+)
+def test_a_wait_is_place_and_reason(wait: Wait, sentence: str) -> None:
+    assert wording.wait_sentence(wait) == sentence
+
+
+@pytest.mark.parametrize("reason", list(Reason))
+def test_every_reason_has_a_sentence(reason: Reason) -> None:
+    assert wording.wait_sentence(Wait(request_id="a", place=1, reason=reason)).endswith(".")
+
+
+@pytest.mark.parametrize("state", list(State))
+def test_every_state_has_a_meaning(state: State) -> None:
+    assert wording.state_meaning(state) != state or state in ("running", "cancelled", "failed")
+    assert "_" not in wording.state(state)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 s"),
+        (-5, "0 s"),
+        (45, "45 s"),
+        (60, "1 min"),
+        (61, "1 min 1 s"),
+        (3600, "1 h"),
+        (5400, "1 h 30 min"),
+        (3605, "1 h"),
+        (90000, "1 d 1 h"),
+    ],
+)
+def test_durations_have_two_units_at_most(seconds: float, text: str) -> None:
+    assert wording.duration(seconds) == text
+
+
+def test_amounts() -> None:
+    assert [wording.devices(n) for n in (0, 1, 3)] == ["no device", "1 device", "3 devices"]
+    assert wording.device_seconds(5400.4) == "5,400 device-seconds"
+    assert [wording.memory(n) for n in (0, 512 * 2**20, 80 * 2**30)] == ["", "512 MiB", "80 GiB"]
+    assert [wording.server(name) for name in ("", "lab")] == ["default session", "lab"]

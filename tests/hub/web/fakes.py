@@ -1,0 +1,519 @@
+"""Stand-ins for the commands and for the hub's sign-in, and the application around them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any, cast
+
+import httpx
+from fastapi import FastAPI
+
+from carrel.hub.commands import Commands, GroupChoice
+from carrel.hub.config import SERVICE_PREFIX, Settings
+from carrel.hub.errors import CarrelError, Forbidden, NotFound, NotSignedIn, Unavailable
+from carrel.hub.ports.world import Identity
+from carrel.hub.pulse import Pulse
+from carrel.hub.web import Person, build_app
+from carrel.hub.web.auth import ACCESS_SCOPE, READ_SCOPE, SUBMIT_SCOPE
+from carrel.hub.web.context import Web
+from carrel.hub.web.gate import SESSION_COOKIE, SESSION_PURPOSE
+from carrel.hub.wire import (
+    CauseOut,
+    DeviceOut,
+    EventIn,
+    EventOut,
+    EventsIn,
+    JobIn,
+    LeaseOut,
+    LedgerOut,
+    MeOut,
+    OpenSessionIn,
+    PoolOut,
+    ProgressOut,
+    RequestOut,
+    SessionIn,
+    StartedIn,
+    StopIn,
+    UsageOut,
+    UsageReport,
+    WaitOut,
+)
+
+HUB_TOKEN = "hub-token-of-this-installation"
+PREFIX = SERVICE_PREFIX
+API = f"{SERVICE_PREFIX}api/v1"
+NOW = time.time()
+
+ADA = Identity(name="ada", groups=frozenset({"cs101"}))
+BEN = Identity(name="ben", groups=frozenset({"cs101"}))
+ROOT = Identity(name="root", admin=True)
+ALL_SCOPES = frozenset({ACCESS_SCOPE, READ_SCOPE, SUBMIT_SCOPE})
+
+
+class FakeSignIn:
+    """Knows the tokens it is given; ``away`` makes the hub silent."""
+
+    def __init__(self) -> None:
+        self.away = False
+        self.people: dict[str, Person] = {
+            "ada-oauth": Person(identity=ADA, scopes=frozenset({ACCESS_SCOPE})),
+            "ben-oauth": Person(identity=BEN, scopes=frozenset({ACCESS_SCOPE})),
+            "root-oauth": Person(identity=ROOT, scopes=frozenset({ACCESS_SCOPE})),
+            "ada-all": Person(identity=ADA, scopes=ALL_SCOPES),
+            "ada-reads": Person(identity=ADA, scopes=frozenset({ACCESS_SCOPE, READ_SCOPE})),
+            "ada-submits": Person(identity=ADA, scopes=frozenset({ACCESS_SCOPE, SUBMIT_SCOPE})),
+            "ada-access": Person(identity=ADA, scopes=frozenset({ACCESS_SCOPE})),
+            "ada-elsewhere": Person(identity=ADA, scopes=frozenset({READ_SCOPE, SUBMIT_SCOPE})),
+        }
+        self.codes: list[tuple[str, str]] = []
+
+    async def person(self, token: str, session_id: str = "") -> Person | None:
+        if self.away:
+            raise Unavailable("JupyterHub does not answer.", accepted="Try again.")
+        return self.people.get(token)
+
+    async def token_for_code(self, code: str, verifier: str) -> str:
+        self.codes.append((code, verifier))
+        if code != "good":
+            raise NotSignedIn("JupyterHub did not confirm this sign-in.")
+        return "ada-oauth"
+
+    def authorize_url(self, state: str, verifier: str) -> str:
+        return f"/hub/api/oauth2/authorize?state={state}"
+
+
+class FakeCommands:
+    """Keeps requests in a dict, records calls, and refuses with ``refusal`` where it is set."""
+
+    def __init__(self, pulse: Pulse) -> None:
+        self.pulse = pulse
+        self.found: dict[str, RequestOut] = {}
+        self.happened: dict[str, list[EventOut]] = {}
+        self.logs: dict[str, bytes] = {}
+        self.outputs: dict[str, tuple[str, bytes]] = {}
+        self.devices: list[DeviceOut] = []
+        self.waiting = 0
+        self.choices = [
+            GroupChoice(name="cs101", max_devices=2, max_devices_per_user=1, max_seconds=14400)
+        ]
+        self.report = UsageReport(device_seconds=0.0, by_group=[], ledger=[])
+        self.leases = {"attempt-token": "j-aaaaaaaa.1", "other-attempt": "j-bbbbbbbb.1"}
+        self.ready: set[tuple[str, str]] = set()
+        self.teachers: dict[str, frozenset[str]] = {}
+        self.refusal: CarrelError | None = None
+        self.calls: list[tuple[object, ...]] = []
+        self.attached: list[str] = []
+        self.changed = threading.Condition()
+
+    # -- what tests do to it ---
+
+    def put(self, *requests: RequestOut) -> None:
+        for request in requests:
+            self.found[request.id] = request
+        self.pulse.beat()
+
+    def happen(self, request_id: str, kind: str, data: Mapping[str, object]) -> None:
+        number = sum(len(events) for events in self.happened.values()) + 1
+        event = EventOut.model_validate(
+            {
+                "id": number,
+                "request_id": request_id,
+                "epoch": 1,
+                "at": NOW,
+                "kind": kind,
+                "data": dict(data),
+            }
+        )
+        self.happened.setdefault(request_id, []).append(event)
+        self.pulse.beat()
+
+    # -- Commands ---
+
+    def me(self, who: Identity) -> MeOut:
+        teaches = sorted(self.teachers.get(who.name, frozenset()))
+        return MeOut(name=who.name, admin=who.admin, groups=sorted(who.groups), teaches=teaches)
+
+    def groups_for(self, who: Identity) -> list[GroupChoice]:
+        return self.choices
+
+    def submit_job(self, who: Identity, body: JobIn) -> RequestOut:
+        self._called("submit_job", who.name, body)
+        made = job(owner=who.name, notebook=body.notebook.name, group=body.group)
+        self.put(made)
+        return made
+
+    def start_session(self, who: Identity, server_name: str, options: SessionIn) -> RequestOut:
+        self._called("start_session", who.name, server_name, options)
+        made = session(owner=who.name, server_name=server_name, devices=options.devices)
+        self.put(made)
+        return made
+
+    def stop_session(self, who: Identity, server_name: str) -> None:
+        self._called("stop_session", who.name, server_name)
+
+    def open_session(self, body: OpenSessionIn) -> RequestOut:
+        self._called("open_session", body)
+        return session(owner=body.owner, server_name=body.server_name)
+
+    def request(self, who: Identity | None, request_id: str) -> RequestOut:
+        found = self.found.get(request_id)
+        if found is None or not self._sees(who, found):
+            raise NotFound(f"There is no request {request_id}.")
+        return found
+
+    def requests(
+        self,
+        who: Identity,
+        *,
+        kind: str | None,
+        states: frozenset[str] | None,
+        mine: bool,
+        limit: int,
+    ) -> list[RequestOut]:
+        found = [
+            request
+            for request in self.found.values()
+            if (request.owner == who.name if mine else self._sees(who, request))
+            and kind in (None, request.kind)
+            and (states is None or request.state in states)
+        ]
+        return sorted(found, key=lambda request: -request.submitted_at)[:limit]
+
+    def cancel(self, who: Identity, request_id: str) -> RequestOut:
+        self._called("cancel", who.name, request_id)
+        return self.request(who, request_id)
+
+    def end_session(self, request_id: str, body: StopIn) -> RequestOut:
+        self._called("end_session", request_id, body)
+        return self.request(None, request_id)
+
+    def events(self, who: Identity | None, request_id: str, after: int) -> list[EventOut]:
+        return [event for event in self.happened.get(request_id, []) if event.id > after]
+
+    def log(self, who: Identity, request_id: str, offset: int) -> bytes:
+        self.request(who, request_id)
+        return self.logs.get(request_id, b"")[offset:]
+
+    def output(self, who: Identity, request_id: str) -> tuple[str, bytes]:
+        self.request(who, request_id)
+        return self.outputs[request_id]
+
+    def pool(self, who: Identity | None) -> PoolOut:
+        return PoolOut(
+            devices=self.devices,
+            free=sum(device.state == "free" for device in self.devices),
+            total=len(self.devices),
+            waiting=self.waiting,
+            simulated=any(device.simulated for device in self.devices),
+        )
+
+    def usage(self, who: Identity) -> UsageReport:
+        return self.report
+
+    def ledger(self, who: Identity, request_id: str) -> list[LedgerOut]:
+        return [line for line in self.report.ledger if line.request_id == request_id]
+
+    def launch(self, lease_id: str) -> RequestOut:
+        self._called("launch", lease_id)
+        return job()
+
+    def started(self, lease_id: str, body: StartedIn) -> RequestOut:
+        self._called("started", lease_id, body)
+        return job()
+
+    def add_events(self, lease_id: str, body: EventsIn) -> int:
+        self._called("add_events", lease_id, [event.kind for event in body.events])
+        return len(body.events)
+
+    def lease_of_token(self, token: str) -> str:
+        if token not in self.leases:
+            raise Forbidden("This token belongs to no attempt.")
+        return self.leases[token]
+
+    def server_ready(self, owner: str, server_name: str) -> bool:
+        return (owner, server_name) in self.ready
+
+    def attach(self, request_id: str) -> None:
+        with self.changed:
+            self.attached.append(request_id)
+            self.changed.notify_all()
+
+    def detach(self, request_id: str) -> None:
+        with self.changed:
+            self.attached.remove(request_id)
+            self.changed.notify_all()
+
+    def _sees(self, who: Identity | None, request: RequestOut) -> bool:
+        if who is None or who.admin or request.owner == who.name:
+            return True
+        return request.group in self.teachers.get(who.name, frozenset())
+
+    def _called(self, *call: object) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+        self.calls.append(call)
+
+
+class Client:
+    """Calls the application directly, one call after another."""
+
+    def __init__(self, app: FastAPI, headers: Mapping[str, str]) -> None:
+        self._app = app
+        self.headers = dict(headers)
+
+    def request(self, method: str, path: str, **more: Any) -> httpx.Response:
+        headers = self.headers | more.pop("headers", {})
+
+        async def call() -> httpx.Response:
+            transport = httpx.ASGITransport(self._app, raise_app_exceptions=False)
+            async with httpx.AsyncClient(
+                transport=transport, base_url="http://127.0.0.1:8000"
+            ) as client:
+                return await client.request(method, path, headers=headers, **more)
+
+        return asyncio.run(call())
+
+    def get(self, path: str, **more: Any) -> httpx.Response:
+        return self.request("GET", path, **more)
+
+    def post(self, path: str, **more: Any) -> httpx.Response:
+        return self.request("POST", path, **more)
+
+    def put(self, path: str, **more: Any) -> httpx.Response:
+        return self.request("PUT", path, **more)
+
+    def delete(self, path: str, **more: Any) -> httpx.Response:
+        return self.request("DELETE", path, **more)
+
+
+class World:
+    """One application with its fakes, and clients for its kinds of callers."""
+
+    def __init__(self, *, demo: bool = False) -> None:
+        self.pulse = Pulse()
+        self.commands = FakeCommands(self.pulse)
+        self.sign_in = FakeSignIn()
+        self.settings = Settings(demo=demo)
+        self.app: FastAPI = build_app(
+            cast(Commands, self.commands),
+            self.pulse,
+            self.sign_in,
+            self.settings,
+            hub_token=HUB_TOKEN,
+            crypt_key="signs",
+        )
+
+    @property
+    def web(self) -> Web:
+        return cast(Web, self.app.state.web)
+
+    def client(self, **headers: str) -> Client:
+        return Client(self.app, headers)
+
+    def program(self, token: str) -> Client:
+        return self.client(Authorization=f"token {token}")
+
+    def cookie(self, who: str = "ada-oauth") -> str:
+        return self.web.seal.wrap(SESSION_PURPOSE, who)
+
+    def browser(self, who: str = "ada-oauth", **headers: str) -> Client:
+        return self.client(Cookie=f"{SESSION_COOKIE}={self.cookie(who)}", **headers)
+
+    def form_token(self, who: str = "ada-oauth") -> str:
+        return self.web.gate.csrf.issue(self.cookie(who))
+
+    def own_page(self, who: str = "ada-oauth") -> Client:
+        """A browser on a page of Carrel: sends the form token and says where it comes from."""
+        return self.browser(
+            who, **{"X-Carrel-CSRF": self.form_token(who), "Sec-Fetch-Site": "same-origin"}
+        )
+
+
+def device(number: int = 0, **changes: object) -> DeviceOut:
+    return DeviceOut.model_validate(
+        {
+            "id": f"SIM-{number}",
+            "node": "local",
+            "index": number,
+            "model": "Simulated GPU",
+            "memory_bytes": 16 * 2**30,
+            "simulated": True,
+            "state": "free",
+        }
+        | changes
+    )
+
+
+def session(**changes: object) -> RequestOut:
+    return RequestOut.model_validate(
+        {
+            "id": "s-aaaaaaaa",
+            "kind": "session",
+            "owner": "ada",
+            "group": "cs101",
+            "devices": 1,
+            "seconds": 3600,
+            "state": "queued",
+            "submitted_at": NOW - 60,
+        }
+        | changes
+    )
+
+
+def job(**changes: object) -> RequestOut:
+    return RequestOut.model_validate(
+        {
+            "id": "j-aaaaaaaa",
+            "kind": "job",
+            "owner": "ada",
+            "group": "cs101",
+            "devices": 1,
+            "seconds": 1800,
+            "state": "queued",
+            "submitted_at": NOW - 120,
+            "notebook": "train.ipynb",
+            "output": "train.ipynb",
+        }
+        | changes
+    )
+
+
+def waiting(place: int = 1, **changes: object) -> WaitOut:
+    return WaitOut.model_validate(
+        {
+            "place": place,
+            "ahead": place - 1,
+            "reason": "no_free_device",
+            "sentence": f"Place {place}. All fitting devices are in use.",
+            "expected_at": NOW + 5400,
+            "latest_at": NOW + 5400,
+        }
+        | changes
+    )
+
+
+def lease(*devices: DeviceOut, **changes: object) -> LeaseOut:
+    return LeaseOut.model_validate(
+        {
+            "id": "s-aaaaaaaa.1",
+            "epoch": 1,
+            "state": "live",
+            "devices": [found.model_dump() for found in devices],
+            "granted_at": NOW - 30,
+        }
+        | changes
+    )
+
+
+def cause(code: str, message: str, details: str = "") -> CauseOut:
+    return CauseOut(code=code, message=message, details=details)
+
+
+def line(number: int, **changes: object) -> LedgerOut:
+    return LedgerOut.model_validate(
+        {
+            "id": number,
+            "lease_id": "j-aaaaaaaa.1",
+            "request_id": "j-aaaaaaaa",
+            "epoch": 1,
+            "owner": "ada",
+            "group": "cs101",
+            "devices": 1,
+            "starts_at": NOW - 600,
+            "ends_at": NOW - 540,
+            "device_seconds": 60.0,
+        }
+        | changes
+    )
+
+
+def full(world: World) -> None:
+    """A desk with something of everything on it."""
+    commands = world.commands
+    mine = device(1, state="yours", request_id="s-bbbbbbbb")
+    commands.devices = [
+        device(0, state="taken"),
+        mine,
+        device(2),
+        device(3, simulated=False, id="GPU-3", model="NVIDIA H100 80GB", state="busy",
+               why="A process that Carrel did not start works on it."),
+        device(4, state="sick", why="It reports uncorrectable memory errors."),
+        device(5, state="gone"),
+    ]  # fmt: skip
+    commands.waiting = 3
+    commands.put(
+        session(
+            id="s-bbbbbbbb",
+            server_name="experiments",
+            state="running",
+            started_at=NOW - 1500,
+            ends_by=NOW + 5100,
+            seconds=6600,
+            lease=lease(mine).model_dump(),
+        ),
+        session(wait=waiting(2).model_dump(), submitted_at=NOW - 300),
+        session(
+            id="s-cccccccc",
+            server_name="old",
+            state="failed",
+            ended=True,
+            ended_at=NOW - 4000,
+            submitted_at=NOW - 9000,
+            cause=cause("server_died", "The session's server died.", "Killed").model_dump(),
+        ),
+        job(wait=waiting(3).model_dump()),
+        job(
+            id="j-bbbbbbbb",
+            notebook="sweep.ipynb",
+            state="running",
+            started_at=NOW - 200,
+            submitted_at=NOW - 400,
+            lease=lease(device(2, state="yours"), id="j-bbbbbbbb.1").model_dump(),
+            progress=ProgressOut(cells=9, done=3, current=4).model_dump(),
+            parameters={"lr": 0.05, "name": "a <b>"},
+            ends_by=NOW + 1600,
+            device_seconds=200.0,
+        ),
+        job(
+            id="j-cccccccc",
+            notebook="broken.ipynb",
+            state="failed",
+            ended=True,
+            started_at=NOW - 900,
+            ended_at=NOW - 800,
+            submitted_at=NOW - 1000,
+            lease=lease(device(2), id="j-cccccccc.1", state="released").model_dump(),
+            cause=cause(
+                "cell_error",
+                "Error in cell 4: ZeroDivisionError: division by zero",
+                "Traceback (most recent call last):\n  File …\nZeroDivisionError: division by zero",
+            ).model_dump(),
+            progress=ProgressOut(cells=9, done=3).model_dump(),
+            device_seconds=100.0,
+        ),
+        job(
+            id="j-dddddddd",
+            notebook="digits.ipynb",
+            state="succeeded",
+            ended=True,
+            started_at=NOW - 90000,
+            ended_at=NOW - 86400,
+            submitted_at=NOW - 90100,
+            lease=lease(id="j-dddddddd.1", state="released").model_dump(),
+            cause=cause("succeeded", "All 9 cells ran.").model_dump(),
+        ),
+        job(id="j-eeeeeeee", owner="ben", notebook="bens.ipynb", submitted_at=NOW - 50),
+    )
+    commands.logs["j-bbbbbbbb"] = "epoch 1: loss 0.91\nepoch 2: loss 0.44 — ü\n".encode()
+    commands.report = UsageReport(
+        device_seconds=12345.6,
+        by_group=[UsageOut(owner="ada", group="cs101", charged=12000.0, open=345.6)],
+        ledger=[line(1), line(2, lease_id="j-bbbbbbbb.1", request_id="j-bbbbbbbb")],
+    )
+
+
+def event_in(seq: int, kind: str = "log") -> dict[str, object]:
+    return EventIn(seq=seq, at=NOW, kind=kind).model_dump()

@@ -1,0 +1,147 @@
+"""HubSignIn against a small hub of our own, over real HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from carrel.hub.config import Settings
+from carrel.hub.errors import NotSignedIn, Unavailable
+from carrel.hub.ports.world import Identity
+from carrel.hub.web.auth import ACCESS_SCOPE, READ_SCOPE, SUBMIT_SCOPE, HubSignIn, Person
+
+USERS = {
+    "token ada": {
+        "kind": "user",
+        "name": "ada",
+        "admin": False,
+        "groups": ["cs101"],
+        "scopes": [ACCESS_SCOPE, f"{READ_SCOPE}!user=ada"],
+    },
+    "token service": {"kind": "service", "name": "grader", "scopes": [ACCESS_SCOPE]},
+}
+
+
+class Hub(BaseHTTPRequestHandler):
+    seen: list[str]
+
+    def do_GET(self) -> None:
+        model = USERS.get(self.headers["Authorization"])
+        self._answer(200 if model else 403, model or {"status": 403, "message": "Forbidden"})
+
+    def do_POST(self) -> None:
+        fields = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
+        good = fields["code"] == ["good"] and fields["client_secret"] == ["service-token"]
+        type(self).seen.append(fields["code_verifier"][0])
+        body = {"access_token": "ada"} if good else {"error": "invalid_grant"}
+        self._answer(200 if good else 400, body)
+
+    def _answer(self, status: int, body: object) -> None:
+        data = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def hub() -> Iterator[ThreadingHTTPServer]:
+    Hub.seen = []
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def sign_in_at(server: ThreadingHTTPServer) -> HubSignIn:
+    return HubSignIn.of(Settings(hub_port=server.server_address[1]), "service-token")
+
+
+def test_a_token_is_a_person_with_scopes(hub: ThreadingHTTPServer) -> None:
+    person = asyncio.run(sign_in_at(hub).person("ada"))
+    assert person == Person(
+        identity=Identity(name="ada", groups=frozenset({"cs101"})),
+        scopes=frozenset({ACCESS_SCOPE, f"{READ_SCOPE}!user=ada"}),
+    )
+    assert person.may(ACCESS_SCOPE)
+    assert person.may(READ_SCOPE)
+    assert not person.may(SUBMIT_SCOPE)
+
+
+def test_unknown_tokens_and_services_are_nobody(hub: ThreadingHTTPServer) -> None:
+    sign_in = sign_in_at(hub)
+
+    async def ask() -> list[Person | None]:
+        return [await sign_in.person("unknown"), await sign_in.person("service")]
+
+    assert asyncio.run(ask()) == [None, None]
+
+
+def test_whoever_is_known_goes_on_while_the_hub_is_away(hub: ThreadingHTTPServer) -> None:
+    clock = Clock()
+    oauth = sign_in_at(hub)._oauth
+    oauth.cache_max_age = 1
+    sign_in = HubSignIn(oauth, clock=clock)
+
+    async def story() -> None:
+        first = await sign_in.person("ada", "session-1")
+        oauth.cache.clear()
+        oauth.api_url = "http://127.0.0.1:9/hub/api"  # nobody listens there
+        assert await sign_in.person("ada", "session-1") == first
+        with pytest.raises(Unavailable, match="does not answer"):
+            await sign_in.person("ada", "session-2")
+        with pytest.raises(Unavailable):
+            await sign_in.person("stranger")
+        clock.now += 3601
+        with pytest.raises(Unavailable):
+            await sign_in.person("ada", "session-1")
+
+    asyncio.run(story())
+
+
+def test_the_code_is_exchanged_with_its_verifier(hub: ThreadingHTTPServer) -> None:
+    sign_in = sign_in_at(hub)
+
+    async def story() -> None:
+        assert await sign_in.token_for_code("good", "verifier") == "ada"
+        with pytest.raises(NotSignedIn, match="did not confirm"):
+            await sign_in.token_for_code("bad", "verifier")
+
+    asyncio.run(story())
+    assert Hub.seen == ["verifier", "verifier"]
+
+
+def test_the_browser_is_sent_with_a_challenge_and_no_verifier(hub: ThreadingHTTPServer) -> None:
+    url = urlsplit(sign_in_at(hub).authorize_url("the-state", "the-verifier"))
+    query = {key: values[0] for key, values in parse_qs(url.query).items()}
+    assert url.path == "/hub/api/oauth2/authorize"
+    assert not url.netloc
+    assert query == {
+        "client_id": "service-carrel",
+        "redirect_uri": "/services/carrel/oauth_callback",
+        "response_type": "code",
+        "state": "the-state",
+        "code_challenge": "sP6XQ2T7IHwj7eBkdcI9xyC8WxEik0RMQk0tVGDKZPI",
+        "code_challenge_method": "S256",
+    }

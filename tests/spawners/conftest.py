@@ -1,0 +1,116 @@
+"""A local backend, a service that it reports to, orders for notebooks, and a driver of our own."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from nbformat import NotebookNode
+
+from carrel.hub.ports.backend import BackendSettings, LaunchOrder
+from carrel.hub.ports.records import JobSpec, Json
+from carrel.spawners.devices.simulated import simulated_devices
+from carrel.spawners.local import LocalBackend
+
+from .fake_service import FakeService
+from .notebooks import text_of
+
+SOURCE = Path(__file__).parents[1] / "fake_nvml" / "nvml.c"
+
+Driver = Callable[..., None]
+"""Sets how the fake driver behaves: ``driver(GPUS=2, HANG=1)``."""
+
+_numbers = itertools.count(1)
+
+
+@dataclass(slots=True, kw_only=True)
+class Desk:
+    """One backend with a service and a folder; ``order`` makes an attempt of a new request."""
+
+    folder: Path
+    service: FakeService
+    backend: LocalBackend
+    leases: list[str] = field(default_factory=list)
+
+    def order(
+        self,
+        notebook: NotebookNode | str,
+        *,
+        devices: int = 1,
+        parameters: Mapping[str, Json] | None = None,
+        kernel: str = "",
+    ) -> LaunchOrder:
+        request = f"j-{self.folder.name[-12:]}-{next(_numbers)}"
+        folder = self.folder / request
+        home = self.folder / "home"
+        home.mkdir(exist_ok=True)
+        folder.mkdir()
+        text = notebook if isinstance(notebook, str) else text_of(notebook)
+        (self.folder / f"{request}.ipynb").write_text(text)
+        self.leases.append(f"{request}.1")
+        return LaunchOrder(
+            lease_id=f"{request}.1",
+            request_id=request,
+            epoch=1,
+            owner="student1",
+            devices=simulated_devices("node", devices),
+            job=JobSpec(
+                notebook_name="train.ipynb",
+                parameters=parameters or {},
+                kernel=kernel,
+                output_name="out.ipynb",
+            ),
+            seconds=600,
+            token="the-token",
+            folder=folder,
+            input_path=self.folder / f"{request}.ipynb",
+            home=home,
+        )
+
+
+@pytest.fixture
+def service() -> Iterator[FakeService]:
+    service = FakeService().up()
+    yield service
+    service.down()
+
+
+@pytest.fixture
+def desk(service: FakeService, tmp_path: Path) -> Iterator[Desk]:
+    settings = BackendSettings(state=tmp_path, service_url=service.url, simulated_devices=2)
+    desk = Desk(folder=tmp_path, service=service, backend=LocalBackend(settings, node="node"))
+    yield desk
+    for lease in desk.leases:
+        assert desk.backend.stop(lease, None)
+
+
+@pytest.fixture(scope="session")
+def fake_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the library that gcc has built."""
+    compiler = shutil.which("gcc")
+    if compiler is None:
+        assert "gcc" not in os.environ.get("CARREL_REQUIRE", ""), "gcc is required and missing"
+        pytest.skip("gcc is not installed")
+    folder = tmp_path_factory.mktemp("nvml")
+    target = folder / "libnvidia-ml.so.1"
+    flags = ["-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
+    subprocess.run([compiler, *flags, "-o", str(target), str(SOURCE)], check=True)
+    return folder
+
+
+@pytest.fixture
+def driver(fake_library: Path, monkeypatch: pytest.MonkeyPatch) -> Driver:
+    """A management library in front of the machine's own, so that pynvml's real path runs."""
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(fake_library))
+
+    def behave(**behaviour: object) -> None:
+        for name, value in behaviour.items():
+            monkeypatch.setenv(f"FAKE_NVML_{name}", str(value))
+
+    return behave

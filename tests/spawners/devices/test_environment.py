@@ -1,0 +1,45 @@
+"""What a lease puts into the environment of a process."""
+
+from __future__ import annotations
+
+from carrel.hub.scheduling.model import Device
+from carrel.spawners.devices.environment import device_environment
+from carrel.spawners.devices.simulated import simulated_devices
+
+REAL = Device(id="GPU-1", node="n", index=0, model="NVIDIA H200", memory_bytes=1)
+SLICE = Device(id="MIG-2", node="n", index=1, model="NVIDIA H200 MIG 1g.18gb", memory_bytes=1)
+
+
+def test_real_devices_are_named_by_uuid() -> None:
+    assert device_environment([REAL, SLICE]) == {
+        "CUDA_VISIBLE_DEVICES": "GPU-1,MIG-2",
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        "NVIDIA_VISIBLE_DEVICES": "GPU-1,MIG-2",
+        "CARREL_DEVICES": "NVIDIA H200 #0, NVIDIA H200 MIG 1g.18gb #1",
+    }
+
+
+def test_simulated_devices_say_so_and_are_hidden_from_the_container_runtime() -> None:
+    (device,) = simulated_devices("n", 1)
+    assert device_environment([device]) == {
+        "CUDA_VISIBLE_DEVICES": device.id,
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        "NVIDIA_VISIBLE_DEVICES": "void",
+        "CARREL_DEVICES": "Simulated GPU 0 (simulated)",
+    }
+
+
+def test_without_a_lease_on_devices_none_is_visible() -> None:
+    assert device_environment([]) == {
+        "CUDA_VISIBLE_DEVICES": "",
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        "NVIDIA_VISIBLE_DEVICES": "void",
+        "CARREL_DEVICES": "",
+    }
+
+
+def test_simulated_ids_are_stable_and_differ_between_nodes() -> None:
+    first = [device.id for device in simulated_devices("n", 3)]
+    assert first == [device.id for device in simulated_devices("n", 3)]
+    assert len({*first, *(device.id for device in simulated_devices("m", 3))}) == 6
+    assert all(name.startswith("SIM-") for name in first)

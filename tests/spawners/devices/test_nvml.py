@@ -1,0 +1,113 @@
+"""The inventory through pynvml, against a library that behaves as each case wants."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from carrel.hub.errors import Unavailable
+from carrel.hub.scheduling.model import Device, Health
+from carrel.spawners.devices import nvml
+from carrel.spawners.devices.nvml import Found, Inventory
+
+from ..conftest import Driver
+
+GIB = 1024**3
+
+
+def gpu(number: int, **changes: object) -> Device:
+    values: dict[str, object] = {
+        "id": f"GPU-00000000-0000-0000-0000-{number:012}",
+        "node": "here",
+        "index": number,
+        "model": "NVIDIA Fake",
+        "memory_bytes": 80 * GIB,
+        **changes,
+    }
+    return Device(**values)  # type: ignore[arg-type]  # names and types are those above
+
+
+def test_whole_gpus_are_listed_with_uuid_model_and_memory(driver: Driver) -> None:
+    driver(GPUS=2)
+    assert nvml.read("here") == Inventory(found=(Found(device=gpu(0)), Found(device=gpu(1))))
+
+
+def test_a_gpu_in_mig_mode_is_listed_as_its_instances(driver: Driver) -> None:
+    driver(GPUS=2, MIG="0:2")
+    assert [found.device for found in nvml.read("here").found] == [
+        gpu(
+            slot,
+            id=f"MIG-00000000-0000-0000-{slot:04}-000000000000",
+            model="NVIDIA Fake MIG 1g.10gb",
+            memory_bytes=10 * GIB,
+        )
+        for slot in range(2)
+    ] + [gpu(1, index=2)]
+
+
+def test_mig_mode_without_instances_is_said(driver: Driver) -> None:
+    driver(GPUS=1, MIG="0:0")
+    assert nvml.read("here") == Inventory(reason="GPU 0 is in MIG mode and has no instances.")
+
+
+def test_processes_are_those_of_each_unit(driver: Driver) -> None:
+    driver(GPUS=2, MIG="0:2", PIDS="1:4711,100:4712")
+    assert [found.pids for found in nvml.read("here").found] == [(4712,), (), (4711,)]
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "health", "words"),
+    [
+        ({"RETIRED": "0"}, Health.SICK, "retired"),
+        ({"REMAP": "0:pending"}, Health.SICK, "needs a reset"),
+        ({"REMAP": "0:failed"}, Health.SICK, "could not be replaced"),
+        ({"ECC": "0:3"}, Health.SICK, "3 uncorrected memory errors"),
+        ({"LOST": "0"}, Health.GONE, "fallen off the bus"),
+    ],
+)
+def test_ill_health_has_a_sentence_and_concerns_one_gpu(
+    driver: Driver, behaviour: dict[str, str], health: Health, words: str
+) -> None:
+    driver(GPUS=2, **behaviour)
+    first, second = (found.device for found in nvml.read("here").found)
+    assert (first.id, first.health) == (gpu(0).id, health)
+    assert words in first.why
+    assert second == gpu(1)
+
+
+def test_a_gpu_that_cannot_be_opened_is_left_out_and_said(driver: Driver) -> None:
+    driver(GPUS=2, NO_HANDLE="0")
+    inventory = nvml.read("here")
+    assert [found.device for found in inventory.found] == [gpu(1)]
+    assert inventory.reason == "GPU 0 cannot be opened: GPU is lost."
+
+
+def test_case_8_a_driver_that_hangs_is_given_up(driver: Driver) -> None:
+    driver(HANG=1)
+    begin = time.monotonic()
+    with pytest.raises(Unavailable, match=r"did not answer within 1 s\."):
+        nvml.read("here", timeout=1)
+    assert time.monotonic() - begin < 5
+
+
+def test_case_8_a_machine_without_a_driver_has_no_devices_and_says_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("LD_LIBRARY_PATH", os.devnull)
+    inventory = nvml.read("here")
+    if inventory.found:
+        pytest.skip("this machine has a driver")
+    assert inventory.reason == "The NVIDIA driver is not installed."
+
+
+def test_a_driver_that_is_not_loaded_is_no_error(driver: Driver) -> None:
+    driver(INIT=9)
+    assert nvml.read("here") == Inventory(reason="The NVIDIA driver is not loaded.")
+
+
+def test_a_driver_that_fails_is_not_taken_for_a_machine_without_devices(driver: Driver) -> None:
+    driver(INIT=18)
+    with pytest.raises(Unavailable, match="could not be asked"):
+        nvml.read("here")

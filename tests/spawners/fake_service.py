@@ -1,0 +1,101 @@
+"""The service as a runner sees it: a real HTTP server that can be away, or fence a lease off."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+WAIT_SECONDS = 30.0
+
+
+class FakeService:
+    """Records claims and events; ``status`` is what it answers.
+
+    Attributes:
+        tokens: accepted tokens; None accepts any.
+        started: bodies of the claims, with the lease id in front.
+        events: those accepted, each once, by number.
+    """
+
+    def __init__(self) -> None:
+        self.status = 200
+        self.tokens: set[str] | None = None
+        self.started: list[tuple[str, dict[str, Any]]] = []
+        self.events: dict[int, dict[str, Any]] = {}
+        self.asked = 0
+        self._changed = threading.Condition()
+        self._server: ThreadingHTTPServer | None = None
+        self._port = 0
+
+    # -- control --------------------------------------------------------------------------
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}/services/carrel"
+
+    def up(self) -> FakeService:
+        """Listen, on the same port as before."""
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(handler: BaseHTTPRequestHandler) -> None:
+                self._answer(handler)
+
+            def log_message(self, *_: object) -> None: ...
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", self._port), Handler)
+        self._port = self._server.server_address[1]
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+        return self
+
+    def down(self) -> None:
+        """Refuse connections."""
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+            self._server = None
+
+    def wait_for(self, what: Callable[[FakeService], bool]) -> None:
+        with self._changed:
+            assert self._changed.wait_for(lambda: what(self), WAIT_SECONDS), self.kinds()
+
+    def wait_for_event(self, kind: str, **data: object) -> None:
+        self.wait_for(
+            lambda service: any(
+                event["kind"] == kind and data.items() <= event["data"].items()
+                for event in service.events.values()
+            )
+        )
+
+    def kinds(self) -> list[str]:
+        return [self.events[number]["kind"] for number in sorted(self.events)]
+
+    @property
+    def ended(self) -> dict[str, Any]:
+        (event,) = [event for event in self.events.values() if event["kind"] == "ended"]
+        found: dict[str, Any] = event["data"]
+        return found
+
+    # -- answers --------------------------------------------------------------------------
+
+    def _answer(self, handler: BaseHTTPRequestHandler) -> None:
+        body = json.loads(handler.rfile.read(int(handler.headers["Content-Length"])))
+        *_, lease, what = handler.path.split("/")
+        with self._changed:
+            self.asked += 1
+            token = handler.headers["Authorization"].removeprefix("token ")
+            status = self.status
+            if status == 200 and self.tokens is not None and token not in self.tokens:
+                status = 403
+            if status == 200 and what == "started":
+                self.started.append((lease, body))
+            elif status == 200:
+                for event in body["events"]:
+                    self.events.setdefault(event["seq"], event)
+            self._changed.notify_all()
+        handler.send_response(status)
+        handler.send_header("Content-Length", "2")
+        handler.end_headers()
+        handler.wfile.write(b"{}")

@@ -1,0 +1,139 @@
+"""The processes of a lease: found by environment and by descent, and stopped to the last."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import psutil
+import pytest
+
+from carrel.hub.ports.records import Handle
+from carrel.spawners import processes
+
+SLEEP = "import time; time.sleep(600)"
+DEAF = "import signal; [signal.signal(s, signal.SIG_IGN) for s in (2, 15)]; "
+READY = "print('ready', flush=True); "
+
+
+class Lease:
+    """Starts processes of one lease, and ends them after the test."""
+
+    def __init__(self, name: str) -> None:
+        self.id = name
+        self.children: list[subprocess.Popen[str]] = []
+
+    def run(self, code: str, *, marked: bool = True) -> psutil.Process:
+        """Start Python and wait for its first line."""
+        environment = {"PATH": os.environ["PATH"]}
+        if marked:
+            environment["CARREL_LEASE"] = self.id
+        child = subprocess.Popen(
+            [sys.executable, "-c", code],
+            env=environment,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self.children.append(child)
+        assert child.stdout is not None
+        self.line = child.stdout.readline().strip()
+        return psutil.Process(child.pid)
+
+    def members(self, handle: Handle | None = None) -> list[int]:
+        return [process.pid for process in processes.scan({self.id: handle})[self.id]]
+
+
+@pytest.fixture
+def lease(monkeypatch: pytest.MonkeyPatch) -> Iterator[Lease]:
+    lease = Lease(f"j-test{time.time_ns()}.1")
+    yield lease
+    monkeypatch.undo()
+    for process in processes.scan({lease.id: None})[lease.id]:
+        process.kill()
+    for child in lease.children:
+        assert child.stdout is not None
+        child.kill()
+        child.wait()
+        child.stdout.close()
+
+
+def test_marked_processes_are_found_and_others_are_not(lease: Lease) -> None:
+    lease.run(READY + SLEEP, marked=False)
+    first = lease.run(READY + SLEEP)
+    second = lease.run(READY + SLEEP)
+    assert lease.members() == [first.pid, second.pid]
+    assert processes.oldest([second, first]) == processes.handle_of(first)
+
+
+def test_descendants_with_a_cleaned_environment_belong_to_it(lease: Lease) -> None:
+    child = f"import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', {SLEEP!r}], "
+    parent = lease.run(child + "env={}); print(p.pid, flush=True); p.wait()")
+    cleaned = int(lease.line)
+    assert lease.members() == [parent.pid, cleaned]
+    assert processes.lease_of(psutil.Process(cleaned)) == lease.id
+    assert processes.stop_set(lease.id, None)
+    assert not processes.alive(psutil.Process(parent.pid))
+    with pytest.raises(psutil.NoSuchProcess):
+        psutil.Process(cleaned).status()
+
+
+def test_a_handle_names_one_process_for_good(lease: Lease) -> None:
+    process = lease.run(READY + SLEEP, marked=False)
+    handle = processes.handle_of(process)
+    assert lease.members(handle) == [process.pid]
+    recycled = Handle(pid=handle.pid, started_at=handle.started_at - 60)
+    assert lease.members(recycled) == []
+    assert processes.find(recycled) is None
+
+
+def test_a_zombie_is_dead(lease: Lease) -> None:
+    process = lease.run(READY)
+    handle = processes.handle_of(process)
+    assert processes.wait_gone([process], time.monotonic() + 10)
+    assert process.status() == psutil.STATUS_ZOMBIE  # not reaped: that is for its parent
+    assert processes.find(handle) is None
+    assert lease.members(handle) == []
+
+
+def test_an_empty_set_is_confirmed_at_once(lease: Lease) -> None:
+    begin = time.monotonic()
+    assert processes.stop_set(lease.id, Handle(pid=2**22 - 1, started_at=1.0))
+    assert time.monotonic() - begin < 1
+
+
+def test_an_interrupt_comes_first_and_is_enough_for_the_polite(lease: Lease) -> None:
+    code = "import sys, signal, time; signal.signal(2, lambda *_: sys.exit(7)); "
+    lease.run(code + READY + "time.sleep(600)")
+    begin = time.monotonic()
+    assert processes.stop_set(lease.id, None)
+    assert time.monotonic() - begin < 1.5
+    assert lease.children[0].wait() == 7
+
+
+def test_the_deaf_are_killed_within_the_patience(lease: Lease) -> None:
+    lease.run(DEAF + READY + SLEEP)
+    begin = time.monotonic()
+    assert processes.stop_set(lease.id, None, patience=1.0)
+    assert time.monotonic() - begin < 2
+    assert lease.children[0].wait() == -signal.SIGKILL
+
+
+def test_children_born_during_the_ladder_are_stopped_too(lease: Lease) -> None:
+    heir = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {DEAF + SLEEP!r}])"
+    code = f"import signal, sys; signal.signal(2, lambda *_: (exec({heir!r}), sys.exit())); "
+    lease.run(code + READY + SLEEP)
+    assert processes.stop_set(lease.id, None, patience=2.0)
+    assert lease.members() == []
+
+
+def test_what_cannot_be_stopped_is_not_called_dead(
+    lease: Lease, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease.run(READY + SLEEP)
+    monkeypatch.setattr(psutil.Process, "send_signal", lambda *_: None)
+    assert not processes.stop_set(lease.id, None, patience=0.3)

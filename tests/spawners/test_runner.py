@@ -1,0 +1,89 @@
+"""The parts of the runner that need no kernel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from carrel.hub.errors import InvalidInput
+from carrel.hub.ports.records import CauseCode, NewEvent
+from carrel.spawners.runner import ending
+from carrel.spawners.runner.__main__ import main, take_claim
+from carrel.spawners.runner.journal import Journal, read_journal
+from carrel.spawners.runner.order import Order
+
+ORDER = Order(
+    lease_id="j-1.1",
+    request_id="j-1",
+    epoch=1,
+    token="token",
+    service_url="http://127.0.0.1:9",
+    input_path="/in.ipynb",
+    notebook_name="in.ipynb",
+    output_name="",
+    parameters={"lr": 0.5, "deep": {"list": [1, None, "ü"]}},
+    kernel="",
+    home="/home",
+    devices=("Simulated GPU 0 (simulated)",),
+    device_ids=("SIM-1",),
+)
+
+
+def test_an_order_survives_the_file_which_is_private(tmp_path: Path) -> None:
+    ORDER.write(tmp_path)
+    assert Order.read(tmp_path) == ORDER
+    assert (tmp_path / "order.json").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"devices": [], "device_ids": []}'])
+def test_what_is_no_order_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "order.json").write_text(text)
+    with pytest.raises(InvalidInput, match="is no order"):
+        Order.read(tmp_path)
+
+
+def test_without_an_order_the_runner_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(tmp_path)]) == 2
+    assert "order.json is no order" in capsys.readouterr().out
+    assert main([]) == 2
+
+
+def test_the_claim_is_taken_once(tmp_path: Path) -> None:
+    assert [take_claim(tmp_path), take_claim(tmp_path)] == [True, False]
+
+
+def test_a_journal_numbers_its_events_and_is_read_up_to_a_torn_line(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    assert read_journal(path) == ()
+    journal = Journal(path)
+    written = (journal.write("cells", {"cells": 1}), journal.write("ended", {"code": "x"}))
+    with path.open("ab") as file:
+        file.write(b'{"seq": 3, "at": 1.0, "kind": "en')
+    assert read_journal(path) == written
+    assert [event.seq for event in written] == [1, 2]
+    assert isinstance(written[0], NewEvent)
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [(0, "exit status 0"), (3, "exit status 3"), (-9, "signal 9, SIGKILL"), (-77, "signal 77")],
+)
+def test_an_exit_status_in_words(status: int, words: str) -> None:
+    assert ending.exit_words(status) == words
+
+
+def test_a_cell_error_is_one_short_line_with_a_plain_traceback() -> None:
+    value = "first line\nsecond \x1b[31mred\x1b[0m " + "x" * 1000
+    found = ending.cell_error("cell 3", "ValueError", value, "\x1b[0;31mred\x1b[0m \ud800")
+    assert found.code is CauseCode.CELL_ERROR
+    assert found.message.startswith("error in cell 3: ValueError: first line second red xxx")
+    assert len(found.message) == ending.MAX_MESSAGE
+    assert found.details == "red ?"
+
+
+def test_signal_9_is_not_called_out_of_memory() -> None:
+    assert ending.kernel_died("cell 1", -9).message == "kernel died in cell 1 (signal 9, SIGKILL)"
+    assert ending.kernel_died("", None).message == "kernel died"

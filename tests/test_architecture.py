@@ -1,0 +1,273 @@
+"""The direction of imports, as the design draws it: lowest layer first, never upward."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+# A name stands for the module and everything below it. Modules of one layer may import each
+# other as long as there is no circle.
+LAYERS = (
+    ("images.catalogue", "hub.errors"),
+    ("hub.scheduling", "hub.config", "hub.naming", "hub.pulse"),
+    ("hub.simulation", "hub.ports", "hub.wire", "hub.wording"),
+    (
+        *("hub.store", "hub.accounts", "hub.files", "hub.hubapi", "hub.client"),
+        *("hub.views", "hub.board", "hub.progress", "hub.notebooks", "hub.admission"),
+        *("hub.commands", "hub.actions", "hub.loop"),
+    ),
+    ("hub.web", "spawners", "extensions", "courses", "images.build"),
+    ("hub.app", "hub.demo"),
+    ("hub.supervise", "hub.cli", "hub.jupyterhub_config"),
+)
+# JupyterHub runs this file by its path: there is no package for it to be relative to.
+RUN_BY_PATH = ("hub.jupyterhub_config",)
+# Packages that only hold others: they import nothing of ours.
+HOLDERS = ("", "hub", "images")
+# What installs without extras: these modules, and all that they import when they are imported.
+CLIENT_SIDE = ("hub.client", "hub.cli")
+# The runner lives inside the image of a session, far from the hub.
+RUNNER = "spawners.runner"
+ONLY_IN_THE_HUB = frozenset({"alembic", "fastapi", "jupyterhub", "sqlalchemy", "uvicorn"})
+OUTSIDE_THE_PACKAGE = frozenset({"tests", "docs", "build", "dist", "node_modules"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Import:
+    """One imported module: ``name`` is ours without ``carrel.``, or that of somebody else.
+
+    Attributes:
+        late: inside a function: made when it is called, not when the module is imported.
+        typing: for type checkers only.
+        absolute: written as ``carrel.…``.
+    """
+
+    name: str
+    ours: bool
+    late: bool
+    typing: bool
+    absolute: bool = False
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """Every module of the package by its name below ``carrel``; the root's is empty."""
+    found: dict[str, Path] = {}
+    for path in ROOT.rglob("*.py"):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        if parts[0] in OUTSIDE_THE_PACKAGE or any(part.startswith(".") for part in parts):
+            continue
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+@cache
+def imports(module: str) -> tuple[Import, ...]:
+    path = modules()[module]
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+    return tuple(_imports(tree, package, late=False, typing=False))
+
+
+def _imports(node: ast.AST, package: str, *, late: bool, typing: bool) -> Iterator[Import]:
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        for name, relative in _targets(node, package):
+            head, _, rest = name.partition(".")
+            absolute = not relative and head == "carrel"
+            yield Import(
+                name=rest if absolute else name,
+                ours=relative or absolute,
+                late=late,
+                typing=typing,
+                absolute=absolute,
+            )
+        return
+    late = late or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+    for child in ast.iter_child_nodes(node):
+        guarded = (
+            isinstance(node, ast.If)
+            and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
+            and child not in node.orelse
+        )
+        yield from _imports(child, package, late=late, typing=typing or guarded)
+
+
+def _targets(node: ast.Import | ast.ImportFrom, package: str) -> Iterator[tuple[str, bool]]:
+    """The modules that a statement names, and whether they were named relatively."""
+    if isinstance(node, ast.Import):
+        yield from ((alias.name, False) for alias in node.names)
+        return
+    if node.level == 0:
+        base, prefix = node.module or "", "carrel."
+    else:
+        parts = package.split(".") if package else []
+        parts = parts[: len(parts) - (node.level - 1)]
+        base = ".".join([*parts, *filter(None, [node.module])])
+        prefix = ""
+    for alias in node.names:
+        below = f"{base}.{alias.name}".removeprefix(".")
+        is_module = below.removeprefix(prefix) in modules()
+        yield (below if is_module else base), node.level > 0
+
+
+def layer(module: str) -> int:
+    """The number of a module's layer; holders are below everything."""
+    if module in HOLDERS:
+        return -1
+    for number, names in enumerate(LAYERS):
+        if any(module == name or module.startswith(f"{name}.") for name in names):
+            return number
+    pytest.fail(f"{module} is in no layer: give it one in {Path(__file__).name}")
+
+
+def loaded_with(begin: str) -> set[str]:
+    """Our modules that are imported when this one is, their packages included."""
+    found: set[str] = set()
+    edge = {begin}
+    while edge:
+        edge |= {
+            ".".join(module.split(".")[:depth])
+            for module in edge
+            for depth in range(module.count(".") + 1)
+        }
+        found |= edge
+        edge = {
+            each.name
+            for module in edge
+            for each in imports(module)
+            if each.ours and not each.late and not each.typing
+        } - found
+    return found
+
+
+def others_of(module: str) -> set[str]:
+    """Top-level names that a module imports when it is imported, ours and Python's left out."""
+    return {
+        each.name.partition(".")[0]
+        for each in imports(module)
+        if not each.ours and not each.late and not each.typing
+    } - sys.stdlib_module_names
+
+
+def below(prefix: str) -> list[str]:
+    found = [name for name in modules() if name == prefix or name.startswith(f"{prefix}.")]
+    assert found, f"There is no module {prefix}: has it moved?"
+    return sorted(found)
+
+
+def test_the_reader_of_imports_resolves_relative_ones() -> None:
+    names = {each.name for each in imports("hub.scheduling.lifecycle") if each.ours}
+    assert names == {"hub.errors"}
+    assert "hub.scheduling.walk" in loaded_with("hub.scheduling.cycle")
+
+
+@pytest.mark.parametrize("module", sorted(modules()))
+def test_imports_never_go_upward(module: str) -> None:
+    upward = {
+        each.name for each in imports(module) if each.ours and layer(each.name) > layer(module)
+    }
+    assert not upward
+
+
+@pytest.mark.parametrize("module", sorted(modules()))
+def test_what_is_imported_from_ourselves_exists(module: str) -> None:
+    missing = {each.name for each in imports(module) if each.ours} - set(modules())
+    assert not missing
+
+
+def test_inside_the_package_imports_are_relative() -> None:
+    absolute = {
+        (module, each.name)
+        for module in modules()
+        for each in imports(module)
+        if each.absolute and module not in RUN_BY_PATH
+    }
+    assert not absolute
+
+
+def test_no_imports_go_in_circles() -> None:
+    graph = {
+        module: {each.name for each in imports(module) if each.ours and not each.typing}
+        for module in modules()
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" imports ".join(reversed(error.args[1])))
+
+
+def test_the_hub_finds_engines_by_entry_point_and_never_imports_them() -> None:
+    hub = {
+        (module, each.name)
+        for module in below("hub")
+        for each in imports(module)
+        if each.ours and each.name.partition(".")[0] == "spawners"
+    }
+    assert not hub
+
+
+@pytest.mark.parametrize("module", below("hub.scheduling"))
+def test_the_scheduler_core_needs_only_the_standard_library(module: str) -> None:
+    own = {each.name for each in imports(module) if each.ours}
+    foreign = {name for name in own if not f"{name}.".startswith("hub.scheduling.")}
+    assert foreign <= {"hub.errors"}
+    assert not {each.name.partition(".")[0] for each in imports(module) if not each.ours} - set(
+        sys.stdlib_module_names
+    )
+
+
+IMPURE = frozenset(
+    {"asyncio", "logging", "os", "pathlib", "random", "socket", "subprocess", "threading", "time"}
+)
+
+
+@pytest.mark.parametrize("module", below("hub.scheduling"))
+def test_the_scheduler_core_has_no_clock_files_processes_or_chance(module: str) -> None:
+    assert not {each.name.partition(".")[0] for each in imports(module)} & IMPURE
+
+
+@pytest.mark.parametrize("entry", CLIENT_SIDE)
+def test_the_client_side_needs_no_more_than_the_plain_install(entry: str) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    plain = {requirement.partition(">")[0] for requirement in project["dependencies"]}
+    begin = below(entry) if entry == "hub.client" else below(entry)[:1]
+
+    needed = {
+        (module, other)
+        for first in begin
+        for module in loaded_with(first)
+        for other in others_of(module)
+    }
+    assert {(module, other) for module, other in needed if other not in plain} == set()
+
+
+def test_the_runner_needs_nothing_of_the_hub() -> None:
+    needed = {
+        (module, other)
+        for first in below(RUNNER)
+        for module in loaded_with(first)
+        for other in others_of(module)
+    }
+    assert {(module, other) for module, other in needed if other in ONLY_IN_THE_HUB} == set()
+
+
+def test_the_packages_in_pyproject_are_those_of_the_tree() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    listed = project["tool"]["setuptools"]["packages"]
+    packages = [
+        f"carrel.{name}".removesuffix(".")
+        for name, path in modules().items()
+        if path.name == "__init__.py"
+    ]
+
+    assert sorted(listed) == sorted(packages)

@@ -1,0 +1,99 @@
+"""The wheel: holds what runs, and nothing else of the checkout."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PACKAGES = [name.replace(".", "/") for name in PROJECT["tool"]["setuptools"]["packages"]]
+# Files of a package that are not for those who install it.
+STAYS_HERE = {".pyc", ".so"}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    """Built from a copy, so that the checkout gets no build folder and no egg-info."""
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "a checkout"
+    source.mkdir()
+    for name in ("pyproject.toml", "LICENSE", "README.md", "__init__.py", "py.typed"):
+        shutil.copy(ROOT / name, source / name)
+    ignore = shutil.ignore_patterns("__pycache__", "node_modules")
+    for name in sorted({package.split("/")[1] for package in PACKAGES if "/" in package}):
+        shutil.copytree(ROOT / name, source / name, ignore=ignore)
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet"),
+            *("--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", str(folder)),
+            str(source),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    (built,) = folder.glob("*.whl")
+    return zipfile.ZipFile(built)
+
+
+def packaged(wheel: zipfile.ZipFile) -> set[str]:
+    return {name for name in wheel.namelist() if ".dist-info/" not in name}
+
+
+def test_the_wheel_holds_every_file_of_every_package_and_no_other(wheel: zipfile.ZipFile) -> None:
+    expected = {"carrel/__init__.py", "carrel/py.typed"}
+    for top in sorted({package.split("/")[1] for package in PACKAGES if "/" in package}):
+        for path in (ROOT / top).rglob("*"):
+            inside = path.relative_to(ROOT)
+            hidden = {"__pycache__", "node_modules"} & set(inside.parts)
+            if path.is_file() and not hidden and path.suffix not in STAYS_HERE:
+                expected.add(f"carrel/{inside.as_posix()}")
+    assert packaged(wheel) == expected
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "carrel/py.typed",
+        "carrel/hub/jupyterhub_config.py",
+        "carrel/hub/proxy/package-lock.json",
+        "carrel/hub/store/migrations/script.py.mako",
+        "carrel/hub/web/hub_templates/spawn_pending.html",
+        "carrel/hub/web/static/vendor/htmx.min.js",
+        "carrel/hub/web/templates/desk.html",
+    ],
+)
+def test_what_runs_without_being_imported_is_in_the_wheel(
+    wheel: zipfile.ZipFile, name: str
+) -> None:
+    assert name in wheel.namelist()
+
+
+def test_the_entry_points_name_what_exists() -> None:
+    points = [*PROJECT["project"]["scripts"].values()]
+    for group in PROJECT["project"]["entry-points"].values():
+        points += group.values()
+    for point in points:
+        module, _, name = point.partition(":")
+        code = f"import importlib; getattr(importlib.import_module({module!r}), {name!r})"
+        subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_lock_files_name_every_dependency_and_no_address() -> None:
+    for name in ("up.txt", "dev.txt"):
+        text = (ROOT / "requirements" / name).read_text()
+        assert "://" not in text
+        assert "--index" not in text
+        for line in text.splitlines():
+            if line and not line.startswith((" ", "#")):
+                assert line.endswith(" \\"), f"{name}: {line} has no hash"
+    lock = (ROOT / "hub" / "proxy" / "package-lock.json").read_text()
+    assert '"resolved"' not in lock
