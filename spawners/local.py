@@ -158,7 +158,7 @@ class LocalBackend:
                 stdout=descriptor,
                 stderr=descriptor,
                 cwd=order.home,
-                env=job_environment(order),
+                env=job_environment(order, self._settings.state),
                 start_new_session=True,
             )
         finally:
@@ -242,7 +242,7 @@ class LocalBackend:
                 del self._children[lease]
 
 
-def job_environment(order: LaunchOrder) -> dict[str, str]:
+def job_environment(order: LaunchOrder, state: Path) -> dict[str, str]:
     """A clean environment that names the lease and exactly its devices."""
     kept = {name: value for name, value in os.environ.items() if name in KEPT_VARIABLES}
     programs = str(Path(sys.executable).parent)  # kernels are found beside this Python
@@ -256,6 +256,8 @@ def job_environment(order: LaunchOrder) -> dict[str, str]:
         **device_environment(order.devices),
         processes.LEASE_VARIABLE: order.lease_id,
         "CARREL_REQUEST": order.request_id,
+        # By this `carrel down` finds what belongs to its installation.
+        "CARREL_STATE": str(state),
     }
 
 

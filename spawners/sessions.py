@@ -77,8 +77,13 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
 
     @default("args")
     def _args_default(self) -> list[str]:
-        """No outside host is asked for news or extensions, at the start or later."""
+        """No outside host is asked for news or extensions; terminals keep the session's PATH.
+
+        A login shell, which Jupyter starts by itself here, would put the system's PATH in its
+        place, and ``carrel`` would not be found.
+        """
         return [
+            "--ServerApp.terminado_settings=shell_command=['/bin/bash']",
             "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
             "--LabApp.news_url=None",
             "--LabApp.extension_manager=readonly",

@@ -29,6 +29,7 @@ class Entry:
 _CLIENT = ".client_commands"
 ENTRIES = {
     "login": Entry(module=_CLIENT, help="Sign this computer in at a Carrel site."),
+    "logout": Entry(module=_CLIENT, help="Forget this computer's sign-in at a site."),
     "submit": Entry(module=_CLIENT, help="Run a notebook as a job."),
     "ps": Entry(module=_CLIENT, help="List sessions and jobs."),
     "show": Entry(module=_CLIENT, help="Show everything about one request."),
@@ -36,6 +37,8 @@ ENTRIES = {
     "cancel": Entry(module=_CLIENT, help="Cancel a request."),
     "output": Entry(module=_CLIENT, help="Fetch a job's executed notebook."),
     "wait": Entry(module=_CLIENT, help="Wait for a job; its end is the exit status."),
+    "pool": Entry(module=_CLIENT, help="Show the devices of the pool."),
+    "usage": Entry(module=_CLIENT, help="Show your device-seconds, down to the ledger."),
     "up": Entry(
         module=".up_commands",
         help="Start Carrel on this machine, and keep it running.",

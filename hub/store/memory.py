@@ -163,11 +163,15 @@ class MemoryStore:
     ) -> tuple[LeaseRecord, ...]:
         granted = []
         with self._lock:
+            now_held = self.snapshot()
+            room = pool.Room(now_held.groups, now_held.holdings)
             for start in starts:
                 request = self._requests.get(start.request_id)
                 wanted = tuple(start.devices)
-                if request is None or not moves.grantable(
-                    request, wanted, self._devices, self._taken()
+                if (
+                    request is None
+                    or not moves.grantable(request, wanted, self._devices, self._taken())
+                    or not room.allows(request)
                 ):
                     continue
                 on = {self._devices[name].node for name in wanted[:1]} or self._nodes
@@ -176,6 +180,7 @@ class MemoryStore:
                 lease = self._keep(step, now).lease
                 if lease is not None:
                     granted.append(lease)
+                    room.take(request)
         return tuple(granted)
 
     def launch(self, lease_id: str, *, now: float, token_hash: str = "") -> RequestRecord:

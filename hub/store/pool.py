@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from ..errors import InvalidInput, NotFound
 from ..ports.records import LeaseRecord, RequestRecord
+from ..scheduling import quota
 from ..scheduling.model import Device, Group, Health, Holding, Waiting
 
 GONE = "It was there before and is not found any more."
@@ -113,3 +114,21 @@ def holding(request: RequestRecord, lease: LeaseRecord) -> Holding:
         since=lease.granted_at,
         until=lease.granted_at + request.seconds,
     )
+
+
+class Room:
+    """Quota as it stands inside the transaction that grants (design: section 5, rule 2).
+
+    A limit may have been lowered since the plan was made; a grant that would go above it is
+    left out, and the next cycle plans anew.
+    """
+
+    def __init__(self, groups: Iterable[Group], holdings: Iterable[Holding]) -> None:
+        self._tree = quota.Tree(groups)
+        self._tally = quota.Tally(self._tree, holdings)
+
+    def allows(self, request: RequestRecord) -> bool:
+        return quota.room(waiting(request), self._tree, self._tally) is None
+
+    def take(self, request: RequestRecord) -> None:
+        self._tally.add(request.group, request.owner, request.devices)

@@ -36,7 +36,8 @@ def plain(text: str) -> str:
 
 def succeeded(cells: int) -> Ending:
     return Ending(
-        code=CauseCode.SUCCEEDED, message=f"succeeded: {cells} cell{'' if cells == 1 else 's'} done"
+        code=CauseCode.SUCCEEDED,
+        message=f"Ran {cells} cell{'' if cells == 1 else 's'} without an error.",
     )
 
 

@@ -287,7 +287,7 @@ class TestRequests:
     def test_a_filter_finds_newest_first(
         self, store: Store, which: RequestFilter, found: list[str]
     ) -> None:
-        store.put_group(Group(name="cs"))
+        store.put_group(replace(LAB, name="cs"))
         store.submit(job("a"), 300)
         store.submit(replace(job("b"), group="cs"), 200)  # the clock was set back
         store.submit(job("c", owner="bob"), 100)
@@ -401,6 +401,17 @@ class TestGrant:
             store.submit(job(name), 100)
             starts.append(Start(request_id=f"j-{name}", devices=("D0",)))
         assert [x.id for x in store.grant(starts, now=101, lease_seconds=30)] == ["j-a.1"]
+
+    def test_no_grant_goes_above_a_limit_that_was_lowered_since_the_plan(
+        self, store: Store
+    ) -> None:
+        store.put_group(replace(LAB, max_devices=1))
+        starts = []
+        for number, name in enumerate("ab"):
+            store.submit(job(name), 100)
+            starts.append(Start(request_id=f"j-{name}", devices=(f"D{number}",)))
+        assert [x.id for x in store.grant(starts, now=101, lease_seconds=30)] == ["j-a.1"]
+        assert store.request("j-b").state is State.QUEUED
 
     def test_case_5_two_requests_for_the_last_device_one_wins(self, store: Store) -> None:
         racers = 8
@@ -782,7 +793,7 @@ class TestCharging:
         assert store.usage(now=130) == ()
 
     def test_usage_is_the_ledger_and_what_is_open(self, store: Store) -> None:
-        store.put_group(Group(name="cs"))
+        store.put_group(replace(LAB, name="cs"))
         first = running(store, job("a", devices=2), "D0", "D1")
         store.renew([first.id], now=110, until=140)
         store.charge(now=110)

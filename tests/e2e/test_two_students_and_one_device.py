@@ -20,7 +20,7 @@ SUBMIT = "carrel submit digits.ipynb -p hidden 64 -p seed 7 --devices 1 --time 1
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Installation]:
-    with installation(tmp_path / "state", "--simulated-devices", "1", via_make=False) as made:
+    with installation(tmp_path / "state", "--simulated-devices", "1", via_make=True) as made:
         yield made
 
 

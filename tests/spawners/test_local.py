@@ -72,7 +72,7 @@ def test_a_job_runs_to_its_end_and_tells_how_far_it_is(desk: Desk) -> None:
     ]
     assert desk.service.ended == {
         "code": "succeeded",
-        "message": "succeeded: 3 cells done",
+        "message": "Ran 3 cells without an error.",
         "details": "",
     }
     assert [event.kind for event in desk.backend.journal(order.folder)] == desk.service.kinds()
@@ -108,6 +108,7 @@ def test_case_6_the_environment_is_clean_and_names_only_the_leased_devices(
             "NVIDIA_VISIBLE_DEVICES": "void",
             "CARREL_DEVICES": "Simulated GPU 0 (simulated)",
             "CARREL_LEASE": order.lease_id,
+            "CARREL_STATE": str(desk.folder),
             "CARREL_REQUEST": order.request_id,
             "HOME": str(order.home),
             "USER": "student1",

@@ -19,6 +19,7 @@ from ...ports.records import (
 from ...scheduling.model import Kind, Start
 from .. import moves
 from ..moves import Interval, Step
+from ..pool import Room
 from ..tables import attempts, events, lease_devices, leases, ledger, nodes, requests
 from . import pool, reading
 from .rows import (
@@ -67,6 +68,8 @@ def grant(
     connection: Connection, starts: Sequence[Start], *, now: float, until: float
 ) -> tuple[LeaseRecord, ...]:
     devices = read_devices(connection)
+    held_now = reading.snapshot(connection)
+    room = Room(held_now.groups, held_now.holdings)
     # A request on CPU goes to a node too; with several of them the core will choose.
     any_node = min(connection.scalars(select(nodes.c.name)), default="")
     granted = []
@@ -76,10 +79,13 @@ def grant(
         taken = pool.taken(connection)
         if request is None or not moves.grantable(request, wanted, devices, taken):
             continue
+        if not room.allows(request):
+            continue
         node = devices[wanted[0]].node if wanted else any_node
         step = moves.grant(request, wanted, node=node, now=now, until=until)
         if step.request.lease is not None and _kept(connection, request, step, now):
             granted.append(step.request.lease)
+            room.take(request)
     return tuple(granted)
 
 
