@@ -143,9 +143,14 @@ class Loop:
         handles = {
             lease.id: lease.handle or self._memory.handles.get(lease.id) for lease, _ in running
         }
+        # What is being started or stopped while the engine is asked looks dead or alive by
+        # chance; it tells by itself, and the next cycle sees it.
+        busy = set(self._in_flight)
         sightings = self._backend.look(handles) if handles else {}
         changed = False
         for lease, request in running:
+            if lease.id in busy and sightings[lease.id].life is Life.DEAD:
+                continue
             try:
                 changed |= self._reconcile(lease, request, sightings[lease.id], now)
             except StaleEpoch:
@@ -160,8 +165,6 @@ class Loop:
             return False
         if sighting.life is Life.ALIVE:
             return self._alive(lease, request, sighting, now)
-        if lease.id in self._in_flight:
-            return False  # A start or a stop is under way and will tell.
         seen = max(lease.seen_at, self._memory.seen.get(lease.id, 0.0))
         session = request.kind is Kind.SESSION
         match request.state:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from concurrent.futures import wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from carrel.hub.commands import Commands
 from carrel.hub.errors import StaleEpoch
 from carrel.hub.loop import CLAIM_WINDOW, EXIT_GRACE, LEASE_SECONDS, Loop
+from carrel.hub.ports.backend import LaunchOrder, Sighting
 from carrel.hub.ports.records import Handle, LeaseState
 from carrel.hub.scheduling.model import Health
 from carrel.hub.store.memory import MemoryStore
@@ -380,6 +382,48 @@ def test_case_11_a_clock_that_jumps_back_charges_nothing_twice(world: World) -> 
     world.backend.end(world.lease(made))
     world.settle()
     assert charged(world, made) == pytest.approx(100)
+
+
+class Overlapping(FakeBackend):
+    """Asked about a lease, it answers only after the start of that lease has come to its end."""
+
+    asked: threading.Event
+    started: threading.Event
+
+    def start(self, order: LaunchOrder) -> Handle:
+        assert self.asked.wait(10)
+        return super().start(order)
+
+    def look(self, leases: Mapping[str, Handle | None]) -> Mapping[str, Sighting]:
+        seen = super().look(leases)  # nothing yet
+        self.asked.set()
+        assert self.started.wait(10)
+        return seen
+
+
+def test_a_start_that_finishes_while_the_engine_is_asked_is_not_taken_for_dead(
+    tmp_path: Path,
+) -> None:
+    backend = Overlapping(devices=(device(0),))
+    backend.asked, backend.started = threading.Event(), threading.Event()
+    commands = build(MemoryStore(), backend, FakeHub(), Clock(), tmp_path)
+    world = World(commands, backend, FakeHub(), Clock(), Loop(commands, node="local"))
+    made = commands.submit_job(STUDENT1, job())
+    world.loop.cycle()
+    starting = world.loop._in_flight[world.lease(made)]
+    starting.add_done_callback(lambda _: backend.started.set())
+    eventually_starting(world, made)
+    world.loop.cycle()
+    assert world.see(made).state == "starting"
+    assert world.lease(made).endswith(".1")
+    world.loop.close()
+
+
+def eventually_starting(world: World, made: RequestOut) -> None:
+    """The thread that starts the job has written its intent."""
+    deadline = time.monotonic() + 10
+    while world.see(made).state != "starting":
+        assert time.monotonic() < deadline
 
 
 def test_two_cycles_at_once_start_nothing_twice(world: World) -> None:
