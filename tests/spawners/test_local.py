@@ -258,6 +258,7 @@ def test_case_2_a_second_start_of_the_same_lease_adopts_the_first(desk: Desk) ->
     restarted = LocalBackend(settings, node="node")
     assert restarted.look({order.lease_id: None})[order.lease_id].life is Life.ALIVE
     assert restarted.start(order) == handle
+    desk.service.wait_for(lambda service: service.asked > 0)  # the first one has the claim
     second = subprocess.run(
         [sys.executable, "-m", "carrel.spawners.runner", str(order.folder)],
         check=False,
