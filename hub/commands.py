@@ -19,6 +19,7 @@ from . import views
 from .admission import Admission, Ask, check_server_name, seconds_of
 from .board import Board
 from .errors import CarrelError, Conflict, Forbidden, InvalidInput, NotFound, Unavailable
+from .mistakes import invalid_body
 from .notebooks import check_kernel, check_name, check_notebook, check_parameters
 from .ports.backend import Backend
 from .ports.records import (
@@ -52,7 +53,6 @@ from .wire import (
     StartedIn,
     StopIn,
     UsageReport,
-    sentence_of,
 )
 
 _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
@@ -158,10 +158,7 @@ class Commands:
         try:
             options = SessionIn.model_validate(body.options)
         except ValidationError as error:
-            raise InvalidInput(
-                sentence_of(error),
-                accepted="Options are: devices (whole number), hours (number), group (text).",
-            ) from error
+            raise invalid_body(error, SessionIn) from error
         live = self.store.live_session(body.owner, body.server_name)
         record = live or self._queue_session(body.owner, body.server_name, options)
         return self._shown(record, Viewer(identity=None))

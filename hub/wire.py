@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 NAME = r"[a-z0-9](?:[a-z0-9._@-]{0,62}[a-z0-9])?"
 """Names of people and groups."""
@@ -235,15 +235,3 @@ class ErrorBody(Out):
 
 class ErrorOut(Out):
     error: ErrorBody
-
-
-def sentence_of(error: ValidationError) -> str:
-    """What was wrong with an input, in one readable sentence."""
-    found = error.errors(include_url=False, include_context=False)[0]
-    place = ".".join(str(part) for part in found["loc"]) or "the body"
-    if found["type"] == "extra_forbidden":
-        return f"{place!r} is not known here."
-    if found["type"] == "missing":
-        return f"{place!r} is missing."
-    came = repr(found["input"])
-    return f"{place!r}: {found['msg'].removeprefix('Input ')}; {came[:60]} came."

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue, ValidationError
 
+from ..hub.mistakes import invalid_body
 from ..hub.wire import SessionIn
 from .refusal import StartRefused
 
@@ -46,10 +47,9 @@ def checked(options: Mapping[str, object]) -> dict[str, JsonValue]:
         # "hours": 2 is a whole number in JSON and a fine one.
         chosen = SessionIn.model_validate(dict(options))
     except ValidationError as error:
-        complaints = [_complaint(each["loc"], each["msg"]) for each in error.errors()]
-        raise _refusal("; ".join(complaints[:4])) from error
+        raise _refusal(invalid_body(error, SessionIn).message) from error
     if not math.isfinite(chosen.hours):
-        raise _refusal("hours: it has to be a finite number")
+        raise _refusal("hours has to be a finite number.")
     plain: dict[str, JsonValue] = json.loads(chosen.model_dump_json(exclude_unset=True))
     return plain
 
@@ -74,15 +74,11 @@ def _number(value: object) -> object:
     return value
 
 
-def _complaint(where: Sequence[int | str], what: str) -> str:
-    # Keys come from anybody: what cannot be shown is shown escaped.
-    name = ".".join(str(part) for part in where) or "options"
-    return f"{ascii(name)[1:-1][:80]}: {what[:1].lower()}{what[1:]}"
-
-
 def _refusal(complaint: str) -> StartRefused:
     return StartRefused(
-        f"These session options cannot be used ({complaint}). {ACCEPTED}",
+        # Keys come from anybody: what cannot be shown is shown escaped.
+        f"These session options cannot be used: {complaint.encode(errors='backslashreplace').decode()} "
+        f"{ACCEPTED}",
         reason="invalid",
         status_code=400,
     )

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 LAYERS = (
     ("images.catalogue", "hub.errors"),
     ("hub.scheduling", "hub.config", "hub.naming", "hub.pulse"),
-    ("hub.simulation", "hub.ports", "hub.wire", "hub.wording"),
+    ("hub.simulation", "hub.ports", "hub.wire", "hub.wording", "hub.mistakes"),
     (
         *("hub.store", "hub.accounts", "hub.files", "hub.hubapi", "hub.client"),
         *("hub.views", "hub.board", "hub.progress", "hub.notebooks", "hub.admission"),

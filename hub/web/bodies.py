@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..errors import InvalidInput, TooLarge
+from ..mistakes import invalid_body
 from .errors import API_PREFIX, answer
-from .mistakes import invalid_body
 
 MAX_API_BYTES = 48 * 1024 * 1024
 """A notebook of the largest size (32 MiB) with what JSON in JSON adds to it."""

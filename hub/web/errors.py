@@ -17,9 +17,9 @@ from starlette.responses import JSONResponse, Response
 
 from ..config import SERVICE_PREFIX
 from ..errors import CarrelError, NotFound, NotSignedIn, Unavailable
+from ..mistakes import invalid
 from ..wire import ErrorBody, ErrorOut
 from .context import web_of
-from .mistakes import invalid
 
 API_PREFIX = f"{SERVICE_PREFIX}api/"
 _RETRY_SECONDS = 3

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from ..errors import InvalidInput
+from .errors import InvalidInput
 
 _SHOWN_CHARACTERS = 40
 
