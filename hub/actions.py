@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-import secrets
 from dataclasses import dataclass
 
-from .commands import Commands, token_hash
+from .commands import Commands
 from .errors import BackendFailed, NotFound, StaleEpoch
 from .ports.backend import LaunchOrder
 from .ports.records import (
@@ -20,6 +19,7 @@ from .ports.records import (
 )
 from .scheduling.lifecycle import State
 from .scheduling.model import Kind
+from .tokens import new_token, token_hash
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class JobActions:
         c = self.commands
         if request.job is None:
             raise BackendFailed(f"{request.id} is no job.")
-        token = secrets.token_urlsafe(32)
+        token = new_token()
         now = c.clock()
         c.store.launch(lease.id, now=now, token_hash=token_hash(token))
         devices = {device.id: device for device in c.store.devices()}

@@ -6,29 +6,25 @@ whole thing or raises a ``CarrelError`` and leaves nothing behind.
 
 from __future__ import annotations
 
-import hashlib
-import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeVar
 
 from pydantic import ValidationError
 
-from . import views
-from .admission import Admission, Ask, check_server_name, seconds_of
+from . import endings, views
+from .admission import Admission, check_server_name
 from .board import Board
 from .errors import CarrelError, Conflict, Forbidden, InvalidInput, NotFound, Unavailable
+from .intake import Intake
 from .mistakes import invalid_body
-from .notebooks import check_kernel, check_name, check_notebook, check_parameters
 from .ports.backend import Backend
 from .ports.records import (
     Cause,
     CauseCode,
     Handle,
-    JobSpec,
     NewEvent,
-    NewRequest,
     RequestFilter,
     RequestRecord,
 )
@@ -37,8 +33,9 @@ from .ports.world import Clock, Files, Hub, Identity
 from .progress import ProgressBook
 from .pulse import Pulse
 from .scheduling import quota
-from .scheduling.lifecycle import MAY_RUN, TERMINAL, State
-from .scheduling.model import Group, Kind, PriorityClass
+from .scheduling.lifecycle import TERMINAL, State
+from .scheduling.model import Group, Kind
+from .tokens import token_hash
 from .views import Viewer
 from .wire import (
     EventOut,
@@ -54,15 +51,6 @@ from .wire import (
     StopIn,
     UsageReport,
 )
-
-_ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
-
-_SESSION_ENDS: Mapping[str, tuple[CauseCode, State, str]] = {
-    "stopped": (CauseCode.STOPPED, State.SUCCEEDED, "Stopped by its owner."),
-    "cancelled": (CauseCode.CANCELLED, State.CANCELLED, "Cancelled before it started."),
-    "start_failed": (CauseCode.START_FAILED, State.FAILED, "The session did not start."),
-    "server_died": (CauseCode.SERVER_DIED, State.FAILED, "The session's server died."),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,39 +80,11 @@ class Commands:
 
     def submit_job(self, who: Identity, body: JobIn) -> RequestOut:
         """Queue a notebook as a job; nothing is stored unless all of it is accepted."""
-        notebook_name = check_name(body.notebook.name, "notebook name")
-        output_name = check_name(body.output or notebook_name, "output name")
-        notebook = check_notebook(notebook_name, body.notebook.content)
-        check_parameters(notebook_name, notebook, body.parameters)
-        kernel = body.kernel or notebook.kernel
-        check_kernel(kernel, self.backend.kernels(self.files.home(who.name)))
-        group = self._admission.choose_group(who.name, body.group)
-        self._admission.admit(
-            Ask(owner=who.name, group=group, devices=body.devices, seconds=body.seconds)
-        )
-        request_id = self._new_id("j")
-        self.files.put_input(request_id, body.notebook.content.encode())
-        record = self.store.submit(
-            NewRequest(
-                id=request_id,
-                kind=Kind.JOB,
-                owner=who.name,
-                group=group,
-                devices=body.devices,
-                seconds=body.seconds,
-                idempotency_key=body.idempotency_key or request_id,
-                job=JobSpec(
-                    notebook_name=notebook_name,
-                    parameters=body.parameters,
-                    kernel=kernel,
-                    output_name=output_name,
-                ),
-                labels=body.labels,
-            ),
-            self.clock(),
-        )
-        if record.id != request_id:
-            self.files.discard(request_id)
+        made = self._intake.job(who.name, body)
+        self.files.put_input(made.id, body.notebook.content.encode())
+        record = self.store.submit(made, self.clock())
+        if record.id != made.id:
+            self.files.discard(made.id)
         self.pulse.beat()
         return self._shown(record, self._viewer(who))
 
@@ -166,20 +126,7 @@ class Commands:
     def cancel(self, who: Identity, request_id: str) -> RequestOut:
         """End a request: a waiting one at once, a running one after its processes are gone."""
         record = self._visible(who, request_id)
-        mine = record.owner == who.name
-        by = "you" if mine else f"{who.name}"
-        if record.kind is Kind.SESSION and record.state in MAY_RUN:
-            target = State.SUCCEEDED
-            cause = Cause(
-                code=CauseCode.STOPPED,
-                message="Stopped by its owner." if mine else f"Stopped by {by}.",
-            )
-        else:
-            target = State.CANCELLED
-            cause = Cause(
-                code=CauseCode.CANCELLED,
-                message="Cancelled by its owner." if mine else f"Cancelled by {by}.",
-            )
+        target, cause = endings.asked_by(who.name, record)
         return self._stop(record.id, target, cause, self._viewer(who))
 
     def stop_session(self, who: Identity, server_name: str) -> None:
@@ -190,8 +137,7 @@ class Commands:
 
     def end_session(self, request_id: str, body: StopIn) -> RequestOut:
         """The hub's spawner says how a session came to its end."""
-        code, target, message = _SESSION_ENDS[body.cause]
-        cause = Cause(code=code, message=body.message or message, details=body.details)
+        target, cause = endings.told_by_spawner(body)
         return self._stop(request_id, target, cause, Viewer(identity=None))
 
     # -- looking --------------------------------------------------------------------------
@@ -335,7 +281,7 @@ class Commands:
         for event in added:
             self.progress.add(event)
             if event.kind == "ended":
-                target, cause = outcome_of(event.data)
+                target, cause = endings.reported(event.data)
                 self.store.stop(event.request_id, target, cause, now=self.clock())
         if added:
             self.pulse.beat()
@@ -353,6 +299,10 @@ class Commands:
     @property
     def _admission(self) -> Admission:
         return Admission(self.store, self.hub)
+
+    @property
+    def _intake(self) -> Intake:
+        return Intake(self._admission, self.backend, self.files)
 
     def _groups_now(self, who: Identity) -> tuple[Group, ...]:
         """As the hub has them, or as they were at sign-in while it is away."""
@@ -374,26 +324,8 @@ class Commands:
         return record
 
     def _queue_session(self, owner: str, server_name: str, options: SessionIn) -> RequestRecord:
-        seconds = seconds_of(options.hours)
-        group = self._admission.choose_group(owner, options.group)
-        self._admission.admit(
-            Ask(owner=owner, group=group, devices=options.devices, seconds=seconds)
-        )
-        number = self.store.session_count(owner, server_name) + 1
-        record = self.store.submit(
-            NewRequest(
-                id=self._new_id("s"),
-                kind=Kind.SESSION,
-                owner=owner,
-                group=group,
-                devices=options.devices,
-                seconds=seconds,
-                idempotency_key=f"session/{server_name}/{number}",
-                priority=PriorityClass.NORMAL,
-                server_name=server_name,
-            ),
-            self.clock(),
-        )
+        made = self._intake.session(owner, server_name, options)
+        record = self.store.submit(made, self.clock())
         self.pulse.beat()
         return record
 
@@ -420,27 +352,6 @@ class Commands:
             )
             for record in records
         ]
-
-    def _new_id(self, prefix: str) -> str:
-        return prefix + "-" + "".join(secrets.choice(_ALPHABET) for _ in range(8))
-
-
-def token_hash(token: str) -> str:
-    """What the store keeps of an attempt's token."""
-    return hashlib.sha256(token.encode()).hexdigest()
-
-
-def outcome_of(data: Mapping[str, object]) -> tuple[State, Cause]:
-    """The end of a job as its runner classified it."""
-    try:
-        code = CauseCode(str(data.get("code")))
-    except ValueError:
-        code = CauseCode.LOST
-    targets = {CauseCode.SUCCEEDED: State.SUCCEEDED, CauseCode.CANCELLED: State.CANCELLED}
-    cause = Cause(
-        code=code, message=str(data.get("message", "")), details=str(data.get("details", ""))
-    )
-    return targets.get(code, State.FAILED), cause
 
 
 def _open_seconds(record: RequestRecord, now: float) -> float:

@@ -424,14 +424,3 @@ def eventually_starting(world: World, made: RequestOut) -> None:
     deadline = time.monotonic() + 10
     while world.see(made).state != "starting":
         assert time.monotonic() < deadline
-
-
-def test_two_cycles_at_once_start_nothing_twice(world: World) -> None:
-    world.commands.submit_job(STUDENT1, job())
-    threads = [threading.Thread(target=world.loop.cycle) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    world.settle(2)
-    assert len(world.backend.attempts) == 1
