@@ -61,6 +61,7 @@ class JobActions:
             folder=c.files.attempt_folder(request.id, lease.epoch),
             input_path=c.files.input_path(request.id),
             home=c.files.home(request.owner),
+            archive_path=c.files.archive_path(request.id) if request.job.archive else None,
         )
         try:
             return c.backend.start(order)
@@ -98,13 +99,22 @@ class JobActions:
             c.store.finish(lease.id, now=now, charge_until=until)
             return
         tail = c.files.log(request.id, lease.epoch)[-_LOG_TAIL:]
+        retries = request.job.retries if request.job else 0
+        again = lease.epoch <= retries
+        what_next = (
+            f"It is tried again (retry {lease.epoch} of {retries})."
+            if again
+            else "What it had written is kept as partial output."
+        )
         cause = Cause(
             code=CauseCode.LOST,
-            message="Lost: its processes disappeared without a word. "
-            "What it had written is kept as partial output.",
+            message=f"Lost: its processes disappeared without a word. {what_next}",
             details=tail.decode(errors="replace"),
         )
-        c.store.lose(lease.id, cause, now=now, charge_until=until)
+        c.store.lose(lease.id, cause, now=now, charge_until=until, requeue=again)
+        if again:
+            log.info("%s was lost: %s", lease.id, what_next)
+            c.progress.requeued(request.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,13 +182,15 @@ def give_back_or_fail(
 ) -> None:
     """Nothing ran: another attempt, or the end after too many."""
     now = commands.clock()
+    # A lost attempt did run: it is counted by its own limit.
+    attempts = MAX_ATTEMPTS + (request.job.retries if request.job else 0)
     try:
-        if lease.epoch < MAX_ATTEMPTS:
+        if lease.epoch < attempts:
             commands.store.give_back(lease.id, now=now, charge_until=lease.granted_at)
         else:
             cause = Cause(
                 code=CauseCode.START_FAILED,
-                message=f"{why} ({MAX_ATTEMPTS} attempts)",
+                message=f"{why} ({attempts} attempts)",
                 details=details,
             )
             commands.store.stop(request.id, State.FAILED, cause, now=now)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from itertools import islice
 
 from .scheduling.model import Plan, Wait
 
@@ -21,6 +22,14 @@ class Board:
         changed = waits != self._waits
         self._waits = waits
         return changed
+
+    def queue(self, limit: int) -> tuple[Wait, ...]:
+        """The first of those that wait, in order."""
+        return tuple(islice(self._waits.values(), limit))
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waits)
 
     def wait_of(self, request_id: str) -> Wait | None:
         return self._waits.get(request_id)

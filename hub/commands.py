@@ -7,17 +7,17 @@ whole thing or raises a ``CarrelError`` and leaves nothing behind.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
-from typing import TypeVar
+from dataclasses import asdict, dataclass
+from typing import BinaryIO
 
 from pydantic import ValidationError
 
-from . import endings, views
+from . import endings, listing, views
 from .admission import Admission, check_server_name
 from .board import Board
-from .errors import CarrelError, Conflict, Forbidden, InvalidInput, NotFound, Unavailable
+from .errors import CarrelError, Conflict, Forbidden, NotFound, Unavailable
 from .intake import Intake
+from .listing import Wanted
 from .mistakes import invalid_body
 from .ports.backend import Backend
 from .ports.records import (
@@ -25,32 +25,41 @@ from .ports.records import (
     CauseCode,
     Handle,
     NewEvent,
-    RequestFilter,
     RequestRecord,
 )
 from .ports.store import Store
-from .ports.world import Clock, Files, Hub, Identity
+from .ports.world import Clock, Files, Hub, Identity, OutputFiles
 from .progress import ProgressBook
 from .pulse import Pulse
+from .repeating import same_job
 from .scheduling import quota
-from .scheduling.lifecycle import TERMINAL, State
-from .scheduling.model import Group, Kind
+from .scheduling.lifecycle import State
+from .scheduling.model import Group
+from .showing import Showing
 from .tokens import token_hash
 from .views import Viewer
 from .wire import (
     EventOut,
     EventsIn,
+    FilesOut,
+    GroupOut,
+    GroupsOut,
     JobIn,
     LedgerOut,
     MeOut,
     OpenSessionIn,
     PoolOut,
+    QueueOut,
     RequestOut,
+    RequestsOut,
     SessionIn,
     StartedIn,
     StopIn,
     UsageReport,
 )
+
+EVENTS_AT_ONCE = 100
+"""How many events one look at a history reads; each may hold a picture."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,14 +88,26 @@ class Commands:
     # -- asking ---------------------------------------------------------------------------
 
     def submit_job(self, who: Identity, body: JobIn) -> RequestOut:
-        """Queue a notebook as a job; nothing is stored unless all of it is accepted."""
-        made = self._intake.job(who.name, body)
-        self.files.put_input(made.id, body.notebook.content.encode())
-        record = self.store.submit(made, self.clock())
-        if record.id != made.id:
-            self.files.discard(made.id)
+        """Queue a notebook or a command; nothing is stored unless all of it is accepted."""
+        accepted = self._intake.job(who.name, body)
+        made = accepted.request
+        stored = False
+        try:
+            if accepted.notebook is not None:
+                self.files.put_input(made.id, accepted.notebook)
+            if accepted.archive is not None:
+                self.files.put_archive(made.id, accepted.archive)
+            record = self.store.submit(made, self.clock())
+            stored = record.id == made.id
+        finally:
+            if not stored:
+                self.files.discard(made.id)
         self.pulse.beat()
         return self._shown(record, self._viewer(who))
+
+    def same_job(self, who: Identity, request_id: str) -> JobIn:
+        """What was submitted as this job, ready to be submitted again."""
+        return same_job(self._visible(who, request_id), self.files)
 
     def start_session(self, who: Identity, server_name: str, options: SessionIn) -> RequestOut:
         """Queue a session and ask the hub to bring its server up when it is granted.
@@ -179,24 +200,38 @@ class Commands:
         limit: int = 200,
     ) -> list[RequestOut]:
         """One's own, newest first; without ``mine`` also what one is entitled to see."""
-        viewer = self._viewer(who)
-        anybodys = RequestFilter(
-            kind=_member(Kind, kind, "kind") if kind else None,
-            states=frozenset(_member(State, s, "state") for s in states) if states else None,
-            limit=limit,
-        )
-        own = replace(anybodys, owner=who.name)
-        found = list(self.store.requests(anybodys if viewer.sees_all and not mine else own))
-        if not mine and viewer.teaches and not viewer.sees_all:
-            taught = self.store.requests(replace(anybodys, groups=viewer.teaches))
-            known = {record.id for record in found}
-            found += [record for record in taught if record.id not in known]
-            found.sort(key=lambda record: (-record.submitted_at, record.id))
-        return self._shown_all(found[:limit], viewer)
+        wanted = Wanted(kind=kind, states=states, mine=mine, limit=limit)
+        return self.find_requests(who, wanted).requests
 
-    def events(self, who: Identity | None, request_id: str, after: int = 0) -> list[EventOut]:
+    def find_requests(self, who: Identity, wanted: Wanted) -> RequestsOut:
+        """A page of what was asked for and may be seen."""
+        viewer = self._viewer(who)
+        page = listing.page(self.store, viewer, wanted)
+        return RequestsOut(requests=self._showing.all(page.records, viewer), next=page.next)
+
+    def queue(self, who: Identity | None, limit: int = 200) -> QueueOut:
+        return self._showing.queue(self._viewer(who), limit)
+
+    def groups(self, who: Identity) -> GroupsOut:
+        return GroupsOut(
+            groups=[
+                GroupOut(**asdict(choice), teachers=list(self.store.teachers(choice.name)))
+                for choice in self.groups_for(who)
+            ]
+        )
+
+    def events(
+        self,
+        who: Identity | None,
+        request_id: str,
+        after: int = 0,
+        *,
+        limit: int = EVENTS_AT_ONCE,
+    ) -> list[EventOut]:
+        """The next ones, not all at once: they hold what cells printed."""
         self._visible(who, request_id)
-        return [views.event_out(event) for event in self.store.events(request_id, after=after)]
+        found = self.store.events(request_id, after=after, limit=limit)
+        return [views.event_out(event) for event in found]
 
     def log(self, who: Identity | None, request_id: str, offset: int = 0) -> bytes:
         record = self._visible(who, request_id)
@@ -205,26 +240,27 @@ class Commands:
 
     def output(self, who: Identity, request_id: str) -> tuple[str, bytes]:
         record = self._visible(who, request_id)
-        if record.job is None:
-            raise NotFound(f"{record.id} is a session: it has no output notebook.")
-        for epoch in range(record.lease.epoch if record.lease else 0, 0, -1):
+        if record.job is None or not record.job.notebook_name:
+            kind = "a session" if record.job is None else "a command"
+            raise NotFound(f"{record.id} is {kind}: it has no output notebook.")
+        for epoch in _attempts(record):
             content = self.files.output(record.id, epoch)
             if content is not None:
                 return record.job.output_name, content
         raise NotFound(f"{record.id} has no output notebook yet: it is {record.state}.")
 
+    def files_of(self, who: Identity, request_id: str) -> FilesOut:
+        """What the newest attempt that left any files put into its output folder."""
+        record = self._visible(who, request_id)
+        return views.files_out(self._output_files(record)[1])
+
+    def open_file(self, who: Identity, request_id: str, name: str) -> BinaryIO:
+        """One of these, to be read and closed by the caller."""
+        record = self._visible(who, request_id)
+        return self.files.open_file(record.id, self._output_files(record)[0], name)
+
     def pool(self, who: Identity | None) -> PoolOut:
-        viewer = self._viewer(who)
-        snapshot = self.store.snapshot()
-        held = {device: holding for holding in snapshot.holdings for device in holding.devices}
-        tiles = [views.device_out(d, held.get(d.id), viewer) for d in snapshot.devices]
-        return PoolOut(
-            devices=tiles,
-            free=sum(tile.state == "free" for tile in tiles),
-            total=len(tiles),
-            waiting=sum(waiting.devices > 0 for waiting in snapshot.waiting),
-            simulated=any(device.simulated for device in snapshot.devices),
-        )
+        return self._showing.pool(self._viewer(who))
 
     def usage(self, who: Identity) -> UsageReport:
         by_group = self.store.usage(now=self.clock(), owner=who.name)
@@ -304,6 +340,18 @@ class Commands:
     def _intake(self) -> Intake:
         return Intake(self._admission, self.backend, self.files)
 
+    @property
+    def _showing(self) -> Showing:
+        return Showing(store=self.store, board=self.board, progress=self.progress, clock=self.clock)
+
+    def _output_files(self, record: RequestRecord) -> tuple[int, OutputFiles]:
+        """The newest attempt with files, and these."""
+        for epoch in _attempts(record):
+            found = self.files.files(record.id, epoch)
+            if found.files or found.left_out:
+                return epoch, found
+        return 0, OutputFiles(files={})
+
     def _groups_now(self, who: Identity) -> tuple[Group, ...]:
         """As the hub has them, or as they were at sign-in while it is away."""
         try:
@@ -335,39 +383,9 @@ class Commands:
         return self._shown(record, viewer)
 
     def _shown(self, record: RequestRecord, viewer: Viewer) -> RequestOut:
-        return self._shown_all([record], viewer)[0]
-
-    def _shown_all(self, records: Sequence[RequestRecord], viewer: Viewer) -> list[RequestOut]:
-        devices = {device.id: device for device in self.store.devices()}
-        charged = self.store.charged([record.id for record in records])
-        now = self.clock()
-        return [
-            views.request_out(
-                record,
-                viewer=viewer,
-                devices=devices,
-                wait=self.board.wait_of(record.id) if record.state is State.QUEUED else None,
-                progress=self.progress.of(record),
-                device_seconds=charged[record.id] + _open_seconds(record, now),
-            )
-            for record in records
-        ]
+        return self._showing.one(record, viewer)
 
 
-def _open_seconds(record: RequestRecord, now: float) -> float:
-    lease = record.lease
-    if record.state in TERMINAL or lease is None or lease.released_at is not None:
-        return 0.0
-    return len(lease.devices) * max(0.0, now - lease.charged_until)
-
-
-_Choice = TypeVar("_Choice", bound=StrEnum)
-
-
-def _member(kind: type[_Choice], value: str, what: str) -> _Choice:
-    try:
-        return kind(value)
-    except ValueError:
-        raise InvalidInput(
-            f"There is no {what} {value[:40]!r}.", accepted=f"One of: {', '.join(kind)}."
-        ) from None
+def _attempts(record: RequestRecord) -> range:
+    """Numbers of all attempts so far, the newest first."""
+    return range(record.lease.epoch if record.lease else 0, 0, -1)

@@ -1,17 +1,37 @@
-"""Homes and outputs in the state folder: the ``Files`` port of the local engine."""
+"""Homes and outputs in the state folder: the ``Files`` port of the local engine.
+
+What lies in an attempt's folder was written by somebody's job, which may still be at it while
+it is read. Every step into it is therefore taken from the folder above, by its descriptor, and
+never through a link.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
+from .errors import NotFound
 from .naming import safe_name
+from .ports.world import OutputFiles
 
 INPUT = "input.ipynb"
+ARCHIVE = "work.tar.gz"
 OUTPUT = "output.ipynb"
 LOG = "log.txt"
+FILES = "files"
+"""The folder behind ``$CARREL_OUTPUT_DIR``."""
+MAX_LISTED = 10_000
+MAX_DEPTH = 32
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# A pipe that a job left there must not hold the reader up.
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +50,13 @@ class LocalFiles:
         return self._folder(request_id) / INPUT
 
     def put_input(self, request_id: str, notebook: bytes) -> None:
-        target = self.input_path(request_id)
-        draft = target.with_name(INPUT + ".new")
-        with draft.open("wb") as file:
-            file.write(notebook)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(target)
+        _write(self.input_path(request_id), notebook)
+
+    def archive_path(self, request_id: str) -> Path:
+        return self._folder(request_id) / ARCHIVE
+
+    def put_archive(self, request_id: str, archive: bytes) -> None:
+        _write(self.archive_path(request_id), archive)
 
     def discard(self, request_id: str) -> None:
         shutil.rmtree(self._folder(request_id))
@@ -47,22 +67,119 @@ class LocalFiles:
         return folder
 
     def output(self, request_id: str, epoch: int) -> bytes | None:
-        path = self._folder(request_id) / str(epoch) / OUTPUT
         try:
-            return path.read_bytes()
-        except FileNotFoundError:
+            with self._open(request_id, epoch, (OUTPUT,)) as file:
+                return file.read()
+        except OSError:
             return None
 
     def log(self, request_id: str, epoch: int, *, offset: int = 0, limit: int = 1 << 20) -> bytes:
-        path = self._folder(request_id) / str(epoch) / LOG
         try:
-            with path.open("rb") as file:
+            with self._open(request_id, epoch, (LOG,)) as file:
                 file.seek(offset)
                 return file.read(limit)
-        except FileNotFoundError:
+        except OSError:
             return b""
+
+    def files(self, request_id: str, epoch: int) -> OutputFiles:
+        walk = _Walk()
+        try:
+            with _folder(self.outputs / safe_name(request_id) / str(epoch) / FILES) as top:
+                walk.into(top, "", 0)
+        except OSError:
+            return OutputFiles(files={})  # Not made yet, or gone, or not a folder any more.
+        return OutputFiles(files=walk.found, left_out=walk.left_out)
+
+    def open_file(self, request_id: str, epoch: int, name: str) -> BinaryIO:
+        steps = tuple(name.split("/"))
+        plain = all(step not in ("", ".", "..") and "\0" not in step for step in steps)
+        try:
+            if plain and len(steps) <= MAX_DEPTH:
+                return self._open(request_id, epoch, (FILES, *steps))
+        except (OSError, UnicodeEncodeError):
+            pass
+        raise NotFound(
+            f"{request_id} has no output file {name[:200]!r}.",
+            accepted="Its files are listed at …/files.",
+        )
+
+    def _open(self, request_id: str, epoch: int, steps: tuple[str, ...]) -> BinaryIO:
+        """Raises OSError unless the last step is a regular file, and no step is a link."""
+        with _folder(self.outputs / safe_name(request_id) / str(epoch), *steps[:-1]) as above:
+            descriptor = os.open(steps[-1], _FILE, dir_fd=above)
+        file = os.fdopen(descriptor, "rb")
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            file.close()
+            raise FileNotFoundError(steps[-1])
+        return file
 
     def _folder(self, request_id: str) -> Path:
         folder = self.outputs / safe_name(request_id)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return folder
+
+
+@contextmanager
+def _folder(path: Path, *steps: str) -> Iterator[int]:
+    """A descriptor of the folder that the steps lead to from ``path``, links not followed."""
+    descriptor = os.open(path, _FOLDER)
+    try:
+        for step in steps:
+            below = os.open(step, _FOLDER, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = below
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+class _Walk:
+    """Lists regular files below a folder that may change meanwhile."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, tuple[int, float]] = {}
+        self.left_out = 0
+        self._seen = 0
+
+    def into(self, folder: int, prefix: str, depth: int) -> None:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if self._seen >= MAX_LISTED:
+                    self.left_out += 1
+                    return
+                self._seen += 1
+                try:
+                    self._take(entry, folder, f"{prefix}{entry.name}", depth)
+                except OSError:
+                    continue  # It went away while we looked.
+
+    def _take(self, entry: os.DirEntry[str], folder: int, name: str, depth: int) -> None:
+        about = entry.stat(follow_symlinks=False)
+        if stat.S_ISDIR(about.st_mode) and depth + 1 < MAX_DEPTH:
+            below = os.open(entry.name, _FOLDER, dir_fd=folder)
+            try:
+                self.into(below, f"{name}/", depth + 1)
+            finally:
+                os.close(below)
+        elif stat.S_ISREG(about.st_mode) and _is_text(name):
+            self.found[name] = (about.st_size, about.st_mtime)
+        else:
+            self.left_out += 1
+
+
+def _is_text(name: str) -> bool:
+    """Whether it travels in JSON: file names on disk are any bytes."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _write(target: Path, content: bytes) -> None:
+    draft = target.with_name(target.name + ".new")
+    with draft.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(target)

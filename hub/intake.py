@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .admission import Admission, Ask, seconds_of
+from .archives import read_archive
+from .errors import InvalidInput, TooLarge
 from .notebooks import check_kernel, check_name, check_notebook, check_parameters
 from .ports.backend import Backend
 from .ports.records import JobSpec, NewRequest
@@ -16,6 +20,24 @@ from .wire import JobIn, SessionIn
 _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
 _ID_LENGTH = 8
 
+MAX_RETRIES = 10
+MIN_MEMORY_BYTES = 64 * 1024 * 1024
+MAX_MEMORY_BYTES = 1 << 50
+MAX_COMMAND_BYTES = 64 * 1024
+MAX_PARAMETERS_BYTES = 256 * 1024
+MAX_LABELS = 32
+MAX_LABEL_VALUE = 128
+_LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._/-]{0,61}[A-Za-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptedJob:
+    """A job that may be stored, with the files that go with it."""
+
+    request: NewRequest
+    notebook: bytes | None
+    archive: bytes | None
+
 
 @dataclass(frozen=True, slots=True)
 class Intake:
@@ -25,20 +47,26 @@ class Intake:
     backend: Backend
     files: Files
 
-    def job(self, owner: str, body: JobIn) -> NewRequest:
+    def job(self, owner: str, body: JobIn) -> AcceptedJob:
         """Raises a ``Refused`` that says what would be accepted."""
-        notebook_name = check_name(body.notebook.name, "notebook name")
-        output_name = check_name(body.output or notebook_name, "output name")
-        notebook = check_notebook(notebook_name, body.notebook.content)
-        check_parameters(notebook_name, notebook, body.parameters)
-        kernel = body.kernel or notebook.kernel
-        check_kernel(kernel, self.backend.kernels(self.files.home(owner)))
+        spec = self._notebook(owner, body) if body.notebook else _command(body)
+        spec = replace(
+            spec,
+            workdir=self._workdir(owner, body),
+            archive=bool(body.archive),
+            memory_bytes=check_memory(body.memory_bytes),
+            retries=check_retries(body.retries),
+        )
+        labels = check_labels(body.labels)
+        check_text(body.idempotency_key, "idempotency_key")
         group = self.admission.choose_group(owner, body.group)
         self.admission.admit(
             Ask(owner=owner, group=group, devices=body.devices, seconds=body.seconds)
         )
+        # Last: it is the check that takes longest.
+        archive = read_archive(body.archive) if body.archive else None
         request_id = new_id("j")
-        return NewRequest(
+        made = NewRequest(
             id=request_id,
             kind=Kind.JOB,
             owner=owner,
@@ -46,14 +74,11 @@ class Intake:
             devices=body.devices,
             seconds=body.seconds,
             idempotency_key=body.idempotency_key or request_id,
-            job=JobSpec(
-                notebook_name=notebook_name,
-                parameters=body.parameters,
-                kernel=kernel,
-                output_name=output_name,
-            ),
-            labels=body.labels,
+            job=spec,
+            labels=labels,
         )
+        notebook = body.notebook.content.encode() if body.notebook else None
+        return AcceptedJob(request=made, notebook=notebook, archive=archive)
 
     def session(self, owner: str, server_name: str, options: SessionIn) -> NewRequest:
         """Raises a ``Refused`` that says what would be accepted."""
@@ -73,6 +98,145 @@ class Intake:
             idempotency_key=f"session/{server_name}/{number}",
             server_name=server_name,
         )
+
+    def _notebook(self, owner: str, body: JobIn) -> JobSpec:
+        assert body.notebook is not None
+        if body.command:
+            raise _one_of_two("Both a notebook and a command were sent.")
+        notebook_name = check_name(body.notebook.name, "notebook name")
+        output_name = check_name(body.output or notebook_name, "output name")
+        notebook = check_notebook(notebook_name, body.notebook.content)
+        check_parameters(notebook_name, notebook, body.parameters)
+        size = len(json.dumps(body.parameters, ensure_ascii=False).encode(errors="replace"))
+        if size > MAX_PARAMETERS_BYTES:
+            raise TooLarge(
+                f"The parameters have {size >> 10:,} KiB.",
+                accepted=f"At most {MAX_PARAMETERS_BYTES >> 10} KiB: put data into a file.",
+                field="parameters",
+            )
+        kernel = body.kernel or notebook.kernel
+        check_kernel(kernel, self.backend.kernels(self.files.home(owner)))
+        return JobSpec(
+            notebook_name=notebook_name,
+            parameters=body.parameters,
+            kernel=kernel,
+            output_name=output_name,
+        )
+
+    def _workdir(self, owner: str, body: JobIn) -> str:
+        """The working folder as a path below the home, with every link followed."""
+        if not body.workdir:
+            return ""
+        if body.archive:
+            raise InvalidInput(
+                "Both a working folder and an archive of one were sent.",
+                accepted="Send the archive, or the path of a folder in your home.",
+                field="workdir",
+            )
+        home = self.files.home(owner).resolve()
+        try:
+            found = (home / body.workdir).resolve()
+            inside = found.is_relative_to(home) and found.is_dir()
+        except (OSError, ValueError, RuntimeError):  # too long, a NUL, a circle of links
+            inside = False
+        if not inside:
+            raise InvalidInput(
+                f"There is no folder {body.workdir[:200]!r} in your home.",
+                accepted="The path of a folder below your home, such as 'thesis/code'.",
+                field="workdir",
+            )
+        return "" if found == home else str(found.relative_to(home))
+
+
+def _command(body: JobIn) -> JobSpec:
+    if not body.command:
+        raise _one_of_two("Neither a notebook nor a command was sent.")
+    for given, name in (
+        (body.parameters, "parameters"),
+        (body.kernel, "kernel"),
+        (body.output, "output"),
+    ):
+        if given:
+            raise InvalidInput(
+                f"A command takes no {name}: that is for notebooks.",
+                accepted=f"Leave {name} out.",
+                field=name,
+            )
+    size = sum(len(check_text(part, "command").encode()) + 1 for part in body.command)
+    if not body.command[0].strip() or size > MAX_COMMAND_BYTES:
+        raise InvalidInput(
+            "The command names no program."
+            if not body.command[0].strip()
+            else f"The command has {size >> 10} KiB.",
+            accepted="A program and its arguments, such as ['python', 'train.py']: "
+            f"at most {MAX_COMMAND_BYTES >> 10} KiB together.",
+            field="command",
+        )
+    return JobSpec(notebook_name="", command=tuple(body.command))
+
+
+def _one_of_two(message: str) -> InvalidInput:
+    return InvalidInput(message, accepted="Send either 'notebook' or 'command'.", field="notebook")
+
+
+def check_text(text: str, field: str) -> str:
+    """Raises InvalidInput for what no program takes as an argument and no database keeps."""
+    try:
+        text.encode()
+        broken = "\0" in text
+    except UnicodeEncodeError:
+        broken = True
+    if broken:
+        raise InvalidInput(
+            f"The field {field!r} holds characters that are no text.",
+            accepted="Unicode text without the character NUL.",
+            field=field,
+        )
+    return text
+
+
+def check_memory(memory_bytes: int) -> int:
+    """Raises InvalidInput unless it is 0 or a limit under which Python can start."""
+    if memory_bytes and not MIN_MEMORY_BYTES <= memory_bytes <= MAX_MEMORY_BYTES:
+        raise InvalidInput(
+            f"A memory limit of {memory_bytes:,} bytes makes no sense.",
+            accepted=f"0 for no limit, or {MIN_MEMORY_BYTES:,} bytes "
+            f"({MIN_MEMORY_BYTES >> 20} MiB) to {MAX_MEMORY_BYTES:,}.",
+            field="memory_bytes",
+        )
+    return memory_bytes
+
+
+def check_retries(retries: int) -> int:
+    """Raises InvalidInput."""
+    if not 0 <= retries <= MAX_RETRIES:
+        raise InvalidInput(
+            f"{retries} retries are not possible.",
+            accepted=f"0 to {MAX_RETRIES}.",
+            field="retries",
+        )
+    return retries
+
+
+def check_labels(labels: dict[str, str]) -> dict[str, str]:
+    """Raises InvalidInput, with the rule that was broken."""
+    if len(labels) > MAX_LABELS:
+        raise _label(f"There are {len(labels)} labels.")
+    for name, value in labels.items():
+        if not _LABEL.fullmatch(name):
+            raise _label(f"The label {name[:80]!r} cannot be used.")
+        if len(value) > MAX_LABEL_VALUE or not (value.isprintable() or not value):
+            raise _label(f"The value of the label {name} cannot be used.")
+    return labels
+
+
+def _label(message: str) -> InvalidInput:
+    return InvalidInput(
+        message,
+        accepted=f"At most {MAX_LABELS} labels: names of 1 to 63 letters, digits and . _ - /, "
+        f"values of at most {MAX_LABEL_VALUE} printable characters.",
+        field="labels",
+    )
 
 
 def new_id(prefix: str) -> str:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -54,9 +55,20 @@ EXIT_GRACE = 3.0
 IDLE_SECONDS = 1.0
 BUSY_SECONDS = 0.1
 """Time between cycles without a beat: ordinarily, and while something is on its way out."""
+LONG_SECONDS = 0.02
+"""A decision that takes longer is followed by a rest."""
+REST = 4.0
+"""Length of that rest, in the times that the decision took."""
 
 _BY_ITSELF = frozenset(
-    {CauseCode.SUCCEEDED, CauseCode.CELL_ERROR, CauseCode.KERNEL_DIED, CauseCode.START_FAILED}
+    {
+        CauseCode.SUCCEEDED,
+        CauseCode.CELL_ERROR,
+        CauseCode.COMMAND_FAILED,
+        CauseCode.KERNEL_DIED,
+        CauseCode.OUT_OF_MEMORY,
+        CauseCode.START_FAILED,
+    }
 )
 
 Pairs = Sequence[tuple[LeaseRecord, RequestRecord]]
@@ -100,6 +112,7 @@ class Loop:
         self._sessions = SessionActions(commands)
         self._node = node
         self._memory = Memory()
+        self._deciding = 0.0
         self._threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="act")
         self._in_flight: dict[str, Future[None]] = {}
 
@@ -116,6 +129,7 @@ class Loop:
             except Exception:
                 # A bug in one cycle must not end scheduling for everybody.
                 log.exception("cycle failed")
+            await asyncio.sleep(rest_after(self._deciding))
             await pulse.after(seen, pause)
 
     def close(self) -> None:
@@ -232,7 +246,9 @@ class Loop:
     # -- 3 decide -------------------------------------------------------------------------
 
     def _decide(self, now: float) -> bool:
+        began = time.monotonic()
         plan = decide(self._store.snapshot(), now)
+        self._deciding = time.monotonic() - began
         granted = (
             self._store.grant(plan.starts, now=now, lease_seconds=LEASE_SECONDS)
             if plan.starts
@@ -344,6 +360,15 @@ class Loop:
             log.error("%s failed", key, exc_info=error)
         if key not in ("inventory", "orphans"):
             self._commands.pulse.beat()
+
+
+def rest_after(deciding: float) -> float:
+    """How long to leave the processor to those who submit, after a decision that took long.
+
+    With a short queue that is nothing. With thousands that wait, every submission would
+    otherwise cost one more look at all of them.
+    """
+    return min(REST * deciding, IDLE_SECONDS) if deciding > LONG_SECONDS else 0.0
 
 
 def _filter(*states: State, kind: Kind | None = None) -> RequestFilter:

@@ -11,6 +11,7 @@ import nbformat
 from nbformat import NotebookNode, ValidationError
 
 from .errors import InvalidInput, TooLarge
+from .typed_parameters import ParameterField
 from .wire import MAX_NOTEBOOK_BYTES
 
 _FILE_NAME = re.compile(r"[^\W_](?:[\w .()+=@-]{0,190})\.ipynb")
@@ -23,13 +24,18 @@ class CheckedNotebook:
 
     Attributes:
         kernel: name of the kernel spec that it asks for; empty if it names none.
-        parameters: names in its ``parameters`` cell; None where that cannot be read
+        fields: what its ``parameters`` cell assigns; None where that cannot be read
             (a language that papermill does not inspect).
     """
 
     node: NotebookNode
     kernel: str
-    parameters: tuple[str, ...] | None
+    fields: tuple[ParameterField, ...] | None
+
+    @property
+    def parameters(self) -> tuple[str, ...] | None:
+        """The names alone."""
+        return None if self.fields is None else tuple(field.name for field in self.fields)
 
 
 def check_name(name: str, what: str) -> str:
@@ -43,6 +49,7 @@ def check_name(name: str, what: str) -> str:
             f"The {what} {name[:80]!r} cannot be used.",
             accepted="A plain file name such as 'train.ipynb': letters, digits, spaces, "
             "and . _ - + = @ ( ), no folder, no braces.",
+            field=what.removesuffix(" name"),
         )
     return name
 
@@ -90,9 +97,7 @@ def check_notebook(name: str, content: str) -> CheckedNotebook:
             accepted="A notebook that JupyterLab opens without a warning.",
         ) from error
     kernelspec = node.metadata.get("kernelspec", {})
-    return CheckedNotebook(
-        node=node, kernel=str(kernelspec.get("name", "")), parameters=_parameters(node)
-    )
+    return CheckedNotebook(node=node, kernel=str(kernelspec.get("name", "")), fields=_fields(node))
 
 
 def check_parameters(name: str, notebook: CheckedNotebook, given: Mapping[str, object]) -> None:
@@ -125,6 +130,7 @@ def check_kernel(wanted: str, installed: Collection[str]) -> None:
             if wanted
             else "The notebook names no kernel.",
             accepted=f"Installed: {', '.join(sorted(installed)) or 'none'} (--kernel NAME).",
+            field="kernel",
         )
 
 
@@ -145,7 +151,7 @@ def first_line(text: str) -> str:
     return text.partition("\n")[0]
 
 
-def _parameters(node: NotebookNode) -> tuple[str, ...] | None:
+def _fields(node: NotebookNode) -> tuple[ParameterField, ...] | None:
     # papermill takes a third of a second to import; only jobs need it.
     from papermill.exceptions import PapermillException  # noqa: PLC0415
     from papermill.translators import papermill_translators  # noqa: PLC0415
@@ -157,6 +163,14 @@ def _parameters(node: NotebookNode) -> tuple[str, ...] | None:
     try:
         kernel, language = nb_kernel_name(node), nb_language(node)
         translator = papermill_translators.find_translator(kernel, language)
-        return tuple(found.name for found in translator.inspect(tagged[0]))
+        return tuple(
+            ParameterField.of(
+                found.name,
+                annotation=found.inferred_type_name,
+                default=found.default,
+                help_text=found.help,
+            )
+            for found in translator.inspect(tagged[0])
+        )
     except (NotImplementedError, ValueError, PapermillException):
         return None

@@ -6,25 +6,31 @@ their course; administrators see all.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .ports.records import EventRecord, Json, LeaseRecord, LedgerEntry, RequestRecord, Usage
-from .ports.world import Identity
+from .ports.world import Identity, OutputFiles
 from .scheduling.lifecycle import TERMINAL
 from .scheduling.model import Device, Health, Holding, Wait
 from .wire import (
     CauseOut,
     DeviceOut,
     EventOut,
+    FileOut,
+    FilesOut,
     LeaseOut,
     LedgerOut,
     ProgressOut,
+    QueueEntryOut,
     RequestOut,
     UsageOut,
     WaitOut,
 )
-from .wording import wait_sentence
+from .wording import server, wait_sentence
+
+_LONGEST_TITLE = 120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +106,11 @@ def request_out(
         server_name=record.server_name,
         notebook=job.notebook_name if job else "",
         output=job.output_name if job else "",
-        parameters=_plain(job.parameters) if job else {},
+        parameters=plain(job.parameters) if job else {},
+        command=list(job.command) if job else [],
+        workdir=job.workdir if job else "",
+        memory_bytes=job.memory_bytes if job else 0,
+        retries=job.retries if job else 0,
         labels=dict(record.labels),
         wait=wait_out(wait) if wait else None,
         cause=CauseOut(
@@ -115,6 +125,33 @@ def request_out(
         device_seconds=round(device_seconds, 3),
         ended=record.state in TERMINAL,
     )
+
+
+def queue_entry_out(wait: Wait, record: RequestRecord, viewer: Viewer) -> QueueEntryOut:
+    """A place in the queue: students see that somebody waits and for what, not who."""
+    yours = record.owner == viewer.name
+    named = viewer.may_see(record.owner, record.group)
+    out = wait_out(wait)
+    return QueueEntryOut(
+        place=out.place,
+        kind=record.kind.value,
+        devices=record.devices,
+        # What holds somebody else may name a group that is none of the reader's business.
+        sentence=out.sentence if named else f"Place {out.place}.",
+        expected_at=out.expected_at,
+        yours=yours,
+        request_id=record.id if named else None,
+        owner=record.owner if named else None,
+        group=record.group if named else None,
+        title=title(record) if named else "",
+    )
+
+
+def title(record: RequestRecord) -> str:
+    """What a person calls it: the notebook, the command, the session's name."""
+    if record.job is not None:
+        return record.job.notebook_name or shlex.join(record.job.command)[:_LONGEST_TITLE]
+    return server(record.server_name)
 
 
 def wait_out(wait: Wait) -> WaitOut:
@@ -158,7 +195,7 @@ def event_out(event: EventRecord) -> EventOut:
         epoch=event.epoch,
         at=event.at,
         kind=event.kind,
-        data=_plain(event.data),
+        data=plain(event.data),
     )
 
 
@@ -177,35 +214,28 @@ def ledger_out(entry: LedgerEntry) -> LedgerOut:
     )
 
 
+def files_out(found: OutputFiles) -> FilesOut:
+    return FilesOut(
+        files=[
+            FileOut(name=name, size=size, modified_at=at)
+            for name, (size, at) in sorted(found.files.items())
+        ],
+        left_out=found.left_out,
+    )
+
+
 def usage_out(usage: Usage) -> UsageOut:
     return UsageOut(owner=usage.owner, group=usage.group, charged=usage.charged, open=usage.open)
 
 
-def progress_after(before: ProgressOut | None, event: EventRecord) -> ProgressOut | None:
-    """Progress over cells, folded event by event; a new attempt starts over."""
-    number = event.data.get("number")
-    match event.kind:
-        case "cells":
-            cells = event.data.get("cells")
-            return ProgressOut(cells=cells if isinstance(cells, int) else 0, done=0)
-        case "cell_started" if before and isinstance(number, int):
-            return before.model_copy(update={"current": number})
-        case "cell_finished" if before and isinstance(number, int):
-            return before.model_copy(update={"done": number, "current": None})
-        case "state" if event.data.get("state") == "queued":
-            return None
-        case _:
-            return before
-
-
-def _plain(values: Mapping[str, Json]) -> dict[str, object]:
+def plain(values: Mapping[str, Json]) -> dict[str, object]:
     """Mutable containers, which is what pydantic's JSON type takes."""
-    return {key: _plain_value(value) for key, value in values.items()}
+    return {key: plain_value(value) for key, value in values.items()}
 
 
-def _plain_value(value: Json) -> object:
+def plain_value(value: Json) -> object:
     if isinstance(value, str) or value is None or isinstance(value, int | float | bool):
         return value
     if isinstance(value, Mapping):
-        return _plain(value)
-    return [_plain_value(item) for item in value]
+        return plain(value)
+    return [plain_value(item) for item in value]

@@ -13,6 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 NAME = r"[a-z0-9](?:[a-z0-9._@-]{0,62}[a-z0-9])?"
 """Names of people and groups."""
 MAX_NOTEBOOK_BYTES = 32 * 1024 * 1024
+LARGEST = 2**53 - 1
+"""Whole numbers above it are not the same in every JSON reader."""
 
 
 class In(BaseModel):
@@ -37,7 +39,21 @@ class JobIn(In):
     group: Annotated[str, Field(min_length=1, max_length=64)]
     devices: Annotated[int, Field(description="Whole devices, 0 for a job on CPU.")] = 0
     seconds: Annotated[int, Field(description="Time limit.")] = 3600
-    notebook: NotebookIn
+    notebook: NotebookIn | None = None
+    command: Annotated[
+        list[Annotated[str, Field(max_length=4096)]],
+        Field(max_length=256, description="Program and arguments, instead of a notebook."),
+    ] = []
+    archive: Annotated[
+        str, Field(description="A .tar.gz of the working folder, in base64; 32 MiB at most.")
+    ] = ""
+    workdir: Annotated[
+        str, Field(max_length=1024, description="Working folder below the home; the home itself.")
+    ] = ""
+    memory_bytes: Annotated[
+        int, Field(description="Memory that its processes may use together; 0 for any.")
+    ] = 0
+    retries: Annotated[int, Field(description="How often a lost attempt is tried again.")] = 0
     parameters: dict[str, JsonValue] = {}
     kernel: Annotated[str, Field(max_length=128)] = ""
     output: Annotated[str, Field(max_length=255, description="File name of the result.")] = ""
@@ -64,13 +80,13 @@ class OpenSessionIn(In):
 class StartedIn(In):
     """Body of ``POST /api/v1/leases/{id}/started``: which process it is."""
 
-    pid: int
-    started_at: float
+    pid: Annotated[int, Field(ge=1, le=LARGEST)]
+    started_at: Annotated[float, Field(allow_inf_nan=False)]
 
 
 class EventIn(In):
-    seq: Annotated[int, Field(ge=1)]
-    at: float
+    seq: Annotated[int, Field(ge=1, le=LARGEST)]
+    at: Annotated[float, Field(allow_inf_nan=False)]
     kind: Annotated[str, Field(max_length=32)]
     data: dict[str, JsonValue] = {}
 
@@ -139,12 +155,70 @@ class LeaseOut(Out):
     started_at: float | None = None
 
 
+class StepOut(Out):
+    """Progress inside a cell or a command: ``done`` of ``of``, in whatever unit it counts."""
+
+    done: float
+    of: float | None = None
+    text: str = ""
+
+
 class ProgressOut(Out):
-    """How far a notebook has come."""
+    """How far a job has come: over its code cells, and inside the one that runs."""
 
     cells: int
     done: int
     current: int | None = None
+    step: StepOut | None = None
+
+
+class FileOut(Out):
+    """A file that a job put into ``$CARREL_OUTPUT_DIR``; ``name`` may hold folders."""
+
+    name: str
+    size: int
+    modified_at: float
+
+
+class FilesOut(Out):
+    files: list[FileOut]
+    left_out: int = 0
+    """Entries that are not offered: links, special files, names that are no UTF-8, too many."""
+
+
+class GroupOut(Out):
+    """A group that the caller may use, with the limits that hold for it now."""
+
+    name: str
+    max_devices: int
+    max_devices_per_user: int
+    max_seconds: int
+    teachers: list[str] = []
+
+
+class GroupsOut(Out):
+    groups: list[GroupOut]
+
+
+class QueueEntryOut(Out):
+    """A place in the queue; who and what only for those entitled to see it."""
+
+    place: int
+    kind: str
+    devices: int
+    sentence: str
+    expected_at: float | None = None
+    yours: bool
+    request_id: str | None = None
+    owner: str | None = None
+    group: str | None = None
+    title: str = ""
+
+
+class QueueOut(Out):
+    queue: list[QueueEntryOut]
+    total: int = 0
+    """How many wait altogether; ``queue`` holds the first of them."""
 
 
 class RequestOut(Out):
@@ -164,6 +238,10 @@ class RequestOut(Out):
     notebook: str = ""
     output: str = ""
     parameters: dict[str, JsonValue] = {}
+    command: list[str] = []
+    workdir: str = ""
+    memory_bytes: int = 0
+    retries: int = 0
     labels: dict[str, str] = {}
     wait: WaitOut | None = None
     cause: CauseOut | None = None
@@ -225,6 +303,8 @@ class PoolOut(Out):
 
 class RequestsOut(Out):
     requests: list[RequestOut]
+    next: str = ""
+    """Cursor of the following page; empty on the last one."""
 
 
 class ErrorBody(Out):
@@ -234,4 +314,16 @@ class ErrorBody(Out):
 
 
 class ErrorOut(Out):
+    """A problem after RFC 9457; ``error`` says the same once more, in the older form.
+
+    ``code`` is stable and made for programs, ``detail`` is the sentence for people, and
+    ``accepted`` says what would have been accepted, where that helps.
+    """
+
+    type: str = "about:blank"
+    title: str = ""
+    status: int = 0
+    detail: str = ""
+    code: str = ""
+    accepted: str = ""
     error: ErrorBody

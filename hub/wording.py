@@ -40,6 +40,8 @@ _TILES: Mapping[str, str] = MappingProxyType(
 
 _UNITS_SHOWN = 2
 _GIBIBYTE = 2**30
+_STEP = 1024
+_ONE_DECIMAL_BELOW = 10
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
@@ -107,6 +109,18 @@ def memory(size_bytes: int) -> str:
     if size_bytes < _GIBIBYTE:
         return f"{size_bytes / 2**20:.0f} MiB"
     return f"{size_bytes / _GIBIBYTE:.0f} GiB"
+
+
+def size(size_bytes: float) -> str:
+    """Of a file or an upload: ``0 B``, ``3.4 MiB``, ``120 KiB``."""
+    for unit in ("B", "KiB", "MiB"):
+        if size_bytes < _STEP:
+            break
+        size_bytes /= _STEP
+    else:
+        unit = "GiB"
+    exact = unit == "B" or size_bytes >= _ONE_DECIMAL_BELOW
+    return f"{size_bytes:.0f} {unit}" if exact else f"{size_bytes:.1f} {unit}"
 
 
 def state(name: str) -> str:

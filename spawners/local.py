@@ -30,7 +30,8 @@ from .devices.environment import device_environment, readable
 from .devices.simulated import simulated_devices
 from .kernels import installed_kernels
 from .runner.journal import read_journal
-from .runner.order import CLAIM, EVENTS, LOG, Order
+from .runner.limits import Limits
+from .runner.order import CLAIM, EVENTS, FILES, LOG, PROGRESS, Order
 
 KEPT_VARIABLES: Final = frozenset(
     {
@@ -68,8 +69,11 @@ class LocalBackend:
 
     name = "local"
 
-    def __init__(self, settings: BackendSettings, *, node: str = "") -> None:
+    def __init__(
+        self, settings: BackendSettings, *, node: str = "", limits: Limits | None = None
+    ) -> None:
         self._settings = settings
+        self._limits = limits or Limits()
         self._node = node or socket.gethostname()
         self._lock = threading.Lock()
         self._children: dict[str, subprocess.Popen[bytes]] = {}
@@ -147,6 +151,11 @@ class LocalBackend:
             home=str(order.home.resolve()),
             devices=tuple(readable(device) for device in order.devices),
             device_ids=tuple(device.id for device in order.devices),
+            command=order.job.command,
+            workdir=order.job.workdir,
+            archive_path=str(order.archive_path.resolve()) if order.archive_path else "",
+            memory_bytes=order.job.memory_bytes,
+            limits=self._limits,
         )
 
     def _launch(self, order: LaunchOrder) -> Handle:
@@ -256,6 +265,8 @@ def job_environment(order: LaunchOrder, state: Path) -> dict[str, str]:
         **device_environment(order.devices),
         processes.LEASE_VARIABLE: order.lease_id,
         "CARREL_REQUEST": order.request_id,
+        "CARREL_OUTPUT_DIR": str(order.folder.resolve() / FILES),
+        "CARREL_PROGRESS": str(order.folder.resolve() / PROGRESS),
         # By this `carrel down` finds what belongs to its installation.
         "CARREL_STATE": str(state),
     }

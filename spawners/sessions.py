@@ -21,6 +21,7 @@ from jupyterhub.spawner import SimpleLocalProcessSpawner
 from pydantic import JsonValue
 from traitlets import Integer, Unicode, default
 
+from ..extensions.dashboards import jupyter_environment
 from ..hub.naming import safe_name
 from ..hub.ports.records import Handle
 from ..hub.wire import LeaseOut, StartedIn
@@ -103,7 +104,8 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
         # In a session's terminal, `carrel` is the one of this installation.
         own = str(Path(sys.prefix) / "bin")
         others = [part for part in env.get("PATH", os.defpath).split(os.pathsep) if part != own]
-        return env | {"PATH": os.pathsep.join([own, *others])}
+        env = env | {"PATH": os.pathsep.join([own, *others])}
+        return env | jupyter_environment(env)
 
     def make_preexec_fn(self, name: str) -> None:
         """Nothing runs between fork and exec: the working folder is Popen's business."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import httpx
 
@@ -23,6 +23,8 @@ class FakeService:
     Attributes:
         refuse: (status, body) for the next PUT /sessions and POST /requests, until it is None.
         calls: every call as (method, path below the prefix, body).
+        files: of a job, by name; page: how many requests a page of the list has at most.
+        problems: refuse in the form of RFC 9457, without the older one.
         free: how many devices may be granted at once by PUT /sessions.
         conflicts: what is answered with 409 the next time: "launch", "started".
         hub_port: everything below /hub is passed on to a hub there, as the proxy does.
@@ -34,6 +36,9 @@ class FakeService:
         self.events: dict[str, list[dict[str, Any]]] = {}
         self.logs: dict[str, bytes] = {}
         self.outputs: dict[str, bytes] = {}
+        self.files: dict[str, dict[str, bytes]] = {}
+        self.page = 200
+        self.problems = False
         self.calls: list[tuple[str, str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.refuse: tuple[int, dict[str, Any]] | None = None
@@ -225,24 +230,45 @@ class _Handler(BaseHTTPRequestHandler):
 
     do_GET = do_POST = do_PUT = do_DELETE = handle_any
 
-    def route(self, path: str, body: Any, *, silent: bool = False) -> None:  # noqa: PLR0912
+    def route(self, path: str, body: Any, *, silent: bool = False) -> None:  # noqa: PLR0912, PLR0915
         fake, say = self.fake, self.say
         if silent:
             say = lambda *_: None  # noqa: E731
         match self.command, path.split("/"):
             case ("PUT", ["sessions"]) | ("POST", ["requests"]) if fake.refuse:
-                say(fake.refuse[0], {"error": fake.refuse[1]})
+                self.refuse(*fake.refuse, say=say)
             case "PUT", ["sessions"]:
                 say(200, fake.put_session(body))
             case "POST", ["requests"]:
                 known = [r for r in fake.requests.values() if r["key"] == body["idempotency_key"]]
                 if not known:
-                    fake.add(f"j-{len(fake.requests):08d}", key=body["idempotency_key"])
+                    fake.add(
+                        f"j-{len(fake.requests):08d}",
+                        key=body["idempotency_key"],
+                        **{
+                            name: body[name]
+                            for name in ("labels", "command", "workdir", "memory_bytes")
+                            if name in body
+                        },
+                    )
                 say(201, known[0] if known else list(fake.requests.values())[-1])
             case "GET", ["me"]:
                 say(200, {"name": "anna", "admin": False, "groups": ["cs101"], "teaches": []})
             case "GET", ["requests"]:
-                say(200, {"requests": list(fake.requests.values())})
+                say(200, self.listed())
+            case "GET", ["queue"]:
+                waiting = [r for r in fake.requests.values() if r["state"] == "queued"]
+                say(200, {"total": len(waiting), "queue": [
+                    {"place": place, "kind": r["kind"], "devices": r["devices"],
+                     "sentence": f"Place {place}.", "yours": r["owner"] == "anna",
+                     "request_id": r["id"], "owner": r["owner"], "title": r.get("notebook", "")}
+                    for place, r in enumerate(waiting, 1)
+                ]})  # fmt: skip
+            case "GET", ["groups"]:
+                limits = {"max_devices": 4, "max_devices_per_user": 2, "max_seconds": 3600}
+                say(200, {"groups": [{"name": "cs101", "teachers": ["tom"], **limits}]})
+            case "GET", ["usage"]:
+                say(200, {"device_seconds": 0.0, "by_group": [], "ledger": []})
             case _, ["requests", id_, *_] if id_ not in fake.requests:
                 say(404, {"error": {"code": "not_found", "message": f"There is no request {id_}.",
                                     "accepted": "See: carrel ps"}})  # fmt: skip
@@ -258,6 +284,13 @@ class _Handler(BaseHTTPRequestHandler):
             case "GET", ["requests", id_, "output"]:
                 named = {"Content-Disposition": 'attachment; filename="train-out.ipynb"'}
                 self.answer(200, fake.outputs[id_], "application/x-ipynb+json", named)
+            case "GET", ["requests", id_, "files"]:
+                say(200, {"files": [
+                    {"name": name, "size": len(content), "modified_at": 1000.0}
+                    for name, content in fake.files.get(id_, {}).items()
+                ]})  # fmt: skip
+            case "GET", ["requests", id_, "files", *parts]:
+                self.answer(200, fake.files[id_][unquote("/".join(parts))], "application/x-any")
             case "POST", ["requests", id_, "stop"]:
                 say(200, fake.stop(id_, body))
             case "POST", ["leases", lease, what] if what in fake.conflicts:
@@ -274,6 +307,28 @@ class _Handler(BaseHTTPRequestHandler):
                 say(200, fake.requests[id_])
             case _:
                 say(404, {"error": {"code": "not_found", "message": "No such thing."}})
+
+    def listed(self) -> dict[str, Any]:
+        """A page; the cursor is the number of what came before."""
+        found = [
+            request for request in self.fake.requests.values()
+            if request["state"] in self.query.get("state", [request["state"]])
+            and request["kind"] in self.query.get("kind", [request["kind"]])
+            and all(
+                request.get("labels", {}).get(label.partition("=")[0]) == label.partition("=")[2]
+                for label in self.query.get("label", [])
+            )
+        ]  # fmt: skip
+        begin = int(self.query.get("cursor", ["0"])[0])
+        end = begin + min(self.fake.page, int(self.query.get("limit", ["200"])[0]))
+        return {"requests": found[begin:end], "next": str(end) if end < len(found) else ""}
+
+    def refuse(self, status: int, error: dict[str, Any], say: Callable[..., None]) -> None:
+        problem = {
+            "type": "about:blank", "title": "No", "status": status, "detail": error["message"],
+            "code": error["code"], "accepted": error.get("accepted", ""),
+        }  # fmt: skip
+        say(status, problem if self.fake.problems else {"error": error})
 
     def pass_on(self, port: int) -> None:
         headers = {k: v for k, v in self.headers.items() if k.lower() != "accept-encoding"}

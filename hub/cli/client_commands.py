@@ -11,13 +11,14 @@ from types import MappingProxyType
 
 import click
 
-from .job_commands import submit_command, wait_command
+from .job_commands import run_command, submit_command, wait_command
+from .output_command import output_command
 from .request_commands import (
     cancel_command,
     logs_command,
-    output_command,
     pool_command,
     ps_command,
+    queue_command,
     show_command,
     usage_command,
 )
@@ -28,13 +29,15 @@ COMMANDS: Mapping[str, click.Command] = MappingProxyType(
         "login": login_command,
         "logout": logout_command,
         "submit": submit_command,
+        "run": run_command,
         "ps": ps_command,
         "show": show_command,
         "logs": logs_command,
         "cancel": cancel_command,
         "output": output_command,
         "wait": wait_command,
-        "usage": usage_command,
+        "queue": queue_command,
         "pool": pool_command,
+        "usage": usage_command,
     }
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
@@ -10,7 +11,10 @@ import click
 from pydantic import BaseModel
 
 from .. import wording
-from ..wire import DeviceOut, LedgerOut, PoolOut, RequestOut, UsageReport
+from ..wire import DeviceOut, LedgerOut, PoolOut, ProgressOut, QueueOut, RequestOut, UsageReport
+
+_WIDEST = 40
+"""How much of a command fits into a list."""
 
 
 def as_json(value: object) -> None:
@@ -47,9 +51,15 @@ def _here(moment: float) -> datetime:
     return datetime.fromtimestamp(moment, UTC).astimezone()
 
 
+def clock_time(moment: float) -> str:
+    """``14:05:09``, in the reader's zone."""
+    return _here(moment).strftime("%H:%M:%S")
+
+
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: str = "") -> None:
     """Columns as wide as they need; those named in ``right`` (by their letter) end flush."""
-    lines = [list(header), *(list(row) for row in rows)]
+    # Names come from other people: nothing in them may steer the terminal.
+    lines = [list(header), *([_printable(text) for text in row] for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     for line in lines:
         cells = [
@@ -57,6 +67,10 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: str = 
             for name, cell, width in zip(header, line, widths, strict=True)
         ]
         click.echo("  ".join(cells).rstrip())
+
+
+def _printable(text: str) -> str:
+    return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
 
 
 def requests_table(requests: Sequence[RequestOut], now: float, *, owners: bool) -> None:
@@ -90,7 +104,7 @@ def place(request: RequestOut) -> str:
     state = wording.state(request.state)
     if request.wait and request.wait.place:
         return f"{state}, place {request.wait.place}"
-    if request.progress and request.state == "running":
+    if request.progress and request.progress.cells and request.state == "running":
         return f"{state} {request.progress.done}/{request.progress.cells}"
     return state
 
@@ -98,7 +112,7 @@ def place(request: RequestOut) -> str:
 def what(request: RequestOut) -> str:
     if request.kind == "session":
         return f"session {request.server_name}".strip()
-    return request.notebook or request.kind
+    return request.notebook or shlex.join(request.command)[:_WIDEST] or request.kind
 
 
 def devices_of(request: RequestOut) -> str:
@@ -134,7 +148,13 @@ def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
         left = wording.duration(request.ends_by - now)
         yield "Ends by", f"{local_time(request.ends_by, now)} ({left} left)"
     if progress := request.progress:
-        yield "Progress", f"{progress.done} of {wording.count(progress.cells, 'cell')}"
+        yield "Progress", _progress(progress)
+    yield "Command", shlex.join(request.command)
+    yield "Working folder", request.workdir
+    if request.memory_bytes:
+        yield "Memory limit", wording.size(request.memory_bytes)
+    if request.retries:
+        yield "Retries", f"{request.retries}, when it is lost"
     yield "Parameters", ", ".join(f"{k} = {json.dumps(v)}" for k, v in request.parameters.items())
     yield "Output", request.output
     yield "Labels", ", ".join(f"{key}={value}" for key, value in request.labels.items())
@@ -146,6 +166,14 @@ def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
         for device in lease.devices:
             yield "Device", device_name(device)
     yield "Used", wording.device_seconds(request.device_seconds)
+
+
+def _progress(progress: ProgressOut) -> str:
+    parts = [f"{progress.done} of {wording.count(progress.cells, 'cell')}"] * bool(progress.cells)
+    if step := progress.step:
+        amount = f"{step.done:g}" + (f" of {step.of:g}" if step.of else "")
+        parts.append(f"{amount} {step.text}".rstrip())
+    return ", ".join(parts)
 
 
 def _estimate(expected: float | None, latest: float | None, now: float) -> str:
@@ -184,6 +212,26 @@ def pool_table(pool: PoolOut) -> None:
     click.echo(f"{pool.free} of {wording.devices(pool.total)} free, {waiting} waiting.{simulated}")
 
 
+def queue_table(queue: QueueOut, now: float) -> None:
+    rows = [
+        [
+            str(entry.place),
+            entry.request_id or "",
+            entry.owner or ("you" if entry.yours else ""),
+            entry.title or entry.kind,
+            str(entry.devices),
+            local_time(entry.expected_at, now),
+            entry.sentence,
+        ]
+        for entry in queue.queue
+    ]
+    table(
+        ["PLACE", "ID", "OWNER", "WHAT", "DEVICES", "EXPECTED", "WHY"], rows, right="PLACE,DEVICES"
+    )
+    if queue.total > len(rows):
+        click.echo(f"These are the first {len(rows)} of {queue.total}.")
+
+
 def usage_table(report: UsageReport) -> None:
     rows = [
         [each.group, each.owner, f"{each.charged:,.0f}", f"{each.open:,.0f}"]
@@ -213,6 +261,6 @@ def ledger_table(lines: Sequence[LedgerOut], now: float) -> None:
 
 def change(item: RequestOut, now: float) -> str:
     """One line of what happened to a request, for those who wait in a terminal."""
-    clock = _here(now).strftime("%H:%M:%S")
+    clock = clock_time(now)
     sentence = item.cause.message if item.cause else item.wait.sentence if item.wait else ""
     return f"{clock}  {item.id}  {place(item)}  {sentence}".rstrip()

@@ -1,14 +1,14 @@
-"""What people do with requests that exist: list, show, read, cancel, fetch."""
+"""What people do with requests that exist: list, show, read, cancel."""
 
 from __future__ import annotations
 
 import codecs
 import time
-from pathlib import Path
 
 import click
 
-from ..client import LIVE_STATES, Client
+from .. import wording
+from ..client import LIVE_STATES, Client, values
 from ..errors import InvalidInput
 from . import printing
 from .client_base import ClientCommand, json_option, request_argument, site_option
@@ -17,14 +17,29 @@ from .client_base import ClientCommand, json_option, request_argument, site_opti
 @click.command("ps", cls=ClientCommand)
 @click.option("--all", "-a", "everything", is_flag=True, help="Also what has ended.")
 @click.option("--state", "states", multiple=True, help="Only in this state; may be repeated.")
+@click.option("--kind", type=click.Choice(["job", "session"]), help="Only jobs, or only sessions.")
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Only with this label; may be repeated: each must fit.",
+)
 @click.option("--everybody", is_flag=True, help="Of all people whom you may see, with owners.")
-@click.option("--limit", default=100, show_default=True, type=click.IntRange(1, 1000))
+@click.option("--owner", metavar="NAME", help="Of one person whom you may see.")
+@click.option(
+    "--limit", default=100, show_default=True, type=click.IntRange(min=1), help="The newest ones."
+)
 @json_option
 @site_option
-def ps_command(  # noqa: PLR0917  # one argument per option
+def ps_command(
+    *,
     everything: bool,
     states: tuple[str, ...],
+    kind: str | None,
+    labels: tuple[str, ...],
     everybody: bool,
+    owner: str | None,
     limit: int,
     as_json: bool,
     site: str | None,
@@ -35,18 +50,54 @@ def ps_command(  # noqa: PLR0917  # one argument per option
     Examples:
       carrel ps
       carrel ps --all --state failed --state timed_out
+      carrel ps --all --kind job --label sweep=7
       carrel ps --json | jq -r '.requests[].id'
     """
     wanted = tuple(state.replace(" ", "_") for state in states)
     chosen = wanted or (() if everything else LIVE_STATES)
+    others = everybody or owner is not None
     with Client.from_environment(site) as client:
-        found = client.requests(states=chosen, mine=not everybody, limit=limit)
+        found = client.requests(
+            kind=kind,
+            states=chosen,
+            labels=dict(values.label(text) for text in labels),
+            owner=owner,
+            mine=not others,
+            limit=limit,
+        )
     if as_json:
         printing.as_json({"requests": found})
     elif found:
-        printing.requests_table(found, time.time(), owners=everybody)
+        printing.requests_table(found, time.time(), owners=others)
+        if len(found) == limit:
+            click.echo(f"The newest {limit}; more with --limit.")
+    elif labels:
+        click.echo("Nothing with this label." + ("" if everything or wanted else " (See --all.)"))
     else:
         click.echo("Nothing." if everything or wanted else "Nothing waits or runs. See also: --all")
+
+
+@click.command("queue", cls=ClientCommand)
+@json_option
+@site_option
+def queue_command(as_json: bool, site: str | None) -> None:
+    """Show the queue in order, with the reason why each waits.
+
+    Who and what is shown of your own requests, and of others where you are entitled to see it.
+
+    \b
+    Examples:
+      carrel queue
+      carrel queue --json | jq '.queue[] | select(.yours)'
+    """
+    with Client.from_environment(site) as client:
+        found = client.queue()
+    if as_json:
+        printing.as_json(found)
+    elif found.queue:
+        printing.queue_table(found, time.time())
+    else:
+        click.echo("Nobody waits.")
 
 
 @click.command("show", cls=ClientCommand)
@@ -72,7 +123,13 @@ def show_command(request_id: str, as_json: bool, site: str | None) -> None:
 @json_option
 @site_option
 def pool_command(as_json: bool, site: str | None) -> None:
-    """List the devices with their states: free, yours, taken, busy, sick, gone."""
+    """List the devices with their states: free, yours, taken, busy, sick, gone.
+
+    \b
+    Examples:
+      carrel pool
+      carrel pool --json | jq .free
+    """
     with Client.from_environment(site) as client:
         found = client.pool()
     if as_json:
@@ -89,6 +146,11 @@ def usage_command(ledger: bool, as_json: bool, site: str | None) -> None:
     """Show the device-seconds that you have used, by group.
 
     CHARGED stands in the ledger; OPEN has been used since its last line.
+
+    \b
+    Examples:
+      carrel usage
+      carrel usage --ledger
     """
     with Client.from_environment(site) as client:
         found = client.usage()
@@ -126,19 +188,44 @@ def logs_command(request_id: str, follow: bool, as_json: bool, site: str | None)
 
 
 @click.command("cancel", cls=ClientCommand)
-@click.argument("request_ids", metavar="ID...", nargs=-1, required=True)
+@click.argument("request_ids", metavar="[ID]...", nargs=-1)
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="All of yours that have not ended and carry this label; may be repeated: each must fit.",
+)
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @json_option
 @site_option
-def cancel_command(request_ids: tuple[str, ...], as_json: bool, site: str | None) -> None:
+def cancel_command(
+    *,
+    request_ids: tuple[str, ...],
+    labels: tuple[str, ...],
+    yes: bool,
+    as_json: bool,
+    site: str | None,
+) -> None:
     """Cancel jobs or sessions. What a job has computed so far is kept in its output.
+
+    With --label it says how many they are, and asks.
 
     \b
     Examples:
       carrel cancel j-7k2m4qpz
       carrel cancel j-7k2m4qpz s-3nd5wq2a
+      carrel cancel --label sweep=7
+      carrel cancel --label sweep=7 --yes --json
     """
+    if bool(request_ids) == bool(labels):
+        raise click.UsageError("Name what to cancel: either IDs, or --label KEY=VALUE.")
+    wanted = dict(values.label(text) for text in labels)
     with Client.from_environment(site) as client:
-        for request_id in request_ids:
+        chosen = list(request_ids) or _labelled(client, wanted, yes=yes)
+        if not chosen and not as_json:
+            click.echo("Nothing that waits or runs carries this label.")
+        for request_id in chosen:
             found = client.cancel(request_id)
             if as_json:
                 printing.as_json(found)
@@ -146,52 +233,27 @@ def cancel_command(request_ids: tuple[str, ...], as_json: bool, site: str | None
                 click.echo(f"{found.id}: {printing.place(found)}.")
 
 
-@click.command("output", cls=ClientCommand)
-@request_argument
-@click.option(
-    "-o",
-    "--output",
-    "target",
-    type=click.Path(path_type=Path, allow_dash=True),
-    metavar="FILE",
-    help="Where to write it, - for standard output; by default its own name, in this folder.",
-)
-@click.option("--force", is_flag=True, help="Replace a file that is there already.")
-@json_option
-@site_option
-def output_command(
-    request_id: str, target: Path | None, force: bool, as_json: bool, site: str | None
-) -> None:
-    """Fetch the executed notebook of a job; of one that still runs, as far as it is.
-
-    \b
-    Examples:
-      carrel output j-7k2m4qpz
-      carrel output j-7k2m4qpz -o results/first.ipynb
-      carrel output j-7k2m4qpz -o - | jupyter nbconvert --stdin --to html --stdout
-    """
-    with Client.from_environment(site) as client:
-        request = client.request(request_id)
-        found = client.output(request_id)
-    if target == Path("-"):
-        click.echo(found.content, nl=False)
-        return
-    # The name comes from elsewhere: only its last part is used, in this folder.
-    path = target or Path(Path(found.name.replace("\\", "/")).name or f"{request_id}.ipynb")
-    _write(path, found.content, force=force)
-    if as_json:
-        printing.as_json({"file": str(path), "bytes": len(found.content), "ended": request.ended})
-        return
-    click.echo(f"Wrote {path}" + ("." if request.ended else f" as far as {request.id} is."))
-
-
-def _write(path: Path, content: bytes, *, force: bool) -> None:
+def _labelled(client: Client, labels: dict[str, str], *, yes: bool) -> list[str]:
+    """Those that have not ended, after the question; an older service does not filter them."""
+    found = [
+        request
+        for request in client.requests(states=LIVE_STATES, labels=labels, limit=None)
+        if labels.items() <= request.labels.items()
+    ]
+    if not found or yes:
+        return [request.id for request in found]
+    running = sum(request.state != "queued" for request in found)
+    these = wording.count(len(found), "request")
     try:
-        with path.open("wb" if force else "xb") as file:
-            file.write(content)
-    except FileExistsError:
-        raise InvalidInput(
-            f"{path} is there already.", accepted="Give another name with -o, or --force."
-        ) from None
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be written: {error.strerror}.") from error
+        agreed = click.confirm(
+            f"{these} with {_written(labels)}, {running} of them running. Cancel all?", err=True
+        )
+    except click.Abort:
+        agreed = False
+    if not agreed:
+        raise InvalidInput("Nothing was cancelled.", accepted="Add --yes in scripts.")
+    return [request.id for request in found]
+
+
+def _written(labels: dict[str, str]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in labels.items())

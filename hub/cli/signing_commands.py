@@ -65,7 +65,13 @@ def _secret(what: str, *, from_stdin: bool) -> str:
 @click.command("logout", cls=ClientCommand)
 @click.argument("url", required=False)
 def logout_command(url: str | None) -> None:
-    """Forget the token of a site (of the default one without URL) on this computer."""
+    """Forget the token of a site (of the default one without URL) on this computer.
+
+    \b
+    Examples:
+      carrel logout
+      carrel logout https://jupyter.example.edu
+    """
     stored = CredentialsFile.of_this_account()
     credentials = stored.find(url)
     stored.forget(credentials.url)

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from .credentials import Credentials, CredentialsFile
-from .rest import LIVE_STATES, Client, LogPart, OutputFile
+from . import describing, values
+from .blocking import Client
+from .credentials import Credentials, CredentialsFile, credentials_here, session_home
+from .rest import LIVE_STATES, AsyncClient, LogPart, OutputFile
 from .signin import login, sign_in_with_token
 from .site import Site
 
 __all__ = [
     "LIVE_STATES",
+    "AsyncClient",
     "Client",
     "Credentials",
     "CredentialsFile",
     "LogPart",
     "OutputFile",
     "Site",
+    "credentials_here",
+    "describing",
     "login",
+    "session_home",
     "sign_in_with_token",
+    "values",
 ]

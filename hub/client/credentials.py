@@ -33,6 +33,36 @@ class Credentials:
     expires_at: float | None = None
 
 
+def credentials_here(url: str | None = None) -> Credentials:
+    """Those of whoever runs this.
+
+    1. ``CARREL_TOKEN`` with ``url``, ``CARREL_URL`` or the default site
+    2. inside a session: ``CARREL_URL`` and ``JUPYTERHUB_API_TOKEN``
+    3. elsewhere: what ``carrel login`` stored for ``url`` or the default site
+
+    Raises:
+        Forbidden: nobody is signed in; says how to.
+    """
+    here = os.environ.get("CARREL_URL")
+    if token := os.environ.get("CARREL_TOKEN"):
+        address = url or here or CredentialsFile.of_this_account().find().url
+        return Credentials(url=address, user="", token=token)
+    token = os.environ.get("JUPYTERHUB_API_TOKEN")
+    if here and token and _is_session_of(here, url):
+        return Credentials(url=here, user="", token=token)
+    return CredentialsFile.of_this_account().find(url or here)
+
+
+def session_home(url: str | None = None) -> Path | None:
+    """The home folder, where this runs inside a session of that site: jobs see it too."""
+    here, token = os.environ.get("CARREL_URL"), os.environ.get("JUPYTERHUB_API_TOKEN")
+    return Path.home().resolve() if here and token and _is_session_of(here, url) else None
+
+
+def _is_session_of(here: str, url: str | None) -> bool:
+    return not url or Site.at(url) == Site.at(here)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CredentialsFile:
     """All sites, one of them the default (the one signed in to last)."""

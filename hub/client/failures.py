@@ -16,7 +16,7 @@ from ..errors import (
     TooLarge,
     Unavailable,
 )
-from ..wire import ErrorOut
+from ..wire import ErrorBody, Out
 
 AWAY = frozenset({502, 503, 504})
 """What a proxy answers for a service that is restarting."""
@@ -39,15 +39,40 @@ def _classes(base: type[CarrelError]) -> Iterator[type[CarrelError]]:
         yield from _classes(derived)
 
 
+class _Problem(Out):
+    """A problem after RFC 9457."""
+
+    detail: str
+    code: str
+    accepted: str = ""
+
+
+class _Older(Out):
+    """What a service says that does not know that form yet."""
+
+    error: ErrorBody
+
+
 def failure(url: str, status: int, body: bytes) -> CarrelError:
     """The error behind an answer, with the service's own sentence where it sent one."""
-    try:
-        error = ErrorOut.model_validate_json(body).error
-    except ValidationError:
+    error = _said(body)
+    if error is None:
         return _unspoken(url, status)
     by_code = {each.code: each for each in _classes(CarrelError)}
     kind = by_code.get(error.code) or _BY_STATUS.get(status, CarrelError)
     return kind(error.message, accepted=error.accepted)
+
+
+def _said(body: bytes) -> ErrorBody | None:
+    try:
+        problem = _Problem.model_validate_json(body)
+        return ErrorBody(code=problem.code, message=problem.detail, accepted=problem.accepted)
+    except ValidationError:
+        pass  # the older form, or somebody else's words
+    try:
+        return _Older.model_validate_json(body).error
+    except ValidationError:
+        return None
 
 
 def _unspoken(url: str, status: int) -> CarrelError:

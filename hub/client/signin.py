@@ -12,9 +12,9 @@ import httpx
 from pydantic import BaseModel, ValidationError
 
 from ..errors import CarrelError, Forbidden, Unavailable
+from .blocking import Client
 from .credentials import Credentials
 from .failures import AWAY, no_carrel
-from .rest import Client
 from .site import Site
 
 SCOPES = ("access:services!service=carrel", "custom:carrel:read", "custom:carrel:submit")

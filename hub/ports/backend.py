@@ -41,7 +41,8 @@ class LaunchOrder:
         token: the attempt's own token; it goes into a 0600 file, never on a command line.
         folder: of this attempt; the backend and the runner write here and nowhere else.
         input_path: the notebook as it was submitted.
-        home: working folder of the job.
+        home: the owner's home.
+        archive_path: the uploaded .tar.gz, None without one.
     """
 
     lease_id: str
@@ -55,6 +56,7 @@ class LaunchOrder:
     folder: Path
     input_path: Path
     home: Path
+    archive_path: Path | None = None
 
 
 class Life(StrEnum):

@@ -19,6 +19,9 @@ class CauseCode(StrEnum):
     SUCCEEDED = "succeeded"
     CELL_ERROR = "cell_error"
     KERNEL_DIED = "kernel_died"
+    OUT_OF_MEMORY = "out_of_memory"
+    COMMAND_FAILED = "command_failed"
+    """A command that exited with a status other than 0, or by a signal."""
     START_FAILED = "start_failed"
     SERVER_DIED = "server_died"
     STOPPED = "stopped"
@@ -39,13 +42,28 @@ class Cause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSpec:
-    """What a job executes. The notebook itself lies in ``Files`` as the request's input."""
+    """What a job executes: a notebook (in ``Files``, as the request's input) or a command.
+
+    Attributes:
+        notebook_name: empty for a command.
+        kernel: name of the kernel spec; the notebook's own where empty.
+        command: program and arguments; empty for a notebook.
+        workdir: working folder below the owner's home, "" for the home itself; an uploaded
+            archive is unpacked into a folder of the attempt, which is the working folder then.
+        archive: whether files were uploaded with the job.
+        memory_bytes: resident memory that all its processes together may use; 0 for any.
+        retries: how often an attempt that was lost is tried again.
+    """
 
     notebook_name: str
     parameters: Mapping[str, Json] = field(default_factory=dict)
     kernel: str = ""
-    """Name of the kernel spec; the notebook's own where empty."""
     output_name: str = ""
+    command: tuple[str, ...] = ()
+    workdir: str = ""
+    archive: bool = False
+    memory_bytes: int = 0
+    retries: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +183,8 @@ class EventRecord:
     """A line of a request's history; ``id`` grows over all requests.
 
     Kinds: ``state`` (data: state, cause), and what the runner reports: ``cells``,
-    ``cell_started``, ``cell_finished``, ``ended``.
+    ``cell_started``, ``cell_output``, ``cell_failed``, ``cell_finished``, ``progress``, ``cut``,
+    ``ended``.
     """
 
     id: int
@@ -194,13 +213,25 @@ class LedgerEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestFilter:
-    """None means: any."""
+    """None means: any; what is given must all hold.
+
+    Attributes:
+        reader: only requests of this person, or of the groups in ``reader_groups``.
+        labels: every one of these, with these values.
+        ids: only these.
+        before: only requests that were submitted before this one; nothing if there is no such.
+    """
 
     owner: str | None = None
     groups: frozenset[str] | None = None
     kind: Kind | None = None
     states: frozenset[State] | None = None
     server_name: str | None = None
+    reader: str | None = None
+    reader_groups: frozenset[str] = frozenset()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    ids: frozenset[str] | None = None
+    before: str | None = None
     limit: int = 200
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from ..scheduling.lifecycle import State
-from ..scheduling.model import Device, Group, Health, Snapshot, Start
+from ..scheduling.model import Device, Group, Health, Holding, Snapshot, Start
 from .records import (
     Cause,
     EventRecord,
@@ -84,6 +84,12 @@ class Store(Protocol):
     def snapshot(self) -> Snapshot:
         """What ``decide`` reads: devices, groups, everything queued, every lease not released."""
 
+    def holdings(self) -> tuple[Holding, ...]:
+        """Every lease that is not released, as in the snapshot; without reading the queue."""
+
+    def waiting_for_devices(self) -> int:
+        """How many queued requests ask for devices."""
+
     # -- the moves of the lifecycle -------------------------------------------------------
 
     def grant(
@@ -128,9 +134,18 @@ class Store(Protocol):
         """Nothing ran: ``granted | starting → queued``; repeating it changes nothing."""
 
     def lose(
-        self, lease_id: str, cause: Cause, *, now: float, charge_until: float
+        self,
+        lease_id: str,
+        cause: Cause,
+        *,
+        now: float,
+        charge_until: float,
+        requeue: bool = False,
     ) -> RequestRecord:
-        """Death without an end: ``starting | running → lost → failed``, lease released."""
+        """Death without an end: ``starting | running → lost → failed``, lease released.
+
+        With ``requeue`` it is tried again: ``lost → queued``, in its old place.
+        """
 
     # -- leases, events, ledger -----------------------------------------------------------
 
@@ -159,9 +174,14 @@ class Store(Protocol):
         """
 
     def events(
-        self, request_id: str, *, after: int = 0, limit: int = 1000
+        self,
+        request_id: str,
+        *,
+        after: int = 0,
+        limit: int = 1000,
+        kinds: frozenset[str] | None = None,
     ) -> tuple[EventRecord, ...]:
-        """Oldest first."""
+        """Oldest first; only of these kinds, where they are given."""
 
     def usage(self, *, now: float, owner: str | None = None) -> tuple[Usage, ...]:
         """By owner and group."""

@@ -5,12 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from .records import Json
 
 Clock = Callable[[], float]
 """Seconds since the epoch (UTC)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputFiles:
+    """Attributes:
+    files: name (with ``/`` between folders) → size in bytes and time of change.
+    left_out: how many entries are not offered: links, special files, names that are no
+        UTF-8, and everything beyond the limits of the listing.
+    """
+
+    files: Mapping[str, tuple[int, float]]
+    left_out: int = 0
 
 
 class Files(Protocol):
@@ -23,6 +35,21 @@ class Files(Protocol):
 
     def put_input(self, request_id: str, notebook: bytes) -> None:
         """Store the submitted notebook, whole or not at all."""
+
+    def archive_path(self, request_id: str) -> Path: ...
+
+    def put_archive(self, request_id: str, archive: bytes) -> None:
+        """Store the uploaded working folder, whole or not at all."""
+
+    def files(self, request_id: str, epoch: int) -> OutputFiles:
+        """What the attempt put into its output folder; links and special files are left out."""
+
+    def open_file(self, request_id: str, epoch: int, name: str) -> BinaryIO:
+        """One file of the output folder, opened so that no link can lead out of it.
+
+        Raises:
+            NotFound: no regular file of this name lies there.
+        """
 
     def discard(self, request_id: str) -> None:
         """Forget the input of a request that was never stored."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from math import fsum
 from threading import RLock
 
@@ -30,7 +31,7 @@ from ..ports.records import (
     Usage,
 )
 from ..scheduling.lifecycle import TERMINAL, State
-from ..scheduling.model import Device, Group, Health, Kind, Snapshot, Start
+from ..scheduling.model import Device, Group, Health, Holding, Kind, Snapshot, Start
 from . import moves, pool
 from .moves import Interval, Step
 
@@ -128,9 +129,11 @@ class MemoryStore:
 
     def requests(self, which: RequestFilter) -> tuple[RequestRecord, ...]:
         with self._lock:
-            newest_first = reversed(self._requests.values())
-            found = [request for request in newest_first if _matches(request, which)]
-            return tuple(found[: max(0, which.limit)])
+            newest_first = iter(reversed(self._requests.values()))
+            if which.before is not None and not any(r.id == which.before for r in newest_first):
+                return ()
+            found = (request for request in newest_first if _matches(request, which))
+            return tuple(islice(found, max(0, which.limit)))
 
     def live_session(self, owner: str, server_name: str) -> RequestRecord | None:
         with self._lock:
@@ -140,6 +143,17 @@ class MemoryStore:
     def session_count(self, owner: str, server_name: str) -> int:
         with self._lock:
             return len(self._sessions(owner, server_name))
+
+    def holdings(self) -> tuple[Holding, ...]:
+        with self._lock:
+            return tuple(
+                pool.holding(self._requests[lease.request_id], lease) for lease in self.leases()
+            )
+
+    def waiting_for_devices(self) -> int:
+        with self._lock:
+            waiting = (r for r in self._requests.values() if r.state is State.QUEUED)
+            return sum(request.devices > 0 for request in waiting)
 
     def snapshot(self) -> Snapshot:
         with self._lock:
@@ -151,9 +165,7 @@ class MemoryStore:
                     for request in self._requests.values()
                     if request.state is State.QUEUED
                 ),
-                holdings=tuple(
-                    pool.holding(self._requests[lease.request_id], lease) for lease in self.leases()
-                ),
+                holdings=self.holdings(),
             )
 
     # -- the moves of the lifecycle -------------------------------------------------------
@@ -163,8 +175,7 @@ class MemoryStore:
     ) -> tuple[LeaseRecord, ...]:
         granted = []
         with self._lock:
-            now_held = self.snapshot()
-            room = pool.Room(now_held.groups, now_held.holdings)
+            room = pool.Room(self.groups(), self.holdings())
             for start in starts:
                 request = self._requests.get(start.request_id)
                 wanted = tuple(start.devices)
@@ -217,13 +228,20 @@ class MemoryStore:
         )
 
     def lose(
-        self, lease_id: str, cause: Cause, *, now: float, charge_until: float
+        self,
+        lease_id: str,
+        cause: Cause,
+        *,
+        now: float,
+        charge_until: float,
+        requeue: bool = False,
     ) -> RequestRecord:
-        return self._move(
-            lease_id,
-            now,
-            lambda r: moves.lose(r, lease_id, cause, now=now, charge_until=charge_until),
-        )
+        def move(request: RequestRecord) -> Step:
+            return moves.lose(
+                request, lease_id, cause, now=now, charge_until=charge_until, requeue=requeue
+            )
+
+        return self._move(lease_id, now, move)
 
     # -- leases, events, ledger -----------------------------------------------------------
 
@@ -281,10 +299,19 @@ class MemoryStore:
             return tuple(added)
 
     def events(
-        self, request_id: str, *, after: int = 0, limit: int = 1000
+        self,
+        request_id: str,
+        *,
+        after: int = 0,
+        limit: int = 1000,
+        kinds: frozenset[str] | None = None,
     ) -> tuple[EventRecord, ...]:
         with self._lock:
-            found = [e for e in self._events[max(0, after) :] if e.request_id == request_id]
+            found = [
+                event
+                for event in self._events[max(0, after) :]
+                if event.request_id == request_id and (kinds is None or event.kind in kinds)
+            ]
             return tuple(found[: max(0, limit)])
 
     def usage(self, *, now: float, owner: str | None = None) -> tuple[Usage, ...]:
@@ -411,6 +438,9 @@ def _matches(request: RequestRecord, which: RequestFilter) -> bool:
         and which.kind in (None, request.kind)
         and (which.states is None or request.state in which.states)
         and which.server_name in (None, request.server_name)
+        and (which.reader in (None, request.owner) or request.group in which.reader_groups)
+        and (which.ids is None or request.id in which.ids)
+        and which.labels.items() <= request.labels.items()
     )
 
 

@@ -51,11 +51,13 @@ class Step:
         request: as it is afterwards, its lease included.
         entered: the states it went into, in order; each becomes an event.
         charge: what goes into the ledger in the same transaction.
+        lost: why the attempt was lost, where the request itself goes on.
     """
 
     request: RequestRecord
     entered: tuple[State, ...] = ()
     charge: Interval | None = None
+    lost: Cause | None = None
 
 
 def queued(new: NewRequest, now: float) -> Step:
@@ -185,12 +187,24 @@ def give_back(request: RequestRecord, lease_id: str, *, now: float, charge_until
 
 
 def lose(
-    request: RequestRecord, lease_id: str, cause: Cause, *, now: float, charge_until: float
+    request: RequestRecord,
+    lease_id: str,
+    cause: Cause,
+    *,
+    now: float,
+    charge_until: float,
+    requeue: bool = False,
 ) -> Step:
-    """``starting | running → lost → failed``."""
+    """``starting | running → lost → failed``, or back to the queue for another attempt."""
     if not _holds(request, lease_id):
         return Step(request=request)
     lost = after(request.state, Move.LOSE)
+    if requeue:
+        state = after(lost, Move.REQUEUE)
+        step = _released(
+            replace(request, state=state), now=now, upto=charge_until, entered=(lost, state)
+        )
+        return replace(step, lost=storable(cause))
     state = after(lost, Move.FAIL)
     ended = replace(request, state=state, cause=storable(cause), ended_at=now)
     return _released(ended, now=now, upto=charge_until, entered=(lost, state))
@@ -237,6 +251,8 @@ def event_data(step: Step, state: State) -> dict[str, Json]:
     """What the ``state`` event of one entered state says."""
     data: dict[str, Json] = {"state": str(state)}
     cause, lease = step.request.cause, step.request.lease
+    if state is State.LOST and step.lost is not None:
+        cause = step.lost
     if cause is not None:
         data["cause"] = {"code": str(cause.code), "message": cause.message}
     if state is State.GRANTED and lease is not None:

@@ -48,7 +48,7 @@ Number = BigInteger().with_variant(Integer(), "sqlite")
 
 
 # What the partial indexes below are about; each names its condition for both databases.
-_LIVE_SESSION = text("kind = 'session' AND ended_at IS NULL")
+LIVE_SESSION = text("kind = 'session' AND ended_at IS NULL")
 _NOT_ENDED = text("ended_at IS NULL")
 _NOT_RELEASED = text("released_at IS NULL")
 
@@ -121,8 +121,8 @@ requests = Table(
         "owner",
         "server_name",
         unique=True,
-        sqlite_where=_LIVE_SESSION,
-        postgresql_where=_LIVE_SESSION,
+        sqlite_where=LIVE_SESSION,
+        postgresql_where=LIVE_SESSION,
     ),
     # Keeps the queue quick to read beside any number of requests that have ended. There is no
     # index over all states, nor over groups, on purpose: with several of them a database would
@@ -135,6 +135,16 @@ requests = Table(
         postgresql_where=_NOT_ENDED,
     ),
     Index("requests_of_owner", "owner", "number"),
+)
+
+# The labels of ``requests.labels`` once more, to be found by.
+labels = Table(
+    "request_labels",
+    metadata,
+    Column("number", ForeignKey("requests.number"), primary_key=True),
+    Column("name", String, primary_key=True),
+    Column("value", String, nullable=False),
+    Index("requests_of_label", "name", "value", "number"),
 )
 
 leases = Table(

@@ -18,7 +18,20 @@ from ..commands import Commands
 from ..config import SERVICE_PREFIX, Settings
 from ..ports.world import Clock
 from ..pulse import Pulse
-from . import assets, errors, pages, reports, routes, schema, signing_in
+from . import (
+    assets,
+    changes,
+    errors,
+    guests,
+    job_pages,
+    list_pages,
+    pages,
+    reports,
+    routes,
+    schema,
+    signing_in,
+    submit_pages,
+)
 from .auth import SignIn
 from .bodies import BodyLimit
 from .context import Web
@@ -86,7 +99,7 @@ def build_app(
     )
     _route(app)
     errors.install(app)
-    app.add_exception_handler(pages.SignInFirst, pages.on_sign_in_first)
+    app.add_exception_handler(guests.SignInFirst, guests.on_sign_in_first)
     schema.describe(app)
     app.add_middleware(BodyLimit)
     app.add_middleware(SafeHeaders)
@@ -98,8 +111,10 @@ def _route(app: FastAPI) -> None:
     site = SERVICE_PREFIX.rstrip("/")
     app.include_router(reports.router, prefix=api)
     app.include_router(routes.router, prefix=api)
+    app.include_router(changes.router, prefix=api)
     app.include_router(signing_in.router, prefix=site)
-    app.include_router(pages.router, prefix=site)
+    for router in (pages.router, list_pages.router, submit_pages.router, job_pages.router):
+        app.include_router(router, prefix=site)
     assets.install(app)
 
     @app.get(site, include_in_schema=False)

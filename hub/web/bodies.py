@@ -11,6 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ..config import SERVICE_PREFIX
 from ..errors import InvalidInput, TooLarge
 from ..mistakes import invalid_body
 from .errors import API_PREFIX, answer
@@ -18,6 +19,8 @@ from .errors import API_PREFIX, answer
 MAX_API_BYTES = 48 * 1024 * 1024
 """A notebook of the largest size (32 MiB) with what JSON in JSON adds to it."""
 MAX_FORM_BYTES = 256 * 1024
+SUBMIT_PREFIX = f"{SERVICE_PREFIX}submit"
+"""Its form holds a notebook."""
 _DRAIN_BYTES = 1024 * 1024 * 1024
 _DRAIN_SECONDS = 30.0
 
@@ -66,7 +69,8 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        limit = MAX_API_BYTES if scope["path"].startswith(API_PREFIX) else MAX_FORM_BYTES
+        large = scope["path"].startswith((API_PREFIX, SUBMIT_PREFIX))
+        limit = MAX_API_BYTES if large else MAX_FORM_BYTES
         guard = _Guard(receive, send, limit)
         declared = dict(scope["headers"]).get(b"content-length", b"0")
         if declared.isdigit() and int(declared) > limit:

@@ -1,7 +1,7 @@
 """Turns what went wrong into an answer: JSON for programs, a page for people.
 
-Below ``…/api/`` every error has the same body, ``{"error": {"code", "message", "accepted"}}``;
-everywhere else it is a page with the same sentences.
+Below ``…/api/`` every error is a problem after RFC 9457 with a stable ``code``; everywhere else
+it is a page with the same sentences.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from ..config import SERVICE_PREFIX
 from ..errors import CarrelError, NotFound, NotSignedIn, Unavailable
@@ -22,6 +22,7 @@ from ..wire import ErrorBody, ErrorOut
 from .context import web_of
 
 API_PREFIX = f"{SERVICE_PREFIX}api/"
+PROBLEM_TYPE = "application/problem+json"
 _RETRY_SECONDS = 3
 _log = logging.getLogger(__name__)
 
@@ -49,11 +50,18 @@ def answer(request: Request, error: CarrelError) -> Response:
     )
 
 
-def _as_json(error: CarrelError) -> JSONResponse:
+def _as_json(error: CarrelError) -> Response:
     body = ErrorOut(
-        error=ErrorBody(code=error.code, message=error.message, accepted=error.accepted)
+        title=HTTPStatus(error.http_status).phrase,
+        status=error.http_status,
+        detail=error.message,
+        code=error.code,
+        accepted=error.accepted,
+        error=ErrorBody(code=error.code, message=error.message, accepted=error.accepted),
     )
-    return JSONResponse(body.model_dump(), error.http_status, headers=_headers(error))
+    # Sentences quote what came, and that may be no Unicode at all.
+    content = body.model_dump_json().encode("utf-8", "replace")
+    return Response(content, error.http_status, headers=_headers(error), media_type=PROBLEM_TYPE)
 
 
 def _headers(error: CarrelError) -> dict[str, str]:

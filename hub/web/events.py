@@ -49,36 +49,38 @@ async def request_events(
 async def _follow(
     web: Web, who: Identity | None, request_id: str, after: int
 ) -> AsyncGenerator[bytes, None]:
-    def read() -> tuple[RequestOut, list[EventOut]]:
-        # In this order: the events are then at least as new as the status.
-        request = web.commands.request(who, request_id)
-        events: list[EventOut] = []
-        while batch := web.commands.events(who, request_id, events[-1].id if events else after):
-            events += batch
-        return request, events
+    def request() -> RequestOut:
+        return web.commands.request(who, request_id)
+
+    def batch() -> list[EventOut]:
+        return web.commands.events(who, request_id, after)
 
     shown: str | None = None
-    async for _ in web.streams.rounds():
-        try:
-            request, events = await run_in_threadpool(read)
-        except CarrelError as error:
-            # The reader comes back and then gets this as a proper answer.
-            _log.warning("The stream of %s ends early: %s", request_id, error)
-            return
-        parts = [message(e.kind, e.model_dump_json(), event_id=e.id) for e in events]
-        after = events[-1].id if events else after
-        signature = request.model_dump_json(exclude=_VOLATILE)
-        if signature != shown:
-            status = message("status", request.model_dump_json())
+    try:
+        async for _ in web.streams.rounds():
+            # In this order: the events are then at least as new as the status.
+            now = await run_in_threadpool(request)
+            signature = now.model_dump_json(exclude=_VOLATILE)
+            status = message("status", now.model_dump_json()) if signature != shown else b""
+            quiet = not status
             # Whoever connects learns first how things stand, then how they came about; from
             # then on in the order in which it happens.
-            parts = [status, *parts] if shown is None else [*parts, status]
+            if shown is None:
+                yield status
+                status = b""
             shown = signature
-        if request.ended:
-            parts.append(message("end"))
-        yield b"".join(parts) or ALIVE
-        if request.ended:
-            return
+            # They hold what cells printed: never all of them at once.
+            while events := await run_in_threadpool(batch):
+                after, quiet = events[-1].id, False
+                yield b"".join(message(e.kind, e.model_dump_json(), event_id=e.id) for e in events)
+            if now.ended:
+                yield status + message("end")
+                return
+            if status or quiet:
+                yield status or ALIVE
+    except CarrelError as error:
+        # The reader comes back and then gets this as a proper answer.
+        _log.warning("The stream of %s ends early: %s", request_id, error)
 
 
 async def page_events(web: Web, who: Identity) -> AsyncGenerator[bytes, None]:

@@ -1,80 +1,32 @@
-"""The pages for people: the desk, the waiting page, one request, and device-seconds."""
+"""The pages for people: the desk, the waiting page, and device-seconds."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
 from contextlib import aclosing
-from typing import Annotated
-from urllib.parse import parse_qsl
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 
 from ..config import SERVICE_PREFIX
-from ..errors import CarrelError, InvalidInput, NotSignedIn
+from ..errors import CarrelError
 from ..ports.world import Identity
-from ..wire import LedgerOut, RequestOut
-from .context import Web, web_of
-from .csrf import FIELD, HEADER
+from ..wire import RequestOut
+from .context import Web
 from .desk import StartForm, device_choices, gather
 from .events import page_events, wait_events
 from .gate import Visitor
+from .guests import Follower, Form, Guest, html
 from .routes import Carrel, RequestId, Server
-from .signing_in import SEE_OTHER, signed_out, to_sign_in
+from .signing_in import SEE_OTHER, signed_out
 from .streams import EventStream
 from .waiting import server_of, server_url, session_of, wait_url, wait_view
 
 _SOON_SECONDS = 1.0
 
 router = APIRouter(include_in_schema=False)
-
-
-class SignInFirst(Exception):
-    """A page was asked for by somebody unknown: they are led to the sign-in."""
-
-
-async def _visitor(request: Request) -> Visitor:
-    visitor = await web_of(request).gate.visitor(request)
-    if visitor is None:
-        if request.headers.get("hx-request") or request.method != "GET":
-            raise NotSignedIn("You are not signed in any more.", accepted="Open the desk again.")
-        raise SignInFirst
-    return visitor
-
-
-async def _follower(request: Request) -> Visitor:
-    """A stream cannot be led to the sign-in."""
-    visitor = await web_of(request).gate.visitor(request)
-    if visitor is None:
-        raise NotSignedIn("You are not signed in any more.", accepted="Open the desk again.")
-    return visitor
-
-
-Guest = Annotated[Visitor, Depends(_visitor)]
-Follower = Annotated[Visitor, Depends(_follower)]
-
-
-async def _form(request: Request, visitor: Guest) -> Mapping[str, str]:
-    """The fields of a form that was sent from one of our own pages. Raises Forbidden."""
-    web = web_of(request)
-    try:
-        sent = (await request.body()).decode()
-    except UnicodeDecodeError:
-        raise InvalidInput("The form is not UTF-8.", accepted="Use the form on the desk.") from None
-    fields = dict(parse_qsl(sent, keep_blank_values=True, max_num_fields=50))
-    token = request.headers.get(HEADER) or fields.get(FIELD)
-    web.gate.csrf.check(request, visitor.session, token)
-    return fields
-
-
-async def on_sign_in_first(request: Request, _error: Exception) -> Response:
-    return to_sign_in(request.url.path)
-
-
-Form = Annotated[Mapping[str, str], Depends(_form)]
 
 
 @router.get("/")
@@ -87,7 +39,7 @@ def desk(web: Carrel, visitor: Guest) -> Response:
 def desk_live(web: Carrel, visitor: Guest) -> Response:
     """The part of the desk that changes by itself."""
     who = visitor.identity
-    return _html(
+    return html(
         web.render(
             "desk_live.html",
             desk=gather(web.commands, who, now=web.clock()),
@@ -150,7 +102,7 @@ def _wait_page(web: Web, visitor: Visitor, server: str, request: RequestOut | No
         return RedirectResponse(SERVICE_PREFIX, SEE_OTHER)
     if request.state == "running" and web.commands.server_ready(who.name, name):
         return RedirectResponse(server_url(who.name, name), SEE_OTHER)
-    return _html(
+    return html(
         web.render(
             "wait.html",
             view=wait_view(request, web.clock()),
@@ -175,20 +127,10 @@ def wait_stream(web: Carrel, visitor: Follower, server: Server, request_id: str)
     return EventStream(wait_events(web, visitor.identity, request_id))
 
 
-@router.get("/requests/{request_id}")
-def show(web: Carrel, visitor: Guest, request_id: RequestId) -> Response:
-    return _html(_request_page(web, visitor, request_id, "request.html"))
-
-
-@router.get("/requests/{request_id}/live")
-def show_live(web: Carrel, visitor: Guest, request_id: RequestId) -> Response:
-    return _html(_request_page(web, visitor, request_id, "request_live.html"))
-
-
 @router.get("/usage")
 def usage(web: Carrel, visitor: Guest) -> Response:
     """The sums that people are charged by, down to the ledger's lines."""
-    return _html(
+    return html(
         web.render(
             "usage.html",
             usage=web.commands.usage(visitor.identity),
@@ -220,21 +162,4 @@ def _desk(web: Web, visitor: Visitor, form: StartForm, *, status: int = 200) -> 
         form=form,
         csrf=web.gate.csrf.issue(visitor.session),
     )
-    return _html(page, status)
-
-
-def _request_page(web: Web, visitor: Visitor, request_id: str, template: str) -> str:
-    who = visitor.identity
-    request: RequestOut = web.commands.request(who, request_id)
-    ledger: list[LedgerOut] = web.commands.ledger(who, request_id)
-    return web.render(
-        template,
-        request=request,
-        ledger=ledger,
-        who=who,
-        csrf=web.gate.csrf.issue(visitor.session),
-    )
-
-
-def _html(page: str, status: int = 200) -> Response:
-    return HTMLResponse(page, status)
+    return html(page, status)

@@ -6,22 +6,28 @@ Times leave the service in UTC; a small script shows them in the reader's zone.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import math
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
 from markupsafe import Markup
 
 from .. import wording
+from ..wire import RequestOut
 
-Show = Literal["clock", "date", "in", "left", "ago"]
+Show = Literal["clock", "seconds", "date", "in", "left", "ago"]
+_STEP = 1024
+_SIZES = ("KiB", "MiB", "GiB", "TiB")
+_WITHOUT_SCRIPT = {"date": "%d %b %Y %H:%M UTC", "seconds": "%H:%M:%S UTC"}
 
 
 def moment(at: float | None, show: Show = "clock") -> Markup:
     """A ``<time>`` that the script in the page rewrites.
 
-    clock: 14:05 (with the day, unless it is today) · date: day and time · in: "in about 2 h" ·
-    left: counts down · ago: "5 min ago".
+    clock: 14:05 (with the day, unless it is today) · seconds: 14:05:07 · date: day and time ·
+    in: "in about 2 h" · left: counts down · ago: "5 min ago".
     """
     if at is None:
         return Markup("")
@@ -29,13 +35,41 @@ def moment(at: float | None, show: Show = "clock") -> Markup:
     return Markup('<time datetime="{}" data-show="{}">{}</time>').format(
         there.isoformat(timespec="seconds").replace("+00:00", "Z"),
         show,
-        there.strftime("%d %b %Y %H:%M UTC" if show == "date" else "%H:%M UTC"),
+        there.strftime(_WITHOUT_SCRIPT.get(show, "%H:%M UTC")),
     )
 
 
 def pretty(value: object) -> str:
     """A parameter's value as JSON, in plain characters."""
     return json.dumps(value, ensure_ascii=False)
+
+
+def title(request: RequestOut) -> str:
+    """What a request is called: its notebook, its command, or its session."""
+    if request.kind == "session":
+        return wording.server(request.server_name)
+    return request.notebook or shell(request.command) or request.id
+
+
+def shell(command: Sequence[str]) -> str:
+    """A command as it would be typed."""
+    return shlex.join(command)
+
+
+def size(size_bytes: int) -> str:
+    """``0 bytes``, ``1.2 KiB``, ``3.4 GiB``."""
+    if size_bytes < _STEP:
+        return wording.count(size_bytes, "byte")
+    exponent = min(int(math.log(size_bytes, _STEP)), len(_SIZES))
+    amount, unit = size_bytes / _STEP**exponent, _SIZES[exponent - 1]
+    return f"{amount:.1f} {unit}"
+
+
+def short(seconds: float) -> str:
+    """How long a cell took: ``0.02 s``, ``12.3 s``, ``4 min 5 s``."""
+    if seconds < 10:  # noqa: PLR2004  # a second digit tells something only up to here
+        return f"{seconds:.2f} s"
+    return f"{seconds:.1f} s" if seconds < 60 else wording.duration(seconds)  # noqa: PLR2004
 
 
 def filters() -> Mapping[str, Callable[..., object]]:
@@ -48,4 +82,8 @@ def filters() -> Mapping[str, Callable[..., object]]:
         "pretty": pretty,
         "state": wording.state,
         "server": wording.server,
+        "title": title,
+        "shell": shell,
+        "size": size,
+        "short": short,
     }

@@ -5,16 +5,20 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi import APIRouter, Depends, Header, Path, Query, Request
 from starlette.responses import Response
 
 from ..errors import InvalidInput
+from ..listing import Wanted
 from ..ports.world import Identity
 from ..wire import (
-    ErrorOut,
+    LARGEST,
+    FilesOut,
+    GroupsOut,
     JobIn,
     MeOut,
     PoolOut,
+    QueueOut,
     RequestOut,
     RequestsOut,
     SessionIn,
@@ -23,8 +27,8 @@ from ..wire import (
 from .bodies import json_body
 from .context import Web, web_of
 from .events import request_events
-from .schema import body_of
-from .streams import EventStream
+from .schema import body_of, problems
+from .streams import EventStream, FileContent
 from .waiting import server_of
 
 MAX_LISTED = 1000
@@ -51,14 +55,11 @@ Writer = Annotated[Identity, Depends(_writer)]
 RequestId = Annotated[str, Path(description="Such as `j-7f3k2m9p` or `s-4c8x5w2n`.", max_length=64)]
 Server = Annotated[str, Path(description="Name of the session; `-` is the default one.")]
 
-ERRORS: dict[int | str, dict[str, object]] = {
-    400: {"model": ErrorOut, "description": "A value is malformed: says which, and what is."},
-    401: {"model": ErrorOut, "description": "Nobody the hub knows."},
-    403: {"model": ErrorOut, "description": "Known, but not entitled; or a cross-site call."},
-    404: {"model": ErrorOut, "description": "It does not exist, or is not yours to see."},
-    409: {"model": ErrorOut, "description": "Refused, or the state of things does not allow it."},
-    413: {"model": ErrorOut, "description": "The body is larger than accepted."},
-    503: {"model": ErrorOut, "description": "A part that is needed does not answer; try again."},
+ERRORS = problems(400, 401, 403, 404, 409, 413, 503)
+SAFE_CONTENT = {
+    # What a job wrote can be any HTML: nothing of it may run here.
+    "Content-Security-Policy": "sandbox; default-src 'none'",
+    "X-Content-Type-Options": "nosniff",
 }
 
 router = APIRouter(responses=ERRORS)
@@ -86,6 +87,20 @@ def pool(web: Carrel, who: ReaderOrHub) -> PoolOut:
     return web.commands.pool(who)
 
 
+@router.get("/queue", tags=["pool"], summary="Who waits, in order, and why")
+def queue(
+    web: Carrel, who: ReaderOrHub, limit: Annotated[int, Query(ge=1, le=MAX_LISTED)] = 200
+) -> QueueOut:
+    """The head of the one queue. Whose a place is, only those see who are entitled to."""
+    return web.commands.queue(who, limit)
+
+
+@router.get("/groups", tags=["service"], summary="The groups I may use")
+def groups(web: Carrel, who: Reader) -> GroupsOut:
+    """With the limits that hold for the caller now."""
+    return web.commands.groups(who)
+
+
 @router.get("/usage", tags=["usage"], summary="My device-seconds")
 def usage(web: Carrel, who: Reader) -> UsageReport:
     """The sum, by group, and the ledger lines that make it up.
@@ -99,17 +114,17 @@ def usage(web: Carrel, who: Reader) -> UsageReport:
     "/requests",
     status_code=201,
     tags=["requests"],
-    summary="Submit a notebook as a job",
+    summary="Submit a job",
     openapi_extra=body_of(JobIn),
 )
 def submit(
     web: Carrel, who: Writer, body: Annotated[JobIn, Depends(json_body(JobIn))]
 ) -> RequestOut:
-    """Queues the notebook, which travels in the body.
+    """Queues a notebook, which travels in the body, or a command.
 
     Everything is checked before anything is stored: the notebook's format, its parameters,
-    its kernel, the group, the quota. The same `idempotency_key` of the same owner returns
-    the first request, so that a lost answer may safely be asked for again.
+    its kernel, an uploaded archive, the group, the quota. The same `idempotency_key` of the
+    same owner returns the first request, so that a lost answer may safely be asked for again.
     """
     return web.commands.submit_job(who, body)
 
@@ -123,16 +138,36 @@ def list_requests(
     state: Annotated[
         list[str] | None, Query(description="Only in these states; may be repeated.")
     ] = None,
+    label: Annotated[
+        list[Annotated[str, Query(max_length=256)]] | None,
+        Query(description="Only with this label, as `name=value`; all of several must hold."),
+    ] = None,
+    owner: Annotated[
+        str | None,
+        Query(max_length=255, description="Only of this person, as far as you may see them."),
+    ] = None,
     mine: Annotated[
         bool, Query(description="false adds what one teaches, for administrators everything.")
     ] = True,
     limit: Annotated[int, Query(ge=1, le=MAX_LISTED)] = 200,
+    cursor: Annotated[str, Query(max_length=64, description="`next` of the page before.")] = "",
 ) -> RequestsOut:
-    """Newest first."""
-    found = web.commands.requests(
-        who, kind=kind, states=frozenset(state) if state else None, mine=mine, limit=limit
+    """Newest first, a page at a time: `next` is empty on the last one.
+
+    What is submitted while you page comes before the first page and shifts none of the others.
+    """
+    return web.commands.find_requests(
+        who,
+        Wanted(
+            kind=kind,
+            states=frozenset(state) if state else None,
+            labels=tuple(label or ()),
+            owner=owner,
+            mine=mine,
+            limit=limit,
+            cursor=cursor,
+        ),
     )
-    return RequestsOut(requests=found)
 
 
 @router.get("/requests/{request_id}", tags=["requests"], summary="One request")
@@ -159,17 +194,22 @@ def cancel(web: Carrel, who: Writer, request_id: RequestId) -> RequestOut:
 )
 def events(
     web: Carrel,
-    request: Request,
     who: ReaderOrHub,
     request_id: RequestId,
-    after: Annotated[int, Query(ge=0, description="Only events with a larger id.")] = 0,
+    after: Annotated[int, Query(ge=0, le=LARGEST, description="Only events with a larger id.")] = 0,
+    came_last: Annotated[
+        str,
+        Header(
+            alias="Last-Event-ID", description="The same, as browsers say it when they come back."
+        ),
+    ] = "",
 ) -> Response:
     """`status` with a RequestOut at once and on every change; each stored event under its kind
     with its `id` (from the beginning, or after `Last-Event-ID`); `end` after the terminal
     status, and then the stream closes. A comment line every 15 s keeps it open.
     """
     web.commands.request(who, request_id)  # what is missing or hidden is answered as an error
-    last = _last_event_id(request) or after
+    last = _event_number(came_last) or after
     return EventStream(request_events(web, who, request_id, last))
 
 
@@ -184,7 +224,7 @@ def log(
     web: Carrel,
     who: Reader,
     request_id: RequestId,
-    offset: Annotated[int, Query(ge=0, description="First byte wanted.")] = 0,
+    offset: Annotated[int, Query(ge=0, le=LARGEST, description="First byte wanted.")] = 0,
 ) -> Response:
     """From a byte on, at most 1 MiB; `X-Carrel-Offset` is where to go on."""
     data = web.commands.log(who, request_id, offset)
@@ -210,9 +250,37 @@ def output(web: Carrel, who: Reader, request_id: RequestId) -> Response:
         media_type="application/x-ipynb+json",
         headers={
             "Content-Disposition": attachment(name),
-            # A notebook can hold any HTML: nothing of it may run here.
-            "Content-Security-Policy": "sandbox; default-src 'none'",
+            **SAFE_CONTENT,
         },
+    )
+
+
+@router.get("/requests/{request_id}/files", tags=["requests"], summary="The files that a job left")
+def list_files(web: Carrel, who: Reader, request_id: RequestId) -> FilesOut:
+    """What it has put into `$CARREL_OUTPUT_DIR` so far, of the newest attempt with any.
+
+    Links, special files and names that are no UTF-8 are not offered; `left_out` counts them.
+    """
+    return web.commands.files_of(who, request_id)
+
+
+@router.get(
+    "/requests/{request_id}/files/{name:path}",
+    tags=["requests"],
+    summary="One of these files",
+    response_class=Response,
+    responses={200: {"content": {"application/octet-stream": {}}, "description": "Its content."}},
+)
+def read_file(
+    web: Carrel,
+    who: Reader,
+    request_id: RequestId,
+    name: Annotated[str, Path(description="Such as `plots/loss.png`.", max_length=4096)],
+) -> Response:
+    """As it is at this moment; a job that still runs may be writing to it."""
+    return FileContent(
+        web.commands.open_file(who, request_id, name),
+        headers={"Content-Disposition": attachment(name.rpartition("/")[2]), **SAFE_CONTENT},
     )
 
 
@@ -249,8 +317,12 @@ def attachment(name: str) -> str:
     return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{encoded}"
 
 
-def _last_event_id(request: Request) -> int:
-    given = request.headers.get("last-event-id", "")
+def last_event_id(request: Request) -> int:
+    """0 where there is none. Raises InvalidInput."""
+    return _event_number(request.headers.get("last-event-id", ""))
+
+
+def _event_number(given: str) -> int:
     if not given:
         return 0
     if not _EVENT_ID.fullmatch(given):

@@ -9,7 +9,9 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from ..wire import EventsIn, JobIn, OpenSessionIn, SessionIn, StartedIn, StopIn
+from ..wire import ErrorOut, EventsIn, JobIn, OpenSessionIn, SessionIn, StartedIn, StopIn
+from .errors import PROBLEM_TYPE
+from .examples import ANSWER_EXAMPLES, BODY_EXAMPLES, problem_example
 
 _BODIES: tuple[type[BaseModel], ...] = (
     EventsIn,
@@ -32,33 +34,100 @@ A change that a browser asks for with its cookie needs the page's form token in
 
 **Times** are seconds since the epoch (UTC), spans are seconds.
 
-**Errors** have one form: `{"error": {"code", "message", "accepted"}}`. The message is a
-sentence for people; `accepted` says what would have been accepted, where that helps.
+**Errors** are `application/problem+json` (RFC 9457). `code` is stable and made for programs,
+`detail` is a sentence for people, and `accepted` says what would have been accepted, where that
+helps.
+
+**Rights.** What is not yours to see is answered with 404, as if it did not exist. Teachers see
+the requests of the groups they teach, administrators all.
 
 **Words.** A *request* asks for something to run (a session or a job). It waits in one queue
 until it is granted a *lease* on named *devices*, and ends with a *cause*.
 """
 
 
+_PROBLEMS = {
+    400: "A value is malformed: says which, and what is accepted.",
+    401: "Nobody the hub knows.",
+    403: "Known, but not entitled; or a cross-site call.",
+    404: "It does not exist, or is not yours to see.",
+    409: "Refused, or the state of things does not allow it.",
+    413: "The body, or something in it, is larger than accepted.",
+    503: "A part that is needed does not answer; try again.",
+}
+_SECURITY = {
+    "token": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "Authorization",
+        "description": "`token …`, with a token that JupyterHub made.",
+    },
+    "cookie": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": "carrel-session",
+        "description": "Of a browser that is signed in.",
+    },
+}
+
+
+def problems(*statuses: int) -> dict[int | str, dict[str, object]]:
+    """The errors that an operation may answer with."""
+    schema = {"$ref": _REF.format(model=ErrorOut.__name__)}
+    return {
+        status: {
+            "description": _PROBLEMS[status],
+            "content": {PROBLEM_TYPE: {"schema": schema, "example": problem_example(status)}},
+        }
+        for status in statuses
+    }
+
+
 def body_of(model: type[BaseModel]) -> dict[str, Any]:
     """What an operation says about its body."""
-    schema = {"$ref": _REF.format(model=model.__name__)}
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+    content: dict[str, Any] = {"schema": {"$ref": _REF.format(model=model.__name__)}}
+    if model.__name__ in BODY_EXAMPLES:
+        content["examples"] = BODY_EXAMPLES[model.__name__]
+    return {"requestBody": {"required": True, "content": {"application/json": content}}}
 
 
 def describe(app: FastAPI) -> None:
-    """Let the app's description contain the bodies' models too."""
+    """Let the app's description contain the bodies' models, the examples and who may call."""
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
             made = get_openapi(
                 title=app.title, version=app.version, description=ABOUT, routes=app.routes
             )
+            schemas = made.setdefault("components", {}).setdefault("schemas", {})
             _, found = models_json_schema(
                 [(model, "validation") for model in _BODIES], ref_template=_REF
             )
-            made.setdefault("components", {}).setdefault("schemas", {}).update(found["$defs"])
+            schemas.update(found["$defs"])
+            _, answers = models_json_schema([(ErrorOut, "serialization")], ref_template=_REF)
+            schemas.update(answers["$defs"])
+            for unused in ("HTTPValidationError", "ValidationError"):
+                schemas.pop(unused, None)
+            made["components"]["securitySchemes"] = _SECURITY
+            for path in made["paths"].values():
+                for operation in path.values():
+                    _complete(operation)
             app.openapi_schema = made
         return app.openapi_schema
 
     app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way
+
+
+def _complete(operation: dict[str, Any]) -> None:
+    # FastAPI's own error; ours takes its place.
+    operation["responses"].pop("422", None)
+    if operation["operationId"].startswith("health"):
+        operation["responses"] = {"200": operation["responses"]["200"]}
+    else:
+        own = {"hub", "attempts"} & set(operation["tags"])
+        operation["security"] = [{"token": []}] if own else [{"token": []}, {"cookie": []}]
+    for response in operation["responses"].values():
+        content = response.get("content", {}).get("application/json", {})
+        name = content.get("schema", {}).get("$ref", "").rpartition("/")[2]
+        if name in ANSWER_EXAMPLES:
+            content["example"] = ANSWER_EXAMPLES[name]

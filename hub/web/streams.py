@@ -7,8 +7,10 @@ second, and says a word after 15 silent seconds so that nobody in between hangs 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from functools import partial
+from typing import BinaryIO
 
 import anyio
 from starlette.responses import StreamingResponse
@@ -18,6 +20,7 @@ from ..pulse import Pulse
 
 KEEP_ALIVE_SECONDS = 15.0
 _PACE_SECONDS = 0.1
+_PART_BYTES = 256 * 1024
 ALIVE = b": alive\n\n"
 
 
@@ -56,6 +59,27 @@ def message(event: str, data: str = "{}", *, event_id: int | None = None) -> byt
         lines.append(f"id: {event_id}")
     lines += [f"data: {line}" for line in data.splitlines() or [""]]
     return ("\n".join(lines) + "\n\n").encode()
+
+
+class FileContent(StreamingResponse):
+    """An open file to its end; closed in any case.
+
+    Its length is not declared: a job may still be writing to it, or cut it short.
+    """
+
+    def __init__(self, file: BinaryIO, *, headers: Mapping[str, str]) -> None:
+        super().__init__(
+            iter(partial(file.read, _PART_BYTES), b""),
+            media_type="application/octet-stream",
+            headers=headers,
+        )
+        self._file = file
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._file.close()
 
 
 class EventStream(StreamingResponse):

@@ -1,13 +1,16 @@
-"""The runner: executes one notebook next to its kernel and reports what happens.
+"""The runner: executes one notebook next to its kernel, or one command, and reports on it.
 
 ``python -m carrel.spawners.runner FOLDER`` is all that an engine starts for a job. Everything
 it needs and leaves lies in the attempt's folder:
 
     order.json     what to run, and the attempt's token (0600, written by the backend)
     claim          made by the one runner that runs this attempt; a second one exits at once
-    log.txt        what the notebook printed
+    log.txt        what the job printed, up to a limit
     events.jsonl   the journal: one event per line, written before it is sent
     output.ipynb   the executed notebook, saved after each cell, always whole
+    files/         what the job keeps: $CARREL_OUTPUT_DIR
+    work/          the uploaded folder, where there is one; the working folder then
+    progress.json  how far the job says it is: $CARREL_PROGRESS
 
 It depends on papermill, ipykernel and the standard library, and on nothing of JupyterHub.
 """

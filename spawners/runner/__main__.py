@@ -10,12 +10,12 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict
 from pathlib import Path
-from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Final, NoReturn
+from types import FrameType, ModuleType, TracebackType
+from typing import TYPE_CHECKING, Final, NoReturn, cast
 
 import psutil
 
@@ -23,12 +23,15 @@ from ...hub.errors import InvalidInput
 from ...hub.ports.records import CauseCode, Json
 from ..processes import wait_gone
 from . import ending as endings
+from .attempt import Watch
 from .journal import Journal
-from .order import CLAIM, EVENTS, OUTPUT, Order
+from .log import Log
+from .order import CLAIM, EVENTS, FILES, Order
 from .service import Away, Delivery, Fenced, Rejected, Service
+from .telling import Report, Teller
 
 if TYPE_CHECKING:
-    from .engine import Attempt
+    from .attempt import Attempt
 
 EXIT_SUCCEEDED: Final = 0
 EXIT_FAILED: Final = 1
@@ -123,23 +126,30 @@ def run(order: Order, folder: Path, service: Service) -> int:
     bell.hear_signals()
     adopt_orphans()
     journal = Journal(folder / EVENTS)
-    delivery = Delivery(service, bell.fence)
+    delivery = Delivery(service, bell.fence, journal.sync)
     delivery.start()
 
     def report(kind: str, data: Mapping[str, Json]) -> None:
         delivery.put(journal.write(kind, data))
 
-    attempt, work = _begin(order, folder, report, bell)
+    attempt = prepare(order, folder, report)
+    watch = Watch(attempt)
+    watch.start()
+    work = ThreadPoolExecutor(1, thread_name_prefix="work").submit(attempt.execute)
+    work.add_done_callback(lambda _: bell.ring())
     while not work.done() and not bell.stop:
         bell.wait()
     if not work.done():
         wind_down(attempt, work)
+    watch.stop()
     ending = _judge(attempt, work, bell)
     _conclude(attempt, ending)
     end_descendants()
-    print(f"carrel: {ending.message}", flush=True)
+    attempt.log.write(f"carrel: {ending.message}\n")
+    attempt.log.close()
     if bell.fenced:
         return EXIT_FENCED
+    attempt.teller.settle()
     report("ended", {**asdict(ending), "code": str(ending.code)})
     delivery.finish(_DELIVERY_WHEN_STOPPED_SECONDS if bell.stop else _DELIVERY_SECONDS)
     if bell.stop:
@@ -147,21 +157,32 @@ def run(order: Order, folder: Path, service: Service) -> int:
     return EXIT_SUCCEEDED if ending.code is CauseCode.SUCCEEDED else EXIT_FAILED
 
 
-def _begin(
-    order: Order, folder: Path, report: Callable[[str, Mapping[str, Json]], None], bell: Bell
-) -> tuple[Attempt, Future[None]]:
-    # Papermill takes most of a second to import: the claim must not wait for it.
-    from .engine import Attempt  # noqa: PLC0415
-    from .execution import execute  # noqa: PLC0415
+def prepare(order: Order, folder: Path, report: Report) -> Attempt:
+    teller = Teller(report, order.limits)
+    log = Log(sys.stdout.fileno(), order.limits, teller.cut)
+    (folder / FILES).mkdir(mode=0o700, exist_ok=True)
+    # Imported only now: the claim must not wait for half a second of imports, and a command
+    # needs no papermill.
+    if order.command:
+        from .command import CommandAttempt  # noqa: PLC0415
 
-    attempt = Attempt(order=order, output=folder / OUTPUT, report=report)
-    work = ThreadPoolExecutor(1, thread_name_prefix="notebook").submit(execute, attempt)
-    work.add_done_callback(lambda _: bell.ring())
-    return attempt, work
+        return CommandAttempt(order, folder, teller, log)
+    skip_slow_imports()
+    from .execution import NotebookAttempt  # noqa: PLC0415
+
+    return NotebookAttempt(report, order, folder, teller, log)
+
+
+def skip_slow_imports() -> None:
+    """jsonschema tries this one for the format of addresses, which no notebook is checked for.
+
+    It builds a grammar when it is imported, which takes a second; its absence is expected.
+    """
+    sys.modules.setdefault("rfc3987_syntax", cast("ModuleType", None))
 
 
 def wind_down(attempt: Attempt, work: Future[None]) -> None:
-    """Interrupt the cell; kill the kernel where that does not help. Below 2 s in all."""
+    """Interrupt the cell or command; kill it where that does not help. Below 2 s in all."""
     attempt.interrupt()
     wait([work], _INTERRUPT_SECONDS)
     if not work.done():
@@ -170,22 +191,18 @@ def wind_down(attempt: Attempt, work: Future[None]) -> None:
 
 
 def _judge(attempt: Attempt, work: Future[None], bell: Bell) -> endings.Ending:
-    from .execution import judge  # noqa: PLC0415  # imported by now
-
     if bell.fenced:
         return endings.fenced()
-    error = work.exception() if work.done() else TimeoutError("the notebook did not stop")
-    if bell.signal is not None and (error is not None or attempt.failure is not None):
+    error = work.exception() if work.done() else TimeoutError("the work did not stop")
+    if bell.signal is not None and (error is not None or attempt.failed):
         return endings.cancelled(bell.signal)
-    return judge(attempt, error)
+    return attempt.judge(error)
 
 
 def _conclude(attempt: Attempt, ending: endings.Ending) -> None:
     """Save the end; the last save of the work stays where that cannot be done."""
-    if attempt.manager is None:
-        return
     try:
-        attempt.manager.conclude(ending)
+        attempt.conclude(ending)
     except (OSError, RuntimeError) as error:
         # A full disk, or a notebook that the work, which hangs, was just changing.
         print(f"carrel: the end could not be saved in the output: {error}", flush=True)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+import shlex
 import signal
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from ...hub.ports.records import CauseCode
+from .limits import size_words
 
 MAX_MESSAGE = 500
+MAX_COMMAND = 120
 MAX_DETAILS = 20_000
 
 _ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
@@ -64,6 +68,54 @@ def kernel_died(place: str, status: int | None) -> Ending:
     seen = "" if status is None else f" ({exit_words(status)})"
     where = f" in {place}" if place else ""
     return Ending(code=CauseCode.KERNEL_DIED, message=f"kernel died{where}{seen}")
+
+
+def out_of_memory(used: int, limit: int) -> Ending:
+    return Ending(
+        code=CauseCode.OUT_OF_MEMORY,
+        message=f"Killed for memory: its processes used {size_words(used)}, "
+        f"its limit was {size_words(limit)}.",
+    )
+
+
+def out_of_system_memory(place: str) -> Ending:
+    """Only where the system itself has counted such a kill."""
+    where = f" in {place}" if place else ""
+    return Ending(
+        code=CauseCode.OUT_OF_MEMORY,
+        message=f"Killed for memory{where}: the system ran out of it, or of what it allows here.",
+    )
+
+
+def asked_for_input(place: str) -> Ending:
+    return Ending(
+        code=CauseCode.CELL_ERROR,
+        message=f"error in {place}: it calls input(), and a job has nobody to ask. "
+        'Use a parameter instead: a variable in a cell tagged "parameters".',
+    )
+
+
+def command_succeeded(command: Sequence[str]) -> Ending:
+    return Ending(
+        code=CauseCode.SUCCEEDED, message=f"{command_words(command)} ran without an error."
+    )
+
+
+def command_failed(command: Sequence[str], status: int, lines: str) -> Ending:
+    how = f"exited with status {status}" if status >= 0 else f"was ended by {exit_words(status)}"
+    message = f"{command_words(command)} {how}"
+    if "EOFError: EOF when reading a line" in lines:
+        message += "; it asks for input, and a job has nobody to ask: give it an argument instead"
+    return Ending(
+        code=CauseCode.COMMAND_FAILED,
+        message=_short(message),
+        details=plain(lines)[-MAX_DETAILS:],
+    )
+
+
+def command_words(command: Sequence[str]) -> str:
+    words = " ".join(plain(shlex.join(command)).split())
+    return f"`{words if len(words) <= MAX_COMMAND else words[: MAX_COMMAND - 1] + '…'}`"
 
 
 def cancelled(number: int) -> Ending:

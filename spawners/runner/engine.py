@@ -6,81 +6,71 @@ it was not. (Papermill's own loop calls every cell completed after its kernel ha
 
 from __future__ import annotations
 
+import json
 import os
-import signal
 import subprocess
-import sys
-import threading
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
+import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeAlias, cast
+from typing import Any, Final, cast
 
 import nbformat
 import zmq
 from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode
+from nbformat.v4 import output_from_msg
 from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import NBClientEngine, NotebookExecutionManager, papermill_engines
 from papermill.execute import remove_error_markers
 from papermill.log import logger
 
 from ...hub.ports.records import CauseCode, Json
+from . import kernelside
+from .attempt import Attempt
 from .ending import Ending, plain
-from .order import Order
+from .log import drain
+from .order import OUTPUT
+from .outputs import CellOutputs, bounded_bundle
+from .steps import step_of_bar
+from .telling import Report
+from .text import storable, utf8_size
 
 ENGINE = "carrel"
 AUTOSAVE_SECONDS = 5
 INJECTED_TAG = "injected-parameters"
 START_TIMEOUT_SECONDS = 120
+MESSAGE_BYTES: Final = 64 << 20
+"""A larger message of a kernel is not even received."""
+_QUICK_SECONDS = 0.02
+_PRETTY_BYTES = 4 << 20
 
 
 class Stopped(Exception):
     """The attempt was asked to stop between two cells."""
 
 
-Report: TypeAlias = Callable[[str, Mapping[str, Json]], None]
-"""Takes the kind and the data of an event."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Attempt:
-    """One execution, as the thread that executes and the one that supervises it share it.
+class NotebookState(Attempt):
+    """One execution of a notebook.
 
     Attributes:
-        stopping: set when no further cell may start.
-        kernel: the kernel's process; its exit status stays readable after its death.
         ready: the kernel has answered.
         failure: index of the cell that raised, and what it raised.
     """
 
-    order: Order
-    output: Path
-    report: Report
-    stopping: threading.Event = field(default_factory=threading.Event)
-    manager: Manager | None = None
-    client: Client | None = None
-    kernel: subprocess.Popen[bytes] | None = None
-    ready: bool = False
-    failure: tuple[int, CellExecutionError] | None = None
+    def __init__(self, report: Report, *shared: Any) -> None:
+        super().__init__(*shared)
+        self.report = report
+        self.output: Path = self.folder / OUTPUT
+        self.manager: Manager | None = None
+        self.client: Client | None = None
+        self.ready = False
+        self.failure: tuple[int, CellExecutionError] | None = None
 
     def interrupt(self) -> None:
-        """Begin to stop: no further cell, an interrupt for this one, a short farewell."""
-        self.stopping.set()
         if self.client is not None:
-            self.client.shutdown_kernel = "immediate"
-        self._signal(signal.SIGINT)
-
-    def kill(self) -> None:
-        """The kernel and whatever it has in its process group."""
-        self._signal(signal.SIGKILL)
-
-    def _signal(self, number: signal.Signals) -> None:
-        if self.kernel is not None and self.kernel.returncode is None:
-            with suppress(ProcessLookupError):
-                os.killpg(self.kernel.pid, number)
+            self.client.shutdown_kernel = "immediate"  # a short farewell
+        super().interrupt()
 
 
 class Manager(NotebookExecutionManager):  # type: ignore[misc]  # papermill has no types
@@ -88,12 +78,17 @@ class Manager(NotebookExecutionManager):  # type: ignore[misc]  # papermill has 
 
     nb: NotebookNode
 
-    def __init__(self, nb: NotebookNode, attempt: Attempt) -> None:
+    def __init__(self, nb: NotebookNode, attempt: NotebookState) -> None:
         super().__init__(nb, progress_bar=False, autosave_cell_every=AUTOSAVE_SECONDS)
         self.attempt = attempt
         self.numbers = _numbers(nb)
         self.current: int | None = None
         self.done = 0
+        self.outputs = CellOutputs(attempt.order.limits, attempt.teller.cut)
+        self.changed = set(range(len(nb.cells)))
+        """Cells that have to be written anew by the next save."""
+        self._texts = [""] * len(nb.cells)
+        self._save_seconds = 0.0
 
     def place(self, index: int | None) -> str:
         """A cell as people count them: ``cell 3``."""
@@ -103,9 +98,26 @@ class Manager(NotebookExecutionManager):  # type: ignore[misc]  # papermill has 
         return "the injected parameters" if number is None else f"cell {number}"
 
     def save(self, **_: object) -> None:
+        """Replace the output by a whole new one; only what has changed is formatted anew."""
+        begin = time.monotonic()
+        self.outputs.settle()
+        changed = self.changed | ({self.current} if self.current is not None else set())
+        for index in changed:
+            self._texts[index] = json.dumps(self.nb.cells[index], ensure_ascii=False)
+        self.changed = set()
+        rest = {key: self.nb[key] for key in self.nb if key != "cells"}
+        self._write(
+            '{"cells": [\n'
+            + ",\n".join(self._texts)
+            + "\n],\n"
+            + json.dumps(rest, ensure_ascii=False).removeprefix("{")
+            + "\n"
+        )
+        self._save_seconds = time.monotonic() - begin
+
+    def _write(self, text: str) -> None:
         draft = self.attempt.output.with_name(f".{self.attempt.output.name}.part")
-        text: str = nbformat.writes(self.nb)  # type: ignore[no-untyped-call]
-        draft.write_text(text, encoding="utf-8")
+        draft.write_text(storable(text), encoding="utf-8")
         draft.replace(self.attempt.output)
         self.last_save_time = self.now()
 
@@ -131,10 +143,17 @@ class Manager(NotebookExecutionManager):  # type: ignore[misc]  # papermill has 
 
     def cell_start(self, cell: NotebookNode, cell_index: int, **_: object) -> None:
         self.current = cell_index
-        super().cell_start(cell, cell_index)
+        self.outputs.begin()
+        cell.metadata.papermill.update(
+            start_time=self.now().isoformat(), status=self.RUNNING, exception=False
+        )
+        self.changed.add(cell_index)
         number = self.numbers.get(cell_index)
+        self.attempt.teller.cell(cell_index, number)
         if number is not None:
             self.attempt.report("cell_started", {"index": cell_index, "number": number})
+        if self._save_seconds < _QUICK_SECONDS:
+            self.save()  # else the next one says that it runs
 
     def cell_exception(
         self, cell: NotebookNode, cell_index: int, exception: CellExecutionError, **_: object
@@ -143,29 +162,35 @@ class Manager(NotebookExecutionManager):  # type: ignore[misc]  # papermill has 
         super().cell_exception(cell, cell_index)
 
     def cell_complete(self, cell: NotebookNode, cell_index: int, **_: object) -> None:
-        number = self.numbers.get(cell_index)
+        attempt, number = self.attempt, self.numbers.get(cell_index)
         completed = cell.metadata.papermill["status"] != self.FAILED
         if completed and number is not None:
             self.done += 1
             self.nb.metadata.carrel["done"] = self.done
-        super().cell_complete(cell, cell_index)
+        self.outputs.end()
+        super().cell_complete(cell, cell_index)  # saves
+        attempt.take_step()
+        attempt.teller.settle()
+        where: dict[str, Json] = {"index": cell_index, "number": number}
         if completed:
             self.current = None
+        elif attempt.failure is not None:
+            attempt.report("cell_failed", {**where, **_failure(attempt.failure[1])})
         if completed and number is not None:
             seconds = float(cell.metadata.papermill["duration"] or 0.0)
-            self.attempt.report(
-                "cell_finished", {"index": cell_index, "number": number, "seconds": seconds}
-            )
+            attempt.report("cell_finished", {**where, "seconds": seconds})
 
-    def pass_over(self, cell: NotebookNode) -> None:
+    def pass_over(self, cell: NotebookNode, index: int) -> None:
         """Text needs no execution, and no save of its own."""
         cell.metadata.papermill["status"] = self.COMPLETED
         cell.metadata.papermill["exception"] = False
+        self.changed.add(index)
 
     def conclude(self, ending: Ending) -> None:
         """Write the end into the notebook: what ran, what did not, and why it stopped."""
         # Papermill marks an error with cells of its own; they would shift every index.
         remove_error_markers(self.nb)
+        self.changed = set(range(len(self.nb.cells)))
         self.end_time = self.now()
         good = ending.code is CauseCode.SUCCEEDED
         papermill = self.nb.metadata.papermill
@@ -180,34 +205,47 @@ class Manager(NotebookExecutionManager):  # type: ignore[misc]  # papermill has 
             {"outcome": str(ending.code), "message": ending.message, "ended_at": _now()}
         )
         self.save()
+        if self.attempt.output.stat().st_size < _PRETTY_BYTES:
+            text: str = nbformat.writes(self.nb)  # type: ignore[no-untyped-call]
+            self._write(text)  # as Jupyter itself would write it
 
 
 class Client(PapermillNotebookClient):  # type: ignore[misc]  # papermill has no types
-    """Talks to the kernel; prints what the notebook prints."""
+    """Talks to the kernel; keeps and tells what it says, within the limits."""
 
     nb_man: Manager
+    clear_before_next_output: bool
 
     def create_kernel_manager(self) -> object:
         manager = super().create_kernel_manager()
         # Others have accounts on this machine too, and could listen to an open connection.
         if manager.has_trait("transport_encryption") and zmq.has("curve"):
             manager.transport_encryption = "auto"
+        manager.context.setsockopt(zmq.MAXMSGSIZE, MESSAGE_BYTES)
         return manager
 
     def start_new_kernel(self, **kwargs: object) -> None:
-        super().start_new_kernel(**kwargs)
+        attempt = self.nb_man.attempt
+        # What does not come as a message must not get into the log past its limit.
+        inner, outer = os.pipe()
+        try:
+            super().start_new_kernel(**kwargs, stdout=outer, stderr=outer)
+        finally:
+            os.close(outer)
+            drain(inner, attempt.log.write)
         # Only a kernel that runs as a process of this machine has one.
         process = getattr(self.km.provisioner, "process", None)
-        self.nb_man.attempt.kernel = cast("subprocess.Popen[bytes] | None", process)
+        attempt.process = cast("subprocess.Popen[bytes] | None", process)
 
     def papermill_execute_cells(self) -> None:
         attempt = self.nb_man.attempt
         attempt.ready = True
+        self._bound_kernel()
         for index, cell in enumerate(self.nb.cells):
             if attempt.stopping.is_set():
                 raise Stopped
             if cell.cell_type != "code":
-                self.nb_man.pass_over(cell)
+                self.nb_man.pass_over(cell, index)
                 continue
             self.nb_man.cell_start(cell, cell_index=index)
             try:
@@ -219,16 +257,104 @@ class Client(PapermillNotebookClient):  # type: ignore[misc]  # papermill has no
             if attempt.failure is not None:
                 return
 
-    def log_output_message(self, output: NotebookNode) -> None:
-        if output.output_type == "stream":
-            text = "".join(output.text)
-        elif output.output_type == "error":
-            text = plain("\n".join(output.traceback)) + "\n"
-        else:
-            text = "".join(output.get("data", {}).get("text/plain", ""))
-            text += "\n" if text else ""
-        sys.stdout.write(text.encode("utf-8", "replace").decode("utf-8"))
-        sys.stdout.flush()
+    def _bound_kernel(self) -> None:
+        """Have a Python kernel keep its messages small; nobody waits for its answer."""
+        if not getattr(self.km, "ipykernel", False):
+            return
+        limits = self.nb_man.attempt.order.limits
+        source = Path(kernelside.__file__).read_text(encoding="utf-8")
+        # In a namespace of its own: the notebook's stays as it is.
+        code = (
+            f"exec(compile({source!r}, '<carrel>', 'exec'), "
+            "(carrel_ := {'__name__': 'carrel_kernelside', 'get_ipython': get_ipython}))\n"
+            f"carrel_['install']({limits.message}, {limits.item})\ndel carrel_"
+        )
+        self.kc.execute(code, silent=True, store_history=False, allow_stdin=False)
+
+    # -- messages -------------------------------------------------------------------------
+
+    def process_message(
+        self, msg: dict[str, Any], cell: NotebookNode, cell_index: int
+    ) -> NotebookNode | None:
+        content, manager = msg["content"], self.nb_man
+        if cut := content.get("carrel_cut"):
+            manager.attempt.teller.cut("output", int(cut))
+        if isinstance(content.get("data"), dict) and not msg["msg_type"].startswith("comm"):
+            limit = manager.attempt.order.limits.item
+            content["data"] = bounded_bundle(content["data"], lambda _: limit)
+        output = super(PapermillNotebookClient, self).process_message(msg, cell, cell_index)
+        manager.autosave_cell()
+        return cast("NotebookNode | None", output)
+
+    def output(
+        self, outs: list[NotebookNode], msg: dict[str, Any], display_id: str, cell_index: int
+    ) -> NotebookNode | None:
+        manager, attempt = self.nb_man, self.nb_man.attempt
+        content = msg["content"]
+        if self.output_hook_stack[msg["parent_header"].get("msg_id")]:
+            # An Output widget takes it, into a list that only grows.
+            if manager.outputs.spend(utf8_size(json.dumps(content, default=str))):
+                super().output(outs, msg, display_id, cell_index)
+            return None
+        if self.clear_before_next_output:
+            outs[:] = []
+            self.clear_display_id_mapping(cell_index)
+            self.clear_before_next_output = False
+        if msg["msg_type"] == "stream":
+            self._print(outs, str(content["name"]), str(content["text"]))
+            return None
+        try:
+            output: NotebookNode = output_from_msg(msg)  # type: ignore[no-untyped-call]
+        except ValueError:
+            return None  # a message that shows nothing
+        if manager.outputs.fits(outs, output):
+            if display_id:
+                cells = self._display_id_map.setdefault(display_id, {})
+                cells.setdefault(cell_index, []).append(len(outs))
+            outs.append(output)
+        attempt.teller.output(output)
+        attempt.log.write(_in_log(output))
+        return output
+
+    def _print(self, outs: list[NotebookNode], name: str, text: str) -> None:
+        attempt = self.nb_man.attempt
+        self.nb_man.outputs.print(outs, name, text)
+        attempt.teller.print(name, text)
+        attempt.log.write(text)
+        if name == "stderr" and (step := step_of_bar(text)) is not None:
+            attempt.teller.step(step)
+
+    def _update_display_id(self, display_id: str, msg: dict[str, Any]) -> None:
+        places = self._display_id_map.get(display_id, {})
+        copies = sum(map(len, places.values()))
+        size = utf8_size(json.dumps(msg["content"].get("data", {}), default=str))
+        if self.nb_man.outputs.replace(display_id, size * copies):
+            super()._update_display_id(display_id, msg)
+            self.nb_man.changed.update(places)
+
+    def handle_comm_msg(
+        self, outs: list[NotebookNode], msg: dict[str, Any], cell_index: int
+    ) -> None:
+        content = msg["content"]
+        size = utf8_size(json.dumps(content.get("data"), default=str))
+        size += sum(len(buffer) for buffer in msg.get("buffers") or ())
+        if self.nb_man.outputs.replace(f"comm {content['comm_id']}", size):
+            super().handle_comm_msg(outs, msg, cell_index)
+
+
+def _in_log(output: NotebookNode) -> str:
+    if output.output_type == "error":
+        return plain("\n".join(output.traceback)) + "\n"
+    text = "".join(output.get("data", {}).get("text/plain", ""))
+    return f"{text}\n" if text else ""
+
+
+def _failure(raised: CellExecutionError) -> Mapping[str, Json]:
+    return {
+        "ename": storable(str(raised.ename))[:200],
+        "evalue": storable(str(raised.evalue))[:2000],
+        "traceback": plain(str(raised.traceback))[-20_000:],
+    }
 
 
 class CarrelEngine(NBClientEngine):  # type: ignore[misc]  # papermill has no types
@@ -236,7 +362,7 @@ class CarrelEngine(NBClientEngine):  # type: ignore[misc]  # papermill has no ty
 
     @classmethod
     def execute_notebook(
-        cls, nb: NotebookNode, kernel_name: str, *, attempt: Attempt, **_: object
+        cls, nb: NotebookNode, kernel_name: str, *, attempt: NotebookState, **_: object
     ) -> NotebookNode:
         manager = Manager(nb, attempt)
         manager.notebook_start()
@@ -247,7 +373,8 @@ class CarrelEngine(NBClientEngine):  # type: ignore[misc]  # papermill has no ty
             startup_timeout=START_TIMEOUT_SECONDS,
             timeout=None,
             log=logger,
-            stdout_file=sys.stdout,
+            # A kernel that was flooded may have dropped the word that a cell is over.
+            raise_on_iopub_timeout=False,
         )
         attempt.client.execute()
         return manager.nb

@@ -14,10 +14,13 @@ from papermill.exceptions import PapermillExecutionError
 
 from . import ending
 from .ending import Ending, StartFailed
-from .engine import ENGINE, Attempt, Manager, register
+from .engine import ENGINE, Manager, NotebookState, register
 from .order import Order
+from .place import working_folder
 
 DEFAULT_KERNEL = "python3"
+_NO_INPUT = "StdinNotImplementedError"
+"""What a Python kernel raises for ``input()`` where nobody can be asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,24 +29,58 @@ class Kernel:
     language: str
 
 
-def execute(attempt: Attempt) -> None:
-    """Run the notebook to its end; every other end is raised."""
-    order = attempt.order
-    notebook = load(order)
-    kernel = choose_kernel(order, notebook)
-    register()
-    # A notebook in memory and no output path: papermill would format paths with parameters.
-    papermill.execute_notebook(
-        notebook,
-        None,
-        parameters=dict(order.parameters),
-        engine_name=ENGINE,
-        kernel_name=kernel.name,
-        language=kernel.language,
-        progress_bar=False,
-        cwd=order.home,
-        attempt=attempt,
-    )
+class NotebookAttempt(NotebookState):
+    """Runs the notebook of an order."""
+
+    def execute(self) -> None:
+        order = self.order
+        cwd = working_folder(order, self.folder)
+        notebook = load(order)
+        kernel = choose_kernel(order, notebook)
+        register()
+        # A notebook in memory and no output path: papermill would format paths with parameters.
+        papermill.execute_notebook(
+            notebook,
+            None,
+            parameters=dict(order.parameters),
+            engine_name=ENGINE,
+            kernel_name=kernel.name,
+            language=kernel.language,
+            progress_bar=False,
+            cwd=str(cwd),
+            attempt=self,
+        )
+
+    def judge(self, error: BaseException | None) -> Ending:
+        manager = self.manager
+        if self.used:
+            return ending.out_of_memory(self.used, self.order.memory_bytes)
+        if manager is not None and self.failure is not None:
+            return _of_cell(manager, *self.failure)
+        # Papermill also complains about errors that a tag of the cell expects.
+        if manager is not None and (error is None or isinstance(error, PapermillExecutionError)):
+            return ending.succeeded(manager.done)
+        status = None if self.process is None else self.process.poll()
+        match error:
+            case StartFailed():
+                return ending.start_failed(str(error))
+            case DeadKernelError() if manager is not None:
+                place = manager.place(manager.current)
+                if self.killed_by_system:
+                    return ending.out_of_system_memory(place)
+                return ending.kernel_died(place, status)
+            case RuntimeError() if manager is not None and not self.ready:
+                seen = "" if status is None else f" ({ending.exit_words(status)})"
+                return ending.start_failed(f"the kernel did not start{seen}: {error}")
+        return ending.runner_failed(error)
+
+    @property
+    def failed(self) -> bool:
+        return self.failure is not None
+
+    def conclude(self, ending: Ending) -> None:
+        if self.manager is not None:
+            self.manager.conclude(ending)
 
 
 def load(order: Order) -> NotebookNode:
@@ -74,27 +111,9 @@ def choose_kernel(order: Order, notebook: NotebookNode) -> Kernel:
     return Kernel(name=name, language=specs.get_kernel_spec(name).language)
 
 
-def judge(attempt: Attempt, error: BaseException | None) -> Ending:
-    """Why it ended, from what was raised and from what was seen of the kernel."""
-    manager = attempt.manager
-    if manager is not None and attempt.failure is not None:
-        return _of_cell(manager, *attempt.failure)
-    # Papermill also complains about errors that a tag of the cell expects.
-    if manager is not None and (error is None or isinstance(error, PapermillExecutionError)):
-        return ending.succeeded(manager.done)
-    status = None if attempt.kernel is None else attempt.kernel.poll()
-    match error:
-        case StartFailed():
-            return ending.start_failed(str(error))
-        case DeadKernelError() if manager is not None:
-            return ending.kernel_died(manager.place(manager.current), status)
-        case RuntimeError() if manager is not None and not attempt.ready:
-            seen = "" if status is None else f" ({ending.exit_words(status)})"
-            return ending.start_failed(f"the kernel did not start{seen}: {error}")
-    return ending.runner_failed(error)
-
-
 def _of_cell(manager: Manager, index: int, raised: CellExecutionError) -> Ending:
     if raised.ename == "SystemExit" and raised.evalue in {"", "0", "None"}:
         return ending.succeeded(manager.done)  # the notebook chose to end here
+    if raised.ename == _NO_INPUT:
+        return ending.asked_for_input(manager.place(index))
     return ending.cell_error(manager.place(index), raised.ename, raised.evalue, raised.traceback)

@@ -1,6 +1,7 @@
 """The journal: an attempt's events, one JSON object per line, on disk before they are sent.
 
-Whoever reads it after a crash must expect that its last line is torn.
+Whoever reads it after a crash must expect that its last line is torn, and that the job, whose
+file it is, wrote anything into it.
 """
 
 from __future__ import annotations
@@ -9,10 +10,15 @@ import json
 import os
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import BinaryIO, Final
 
 from ...hub.ports.records import Json, NewEvent
+
+LONGEST_LINE: Final = 4 << 20
+MOST_BYTES: Final = 64 << 20
+"""Of a journal that is read: twice what the runner's own limits let it grow to."""
 
 
 class Journal:
@@ -30,11 +36,17 @@ class Journal:
             event = NewEvent(seq=self._seq, at=time.time(), kind=kind, data=data)
             try:
                 os.write(self._descriptor, (json.dumps(as_json(event)) + "\n").encode())
-                os.fsync(self._descriptor)
             except OSError as error:
                 # A full disk must not end the work: the event can still be delivered.
                 print(f"carrel: the journal cannot be written: {error}", flush=True)
             return event
+
+    def sync(self) -> None:
+        """Onto the disk itself; done by who sends, so that the work need not wait for it."""
+        try:
+            os.fsync(self._descriptor)
+        except OSError as error:
+            print(f"carrel: the journal cannot be synced: {error}", flush=True)
 
 
 def as_json(event: NewEvent) -> dict[str, Json]:
@@ -43,17 +55,30 @@ def as_json(event: NewEvent) -> dict[str, Json]:
 
 
 def read_journal(path: Path) -> Sequence[NewEvent]:
-    """The whole lines of a journal, oldest first; empty where there is none."""
+    """The whole lines of a journal, oldest first; empty where there is none.
+
+    Of one that is too long the middle is left out: the end says how the attempt ended.
+    """
+    events: list[NewEvent] = []
     try:
-        lines = path.read_bytes().split(b"\n")
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            events += _events(file, MOST_BYTES - LONGEST_LINE)
+            if size > file.tell():
+                file.seek(max(file.tell(), size - LONGEST_LINE))
+                file.readline(LONGEST_LINE)  # perhaps only the end of a line
+                events += _events(file, LONGEST_LINE)
     except FileNotFoundError:
         return ()
-    events = []
-    for line in lines:
+    return tuple(events)
+
+
+def _events(file: BinaryIO, most: int) -> Iterator[NewEvent]:
+    ends = file.tell() + most
+    while file.tell() < ends and (line := file.readline(LONGEST_LINE)):
         event = _parse(line)
         if event is not None:
-            events.append(event)
-    return tuple(events)
+            yield event
 
 
 def _parse(line: bytes) -> NewEvent | None:
@@ -65,5 +90,5 @@ def _parse(line: bytes) -> NewEvent | None:
             kind=str(found["kind"]),
             data=dict(found["data"]),
         )
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return None

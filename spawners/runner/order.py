@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
 
 from ...hub.config import write_private
 from ...hub.errors import InvalidInput
 from ...hub.ports.records import Json
+from .limits import Limits
 
 ORDER: Final = "order.json"
 CLAIM: Final = "claim"
 LOG: Final = "log.txt"
 EVENTS: Final = "events.jsonl"
 OUTPUT: Final = "output.ipynb"
+FILES: Final = "files"
+PROGRESS: Final = "progress.json"
+WORK: Final = "work"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +31,10 @@ class Order:
         service_url: where it reports to, without a trailing slash.
         devices: names for people, for the output notebook.
         device_ids: the same devices by id.
+        command: program and arguments, in place of a notebook.
+        workdir: working folder below the home, or below the uploaded folder.
+        archive_path: the uploaded .tar.gz; empty without one.
+        memory_bytes: resident memory that the job's processes may hold together; 0 for any.
     """
 
     lease_id: str
@@ -42,6 +50,11 @@ class Order:
     home: str
     devices: tuple[str, ...]
     device_ids: tuple[str, ...]
+    command: tuple[str, ...] = ()
+    workdir: str = ""
+    archive_path: str = ""
+    memory_bytes: int = 0
+    limits: Limits = field(default_factory=Limits)
 
     def write(self, folder: Path) -> None:
         """Whole or not at all, readable for its owner only."""
@@ -52,8 +65,8 @@ class Order:
         """Raises InvalidInput where there is no order that this version understands."""
         try:
             found = json.loads((folder / ORDER).read_text(encoding="utf-8"))
-            for name in ("devices", "device_ids"):
-                found[name] = tuple(found[name])
-            return cls(**found)
-        except (OSError, ValueError, TypeError, KeyError) as error:
+            for name in ("devices", "device_ids", "command"):
+                found[name] = tuple(found.get(name, ()))
+            return cls(**{**found, "limits": Limits(**found.get("limits", {}))})
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise InvalidInput(f"{folder / ORDER} is no order: {error}.") from error

@@ -13,7 +13,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -32,10 +32,17 @@ _TRY_AGAIN: Final = frozenset({408, 425, 429})
 _FENCED: Final = frozenset({401, 403, 404, 409, 410})
 _SERVER_ERROR = 500
 _BATCH = 500
+_BATCH_BYTES = 1 << 20
+_LONGEST_DELAY = 30.0
+"""The most that a service which is asked too much can make the runner wait."""
 
 
 class Away(Exception):
-    """The service does not answer, or not now."""
+    """The service does not answer, or not now; ``seconds`` is how long it wants to be left."""
+
+    def __init__(self, why: str, seconds: float = 0.0) -> None:
+        super().__init__(why)
+        self.seconds = seconds
 
 
 class Fenced(Exception):
@@ -121,20 +128,30 @@ def _meaning(error: urllib.error.HTTPError) -> Exception:
         except (OSError, http.client.HTTPException):
             text = str(error.code)
     if error.code >= _SERVER_ERROR or error.code in _TRY_AGAIN:
-        return Away(text)
+        return Away(text, _retry_after(error))
     return Fenced(text) if error.code in _FENCED else Rejected(text)
+
+
+def _retry_after(error: urllib.error.HTTPError) -> float:
+    try:
+        return min(_LONGEST_DELAY, max(0.0, float(error.headers.get("Retry-After", "0"))))
+    except ValueError:
+        return 0.0
 
 
 class Delivery(threading.Thread):
     """Sends events in their order, in the background, for as long as it takes.
 
     What is not delivered when the runner ends stays in the journal, and the service reads it
-    there.
+    there. What waits is bounded as the journal is: the runner limits what it reports.
     """
 
-    def __init__(self, service: Service, on_fenced: Callable[[], None]) -> None:
+    def __init__(
+        self, service: Service, on_fenced: Callable[[], None], sync: Callable[[], None]
+    ) -> None:
         super().__init__(name="delivery", daemon=True)
         self._service = service
+        self._sync = sync
         self._on_fenced = on_fenced
         self._changed = threading.Condition()
         self._waiting: list[NewEvent] = []
@@ -157,11 +174,12 @@ class Delivery(threading.Thread):
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: bool(self._waiting))
-                batch = self._waiting[:_BATCH]
+                batch = _first(self._waiting)
+            self._sync()
             try:
                 self._service.deliver(batch)
-            except Away:
-                time.sleep(delay)
+            except Away as error:
+                time.sleep(max(delay, error.seconds))
                 delay = min(_LAST_DELAY, delay * 2)
             except Fenced as error:
                 self._stop(f"carrel: the service has fenced this attempt off ({error})")
@@ -179,3 +197,15 @@ class Delivery(threading.Thread):
         with self._changed:
             self._over = True
             self._changed.notify_all()
+
+
+def _first(waiting: Sequence[NewEvent]) -> list[NewEvent]:
+    """The next batch: not too many, and not too much; always one."""
+    batch: list[NewEvent] = []
+    size = 0
+    for event in waiting[:_BATCH]:
+        size += len(json.dumps(as_json(event)))
+        if batch and size > _BATCH_BYTES:
+            break
+        batch.append(event)
+    return batch

@@ -40,11 +40,15 @@ class Desk:
 
     def order(
         self,
-        notebook: NotebookNode | str,
+        notebook: NotebookNode | str = "",
         *,
         devices: int = 1,
         parameters: Mapping[str, Json] | None = None,
         kernel: str = "",
+        command: tuple[str, ...] = (),
+        workdir: str = "",
+        archive: Path | None = None,
+        memory_bytes: int = 0,
     ) -> LaunchOrder:
         request = f"j-{self.folder.name[-12:]}-{next(_numbers)}"
         folder = self.folder / request
@@ -65,7 +69,12 @@ class Desk:
                 parameters=parameters or {},
                 kernel=kernel,
                 output_name="out.ipynb",
+                command=command,
+                workdir=workdir,
+                archive=archive is not None,
+                memory_bytes=memory_bytes,
             ),
+            archive_path=archive,
             seconds=600,
             token="the-token",
             folder=folder,

@@ -59,7 +59,8 @@ def test_a_job_runs_to_its_end_and_tells_how_far_it_is(desk: Desk) -> None:
     ]
     assert desk.service.kinds() == [
         "cells",
-        *("cell_started", "cell_finished") * 3,
+        *("cell_started", "cell_finished"),
+        *("cell_started", "cell_output", "cell_finished") * 2,
         "ended",
     ]
     events = [desk.service.events[number] for number in sorted(desk.service.events)]
@@ -320,7 +321,7 @@ def test_events_wait_for_a_service_that_is_away(desk: Desk) -> None:
         processes.wait_gone([process], 0)
     desk.service.up()
     wait_for_end(desk, order, handle)
-    assert sorted(desk.service.events) == list(range(1, 7))
+    assert sorted(desk.service.events) == list(range(1, 9))
     assert desk.service.ended["code"] == "succeeded"
 
 
@@ -338,6 +339,7 @@ def test_what_was_never_delivered_is_in_the_journal(desk: Desk) -> None:
     assert [event.kind for event in desk.backend.journal(order.folder)] == [
         "cells",
         "cell_started",
+        "cell_output",
         "cell_finished",
         "ended",
     ]

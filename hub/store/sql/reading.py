@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, Connection, func, select
+from collections.abc import Iterable
+
+from sqlalchemy import Boolean, ColumnElement, Connection, func, literal_column, select
 
 from ...ports.records import (
     EventRecord,
@@ -12,16 +14,27 @@ from ...ports.records import (
     Usage,
 )
 from ...scheduling.lifecycle import TERMINAL, State
-from ...scheduling.model import Kind, Snapshot
+from ...scheduling.model import Holding, Kind, Snapshot
 from .. import pool
-from ..tables import attempts, events, lease_devices, leases, ledger, requests
+from ..tables import (
+    LIVE_SESSION,
+    attempts,
+    events,
+    labels,
+    lease_devices,
+    leases,
+    ledger,
+    requests,
+)
 from .rows import (
     LEASES,
     REQUESTS,
+    WAITING,
     read_devices,
     read_groups,
     read_leases,
     read_requests,
+    read_waiting,
     to_events,
 )
 
@@ -54,20 +67,47 @@ def find_requests(connection: Connection, which: RequestFilter) -> tuple[Request
 
 
 def _conditions(which: RequestFilter) -> list[ColumnElement[bool]]:
+    conditions = _of_whom(which)
+    if which.ids is not None:
+        conditions.append(requests.c.id.in_(sorted(which.ids)))
+    if which.before is not None:
+        cursor = select(requests.c.number).where(requests.c.id == which.before)
+        conditions.append(requests.c.number < cursor.scalar_subquery())
+    for name, value in which.labels.items():
+        labelled = select(labels.c.number).where(labels.c.name == name, labels.c.value == value)
+        conditions.append(requests.c.number.in_(labelled))
+    if which.server_name is not None:
+        conditions.append(requests.c.server_name == which.server_name)
+    alive = which.states is not None and not which.states & TERMINAL
+    if which.kind is Kind.SESSION and alive:
+        conditions.append(literal_column(str(LIVE_SESSION), Boolean))  # opens the index of these
+    elif which.kind is not None:
+        conditions.append(requests.c.kind == str(which.kind))
+    if which.states is not None:
+        conditions.append(_one_of(requests.c.state, map(str, which.states)))
+        if alive:
+            conditions.append(requests.c.ended_at.is_(None))  # opens the index of these
+    return conditions
+
+
+def _of_whom(which: RequestFilter) -> list[ColumnElement[bool]]:
     conditions: list[ColumnElement[bool]] = []
+    if which.reader is not None:
+        readable = requests.c.owner == which.reader
+        if which.reader_groups:
+            readable |= requests.c.group_name.in_(sorted(which.reader_groups))
+        conditions.append(readable)
     if which.owner is not None:
         conditions.append(requests.c.owner == which.owner)
     if which.groups is not None:
         conditions.append(requests.c.group_name.in_(sorted(which.groups)))
-    if which.kind is not None:
-        conditions.append(requests.c.kind == str(which.kind))
-    if which.server_name is not None:
-        conditions.append(requests.c.server_name == which.server_name)
-    if which.states is not None:
-        conditions.append(requests.c.state.in_(sorted(map(str, which.states))))
-        if not which.states & TERMINAL:
-            conditions.append(requests.c.ended_at.is_(None))  # opens the index of these
     return conditions
+
+
+def _one_of(column: ColumnElement[str], values: Iterable[str]) -> ColumnElement[bool]:
+    """Of a single value an index gives the order, too."""
+    several = sorted(values)
+    return column == several[0] if len(several) == 1 else column.in_(several)
 
 
 def of_key(connection: Connection, owner: str, key: str) -> RequestRecord | None:
@@ -95,24 +135,34 @@ def _session(owner: str, server_name: str) -> list[ColumnElement[bool]]:
 
 
 def snapshot(connection: Connection) -> Snapshot:
-    open_requests = REQUESTS.where(requests.c.ended_at.is_(None))
-    waiting = read_requests(
-        connection,
-        open_requests.where(requests.c.state == str(State.QUEUED)).order_by(requests.c.number),
-    )
-    holding = read_requests(
-        connection, open_requests.where(leases.c.id.is_not(None), leases.c.released_at.is_(None))
-    )
-    held = [(request.lease, request) for request in holding if request.lease is not None]
     return Snapshot(
         devices=tuple(read_devices(connection).values()),
         groups=tuple(read_groups(connection).values()),
-        waiting=tuple(map(pool.waiting, waiting)),
-        holdings=tuple(
-            pool.holding(request, lease)
-            for lease, request in sorted(held, key=lambda pair: _age(pair[0]))
-        ),
+        waiting=read_waiting(connection, WAITING.where(*_QUEUED).order_by(requests.c.number)),
+        holdings=holdings(connection),
     )
+
+
+def holdings(connection: Connection) -> tuple[Holding, ...]:
+    """Every lease that is not released, oldest first."""
+    # Begun at the leases, of which few are live, and not at the queue, which may be long.
+    found = read_leases(connection, LEASES.where(leases.c.released_at.is_(None)))
+    names = [lease.request_id for lease in found]
+    of_request = {
+        r.id: r for r in read_requests(connection, REQUESTS.where(requests.c.id.in_(names)))
+    }
+    return tuple(
+        pool.holding(of_request[lease.request_id], lease) for lease in sorted(found, key=_age)
+    )
+
+
+def waiting_for_devices(connection: Connection) -> int:
+    query = select(func.count()).select_from(requests).where(*_QUEUED, requests.c.devices > 0)
+    return connection.scalar(query) or 0
+
+
+# In this form it opens the index of what has not ended.
+_QUEUED = (requests.c.ended_at.is_(None), requests.c.state == str(State.QUEUED))
 
 
 def live_leases(connection: Connection) -> tuple[LeaseRecord, ...]:
@@ -139,7 +189,12 @@ def lease_of_token(connection: Connection, token_hash: str) -> LeaseRecord:
 
 
 def find_events(
-    connection: Connection, request_id: str, *, after: int, limit: int
+    connection: Connection,
+    request_id: str,
+    *,
+    after: int,
+    limit: int,
+    kinds: frozenset[str] | None = None,
 ) -> tuple[EventRecord, ...]:
     query = (
         select(events)
@@ -147,6 +202,8 @@ def find_events(
         .order_by(events.c.id)
         .limit(max(0, limit))
     )
+    if kinds is not None:
+        query = query.where(events.c.kind.in_(sorted(kinds)))
     return to_events(connection.execute(query))
 
 

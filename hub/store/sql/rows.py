@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
 
 from sqlalchemy import Connection, Row, Select, and_, func, select
 
@@ -18,7 +20,7 @@ from ...ports.records import (
     RequestRecord,
 )
 from ...scheduling.lifecycle import State
-from ...scheduling.model import Device, Group, Health, Kind, PriorityClass
+from ...scheduling.model import Device, Group, Health, Kind, PriorityClass, Waiting
 from ..moves import epoch_of
 from ..tables import attempts, devices, groups, lease_devices, leases, ledger, requests
 
@@ -60,6 +62,40 @@ def read_leases(
     rows = connection.execute(query).all()
     held = _devices_of(connection, [row.lease_id for row in rows])
     return tuple(_lease(row, held) for row in rows)
+
+
+WAITING = select(
+    requests.c.id,
+    requests.c.kind,
+    requests.c.owner,
+    requests.c.group_name,
+    requests.c.devices,
+    requests.c.seconds,
+    requests.c.submitted_at,
+    requests.c.model,
+    requests.c.priority,
+)
+"""What the scheduler knows of a queued request: there may be thousands, in every cycle."""
+
+
+def read_waiting(connection: Connection, query: Select[*tuple[object, ...]]) -> tuple[Waiting, ...]:
+    """Run a query made from ``WAITING``."""
+    kinds = {str(kind): kind for kind in Kind}
+    classes = {str(each): each for each in PriorityClass}
+    return tuple(
+        Waiting(
+            id=row.id,
+            kind=kinds[row.kind],
+            owner=row.owner,
+            group=row.group_name,
+            devices=row.devices,
+            seconds=row.seconds,
+            submitted_at=row.submitted_at,
+            model=row.model,
+            priority=classes[row.priority],
+        )
+        for row in connection.execute(query)
+    )
 
 
 def _devices_of(connection: Connection, lease_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
@@ -113,7 +149,7 @@ def _request(row: Row[*tuple[object, ...]], held: Mapping[str, tuple[str, ...]])
         model=row.model,
         priority=PriorityClass(row.priority),
         server_name=row.server_name,
-        job=None if row.job is None else JobSpec(**row.job),
+        job=None if row.job is None else _job(row.job),
         labels=row.labels,
         state=State(row.state),
         submitted_at=row.submitted_at,
@@ -146,12 +182,13 @@ def request_columns(request: RequestRecord) -> dict[str, object]:
 
 
 def _job_columns(job: JobSpec) -> dict[str, object]:
-    return {
-        "notebook_name": job.notebook_name,
-        "parameters": dict(job.parameters),
-        "kernel": job.kernel,
-        "output_name": job.output_name,
-    }
+    columns = {each.name: getattr(job, each.name) for each in fields(job)}
+    return columns | {"parameters": dict(job.parameters), "command": list(job.command)}
+
+
+def _job(columns: Mapping[str, Any]) -> JobSpec:
+    """Rows of an older Carrel lack some of the fields."""
+    return JobSpec(**{**columns, "command": tuple(columns.get("command", ()))})
 
 
 def request_changes(request: RequestRecord) -> dict[str, object]:

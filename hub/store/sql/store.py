@@ -19,7 +19,7 @@ from ...ports.records import (
     Usage,
 )
 from ...scheduling.lifecycle import State
-from ...scheduling.model import Device, Group, Health, Snapshot, Start
+from ...scheduling.model import Device, Group, Health, Holding, Snapshot, Start
 from .. import moves
 from ..moves import Step
 from . import pool, reading, writing
@@ -87,6 +87,12 @@ class SqlStore:
     def snapshot(self) -> Snapshot:
         return self._read(reading.snapshot)
 
+    def holdings(self) -> tuple[Holding, ...]:
+        return self._read(reading.holdings)
+
+    def waiting_for_devices(self) -> int:
+        return self._read(reading.waiting_for_devices)
+
     # -- the moves of the lifecycle -------------------------------------------------------
 
     def grant(
@@ -124,13 +130,20 @@ class SqlStore:
         )
 
     def lose(
-        self, lease_id: str, cause: Cause, *, now: float, charge_until: float
+        self,
+        lease_id: str,
+        cause: Cause,
+        *,
+        now: float,
+        charge_until: float,
+        requeue: bool = False,
     ) -> RequestRecord:
-        return self._move(
-            lease_id,
-            now,
-            lambda r: moves.lose(r, lease_id, cause, now=now, charge_until=charge_until),
-        )
+        def move(request: RequestRecord) -> moves.Step:
+            return moves.lose(
+                request, lease_id, cause, now=now, charge_until=charge_until, requeue=requeue
+            )
+
+        return self._move(lease_id, now, move)
 
     # -- leases, events, ledger -----------------------------------------------------------
 
@@ -156,9 +169,16 @@ class SqlStore:
         return self._write(lambda c: writing.add_events(c, lease_id, events))
 
     def events(
-        self, request_id: str, *, after: int = 0, limit: int = 1000
+        self,
+        request_id: str,
+        *,
+        after: int = 0,
+        limit: int = 1000,
+        kinds: frozenset[str] | None = None,
     ) -> tuple[EventRecord, ...]:
-        return self._read(lambda c: reading.find_events(c, request_id, after=after, limit=limit))
+        return self._read(
+            lambda c: reading.find_events(c, request_id, after=after, limit=limit, kinds=kinds)
+        )
 
     def usage(self, *, now: float, owner: str | None = None) -> tuple[Usage, ...]:
         return self._read(lambda c: reading.usage(c, now=now, owner=owner))

@@ -20,7 +20,16 @@ from ...scheduling.model import Kind, Start
 from .. import moves
 from ..moves import Interval, Step
 from ..pool import Room
-from ..tables import attempts, events, lease_devices, leases, ledger, nodes, requests
+from ..tables import (
+    attempts,
+    events,
+    labels,
+    lease_devices,
+    leases,
+    ledger,
+    nodes,
+    requests,
+)
 from . import pool, reading
 from .rows import (
     LEASES,
@@ -29,6 +38,7 @@ from .rows import (
     lease_changes,
     lease_columns,
     read_devices,
+    read_groups,
     read_leases,
     read_requests,
     request_changes,
@@ -45,7 +55,8 @@ def submit(connection: Connection, new: NewRequest, now: float) -> RequestRecord
     step = moves.queued(new, now)
     try:
         with connection.begin_nested():
-            connection.execute(insert(requests).values(request_columns(step.request)))
+            made = connection.execute(insert(requests).values(request_columns(step.request)))
+            _label(connection, made.inserted_primary_key, new)
     except IntegrityError:
         # Another writer was quicker, where the database allows more than one.
         first = _first(connection, new)
@@ -54,6 +65,14 @@ def submit(connection: Connection, new: NewRequest, now: float) -> RequestRecord
         return first
     _tell(connection, step, now)
     return reading.request(connection, new.id)
+
+
+def _label(connection: Connection, key: Sequence[object] | None, new: NewRequest) -> None:
+    """Its labels once more, where an index finds them."""
+    number = key[0] if key else None
+    rows = [{"number": number, "name": name, "value": v} for name, v in new.labels.items()]
+    if rows:
+        connection.execute(insert(labels), rows)
 
 
 def _first(connection: Connection, new: NewRequest) -> RequestRecord | None:
@@ -68,8 +87,7 @@ def grant(
     connection: Connection, starts: Sequence[Start], *, now: float, until: float
 ) -> tuple[LeaseRecord, ...]:
     devices = read_devices(connection)
-    held_now = reading.snapshot(connection)
-    room = Room(held_now.groups, held_now.holdings)
+    room = Room(read_groups(connection).values(), reading.holdings(connection))
     # A request on CPU goes to a node too; with several of them the core will choose.
     any_node = min(connection.scalars(select(nodes.c.name)), default="")
     granted = []
@@ -230,7 +248,8 @@ def add_events(
 ) -> tuple[EventRecord, ...]:
     request = reading.request_of_lease(connection, lease_id)
     lease = moves.newest(request, lease_id)
-    query = select(events.c.seq).where(events.c.lease_id == lease_id)
+    first = min((event.seq for event in new), default=0)
+    query = select(events.c.seq).where(events.c.lease_id == lease_id, events.c.seq >= first)
     seen = set(connection.scalars(query))
     rows = []
     for event in new:

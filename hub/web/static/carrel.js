@@ -3,6 +3,7 @@
 "use strict";
 (() => {
   const clock = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit" });
+  const second = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
   const dayAndClock = new Intl.DateTimeFormat([], {
     day: "numeric", month: "short", hour: "2-digit", minute: "2-digit",
   });
@@ -25,6 +26,7 @@
     return `${Math.floor(s / 3600)}:${two(Math.floor(s / 60) % 60)}:${two(s % 60)}`;
   };
   const shown = {
+    seconds: (at) => second.format(at),
     clock: (at) => {
       const today = at.toDateString() === new Date().toDateString();
       return (today ? clock : dayAndClock).format(at);
@@ -115,14 +117,56 @@
     read();
   };
 
+  // An output stream that goes on is one text; a carriage return goes over its last line.
+  const join = (output) => {
+    const before = output.previousElementSibling;
+    if (!before || before.dataset.stream !== output.dataset.stream) return;
+    let text = before.textContent;
+    if ("over" in output.dataset) text = text.slice(0, text.lastIndexOf("\n") + 1);
+    before.textContent = (text + output.textContent).slice(-KEPT);
+    output.remove();
+  };
+  // Per cell, the page keeps as many outputs as it would show when opened again.
+  const OUTPUTS = 100;
+  const settle = () => {
+    for (const output of document.querySelectorAll(".outputs > .stream + .stream")) join(output);
+    for (const outputs of document.querySelectorAll(".outputs")) {
+      while (outputs.childElementCount > OUTPUTS) outputs.firstElementChild.remove();
+    }
+    if (document.getElementById("follow")?.checked) {
+      const all = document.querySelectorAll(".cells > .cell");
+      all[all.length - 1]?.scrollIntoView({ block: "end" });
+    }
+  };
+  // A stream that was interrupted may tell an event again: each is shown once.
+  document.addEventListener("htmx:sseBeforeMessage", (event) => {
+    const page = document.querySelector("[data-seen]");
+    if (!page || event.detail.type !== "piece") return;
+    const id = Number(event.detail.lastEventId);
+    if (id <= Number(page.dataset.seen)) event.preventDefault();
+    else page.dataset.seen = id;
+  });
+  document.addEventListener("htmx:oobAfterSwap", settle);
+  // A refused form comes back with its sentence beside the field.
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    if (event.detail.xhr.getResponseHeader("X-Carrel-Form")) event.detail.shouldSwap = true;
+  });
+  document.addEventListener("htmx:afterSwap", (event) => {
+    if (event.detail.target?.id !== "submit-fields") return;
+    limitToGroup();
+    (document.querySelector("[aria-invalid]") || document.getElementById("form-problem"))?.focus();
+  });
+
   document.addEventListener("DOMContentLoaded", () => {
     tick();
     announce();
     limitToGroup();
     setInterval(tick, 1000);
-    document.getElementById("group")?.addEventListener("change", limitToGroup);
     const log = document.getElementById("log");
     if (log) followLog(log);
+  });
+  document.addEventListener("change", (event) => {
+    if (event.target.id === "group") limitToGroup();
   });
   document.addEventListener("submit", (event) => {
     const question = event.target.dataset.confirm;

@@ -12,8 +12,8 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from carrel.hub.cli import values
 from carrel.hub.cli.client_commands import COMMANDS
+from carrel.hub.client import values
 from carrel.hub.errors import InvalidInput
 from carrel.hub.wire import MAX_NOTEBOOK_BYTES
 

@@ -14,6 +14,7 @@ from fastapi import FastAPI
 from carrel.hub.commands import Commands, GroupChoice
 from carrel.hub.config import SERVICE_PREFIX, Settings
 from carrel.hub.errors import CarrelError, Forbidden, NotFound, NotSignedIn, Unavailable
+from carrel.hub.listing import Wanted
 from carrel.hub.ports.world import Identity
 from carrel.hub.pulse import Pulse
 from carrel.hub.web import Person, build_app
@@ -26,6 +27,7 @@ from carrel.hub.wire import (
     EventIn,
     EventOut,
     EventsIn,
+    FilesOut,
     JobIn,
     LeaseOut,
     LedgerOut,
@@ -34,6 +36,7 @@ from carrel.hub.wire import (
     PoolOut,
     ProgressOut,
     RequestOut,
+    RequestsOut,
     SessionIn,
     StartedIn,
     StopIn,
@@ -95,6 +98,8 @@ class FakeCommands:
         self.logs: dict[str, bytes] = {}
         self.outputs: dict[str, tuple[str, bytes]] = {}
         self.devices: list[DeviceOut] = []
+        self.put_out: dict[str, FilesOut] = {}
+        self.wanted: list[Wanted] = []
         self.waiting = 0
         self.choices = [
             GroupChoice(name="cs101", max_devices=2, max_devices_per_user=1, max_seconds=14400)
@@ -141,7 +146,8 @@ class FakeCommands:
 
     def submit_job(self, who: Identity, body: JobIn) -> RequestOut:
         self._called("submit_job", who.name, body)
-        made = job(owner=who.name, notebook=body.notebook.name, group=body.group)
+        name = body.notebook.name if body.notebook else ""
+        made = job(owner=who.name, notebook=name, command=body.command, group=body.group)
         self.put(made)
         return made
 
@@ -182,6 +188,33 @@ class FakeCommands:
         ]
         return sorted(found, key=lambda request: -request.submitted_at)[:limit]
 
+    def find_requests(self, who: Identity, wanted: Wanted) -> RequestsOut:
+        self.wanted.append(wanted)
+        if self.refusal is not None:
+            raise self.refusal
+        labels = dict(label.split("=", 1) for label in wanted.labels)
+        found = [
+            request
+            for request in self.requests(
+                who, kind=wanted.kind, states=wanted.states, mine=wanted.mine, limit=10**6
+            )
+            if labels.items() <= request.labels.items()
+            and wanted.group in (None, request.group)
+            and wanted.owner in (None, request.owner)
+        ]
+        after = next((n for n, r in enumerate(found, 1) if r.id == wanted.cursor), 0)
+        page = found[after : after + wanted.limit]
+        more = after + len(page) < len(found)
+        return RequestsOut(requests=page, next=page[-1].id if more else "")
+
+    def files_of(self, who: Identity, request_id: str) -> FilesOut:
+        self.request(who, request_id)
+        return self.put_out.get(request_id, FilesOut(files=[]))
+
+    def same_job(self, who: Identity, request_id: str) -> JobIn:
+        found = self.request(who, request_id)
+        return JobIn(group=found.group, command=found.command or ["true"])
+
     def cancel(self, who: Identity, request_id: str) -> RequestOut:
         self._called("cancel", who.name, request_id)
         return self.request(who, request_id)
@@ -190,8 +223,12 @@ class FakeCommands:
         self._called("end_session", request_id, body)
         return self.request(None, request_id)
 
-    def events(self, who: Identity | None, request_id: str, after: int) -> list[EventOut]:
-        return [event for event in self.happened.get(request_id, []) if event.id > after]
+    def events(
+        self, who: Identity | None, request_id: str, after: int, *, limit: int = 100
+    ) -> list[EventOut]:
+        if request_id in self.found:
+            self.request(who, request_id)
+        return [e for e in self.happened.get(request_id, []) if e.id > after][:limit]
 
     def log(self, who: Identity, request_id: str, offset: int) -> bytes:
         self.request(who, request_id)

@@ -15,6 +15,8 @@ TIME_HELP = "30m, 2h, 1h30m, 90s, 1:30:00; a bare number is minutes"
 _UNITS = re.compile(
     r"(?:(?P<d>\d+)d)?\s*(?:(?P<h>\d+)h)?\s*(?:(?P<m>\d+)m(?:in)?)?\s*(?:(?P<s>\d+)s)?"
 )
+MEMORY_HELP = "8GiB, 512MiB, 1.5GiB"
+_MEMORY = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>[kmgt](?:i?b)?)", re.IGNORECASE)
 _CLOCK = re.compile(r"(?P<h>\d+):(?P<m>[0-5]\d)(?::(?P<s>[0-5]\d))?")
 _SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 _PYTHON = {"True": True, "False": False, "None": None}
@@ -35,6 +37,22 @@ def seconds(text: str) -> int:
     if total <= 0:
         raise InvalidInput(f"{text!r} is no span of time.", accepted=f"Accepted: {TIME_HELP}.")
     return total
+
+
+def memory_bytes(text: str) -> int:
+    """``8GiB``, ``512MiB``; ``8G`` means the same as ``8GiB``, and ``8GB`` is decimal.
+
+    Raises:
+        InvalidInput: it is none of these, or not above zero.
+    """
+    found = _MEMORY.fullmatch(text.strip())
+    if found:
+        unit = found["unit"].lower()
+        step = 1000 if unit.endswith("b") and "i" not in unit else 1024
+        size = int(float(found["number"]) * step ** (1 + "kmgt".index(unit[0])))
+        if size > 0:
+            return size
+    raise InvalidInput(f"{text!r} is no amount of memory.", accepted=f"Accepted: {MEMORY_HELP}.")
 
 
 def parameter(text: str) -> JsonValue:

@@ -1,0 +1,48 @@
+"""The route of the dashboard: Voila's own handler, with the notebook of this package."""
+
+from __future__ import annotations
+
+from jupyter_server.serverapp import ServerApp
+from jupyter_server.services.contents.filemanager import AsyncFileContentsManager
+from jupyter_server.services.contents.manager import ContentsManager
+from jupyter_server.utils import url_path_join
+from voila.configuration import VoilaConfiguration
+from voila.paths import collect_template_paths
+from voila.tornado.handler import TornadoVoilaHandler
+
+from . import HERE, NOTEBOOK, PATH
+
+TEMPLATE = "carrel"
+
+
+class DashboardHandler(TornadoVoilaHandler):  # type: ignore[misc]  # voila has no types
+    """Serves one notebook, which does not lie in the user's home."""
+
+    @property
+    def contents_manager(self) -> ContentsManager:
+        return AsyncFileContentsManager(root_dir=str(HERE), parent=self.serverapp)
+
+
+def _offline(page_config: dict[str, object], **_more: object) -> dict[str, object]:
+    """Voila would fetch MathJax from another host as soon as the page opens; here is no maths."""
+    return {**page_config, "fullMathjaxUrl": "data:text/javascript,"}
+
+
+def install(server_app: ServerApp) -> None:
+    configuration = VoilaConfiguration(parent=server_app)
+    configuration.template = TEMPLATE
+    configuration.allow_template_override = "NO"
+    configuration.strip_sources = True
+    configuration.page_config_hook = _offline
+    # The kernel's working folder is the one of the notebook's path: the home, as for others.
+    route = (
+        url_path_join(server_app.web_app.settings["base_url"], PATH),
+        DashboardHandler,
+        {
+            "notebook_path": NOTEBOOK,
+            "template_paths": collect_template_paths(["voila", "nbconvert"], TEMPLATE),
+            "config": server_app.config,
+            "voila_configuration": configuration,
+        },
+    )
+    server_app.web_app.add_handlers(".*$", [route])  # type: ignore[no-untyped-call]  # tornado

@@ -1,0 +1,192 @@
+// One job: cells, place or devices, log, end, and a button that cancels it.
+
+const DRAWN_CELLS = 120; // more squares than this say nothing
+
+function jobParts(model) {
+  const part = {};
+  part.title = make("strong", { class: "carrel-title" });
+  part.state = make("span", { class: "carrel-state" });
+  part.id = make("span", { class: "carrel-soft" });
+  part.facts = make("p", { class: "carrel-facts" });
+  part.wait = make("p", { class: "carrel-wait" });
+  part.bar = make("div", {
+    class: "carrel-bar", role: "progressbar", "aria-label": "Cells done", "aria-valuemin": 0,
+  }, make("div", { class: "carrel-fill" }));
+  part.count = make("span", { class: "carrel-count" });
+  part.cells = make("ol", { class: "carrel-cells", "aria-label": "Cells" });
+  part.stepBar = make("div", {
+    class: "carrel-bar carrel-thin", role: "progressbar", "aria-label": "Inside the cell", "aria-valuemin": 0,
+  }, make("div", { class: "carrel-fill" }));
+  part.step = make("span", { class: "carrel-count" });
+  part.cause = make("p", { class: "carrel-cause" });
+  part.details = make("pre", { class: "carrel-log", tabindex: 0, "aria-label": "Details of the end" });
+  part.more = make("details", { class: "carrel-more" }, make("summary", {}, "Details"), part.details);
+  part.log = make("pre", { class: "carrel-log", tabindex: 0, role: "log", "aria-live": "off", "aria-label": "What it printed last" });
+  part.tail = make("details", { class: "carrel-more", open: true }, make("summary", {}, "Log"), part.log);
+  part.page = make("a", { class: "carrel-link", target: "_blank", rel: "noopener" }, "Page of this job");
+  part.output = make("a", { class: "carrel-link", download: true }, "Output notebook");
+  part.cancel = make("button", { type: "button", class: "carrel-button carrel-danger" }, "Cancel job");
+  part.yes = make("button", { type: "button", class: "carrel-button carrel-danger" }, "Yes, cancel it");
+  part.no = make("button", { type: "button", class: "carrel-button" }, "Keep it");
+  part.sure = make("div", { class: "carrel-sure", role: "group", "aria-label": "Cancel this job?", hidden: true },
+    make("span", {}, "Cancel this job? What it has written so far is kept."), part.yes, part.no);
+  return part;
+}
+
+function asking(model, part) {
+  const ask = (open) => {
+    show(part.sure, open);
+    show(part.cancel, !open);
+    (open ? part.no : part.cancel).focus();
+  };
+  part.cancel.addEventListener("click", () => ask(true));
+  part.no.addEventListener("click", () => ask(false));
+  part.yes.addEventListener("click", () => {
+    model.send({ do: "cancel" });
+    show(part.sure, false);
+    part.page.focus();
+  });
+  part.sure.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    event.stopPropagation();
+    ask(false);
+  });
+}
+
+function drawBar(bar, done, of, words) {
+  const known = of > 0;
+  bar.classList.toggle("carrel-endless", !known);
+  bar.setAttribute("aria-valuetext", words);
+  if (known) {
+    bar.setAttribute("aria-valuemax", of);
+    bar.setAttribute("aria-valuenow", Math.min(done, of));
+    bar.firstChild.style.width = `${Math.min(100, (100 * done) / of)}%`;
+  } else {
+    bar.removeAttribute("aria-valuenow");
+    bar.firstChild.style.width = "";
+  }
+}
+
+function drawCells(list, cells, total) {
+  const drawn = total <= DRAWN_CELLS ? total : 0;
+  show(list, drawn > 1);
+  while (list.children.length > drawn) list.lastChild.remove();
+  while (list.children.length < drawn) list.append(make("li", {}, make("span", { class: "carrel-unseen" })));
+  const known = new Map(cells.map((cell) => [cell.number, cell]));
+  for (let number = 1; number <= drawn; number += 1) {
+    const cell = known.get(number);
+    const state = cell ? cell.state : "waits";
+    const took = cell && cell.seconds !== null ? `, ${cell.seconds.toFixed(1)} s` : "";
+    const said = `Cell ${number}: ${state}${took}${cell && cell.note ? `, ${cell.note}` : ""}`;
+    const item = list.children[number - 1];
+    item.className = `carrel-cell carrel-cell-${state}`;
+    if (item.title !== said) { item.title = said; text(item.firstChild, said); }
+  }
+}
+
+function progressWords(job, progress, cells) {
+  if (!progress.total) return "";
+  let words = `${progress.done} of ${count(progress.total, "cell")}`;
+  if (progress.current !== null && progress.current !== undefined) {
+    const cell = cells.find((each) => each.number === progress.current);
+    words += `, cell ${progress.current} runs`;
+    if (cell) words += ` (${span(now() - cell.started_at)})`;
+  }
+  return words;
+}
+
+function stepWords(step) {
+  const of = step.of ? `${step.done} of ${step.of}` : `${step.done}`;
+  return step.text ? `${of}: ${step.text}` : of;
+}
+
+function facts(job) {
+  const parts = [job.devices.length ? job.devices.join(", ") : job.devices_words, `group ${job.group}`];
+  if (job.ended && job.ended_at) {
+    parts.push(job.started_at ? `took ${span(job.ended_at - job.started_at)}` : "never started");
+    parts.push(`ended at ${clock(job.ended_at)}`);
+  } else if (job.started_at) {
+    parts.push(`runs for ${span(now() - job.started_at)}`);
+    if (job.ends_by) parts.push(`${span(job.ends_by - now())} of its time limit left`);
+  } else {
+    parts.push(`waits for ${span(now() - job.submitted_at)}`, `time limit ${span(job.seconds)}`);
+  }
+  if (job.attempt > 1) parts.push(`attempt ${job.attempt}`);
+  return parts.join(" · ");
+}
+
+function news(job, progress) {
+  const cause = job.ended && job.cause ? ` ${job.cause.message}` : "";
+  const cell = !job.ended && progress.current ? ` Cell ${progress.current} of ${progress.total}.` : "";
+  return `${job.title}: ${job.state_words}.${cause}${cell}`;
+}
+
+function render({ model, el }) {
+  const outer = frame(model, el, "job");
+  const part = jobParts(model);
+  outer.body.append(
+    make("div", { class: "carrel-head" }, part.title, part.state, part.id),
+    part.facts, part.wait,
+    make("div", { class: "carrel-line" }, part.bar, part.count),
+    part.cells,
+    make("div", { class: "carrel-line" }, part.stepBar, part.step),
+    part.cause, part.more, part.tail,
+    make("div", { class: "carrel-actions" }, part.output, part.page, part.cancel, part.sure),
+  );
+  asking(model, part);
+
+  const draw = () => {
+    const job = model.get("job");
+    outer.body.classList.toggle("carrel-empty", !job);
+    if (!job) return;
+    const [progress, cells] = [model.get("progress"), model.get("cells")];
+    const link = model.get("service");
+    text(part.title, job.title);
+    text(part.state, job.state_words);
+    part.state.className = `carrel-state carrel-state-${job.state}`;
+    part.state.title = job.meaning;
+    text(part.id, job.id);
+    text(part.facts, facts(job));
+    show(part.wait, Boolean(job.wait));
+    if (job.wait) text(part.wait, `${job.wait.sentence} ${estimate(job.wait.expected_at, job.wait.latest_at)}`.trim());
+    const words = progressWords(job, progress, cells);
+    show(part.bar.parentNode, Boolean(progress.total));
+    drawBar(part.bar, progress.done, progress.total, words);
+    text(part.count, words);
+    drawCells(part.cells, cells, progress.total);
+    const step = progress.step;
+    show(part.step.parentNode, Boolean(step));
+    if (step) { drawBar(part.stepBar, step.done, step.of, stepWords(step)); text(part.step, stepWords(step)); }
+    const cause = job.cause;
+    show(part.cause, Boolean(cause) && job.state !== "succeeded");
+    part.cause.classList.toggle("carrel-bad", job.state === "failed" || job.state === "timed_out");
+    if (cause) text(part.cause, cause.message);
+    show(part.more, Boolean(cause && cause.details));
+    if (cause) text(part.details, cause.details || "");
+    part.page.href = `${link}requests/${encodeURIComponent(job.id)}`;
+    part.output.href = `${link}api/v1/requests/${encodeURIComponent(job.id)}/output`;
+    text(part.output, job.ended ? "Output notebook" : "Output notebook so far");
+    show(part.output, job.has_output);
+    const asked = model.get("asked") && !job.ended;
+    text(part.cancel, asked ? "Cancel was asked for" : "Cancel job");
+    part.cancel.disabled = asked;
+    if (!job.can_cancel) { show(part.sure, false); show(part.cancel, false); }
+    else if (part.sure.hidden) show(part.cancel, true);
+    outer.say(news(job, progress));
+  };
+  const drawLog = () => {
+    const printed = model.get("log");
+    const atEnd = part.log.scrollHeight - part.log.scrollTop - part.log.clientHeight < 8;
+    text(part.log, printed);
+    show(part.tail, Boolean(printed));
+    if (atEnd) part.log.scrollTop = part.log.scrollHeight;
+  };
+  const stops = [
+    follow(model, ["job", "cells", "progress", "service", "asked"], draw, 1),
+    follow(model, ["log"], drawLog, 0),
+    outer.stop,
+  ];
+  return () => stops.forEach((stop) => stop());
+}
+
+export default { render };

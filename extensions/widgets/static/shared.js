@@ -1,0 +1,131 @@
+// What the views share. Texts go into the page as text, never as HTML; nothing is loaded from
+// anywhere; time passes on the screen without asking the kernel.
+
+const SILENCE_MS = 4000; // the kernel says every 1.5 s that it is there
+const TICK_MS = 500;
+
+// An element with its properties and children; strings become text.
+function make(tag, properties, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties || {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else node.setAttribute(name, value === true ? "" : String(value));
+  }
+  node.append(...children.filter((child) => child !== null && child !== undefined));
+  return node;
+}
+
+function text(node, words) {
+  if (node.textContent !== words) node.textContent = words;
+}
+
+// Touch the page only where something is different: a screen reader is not told twice.
+function show(node, visible) {
+  if (node.hidden === visible) node.hidden = !visible;
+}
+
+function count(number, noun) {
+  return `${number} ${noun}${number === 1 ? "" : "s"}`;
+}
+
+function span(seconds) {
+  const left = Math.max(0, Math.round(seconds));
+  const [h, min, s] = [Math.floor(left / 3600), Math.floor(left / 60) % 60, left % 60];
+  if (h >= 48) return `${Math.floor(h / 24)} d ${h % 24} h`;
+  if (h) return `${h} h ${min} min`;
+  return min ? `${min} min ${s} s` : `${s} s`;
+}
+
+function clock(seconds) {
+  return new Date(seconds * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+}
+
+function now() {
+  return Date.now() / 1000;
+}
+
+function estimate(at, latest) {
+  if (!at) return "";
+  const wide = latest && latest - at >= 60 ? `, at the latest at ${clock(latest)}` : "";
+  return `Expected at ${clock(at)} (in ${span(at - now())})${wide}.`;
+}
+
+// The cell that this view stands in, where the page is a notebook that can be run.
+function cellOf(el) {
+  const cell = el.closest(".jp-CodeCell");
+  return cell && cell.querySelector(".cm-content") && !document.body.dataset.voila ? cell : null;
+}
+
+// What a person would do: select the cell, then press the notebook's Run button.
+function runCell(cell) {
+  const press = (node, kind) => node.dispatchEvent(
+    new MouseEvent(kind, { bubbles: true, cancelable: true, composed: true, button: 0 }));
+  press(cell, "mousedown");
+  press(cell, "mouseup");
+  cell.querySelector(".cm-content").focus(); // makes it the active cell
+  const panel = cell.closest(".jp-NotebookPanel") || document;
+  const run = panel.querySelector('[data-jp-item-name="run"]') || document.querySelector('[data-jp-item-name="run"]');
+  const button = run && (run.querySelector("jp-button, button") || run);
+  // JupyterLab's buttons listen to one of the two, never to both.
+  if (button) for (const kind of ["mousedown", "mouseup", "click"]) press(button, kind);
+}
+
+// The frame of every view: problem line, detached notice, and the news for screen readers.
+function frame(model, el, name) {
+  const again = make("button", { type: "button", class: "carrel-button" });
+  const words = make("span", {});
+  const detached = make("div", { class: "carrel-detached", role: "alert", hidden: true }, words, " ", again);
+  const problem = make("p", { class: "carrel-problem", role: "alert", hidden: true });
+  const body = make("div", { class: "carrel-body" });
+  const news = make("p", { class: "carrel-unseen", role: "status", "aria-live": "polite" });
+  const root = make("section", { class: `carrel carrel-${name}` }, detached, problem, body, news);
+  el.replaceChildren(root);
+
+  let heard = Date.now();
+  const alive = () => { heard = Date.now(); tick(); };
+  const tick = () => {
+    const gone = Date.now() - heard > SILENCE_MS;
+    if (gone && detached.hidden) {
+      text(words, "Detached: the kernel behind this view was restarted, or does not answer.");
+      text(again, cellOf(el) ? "Run this cell again" : "Load the page again");
+    }
+    show(detached, gone);
+    root.classList.toggle("carrel-stale", gone);
+  };
+  const complain = () => {
+    const said = model.get("problem");
+    text(problem, said || "");
+    show(problem, Boolean(said));
+    root.classList.toggle("carrel-away", Boolean(model.get("away")));
+  };
+  again.addEventListener("click", () => {
+    const cell = cellOf(el);
+    if (cell) runCell(cell);
+    else window.location.reload();
+  });
+  const watched = { "change:beat": alive, "change:problem": complain, "change:away": complain };
+  for (const [event, call] of Object.entries(watched)) model.on(event, call);
+  const timer = setInterval(tick, TICK_MS);
+  complain();
+  return {
+    root, body,
+    say: (sentence) => text(news, sentence),
+    stop: () => {
+      clearInterval(timer);
+      for (const [event, call] of Object.entries(watched)) model.off(event, call);
+    },
+  };
+}
+
+// Draw now, when one of these traits changes, and once a second for what only ticks.
+function follow(model, traits, draw, seconds) {
+  for (const trait of traits) model.on(`change:${trait}`, draw);
+  const timer = seconds ? setInterval(draw, seconds * 1000) : null;
+  draw();
+  return () => {
+    if (timer) clearInterval(timer);
+    for (const trait of traits) model.off(`change:${trait}`, draw);
+  };
+}
+

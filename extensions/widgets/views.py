@@ -1,0 +1,145 @@
+"""The three live views. Python sets their traits, the files in ``static`` show them."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import urlsplit
+
+import anywidget
+import traitlets
+from pydantic import JsonValue
+
+from ...hub.client import Client
+from ...hub.errors import CarrelError, InvalidInput
+from .feeds import FEEDS, HEART, Feed, Snapshot, Story
+from .jobstory import JobStory
+from .siteviews import SiteStory
+
+_STATIC = Path(__file__).parent / "static"
+
+
+class HasId(Protocol):
+    """Whatever stands for a request: a ``carrel.Job``, a request of the client."""
+
+    @property
+    def id(self) -> str: ...
+
+
+def _script(name: str) -> str:
+    """A widget's script is one module: what the views share stands in front of it."""
+    return (_STATIC / "shared.js").read_text() + (_STATIC / name).read_text()
+
+
+class _Live(anywidget.AnyWidget):
+    """A view that is fed, and whose heart beats as long as its kernel lives."""
+
+    _css = _STATIC / "carrel.css"
+
+    beat = traitlets.Int(0).tag(sync=True)
+    service = traitlets.Unicode("").tag(sync=True)
+    """Where the links lead."""
+    problem = traitlets.Unicode("").tag(sync=True)
+    away = traitlets.Bool(False).tag(sync=True)
+
+    _feed: Feed | None = None
+
+    def _begin(self, client: Client, key: str, story: Callable[[Client], Story]) -> None:
+        self.service = service_link(client.site.service)
+        self._feed = FEEDS.of(f"{client.site.base} {key}", lambda: story(client))
+        self._feed.listen(self._heard)
+        HEART.add(self._beat)
+
+    def close(self) -> None:
+        """End this view; a frontend shows nothing of it any more."""
+        HEART.remove(self._beat)
+        if self._feed is not None:
+            self._feed.leave(self._heard)
+        super().close()
+
+    def _beat(self) -> None:
+        self.beat += 1
+
+    def _heard(self, told: Snapshot) -> None:
+        with self.hold_sync():
+            for name, value in told.items():
+                if self.has_trait(name):
+                    self.set_trait(name, value)
+
+
+class JobView(_Live):
+    """A job, live: its cells, its place in the queue or its devices, its log, its end.
+
+    >>> carrel.JobView(job)
+
+    Args:
+        job: a ``carrel.Job`` (anything with an ``id``), or the id of a request.
+        client: for another site than that of this session.
+    """
+
+    _esm = _script("job.js")
+
+    job = traitlets.Dict(allow_none=True, default_value=None).tag(sync=True)
+    cells: traitlets.List[dict[str, JsonValue]] = traitlets.List().tag(sync=True)
+    progress = traitlets.Dict().tag(sync=True)
+    log = traitlets.Unicode("").tag(sync=True)
+    asked = traitlets.Bool(False).tag(sync=True)
+    """Whether it was asked to end from here."""
+
+    def __init__(self, job: HasId | str, *, client: Client | None = None) -> None:
+        request_id = job if isinstance(job, str) else job.id
+        if not request_id:
+            raise InvalidInput("A view needs a job.", accepted="A job, or its id (see carrel ps).")
+        super().__init__()
+        self.request_id = request_id
+        self._client = client or Client.from_environment()
+        self.on_msg(self._told)
+        self._begin(self._client, request_id, lambda own: JobStory(own, request_id))
+
+    def cancel(self) -> None:
+        """Ask the job to end; the view follows how it does."""
+        self.asked = True
+        threading.Thread(target=self._cancel, name="carrel-cancel", daemon=True).start()
+
+    def _cancel(self) -> None:
+        try:
+            self._client.cancel(self.request_id)
+        except CarrelError as error:
+            self.problem, self.asked = str(error), False
+
+    def _told(self, _widget: object, content: dict[str, JsonValue], _buffers: object) -> None:
+        if content.get("do") == "cancel":
+            self.cancel()
+
+
+class QueueView(_Live):
+    """The queue with its reasons; who and what only as far as the reader may know."""
+
+    _esm = _script("queue.js")
+
+    queue = traitlets.Dict(allow_none=True, default_value=None).tag(sync=True)
+
+    def __init__(self, *, client: Client | None = None) -> None:
+        super().__init__()
+        self._begin(client or Client.from_environment(), "site", SiteStory)
+
+
+class PoolView(_Live):
+    """Every device as a tile: free, yours, taken, busy, sick or gone."""
+
+    _esm = _script("pool.js")
+
+    pool = traitlets.Dict(allow_none=True, default_value=None).tag(sync=True)
+
+    def __init__(self, *, client: Client | None = None) -> None:
+        super().__init__()
+        self._begin(client or Client.from_environment(), "site", SiteStory)
+
+
+def service_link(service: str) -> str:
+    """Inside a session the service lies on the browser's own host, whatever it calls it."""
+    inside = os.environ.get("JUPYTERHUB_SERVICE_PREFIX")
+    return (urlsplit(service).path if inside else service).rstrip("/") + "/"

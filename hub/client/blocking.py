@@ -1,0 +1,136 @@
+"""The client for programs without an event loop: the coroutines of ``AsyncClient``, run at once.
+
+A coroutine suspends only where its transport does, and ``ThreadTransport`` never does: it
+blocks. One step therefore takes such a coroutine from its beginning to its end, without a loop,
+and also inside of one (in a notebook's kernel). So each call is written once, and the two
+clients cannot come apart.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from functools import wraps
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+from .credentials import credentials_here
+from .rest import AsyncClient
+from .site import Site
+from .transports import ThreadTransport
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Its result, after a single step."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    coroutine.close()
+    raise RuntimeError("A call of the blocking client waits for an event loop.")
+
+
+def _at_once(
+    call: Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[Client, P], T]:
+    @wraps(call)
+    def blocking(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return _run(call(self.calls, *args, **kwargs))
+
+    return blocking
+
+
+def _one_by_one(
+    call: Callable[Concatenate[AsyncClient, P], AsyncGenerator[T, None]],
+) -> Callable[Concatenate[Client, P], Generator[T, None, None]]:
+    @wraps(call)
+    def blocking(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> Generator[T, None, None]:
+        items = call(self.calls, *args, **kwargs)
+        try:
+            while True:
+                try:
+                    item = _run(_next(items))
+                except StopAsyncIteration:
+                    return
+                yield item
+        finally:
+            _run(items.aclose())
+
+    return blocking
+
+
+async def _next(items: AsyncGenerator[T, None]) -> T:
+    return await items.__anext__()
+
+
+class Client:
+    """One site, one person. Every call raises the classes of ``hub.errors``.
+
+    Several threads may share one.
+
+    >>> with Client.from_environment() as carrel:
+    ...     job = carrel.submit(JobIn(group="cs101", notebook=…))
+    ...     for change in carrel.follow(job.id):
+    ...         print(change)
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        *,
+        timeout: float = 30.0,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``url``: any address of the site. ``sleep`` and ``clock`` time the retries."""
+        self.site = Site.at(url)
+        transport = ThreadTransport(self.site, token, timeout, sleep, clock)
+        self.calls = AsyncClient(url, token, transport=transport)
+
+    @classmethod
+    def from_environment(cls, url: str | None = None) -> Self:
+        """The client of whoever runs this: see ``credentials_here``."""
+        found = credentials_here(url)
+        return cls(found.url, found.token)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    close = _at_once(AsyncClient.close)
+
+    me = _at_once(AsyncClient.me)
+    groups = _at_once(AsyncClient.groups)
+    pool = _at_once(AsyncClient.pool)
+    queue = _at_once(AsyncClient.queue)
+    usage = _at_once(AsyncClient.usage)
+
+    submit = _at_once(AsyncClient.submit)
+    page = _at_once(AsyncClient.page)
+    requests = _at_once(AsyncClient.requests)
+    request = _at_once(AsyncClient.request)
+    cancel = _at_once(AsyncClient.cancel)
+    log = _at_once(AsyncClient.log)
+    whole_log = _one_by_one(AsyncClient.whole_log)
+    output = _at_once(AsyncClient.output)
+    files = _at_once(AsyncClient.files)
+    file = _one_by_one(AsyncClient.file)
+
+    start_session = _at_once(AsyncClient.start_session)
+    stop_session = _at_once(AsyncClient.stop_session)
+
+    changes = _one_by_one(AsyncClient.changes)
+    follow = _one_by_one(AsyncClient.follow)
+    follow_log = _one_by_one(AsyncClient.follow_log)

@@ -1,0 +1,200 @@
+"""A working folder as an archive that travels with a job.
+
+What ``.carrelignore`` names (in the syntax of .gitignore) stays at home, and so do a few things
+that nobody wants on the way; ``!NAME`` in that file takes one of them along after all.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import io
+import os
+import tarfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from pathspec import GitIgnoreSpec
+
+from ..errors import InvalidInput, TooLarge
+
+IGNORE_FILE = ".carrelignore"
+ALWAYS_IGNORED = (
+    *(".git/", ".hg/", ".svn/", "__pycache__/", ".ipynb_checkpoints/", ".venv/", "venv/"),
+    *("node_modules/", ".mypy_cache/", ".pytest_cache/", ".ruff_cache/", ".DS_Store"),
+)
+MAX_ARCHIVE_BYTES = 32 * 2**20
+MAX_ENTRIES = 10_000
+MAX_UNPACKED_BYTES = 2**30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """A file and the name that it has in the archive."""
+
+    path: Path
+    name: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Luggage:
+    """What a job takes along.
+
+    Attributes:
+        left_out: links and other things that cannot travel, by name.
+    """
+
+    items: tuple[Item, ...]
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(item.size_bytes for item in self.items)
+
+
+def of_folder(folder: Path) -> Luggage:
+    """All files below a folder but the ignored ones.
+
+    Raises:
+        InvalidInput: the folder or its ``.carrelignore`` cannot be read.
+        TooLarge: more than a job may take along; known before anything is packed.
+    """
+    ignored = _ignored(folder)
+    items: list[Item] = []
+    left_out: list[str] = []
+    size = 0
+    for path in _below(folder, folder, ignored):
+        name = path.relative_to(folder).as_posix()
+        if path.is_symlink() or not path.is_file():
+            left_out.append(name)
+            continue
+        items.append(Item(path=path, name=name, size_bytes=path.stat().st_size))
+        size += items[-1].size_bytes
+        _check(folder, len(items), size)
+    return Luggage(items=tuple(items), left_out=tuple(left_out))
+
+
+def with_inputs(luggage: Luggage, inputs: Sequence[Path]) -> Luggage:
+    """Further files, which lie at the top of the working folder under their own names.
+
+    Raises:
+        InvalidInput: one cannot be read, or its name is taken.
+    """
+    items = list(luggage.items)
+    taken = {item.name: item.path.resolve() for item in items}
+    for path in inputs:
+        if not path.is_file():
+            raise InvalidInput(f"{path} is no file.", accepted="--input takes one file at a time.")
+        name, real = path.name, path.resolve()
+        if taken.setdefault(name, real) != real:
+            raise InvalidInput(
+                f"{path} would lie over {taken[name]}.",
+                accepted="Inputs keep their names, and lie side by side in the working folder.",
+            )
+        if all(item.name != name for item in items):
+            items.append(Item(path=path, name=name, size_bytes=path.stat().st_size))
+    found = Luggage(items=tuple(items), left_out=luggage.left_out)
+    _check(Path(), len(items), found.size_bytes)
+    return found
+
+
+def packed(luggage: Luggage) -> bytes:
+    """The .tar.gz: nobody's user ids, and no more than the permission to execute.
+
+    Raises:
+        InvalidInput: a file went away, or cannot be read.
+        TooLarge: it is larger than what the service takes.
+    """
+    buffer = io.BytesIO()
+    with (
+        gzip.GzipFile(fileobj=buffer, mode="wb", compresslevel=6, mtime=0) as zipped,
+        tarfile.open(fileobj=zipped, mode="w") as archive,
+    ):
+        for item in luggage.items:
+            _add(archive, item)
+            if buffer.tell() > MAX_ARCHIVE_BYTES:
+                break
+    content = buffer.getvalue()
+    if len(content) > MAX_ARCHIVE_BYTES:
+        raise TooLarge(
+            f"The files of the job have more than {MAX_ARCHIVE_BYTES // 2**20} MiB when packed.",
+            accepted=f"Name in {IGNORE_FILE} what the job does not need; "
+            "large data belongs into your home there.",
+        )
+    return content
+
+
+def encoded(content: bytes) -> str:
+    """An archive as it travels in a job's description."""
+    return base64.b64encode(content).decode("ascii")
+
+
+def safe_target(folder: Path, name: str) -> Path:
+    """Where a file that a job made goes below ``folder``.
+
+    Raises:
+        InvalidInput: the name leads out of it.
+    """
+    parts = PurePosixPath(name).parts
+    usual = name and "\0" not in name and "\\" not in name and not name.startswith("/")
+    target = folder.joinpath(*parts)
+    root = folder.resolve()
+    # Links that lie in the folder already are followed, and must not lead out of it either.
+    if not usual or ".." in parts or not parts or not target.resolve().is_relative_to(root):
+        raise InvalidInput(f"The job named a file {name!r}, which leads out of {folder}.")
+    return target
+
+
+def _add(archive: tarfile.TarFile, item: Item) -> None:
+    try:
+        with item.path.open("rb") as file:
+            status = os.fstat(file.fileno())
+            entry = tarfile.TarInfo(item.name)
+            entry.size, entry.mtime = status.st_size, int(status.st_mtime)
+            entry.mode = 0o755 if status.st_mode & 0o100 else 0o644
+            archive.addfile(entry, file)
+    except OSError as error:
+        raise InvalidInput(f"{item.path} cannot be read: {error.strerror or error}.") from error
+
+
+def _check(folder: Path, entries: int, size_bytes: int) -> None:
+    if entries > MAX_ENTRIES or size_bytes > MAX_UNPACKED_BYTES:
+        raise TooLarge(
+            f"{folder.resolve()} holds more than a job can take along "
+            f"({MAX_ENTRIES:,} files, {MAX_UNPACKED_BYTES // 2**30} GiB).",
+            accepted=f"Name in {folder / IGNORE_FILE} what it does not need.",
+        )
+
+
+def _ignored(folder: Path) -> GitIgnoreSpec:
+    try:
+        own = (folder / IGNORE_FILE).read_text("utf-8").splitlines()
+    except FileNotFoundError:
+        own = []
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{folder / IGNORE_FILE} cannot be read: {error}.") from error
+    try:
+        return GitIgnoreSpec.from_lines([*ALWAYS_IGNORED, IGNORE_FILE, *own])
+    except ValueError as error:
+        raise InvalidInput(
+            f"{folder / IGNORE_FILE} holds a pattern that cannot be read: {error}.",
+            accepted="Patterns are written as in .gitignore.",
+        ) from error
+
+
+def _below(top: Path, folder: Path, ignored: GitIgnoreSpec) -> Iterator[Path]:
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError as error:
+        raise InvalidInput(f"{folder} cannot be read: {error.strerror}.") from error
+    for path in entries:
+        name = path.relative_to(top).as_posix()
+        directory = path.is_dir() and not path.is_symlink()
+        if ignored.match_file(f"{name}/" if directory else name):
+            continue
+        if directory:
+            yield from _below(top, path, ignored)
+        else:
+            yield path

@@ -1,0 +1,56 @@
+"""The same job once more: its settings and files, as they would be submitted again."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+from .errors import NotFound
+from .ports.records import RequestRecord
+from .ports.world import Files
+from .views import plain
+from .wire import JobIn, NotebookIn
+
+
+def same_job(record: RequestRecord, files: Files) -> JobIn:
+    """What was submitted, without its idempotency key.
+
+    Raises:
+        NotFound: it is a session, or its files are no longer there.
+    """
+    job = record.job
+    if job is None:
+        raise NotFound(f"{record.id} is a session: start it from the desk.")
+    notebook, archive = None, ""
+    if job.notebook_name:
+        content = _read(files.input_path(record.id), record.id).decode()
+        notebook = NotebookIn(name=job.notebook_name, content=content)
+    if job.archive:
+        archive = base64.b64encode(_read(files.archive_path(record.id), record.id)).decode()
+    return JobIn.model_validate(
+        {
+            "group": record.group,
+            "devices": record.devices,
+            "seconds": int(record.seconds),
+            "notebook": notebook,
+            "command": list(job.command),
+            "archive": archive,
+            "workdir": job.workdir,
+            "memory_bytes": job.memory_bytes,
+            "retries": job.retries,
+            "parameters": plain(job.parameters),
+            "kernel": job.kernel,
+            "output": job.output_name if job.notebook_name else "",
+            "labels": dict(record.labels),
+        }
+    )
+
+
+def _read(path: Path, request_id: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise NotFound(
+            f"What was submitted as {request_id} is no longer kept.",
+            accepted="Submit the notebook or the files again.",
+        ) from None

@@ -1,0 +1,81 @@
+"""Records as the people who look at them may see them, with what else is known of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from . import views
+from .board import Board
+from .ports.records import RequestFilter, RequestRecord
+from .ports.store import Store
+from .ports.world import Clock
+from .progress import ProgressBook
+from .scheduling.lifecycle import TERMINAL, State
+from .views import Viewer
+from .wire import PoolOut, QueueOut, RequestOut
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Showing:
+    """Reads what belongs to a record elsewhere: devices, charges, place, progress."""
+
+    store: Store
+    board: Board
+    progress: ProgressBook
+    clock: Clock
+
+    def one(self, record: RequestRecord, viewer: Viewer) -> RequestOut:
+        return self.all([record], viewer)[0]
+
+    def all(self, records: Sequence[RequestRecord], viewer: Viewer) -> list[RequestOut]:
+        devices = {device.id: device for device in self.store.devices()}
+        charged = self.store.charged([record.id for record in records])
+        now = self.clock()
+        return [
+            views.request_out(
+                record,
+                viewer=viewer,
+                devices=devices,
+                wait=self.board.wait_of(record.id) if record.state is State.QUEUED else None,
+                progress=self.progress.of(record),
+                device_seconds=charged[record.id] + _open_seconds(record, now),
+            )
+            for record in records
+        ]
+
+    def pool(self, viewer: Viewer) -> PoolOut:
+        devices = self.store.devices()
+        held = {name: holding for holding in self.store.holdings() for name in holding.devices}
+        tiles = [views.device_out(device, held.get(device.id), viewer) for device in devices]
+        return PoolOut(
+            devices=tiles,
+            free=sum(tile.state == "free" for tile in tiles),
+            total=len(tiles),
+            waiting=self.store.waiting_for_devices(),
+            simulated=any(device.simulated for device in devices),
+        )
+
+    def queue(self, viewer: Viewer, limit: int) -> QueueOut:
+        """The head of the queue, as the last cycle left it."""
+        waits = self.board.queue(limit)
+        found = self.store.requests(
+            RequestFilter(ids=frozenset(wait.request_id for wait in waits), limit=limit)
+        )
+        # One that was granted or cancelled since does not wait any more.
+        waiting = {record.id: record for record in found if record.state is State.QUEUED}
+        return QueueOut(
+            queue=[
+                views.queue_entry_out(wait, waiting[wait.request_id], viewer)
+                for wait in waits
+                if wait.request_id in waiting
+            ],
+            total=max(len(waiting), self.board.waiting),
+        )
+
+
+def _open_seconds(record: RequestRecord, now: float) -> float:
+    lease = record.lease
+    if record.state in TERMINAL or lease is None or lease.released_at is not None:
+        return 0.0
+    return len(lease.devices) * max(0.0, now - lease.charged_until)

@@ -1,0 +1,124 @@
+"""What an open page of a request is told: the parts that changed, and each event's piece once.
+
+* ``parts``: those of the page's parts (state, facts, files) whose text is new;
+* one ``piece`` per stored event, with its id, made of htmx out-of-band swaps;
+* ``end`` after the terminal status.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
+
+from starlette.concurrency import run_in_threadpool
+
+from ..errors import CarrelError
+from ..wire import EventOut, FilesOut, RequestOut
+from .context import Web
+from .gate import Visitor
+from .job_history import Attempt, Cell, cell_number, cut_sentence, fold
+from .streams import ALIVE, message
+
+_PARTS = ("state", "facts", "files")
+_log = logging.getLogger(__name__)
+
+
+def files_of(web: Web, visitor: Visitor, request: RequestOut) -> FilesOut:
+    """What the job has put into its output folder so far."""
+    if request.kind == "session" or request.lease is None:
+        return FilesOut(files=[])
+    return web.commands.files_of(visitor.identity, request.id)
+
+
+def page_values(web: Web, visitor: Visitor, request: RequestOut, csrf: str) -> dict[str, object]:
+    """What the parts of the page are rendered with."""
+    return {
+        "request": request,
+        "ledger": web.commands.ledger(visitor.identity, request.id),
+        "files": files_of(web, visitor, request),
+        "who": visitor.identity,
+        "csrf": csrf,
+    }
+
+
+@dataclass(slots=True, kw_only=True)
+class Feed:
+    """One open page: what it has been told so far."""
+
+    web: Web
+    visitor: Visitor
+    request_id: str
+    after: int
+    epoch: int
+    _csrf: str = ""
+    _shown: dict[str, str] = field(default_factory=dict)
+    _signature: str = ""
+    _cells: dict[tuple[int, int], Cell] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        # One for the whole stream: a new one would make every part look changed.
+        self._csrf = self.web.gate.csrf.issue(self.visitor.session)
+
+    def read(self) -> tuple[bytes, bool]:
+        """What is new, and whether it was the end. Blocks."""
+        who, commands = self.visitor.identity, self.web.commands
+        request = commands.request(who, self.request_id)
+        sent = []
+        while batch := commands.events(who, self.request_id, self.after):
+            sent += [message("piece", self._piece(e), event_id=e.id) for e in batch]
+            self.after = batch[-1].id
+        parts = self._parts(request, bool(sent))
+        if parts:
+            sent.append(message("parts", parts))
+        if request.ended:
+            sent.append(message("end"))
+        return b"".join(sent), request.ended
+
+    def _parts(self, request: RequestOut, events_came: bool) -> str:
+        signature = request.model_dump_json(exclude={"device_seconds"})
+        if signature == self._signature and not events_came:
+            return ""
+        self._signature = signature
+        values = page_values(self.web, self.visitor, request, self._csrf)
+        new = []
+        for part in _PARTS:
+            html = self.web.render(f"request_{part}.html", **values)
+            if self._shown.get(part) != html:
+                self._shown[part] = html
+                new.append(f'<div id="request-{part}" hx-swap-oob="innerHTML">{html}</div>')
+        return "".join(new)
+
+    def _piece(self, event: EventOut) -> str:
+        if event.epoch < 1:
+            return ""
+        new_attempt, self.epoch = event.epoch > self.epoch, max(self.epoch, event.epoch)
+        number = cell_number(event)
+        cell, output = None, None
+        if number and event.kind.startswith("cell_"):
+            key = (event.epoch, number)
+            cell = self._cells.setdefault(key, Cell(epoch=event.epoch, number=number))
+            output = fold(cell, event)
+        return self.web.render(
+            "job_piece.html",
+            request_id=self.request_id,
+            event=event,
+            attempt=Attempt(epoch=event.epoch) if new_attempt else None,
+            cell=cell,
+            output=output,
+            cut=cut_sentence(event) if event.kind == "cut" else "",
+        )
+
+
+async def job_feed(feed: Feed) -> AsyncGenerator[bytes, None]:
+    """Follows the request until it has ended."""
+    async for _ in feed.web.streams.rounds():
+        try:
+            news, ended = await run_in_threadpool(feed.read)
+        except CarrelError as error:
+            # The page comes back and then gets this as a proper answer.
+            _log.warning("The feed of %s ends early: %s", feed.request_id, error)
+            return
+        yield news or ALIVE
+        if ended:
+            return

@@ -1,0 +1,189 @@
+"""What a cell put out, as a page may show it: text as text, everything else behind a sandbox.
+
+Outputs are somebody else's code. Text is escaped; pictures are ``<img>`` of an address that
+answers with nothing but a picture; HTML lives in an ``<iframe sandbox>`` whose own answer
+forbids scripts, so that it holds also for whoever opens that address by itself.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pydantic import JsonValue
+
+_IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+_SVG = "image/svg+xml"
+_HTML = "text/html"
+_TEXTS = ("text/markdown", "text/latex", "text/plain", "application/json")
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_ROW = re.compile(r"<tr[\s>]", re.IGNORECASE)
+_FRAME_HEIGHTS = (6 * 16, 26 * 16)
+_ROW_HEIGHT = 28
+_PLAIN_FRAME_HEIGHT = 12 * 16
+_SANDBOX = (
+    "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; "
+    "form-action 'none'; base-uri 'none'; frame-ancestors 'self'"
+)
+SANDBOXED: Mapping[str, str] = {
+    "Content-Security-Policy": _SANDBOX,
+    "X-Frame-Options": "SAMEORIGIN",
+    "X-Content-Type-Options": "nosniff",
+}
+"""Headers of an answer that holds what a notebook made."""
+_FRAME_STYLE = (
+    "body{font:14px system-ui,sans-serif;margin:6px;color:#1b2733;background:#fff}"
+    "table{border-collapse:collapse}td,th{padding:3px 8px;border-bottom:1px solid #d9dee4;"
+    "text-align:right}img,svg{max-width:100%}"
+)
+
+
+class Form(StrEnum):
+    """How an output is shown."""
+
+    STREAM = "stream"
+    TEXT = "text"
+    IMAGE = "image"
+    FRAME = "frame"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """One output.
+
+    Attributes:
+        event_id: of the event that brought it; its address is made of it.
+        name: of a stream: stdout or stderr.
+        text: for pictures and frames what is read instead of them.
+        overwrites: its first line goes over the last one of the stream before it.
+        height: of a frame, in pixels: a frame without scripts cannot say its own.
+        note: what the page leaves out.
+    """
+
+    form: Form
+    event_id: int
+    name: str = ""
+    text: str = ""
+    overwrites: bool = False
+    height: int = 0
+    note: str = ""
+
+
+def shown(event_id: int, output: JsonValue) -> Shown | None:
+    """The best of the forms in which an nbformat output comes; None for one without any."""
+    if not isinstance(output, dict):
+        return None
+    match output.get("output_type"):
+        case "stream":
+            text, overwrites = settle(plain(_text(output.get("text"))))
+            name = "stderr" if output.get("name") == "stderr" else "stdout"
+            return Shown(
+                form=Form.STREAM, event_id=event_id, name=name, text=text, overwrites=overwrites
+            )
+        case "error":
+            trace = output.get("traceback")
+            lines = trace if isinstance(trace, list) else []
+            text = "\n".join(_text(line) for line in lines) or _text(output.get("evalue"))
+            return Shown(form=Form.ERROR, event_id=event_id, text=plain(text))
+        case "display_data" | "execute_result" | "update_display_data":
+            data = output.get("data")
+            return _display(event_id, data) if isinstance(data, dict) else None
+        case _:
+            return None
+
+
+def _display(event_id: int, data: Mapping[str, JsonValue]) -> Shown | None:
+    words = plain(_text(data.get("text/plain")))
+    if any(mime in data for mime in (*_IMAGES, _SVG)):
+        return Shown(form=Form.IMAGE, event_id=event_id, text=words)
+    if _HTML in data:
+        return Shown(
+            form=Form.FRAME,
+            event_id=event_id,
+            text=words,
+            height=_frame_height(_text(data[_HTML])),
+            note="Scripts in it do not run here." if "<script" in _text(data[_HTML]) else "",
+        )
+    for mime in _TEXTS:
+        if mime in data:
+            left_out = sorted(other for other in data if other not in _TEXTS)
+            note = f"Not shown here: {', '.join(left_out)}." if left_out else ""
+            return Shown(
+                form=Form.TEXT, event_id=event_id, text=plain(_text(data[mime])), note=note
+            )
+    if not data:
+        return None
+    return Shown(
+        form=Form.TEXT, event_id=event_id, note=f"Not shown here: {', '.join(sorted(data))}."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """The answer at an output's own address."""
+
+    mime: str
+    data: bytes
+
+
+def content(output: JsonValue) -> Content | None:
+    """The picture or the HTML of an output; None where it has neither."""
+    data = output.get("data") if isinstance(output, dict) else None
+    if not isinstance(data, dict):
+        return None
+    for mime in _IMAGES:
+        if mime in data:
+            try:
+                return Content(mime=mime, data=base64.b64decode(_text(data[mime])))
+            except binascii.Error:
+                return None
+    if _SVG in data:
+        return Content(mime=_SVG, data=_text(data[_SVG]).encode())
+    if _HTML in data:
+        page = f"<!doctype html><meta charset=utf-8><style>{_FRAME_STYLE}</style>"
+        return Content(mime="text/html; charset=utf-8", data=(page + _text(data[_HTML])).encode())
+    return None
+
+
+def plain(text: str) -> str:
+    """Without colours and control characters; line breaks, tabs and returns stay."""
+    return _CONTROLS.sub("", _ESCAPES.sub("", text))
+
+
+def settle(text: str) -> tuple[str, bool]:
+    """What a terminal shows after carriage returns, and whether it began by going back."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    overwrites = lines[0].startswith("\r")
+    return "\n".join(_last(line) for line in lines), overwrites
+
+
+def join(before: str, after: Shown) -> str:
+    """The text of a stream that goes on."""
+    if after.overwrites:
+        before = before[: before.rfind("\n") + 1]
+    return before + after.text
+
+
+def _last(line: str) -> str:
+    return next((part for part in reversed(line.split("\r")) if part), "")
+
+
+def _frame_height(html: str) -> int:
+    rows = len(_ROW.findall(html))
+    least, most = _FRAME_HEIGHTS
+    return min(max(least, rows * _ROW_HEIGHT + 24), most) if rows else _PLAIN_FRAME_HEIGHT
+
+
+def _text(value: JsonValue) -> str:
+    """nbformat allows a text as a list of its lines."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return "".join(part for part in value if isinstance(part, str))
+    return "" if value is None else str(value)

@@ -1,0 +1,199 @@
+"""The form that submits a job: what was filled in, what it means, and what was wrong with it."""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from pydantic import JsonValue
+
+from ..client import values
+from ..commands import GroupChoice
+from ..errors import CarrelError, InvalidInput, NotAMember, TooLarge
+from ..notebooks import CheckedNotebook, check_name, check_notebook
+from ..typed_parameters import ParameterField
+from ..wire import JobIn, NotebookIn
+
+PARAMETER = "parameter-"
+_PLAIN = (
+    "kind", "group", "devices", "time", "memory", "retries", "labels", "kernel", "output",
+    "command", "workdir", "key",
+)  # fmt: skip
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notebook:
+    """The chosen notebook, looked into."""
+
+    name: str
+    content: str
+    checked: CheckedNotebook
+
+    @classmethod
+    def read(cls, name: str, data: bytes) -> Notebook:
+        """Raises InvalidInput or TooLarge, beside the field ``notebook``."""
+        name = name.replace("\\", "/").rpartition("/")[2]
+        try:
+            text = data.decode()
+            check_name(name, "notebook name")
+            return cls(name=name, content=text, checked=check_notebook(name, text))
+        except UnicodeDecodeError:
+            raise InvalidInput(
+                f"{name} is not UTF-8.", accepted="A Jupyter notebook (.ipynb).", field="notebook"
+            ) from None
+        except (InvalidInput, TooLarge) as error:
+            error.field = "notebook"
+            raise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmitForm:
+    """The entries as they were typed.
+
+    Attributes:
+        key: makes a form that is sent twice one job.
+        parameters: entries by the parameter's name; what is empty stays the notebook's own.
+        notebook: as it came with the form.
+    """
+
+    kind: str = "notebook"
+    group: str = ""
+    devices: str = "0"
+    time: str = "1h"
+    memory: str = ""
+    retries: str = "0"
+    labels: str = ""
+    kernel: str = ""
+    output: str = ""
+    command: str = ""
+    workdir: str = ""
+    key: str = field(default_factory=lambda: secrets.token_urlsafe(12))
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    notebook: Notebook | None = None
+    problem: str = ""
+    accepted: str = ""
+    field: str = ""
+
+    @classmethod
+    def filled(cls, fields: Mapping[str, object]) -> SubmitForm:
+        texts = {name: text for name, text in fields.items() if isinstance(text, str)}
+        given = {name: texts[name].strip() for name in _PLAIN if texts.get(name, "").strip()}
+        parameters = {
+            name.removeprefix(PARAMETER): text
+            for name, text in texts.items()
+            if name.startswith(PARAMETER)
+        }
+        kept = [name for name in ("devices", "time", "retries") if name in texts]
+        blank: dict[str, str] = dict.fromkeys(kept, "")
+        return cls(**(blank | given), parameters=parameters)  # type: ignore[arg-type]
+
+    @property
+    def fields(self) -> tuple[ParameterField, ...] | None:
+        """The notebook's parameters; None where it has none that can be read."""
+        return self.notebook.checked.fields if self.notebook else None
+
+    def entry(self, parameter: ParameterField) -> str:
+        """What stands in a parameter's field."""
+        return self.parameters.get(parameter.name, parameter.shown)
+
+    def job(self) -> JobIn:
+        """Raises InvalidInput, which names the field."""
+        common = {
+            "group": self.group,
+            "devices": _read("devices", int, self.devices, "A whole number, 0 for none."),
+            "seconds": _of("time", values.seconds, self.time),
+            "memory_bytes": _of("memory", values.memory_bytes, self.memory) if self.memory else 0,
+            "retries": _read("retries", int, self.retries or "0", "A whole number, 0 for none."),
+            "labels": dict(_of("labels", values.label, part) for part in self.labels.split()),
+            "idempotency_key": self.key,
+        }
+        if not self.group:
+            raise InvalidInput("No group is chosen.", accepted="One of the list.", field="group")
+        more = self._command() if self.kind == "command" else self._notebook()
+        return JobIn.model_validate({**common, **more})
+
+    def _command(self) -> dict[str, object]:
+        try:
+            words = shlex.split(self.command)
+        except ValueError as error:
+            raise InvalidInput(
+                f"The command cannot be split into words: {error}.",
+                accepted="Quote as in a shell, such as: python train.py --name 'my run'.",
+                field="command",
+            ) from None
+        if not words:
+            raise InvalidInput(
+                "There is no command.",
+                accepted="Such as: python train.py --lr 0.1",
+                field="command",
+            )
+        return {"command": words, "workdir": self.workdir}
+
+    def _notebook(self) -> dict[str, object]:
+        if self.notebook is None:
+            raise InvalidInput(
+                "No notebook is chosen.", accepted="A Jupyter notebook (.ipynb).", field="notebook"
+            )
+        return {
+            "notebook": NotebookIn(name=self.notebook.name, content=self.notebook.content),
+            "parameters": self._given(self.fields or ()),
+            "kernel": self.kernel,
+            "output": self.output,
+        }
+
+    def _given(self, known: tuple[ParameterField, ...]) -> dict[str, JsonValue]:
+        """Only what differs from the notebook, so that its receipt says what was chosen."""
+        return {
+            parameter.name: parameter.read(entry)
+            for parameter in known
+            if (entry := self.entry(parameter)) != parameter.shown
+            and (entry.strip() or parameter.type == "text")
+        }
+
+    def refused(self, error: CarrelError, groups: list[GroupChoice]) -> SubmitForm:
+        """The same entries with the refusal, beside the field that caused it."""
+        return replace(
+            self,
+            problem=error.message,
+            accepted=error.accepted,
+            field=_ALIASES.get(error.field, error.field) or self._field_of(error, groups),
+        )
+
+    def _field_of(self, error: CarrelError, groups: list[GroupChoice]) -> str:
+        if isinstance(error, NotAMember):
+            return "group"
+        chosen = next((group for group in groups if group.name == self.group), None)
+        if chosen is None:
+            return ""
+        try:
+            devices, seconds = int(self.devices), values.seconds(self.time)
+        except (ValueError, InvalidInput):
+            return ""
+        if seconds > chosen.max_seconds:
+            return "time"
+        most = min(chosen.max_devices, chosen.max_devices_per_user)
+        return "" if 0 <= devices <= most else "devices"
+
+
+_ALIASES = {"seconds": "time", "memory_bytes": "memory"}
+
+
+def _read(name: str, kind: Callable[[str], _Value], text: str, accepted: str) -> _Value:
+    try:
+        return kind(text)
+    except ValueError:
+        raise InvalidInput(
+            f"{text[:40]!r} is no number of {name}.", accepted=accepted, field=name
+        ) from None
+
+
+def _of(name: str, read: Callable[[str], _Value], text: str) -> _Value:
+    try:
+        return read(text)
+    except InvalidInput as error:
+        error.field = name
+        raise

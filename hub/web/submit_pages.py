@@ -1,0 +1,108 @@
+"""The page that submits a job: a notebook with its parameters, or a command."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fastapi import APIRouter, Request
+from pydantic import ValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData, UploadFile
+from starlette.responses import RedirectResponse, Response
+
+from ..config import SERVICE_PREFIX
+from ..errors import CarrelError
+from ..mistakes import invalid_body
+from ..wire import JobIn
+from .context import Web
+from .desk import device_choices
+from .gate import Visitor
+from .guests import Guest, Upload, html
+from .routes import Carrel
+from .signing_in import SEE_OTHER
+from .submission import Notebook, SubmitForm
+
+_FORM_HEADER = "X-Carrel-Form"
+"""Tells the page that a refusal is its own form, to be shown in the form's place."""
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/submit")
+def submit_page(web: Carrel, visitor: Guest) -> Response:
+    return html(_page(web, visitor, SubmitForm(), "submit.html"))
+
+
+@router.post("/submit/inspect")
+async def inspect(web: Carrel, visitor: Guest, fields: Upload) -> Response:
+    """The part of the form that depends on the chosen notebook."""
+    sent = await _chosen(fields)
+    return await run_in_threadpool(_inspected, web, visitor, fields, sent)
+
+
+@router.post("/submit")
+async def submit(web: Carrel, visitor: Guest, request: Request, fields: Upload) -> Response:
+    """On to the job's page, or back to the form with what was wrong."""
+    sent = await _chosen(fields)
+    within_page = bool(request.headers.get("hx-request"))
+    return await run_in_threadpool(_submitted, web, visitor, fields, sent, within_page)
+
+
+_Sent = tuple[str, bytes] | None
+
+
+async def _chosen(fields: FormData) -> _Sent:
+    found = fields.get("notebook")
+    if isinstance(found, UploadFile) and found.filename:
+        return found.filename, await found.read()
+    return None
+
+
+def _inspected(web: Web, visitor: Visitor, fields: FormData, sent: _Sent) -> Response:
+    form = SubmitForm.filled(fields)
+    try:
+        # What was entered for another notebook means nothing for this one.
+        form = replace(form, notebook=Notebook.read(*sent) if sent else None, parameters={})
+    except CarrelError as error:
+        form = form.refused(error, [])
+    return html(_page(web, visitor, form, "submit_notebook.html"))
+
+
+def _submitted(
+    web: Web, visitor: Visitor, fields: FormData, sent: _Sent, within_page: bool
+) -> Response:
+    form = SubmitForm.filled(fields)
+    try:
+        if sent and form.kind != "command":
+            form = replace(form, notebook=Notebook.read(*sent))
+        made = web.commands.submit_job(visitor.identity, _job(form))
+    except CarrelError as error:
+        refused = form.refused(error, web.commands.groups_for(visitor.identity))
+        template = "submit_form.html" if within_page else "submit.html"
+        answer = html(_page(web, visitor, refused, template), error.http_status)
+        answer.headers[_FORM_HEADER] = "refused"
+        return answer
+    target = f"{SERVICE_PREFIX}requests/{made.id}"
+    if within_page:
+        return Response(status_code=200, headers={"HX-Redirect": target})
+    return RedirectResponse(target, SEE_OTHER)
+
+
+def _job(form: SubmitForm) -> JobIn:
+    try:
+        return form.job()
+    except ValidationError as error:
+        raise invalid_body(error, JobIn) from None
+
+
+def _page(web: Web, visitor: Visitor, form: SubmitForm, template: str) -> str:
+    groups = web.commands.groups_for(visitor.identity)
+    return web.render(
+        template,
+        form=form,
+        groups=groups,
+        most_devices=device_choices(groups),
+        pool=web.commands.pool(visitor.identity),
+        who=visitor.identity,
+        csrf=web.gate.csrf.issue(visitor.session),
+    )

@@ -1,0 +1,91 @@
+"""Memory of a job: what its processes hold together, and whether the system killed one for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+_PROC: Final = Path("/proc")
+_CGROUPS: Final = Path("/sys/fs/cgroup")
+_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+
+
+def descendants(pid: int) -> Iterator[int]:
+    """Children, their children and so on; whoever ends meanwhile may be missing."""
+    waiting = [pid]
+    while waiting:
+        parent = waiting.pop()
+        try:
+            threads = list((_PROC / str(parent) / "task").iterdir())
+        except OSError:
+            continue
+        for thread in threads:
+            try:
+                children = [int(word) for word in (thread / "children").read_text().split()]
+            except OSError:
+                continue
+            waiting.extend(children)
+            yield from children
+
+
+def resident_bytes(pid: int) -> int:
+    """Of all descendants together, not of the process itself."""
+    return sum(map(_resident, descendants(pid)))
+
+
+def _resident(pid: int) -> int:
+    try:
+        return int((_PROC / str(pid) / "statm").read_text().split()[1]) * _PAGE
+    except (OSError, IndexError):
+        return 0
+
+
+class KillCounter:
+    """How often the system has killed for memory in this process's control group.
+
+    Attributes:
+        path: the file that counts; None where the system has none.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self._marks: list[int] = []
+        self.mark()
+
+    def mark(self) -> None:
+        """Remember the count; the last few are enough to tell a kill that has just happened."""
+        self._marks = [*self._marks, self._read()][-5:]
+
+    def has_just_killed(self) -> bool:
+        """Whether it counts more than about a second ago."""
+        return self._read() > self._marks[0]
+
+    def _read(self) -> int:
+        if self.path is None:
+            return 0
+        try:
+            lines = self.path.read_text().splitlines()
+        except OSError:
+            return 0
+        return sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
+
+
+def kill_counter() -> KillCounter:
+    """Of the control group that this process and its children are in."""
+    try:
+        lines = (_PROC / "self" / "cgroup").read_text().splitlines()
+    except OSError:
+        return KillCounter(None)
+    for line in lines:
+        number, controllers, group = line.split(":", 2)
+        if "memory" in controllers.split(","):
+            file = _CGROUPS / "memory" / group.lstrip("/") / "memory.oom_control"
+        elif number == "0":
+            file = _CGROUPS / group.lstrip("/") / "memory.events"
+        else:
+            continue
+        if file.exists():
+            return KillCounter(file)
+    return KillCounter(None)

@@ -1,0 +1,65 @@
+"""Labels, pages and retries, asked of both stores; and that a long queue is not read through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from carrel.hub.ports.records import RequestFilter
+from carrel.hub.ports.store import Store
+from carrel.hub.scheduling.lifecycle import State
+from carrel.hub.store import MemoryStore, open_store
+
+from .store_kit import DEAD, furnish, granted, job, running, states
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    made: Store = MemoryStore() if request.param == "memory" else open_store(tmp_path / "c.db")
+    furnish(made)
+    yield made
+    made.close()
+
+
+def ids(store: Store, which: RequestFilter) -> list[str]:
+    return [request.id for request in store.requests(which)]
+
+
+def test_filters_by_label_reader_ids_and_cursor(store: Store) -> None:
+    for number, owner in enumerate(["ada", "bob", "ada", "bob"]):
+        labels = {"sweep": str(number % 2), "all": "x"}
+        store.submit(replace(job(str(number), owner=owner), labels=labels), 100.0)
+    assert ids(store, RequestFilter(labels={"sweep": "1", "all": "x"})) == ["j-3", "j-1"]
+    assert ids(store, RequestFilter(labels={"sweep": "x"})) == []
+    assert ids(store, RequestFilter(before="j-2")) == ["j-1", "j-0"]
+    assert ids(store, RequestFilter(before="j-9")) == []
+    assert ids(store, RequestFilter(ids=frozenset({"j-0", "j-3", "no"}))) == ["j-3", "j-0"]
+    assert ids(store, RequestFilter(reader="ada")) == ["j-2", "j-0"]
+    everybody = RequestFilter(reader="ada", reader_groups=frozenset({"lab"}), limit=3)
+    assert ids(store, everybody) == ["j-3", "j-2", "j-1"]
+    assert ids(store, replace(everybody, owner="bob")) == ["j-3", "j-1"]
+
+
+def test_a_lost_attempt_goes_back_to_the_queue(store: Store) -> None:
+    first = running(store, job("a"), "D0")
+    again = store.lose(first.id, DEAD, now=130, charge_until=120, requeue=True)
+    assert (again.state, again.cause, again.ended_at) == (State.QUEUED, None, None)
+    assert states(store, "j-a")[-2:] == ["lost", "queued"]
+    told = [e.data for e in store.events("j-a") if e.data.get("state") == "lost"]
+    assert told[0]["cause"] == {"code": "lost", "message": DEAD.message}
+    assert store.charged(["j-a"])["j-a"] == 20
+    second = granted(store, job("a"), "D0", at=140)
+    assert (second.epoch, store.holdings()[0].devices) == (2, ("D0",))
+    assert store.lose(first.id, DEAD, now=150, charge_until=150).state is State.GRANTED
+
+
+def test_events_by_kind_and_how_many_wait(store: Store) -> None:
+    running(store, job("a"), "D0")
+    assert store.events("j-a", kinds=frozenset({"cells"})) == ()
+    assert len(store.events("j-a", kinds=frozenset({"state"}))) == 4
+    store.submit(job("b"), 100.0)
+    store.submit(job("c", devices=0), 100.0)
+    assert store.waiting_for_devices() == 1

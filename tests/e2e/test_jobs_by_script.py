@@ -1,0 +1,179 @@
+"""A student's day with jobs, once by a shell script with ``--json``, once by curl alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from .support import CARREL, ROOT, Installation, installation
+
+DIGITS = ROOT / "courses" / "sample" / "digits.ipynb"
+
+# `field NAME` reads one JSON object; everything else is the command line as students type it.
+BY_COMMANDS = r"""
+set -euo pipefail
+field() { "$PYTHON" -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$1"; }
+
+# Submit with a parameter and a label, wait, fetch the notebook.
+JOB=$(carrel submit digits.ipynb -p hidden 16 --devices 1 --time 5m --label sweep=7 --json \
+    | field id)
+carrel wait "$JOB" --follow --json > followed.jsonl
+carrel output "$JOB" -o digits-out.ipynb --json | field bytes
+
+# A command with a file of its own, which leaves a file behind.
+echo 42 > data.txt
+COMMAND=$(carrel run --input data.txt --label sweep=7 --time 2m --memory 1GiB --json -- \
+    bash -c 'echo "read $(cat data.txt)"
+             mkdir "$CARREL_OUTPUT_DIR/sub"
+             cp data.txt "$CARREL_OUTPUT_DIR/sub/copy.txt"' | field id)
+carrel wait "$COMMAND" --json > /dev/null
+carrel logs "$COMMAND" --json
+carrel output "$COMMAND" --files -o left --json | field file
+
+# Two at work are cancelled by their label; what they computed is kept.
+SLOW=$(carrel submit slow.ipynb --time 5m --label sweep=8 --json | field id)
+carrel wait "$SLOW" --follow --json | grep -m 1 '"cell_finished"' > /dev/null || true
+carrel submit slow.ipynb --time 5m --label sweep=8 --json > /dev/null
+carrel cancel --label sweep=8 --yes --json | wc -l
+STATUS=0; carrel wait "$SLOW" --json > /dev/null || STATUS=$?
+test "$STATUS" = 3
+carrel output "$SLOW" -o partial.ipynb --json > /dev/null
+carrel ps --all --label sweep=7 --json > listed.json
+carrel queue --json > queue.json
+echo "$JOB" > job.txt
+"""
+
+BY_CURL = r"""
+set -euo pipefail
+field() { "$PYTHON" -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$1"; }
+api() { curl -sS --fail-with-body --header "Authorization: token $CARREL_TOKEN" "$@"; }
+API="$CARREL_URL/api/v1"
+
+"$PYTHON" -c '
+import json
+body = {"group": "cs101", "seconds": 300, "labels": {"by": "curl"}, "idempotency_key": "curl-1",
+        "notebook": {"name": "slow.ipynb", "content": open("slow.ipynb").read()}}
+json.dump(body, open("body.json", "w"))'
+JOB=$(api --json @body.json "$API/requests" | field id)
+test "$JOB" = "$(api --json @body.json "$API/requests" | field id)"
+
+# The stream until the first cell has finished, then from there on after a break.
+api --no-buffer "$API/requests/$JOB/events" | sed '/^event: cell_finished/q' > first.txt || true
+LAST=$(sed -n 's/^id: //p' first.txt | tail -n 1)
+api --request DELETE "$API/requests/$JOB" | field state
+api --header "Last-Event-ID: $LAST" "$API/requests/$JOB/events" > rest.txt
+api "$API/requests?label=by=curl&kind=job&state=cancelled" > listed.json
+api "$API/requests/$JOB/output" > partial.ipynb
+api "$API/requests/$JOB/files" > files.json
+api "$API/groups" > groups.json
+api "$API/queue" > queue.json
+echo "$JOB" > job.txt
+"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    state = tmp_path_factory.mktemp("jobs") / "state"
+    with installation(state, "--simulated-devices", "2") as made:
+        yield made
+
+
+def slow_notebook() -> str:
+    cells = [
+        nbformat.v4.new_code_cell("print('kept')"),
+        nbformat.v4.new_code_cell("import time\ntime.sleep(120)"),
+        nbformat.v4.new_code_cell("print('never')"),
+    ]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    return str(nbformat.writes(nbformat.v4.new_notebook(cells=cells, metadata=kernel)))
+
+
+def story(site: Installation, folder: Path, script: str) -> str:
+    folder.mkdir()
+    shutil.copy(DIGITS, folder)
+    (folder / "slow.ipynb").write_text(slow_notebook())
+    environment = {
+        "PATH": f"{CARREL.parent}{os.pathsep}{os.environ['PATH']}",
+        "HOME": str(folder),
+        "PYTHON": str(CARREL.parent / "python"),
+        "CARREL_URL": site.service,
+        "CARREL_TOKEN": site.token("student1"),
+        "NO_PROXY": "127.0.0.1",
+    }
+    done = subprocess.run(
+        ["bash", "-c", script],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    return done.stdout
+
+
+def printed(path: Path) -> str:
+    notebook: dict[str, Any] = json.loads(path.read_text())
+    return "".join(
+        "".join(output.get("text", ""))
+        for cell in notebook["cells"]
+        for output in cell.get("outputs", ())
+    )
+
+
+def hidden_from_student2(site: Installation, job: str) -> None:
+    for part in ("", "/log", "/output", "/files", "/files/x", "/events"):
+        answer = site.api("GET", f"/requests/{job}{part}", user="student2")
+        assert answer.status_code == 404, part
+        assert answer.json()["code"] == "not_found"
+
+
+def test_by_a_shell_script_with_json_alone(site: Installation, tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    said = story(site, folder, BY_COMMANDS)
+
+    followed = [json.loads(line) for line in (folder / "followed.jsonl").read_text().splitlines()]
+    kinds = [each["kind"] for each in followed if "request_id" in each]
+    assert kinds.count("cell_started") == kinds.count("cell_finished") > 1
+    assert followed[-1]["state"] == "succeeded"
+    assert "accuracy" in printed(folder / "digits-out.ipynb")
+    assert '{"text": "read 42\\n' in said
+    assert (folder / "left" / "sub" / "copy.txt").read_text() == "42\n"
+    assert "\n2\n" in said
+    # The interrupted cell may say so itself; the one after it never ran.
+    assert printed(folder / "partial.ipynb").startswith("kept\n")
+    assert "never" not in printed(folder / "partial.ipynb")
+    listed = json.loads((folder / "listed.json").read_text())["requests"]
+    assert [(each["kind"], each["state"]) for each in listed] == [("job", "succeeded")] * 2
+    hidden_from_student2(site, (folder / "job.txt").read_text().strip())
+
+
+def test_by_curl_with_the_api_alone(site: Installation, tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    story(site, folder, BY_CURL)
+
+    first, rest = (folder / "first.txt").read_text(), (folder / "rest.txt").read_text()
+    ids = [int(line[4:]) for line in (first + rest).splitlines() if line.startswith("id: ")]
+    assert ids == sorted(set(ids))
+    assert rest.count("event: end\n") == 1
+    job = (folder / "job.txt").read_text().strip()
+    listed = json.loads((folder / "listed.json").read_text())
+    assert [(each["id"], each["cause"]["code"]) for each in listed["requests"]] == [
+        (job, "cancelled")
+    ]
+    assert listed["next"] == ""
+    # The interrupted cell may say so itself; the one after it never ran.
+    assert printed(folder / "partial.ipynb").startswith("kept\n")
+    assert "never" not in printed(folder / "partial.ipynb")
+    assert json.loads((folder / "files.json").read_text())["files"] == []
+    assert json.loads((folder / "groups.json").read_text())["groups"][0]["name"] == "cs101"
+    hidden_from_student2(site, job)

@@ -1,0 +1,145 @@
+"""The live views in a real browser: JupyterLab, Notebook 7 and the dashboard in Voila."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from .browser import Person, artefacts, chromium
+from .support import Installation, eventually, installation
+from .widget_pages import Notebook, shows, submit, write_notebook
+
+pytestmark = pytest.mark.browser
+
+USER = "student1"
+CELL = """import time
+for step in range(3):
+    print('<b>step</b>', step, flush=True)
+    time.sleep({})"""
+STARTED_HERE = "from carrel.extensions.widgets import JobView, SubmitForm\n"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    with installation(
+        tmp_path_factory.mktemp("widgets") / "state", "--simulated-devices", "1"
+    ) as made:
+        yield made
+
+
+@pytest.fixture
+def person(site: Installation) -> Iterator[Person]:
+    """student1 in a session on CPU."""
+    with chromium() as browser:
+        made = Person.sits_down(browser, site, USER)
+        made.sign_in()
+        if made.page.locator("[id^=stop-s-]").count() == 0:
+            site.start_session(USER, devices=0)
+        made.page.goto(f"{site.service}/wait/-")
+        made.page.wait_for_url(f"**/user/{USER}/lab**", timeout=60_000)
+        yield made
+        assert made.complaints == []
+
+
+@pytest.fixture
+def home(site: Installation) -> Path:
+    return site.state / "homes" / USER
+
+
+def slow_job(site: Installation, home: Path, *, seconds: float = 0.4, devices: int = 1) -> str:
+    write_notebook(
+        home / "slow.ipynb", *[CELL.format(seconds)] * 5, parameters="rate = 0.1  # step"
+    )
+    return submit(site, home / "slow.ipynb", devices=devices, seconds=600)
+
+
+@pytest.mark.parametrize("kind", ["lab/tree", "notebooks"])
+def test_a_job_is_watched_through_reload_and_restart_and_cancelled_by_keyboard(
+    site: Installation, person: Person, home: Path, kind: str
+) -> None:
+    job = slow_job(site, home, seconds=2.0)
+    write_notebook(home / "watch.ipynb", f"{STARTED_HERE}JobView({job!r})")
+    notebook = Notebook.open(person, kind, "watch.ipynb")
+    notebook.run()
+    view = notebook.view
+    shows(view, "cell 2 runs")
+    shows(view, "(simulated)")
+    expect(view.get_by_role("progressbar", name="Cells done")).to_have_attribute(
+        "aria-valuemax", "6"
+    )
+    name = kind.replace("/", "-")
+    person.picture(f"widget-job-{name}")
+
+    with notebook.page.expect_response(
+        lambda answer: answer.request.method == "PUT" and "/api/contents/" in answer.url
+    ):
+        notebook.page.keyboard.press("Control+s")
+    notebook.page.reload()
+    notebook.ready()
+    shows(notebook.view, "cell 3 runs")
+
+    notebook.restart_kernel()
+    detached = notebook.view.get_by_role("alert")
+    expect(detached).to_contain_text("Detached", timeout=5_500)
+    person.picture(f"widget-detached-{name}")
+    notebook.view.get_by_role("button", name="Run this cell again").click()
+    expect(notebook.page.locator(".carrel-stale")).to_have_count(0, timeout=20_000)
+    shows(notebook.view, "6 cells")  # the stored events from the beginning
+
+    cancel_by_keyboard(notebook.page)
+    shows(notebook.view, "cancelled")
+    assert site.wait_for(job, "cancelled", user=USER)["cause"]["code"] == "cancelled"
+
+
+def cancel_by_keyboard(page: Page) -> None:
+    """Nothing here is done with the mouse."""
+    button = page.locator(".carrel-job").last.get_by_role("button", name="Cancel job")
+    button.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Keep it")).to_be_focused()
+    page.keyboard.press("Shift+Tab")
+    expect(page.get_by_role("button", name="Yes, cancel it")).to_be_focused()
+    page.keyboard.press("Enter")
+
+
+def test_the_form_submits_and_shows_a_refusal_beside_its_field(
+    site: Installation, person: Person, home: Path
+) -> None:
+    slow_job(site, home, devices=0, seconds=0.1)
+    write_notebook(home / "form.ipynb", f"{STARTED_HERE}SubmitForm('slow.ipynb')")
+    notebook = Notebook.open(person, "lab/tree", "form.ipynb")
+    notebook.run()
+    page = notebook.page
+    page.get_by_label("Time limit").fill("soon")
+    page.get_by_role("button", name="Submit").click()
+    expect(page.locator(".carrel-wrong", has_text="no span of time")).to_be_visible()
+    page.get_by_label("Time limit").fill("10m")
+    page.get_by_label("rate").fill("0.5")
+    page.get_by_role("button", name="Submit").click()
+    shows(notebook.view, "succeeded", within=60)
+    person.picture("widget-form")
+    jobs = site.api("GET", "/requests?kind=job", user=USER).json()["requests"]
+    assert jobs[0]["parameters"] == {"rate": 0.5}
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_dashboard_shows_pool_queue_and_jobs_as_they_change(
+    site: Installation, person: Person, home: Path, theme: str
+) -> None:
+    first, second = (slow_job(site, home, seconds=1.0) for _ in range(2))
+    person.desk()
+    link = person.page.get_by_role("link", name="Dashboard").get_attribute("href")
+    person.page.goto(f"{site.url}{link}?theme={theme}")
+    page = person.page
+    expect(page.locator(".carrel-tile")).to_contain_text("yours", timeout=60_000)
+    expect(page.locator(".carrel-mine")).to_contain_text("slow.ipynb")
+    expect(page.locator(".carrel-job", has_text=first)).to_contain_text("running")
+    page.screenshot(path=artefacts() / f"widget-dashboard-{theme}.png", full_page=True)
+    site.api("DELETE", f"/requests/{first}", user=USER)
+    expect(page.locator(".carrel-job", has_text=second)).to_contain_text("running", timeout=20_000)
+    site.api("DELETE", f"/requests/{second}", user=USER)
+    expect(page.locator(".carrel-tile")).to_contain_text("free", timeout=20_000)
+    eventually(lambda: site.request(second, user=USER)["ended"], "the second job's end")

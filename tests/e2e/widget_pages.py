@@ -1,0 +1,98 @@
+"""Notebook pages of a session in a browser: a cell typed, run and looked at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from playwright.sync_api import Locator, Page, expect
+
+from .browser import Person
+from .support import Installation, eventually
+
+
+def write_notebook(path: Path, *cells: str, parameters: str = "") -> None:
+    node = nbformat.v4.new_notebook(
+        metadata={"kernelspec": {"name": "python3", "display_name": "P", "language": "python"}}
+    )
+    if parameters:
+        first = nbformat.v4.new_code_cell(parameters, metadata={"tags": ["parameters"]})
+        node.cells.append(first)
+    node.cells += [nbformat.v4.new_code_cell(cell) for cell in cells]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(node, path)
+
+
+def submit(site: Installation, path: Path, *, user: str = "student1", **more: Any) -> str:
+    """A job on CPU through the API, without the command line's half second."""
+    body = {
+        "group": "cs101",
+        "notebook": {"name": path.name, "content": path.read_text()},
+        **more,
+    }
+    answer = site.api("POST", "/requests", user=user, json=body)
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["id"])
+
+
+@dataclass
+class Notebook:
+    """One notebook of student1's session, open in JupyterLab or Notebook 7."""
+
+    person: Person
+    page: Page
+
+    @classmethod
+    def open(cls, person: Person, kind: str, path: str) -> Notebook:
+        person.page.goto(f"{person.site.url}/user/{person.name}/{kind}/{path}")
+        made = cls(person, person.page)
+        made.ready()
+        return made
+
+    def ready(self) -> None:
+        self.page.wait_for_selector(".jp-Notebook .jp-CodeCell", timeout=60_000)
+        self.kernel_is("idle")
+
+    def kernel_is(self, status: str) -> None:
+        self.page.locator(
+            f'.jp-Notebook-ExecutionIndicator[data-status="{status}"], '
+            f'.jp-NotebookKernelStatus:has-text("{status}"), [data-status="{status}"]'
+        ).first.wait_for(state="attached", timeout=30_000)
+
+    def run(self, number: int = 0) -> None:
+        """Again where the page was not yet listening to keys."""
+        cell = self.page.locator(".jp-CodeCell").nth(number)
+        prompt = cell.locator(".jp-InputPrompt")
+        before = prompt.inner_text()
+
+        def taken() -> bool:
+            cell.locator(".cm-content").click()
+            self.page.keyboard.press("Control+Enter")
+            self.page.wait_for_timeout(700)
+            return prompt.inner_text() != before
+
+        eventually(taken, "the cell runs")
+
+    @property
+    def view(self) -> Locator:
+        return self.page.locator(".carrel-job").last
+
+    def restart_kernel(self) -> None:
+        """Through the server's API, as any client may do."""
+        self.page.evaluate(
+            """async (base) => {
+              const xsrf = document.cookie.split('; ').find((c) => c.startsWith('_xsrf='));
+              const headers = {'X-XSRFToken': xsrf ? xsrf.slice(6) : ''};
+              const kernels = await (await fetch(base + 'api/kernels', {headers})).json();
+              for (const kernel of kernels)
+                await fetch(base + 'api/kernels/' + kernel.id + '/restart',
+                            {method: 'POST', headers});
+            }""",
+            f"/user/{self.person.name}/",
+        )
+
+
+def shows(view: Locator, text: str, *, within: float = 30.0) -> None:
+    expect(view).to_contain_text(text, timeout=within * 1000)

@@ -1,0 +1,127 @@
+"""A view of a job: its traits, through a restart of the service, and its cancel."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from carrel.extensions.widgets import JobView
+from carrel.extensions.widgets.feeds import Feed, Heart, Snapshot
+from carrel.extensions.widgets.views import service_link
+from carrel.hub.client import Client
+from carrel.hub.errors import InvalidInput
+
+from ..fake_service import FakeService, eventually
+
+NAME = "<img src=x onerror=alert(1)>.ipynb"
+
+
+@pytest.fixture
+def service() -> Iterator[FakeService]:
+    with FakeService() as made:
+        yield made
+
+
+def view_of(service: FakeService, job: str) -> JobView:
+    return JobView(job, client=Client(service.url, "t"))
+
+
+def test_a_view_follows_its_job_and_survives_a_restart_of_the_service(
+    service: FakeService,
+) -> None:
+    service.add("j-1", notebook=NAME, state="running")
+    service.add_event("j-1", "cells", cells=2)
+    view = view_of(service, "j-1")
+    eventually(lambda: view.job and view.progress.get("total") == 2)
+    assert view.job["title"] == NAME  # as it is: the page shows it as text
+
+    service.add_event("j-1", "cell_started", index=0, number=1)
+    eventually(lambda: [cell["state"] for cell in view.cells] == ["runs"])
+    service.close()
+    service.open()
+    service.add_event("j-1", "cell_finished", index=0, number=1, seconds=0.5)
+    eventually(lambda: [cell["state"] for cell in view.cells] == ["done"])
+
+    service.change("j-1", state="succeeded", ended=True)
+    eventually(lambda: view.job["ended"])
+    assert view.job["can_cancel"] is False
+
+
+def test_a_second_view_of_the_same_job_begins_with_all_that_is_known(service: FakeService) -> None:
+    service.add("j-2", notebook="a.ipynb", state="running")
+    service.add_event("j-2", "cell_started", index=0, number=1)
+    first = view_of(service, "j-2")
+    eventually(lambda: first.cells)
+    assert view_of(service, "j-2").cells == first.cells
+    streams = [path for _method, path, _body in service.calls if path.endswith("/events")]
+    assert len(streams) == 1
+
+
+def test_cancel_asks_the_service_once(service: FakeService) -> None:
+    service.add("j-3", state="running")
+    view = view_of(service, "j-3")
+    eventually(lambda: view.job)
+    view._handle_custom_msg({"do": "cancel"}, [])
+    eventually(lambda: view.job["state"] == "cancelled")
+    assert view.asked
+    assert len(service.called("DELETE", "requests/j-3")) == 1
+
+
+def test_what_the_service_refuses_is_said(service: FakeService) -> None:
+    view = view_of(service, "j-nobody")
+    eventually(lambda: view.problem)
+    assert "There is no request j-nobody" in view.problem
+
+
+def test_only_what_a_view_shows_is_sent_to_the_page(service: FakeService) -> None:
+    service.add("j-4")
+    sent = set(view_of(service, "j-4").keys)
+    assert {"job", "cells", "progress", "log", "problem", "beat", "service"} <= sent
+    assert not {name for name in sent if "token" in name or "client" in name}
+
+
+def test_inside_a_session_links_stay_on_the_browsers_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUPYTERHUB_SERVICE_PREFIX", "/user/anna/")
+    assert service_link("http://127.0.0.1:8000/services/carrel") == "/services/carrel/"
+    monkeypatch.delenv("JUPYTERHUB_SERVICE_PREFIX")
+    assert service_link("https://host/services/carrel") == "https://host/services/carrel/"
+
+
+def test_the_heart_beats_for_all_and_one_that_fails_silences_nobody() -> None:
+    beaten = threading.Event()
+
+    def fails() -> None:
+        raise RuntimeError("the comm is closed")
+
+    heart = Heart(0.01)
+    heart.add(fails)
+    heart.add(beaten.set)
+    assert beaten.wait(5)
+    heart.remove(fails)
+    heart.remove(beaten.set)
+
+
+def test_a_feed_tells_its_last_news_before_it_ends() -> None:
+    class Counted:
+        number = 0
+
+        def follow(self, told: object) -> None:
+            self.number = 3
+
+        def snapshot(self) -> Snapshot:
+            return {"number": self.number}
+
+    heard: list[Snapshot] = []
+    feed = Feed(Counted())
+    feed.listen(heard.append)
+    feed.start()
+    assert feed.ended.wait(5)
+    assert heard[0] == {"number": 0}
+    assert heard[-1] == {"number": 3}
+
+
+def test_a_wrong_job_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="needs a job"):
+        JobView("")

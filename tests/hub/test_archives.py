@@ -1,0 +1,104 @@
+"""Facts, case 28: what an upload may not hold, refused before anything is unpacked."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import io
+import tarfile
+from collections.abc import Callable
+
+import pytest
+
+from carrel.hub import archives
+from carrel.hub.errors import InvalidInput, Refused, TooLarge
+
+
+def packed(*members: tarfile.TarInfo, content: bytes = b"") -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        for member in members:
+            archive.addfile(member, io.BytesIO(content[: member.size]))
+    return buffer.getvalue()
+
+
+def member(
+    name: str, kind: bytes = tarfile.REGTYPE, *, size: int = 0, to: str = ""
+) -> tarfile.TarInfo:
+    made = tarfile.TarInfo(name)
+    made.type, made.size, made.linkname = kind, size, to
+    return made
+
+
+def text(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def test_plain_files_and_folders_are_taken() -> None:
+    content = bytes(range(256)) * 4000
+    data = packed(
+        member("src", tarfile.DIRTYPE),
+        member("src/train.py", size=300_000),
+        member("./" + "n" * 150 + "/data.bin", size=len(content)),
+        content=content,
+    )
+    assert archives.read_archive(text(data)) == data
+
+
+BAD: dict[str, tuple[Callable[[], str], type[Refused], str]] = {
+    "no base64": (lambda: "***", InvalidInput, "not base64"),
+    "no gzip": (lambda: text(b"hello"), InvalidInput, "cannot be read"),
+    "no tar": (lambda: text(gzip.compress(b"x" * 600)), InvalidInput, "cannot be read"),
+    "cut short": (
+        lambda: text(packed(member("a", size=9), content=b"1" * 9)[:-30]),
+        InvalidInput,
+        "cannot be read",
+    ),
+    "a symlink": (
+        lambda: text(packed(member("a", tarfile.SYMTYPE, to="/etc"))),
+        InvalidInput,
+        "link",
+    ),
+    "a hard link": (
+        lambda: text(packed(member("a", tarfile.LNKTYPE, to="b"))),
+        InvalidInput,
+        "link",
+    ),
+    "a pipe": (lambda: text(packed(member("a", tarfile.FIFOTYPE))), InvalidInput, "no plain file"),
+    "a device": (lambda: text(packed(member("a", tarfile.CHRTYPE))), InvalidInput, "no plain file"),
+    "a parent": (lambda: text(packed(member("../a"))), InvalidInput, "leads out"),
+    "a parent within": (lambda: text(packed(member("a/../../b"))), InvalidInput, "leads out"),
+    "an absolute name": (lambda: text(packed(member("/etc/passwd"))), InvalidInput, "leads out"),
+    "a long name": (lambda: text(packed(member("a" * 2000))), InvalidInput, "2,000 bytes"),
+    "too many entries": (
+        lambda: text(packed(*(member(str(n)) for n in range(archives.MAX_ENTRIES + 1)))),
+        TooLarge,
+        "10,000 entries",
+    ),
+    "too large packed": (
+        lambda: "A" * (archives.MAX_ARCHIVE_BYTES // 3 * 4 + 8),
+        TooLarge,
+        "32 MiB",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_case_28_what_else_is_refused(case: str) -> None:
+    make, kind, words = BAD[case]
+    with pytest.raises(kind, match=words) as refused:
+        archives.read_archive(make())
+    assert "no links" in refused.value.accepted
+
+
+def test_case_28_a_bomb_is_known_by_its_header() -> None:
+    bomb = member("zeros", size=2 << 30)
+    data = gzip.compress(bomb.tobuf() + bytes(1 << 20))
+    with pytest.raises(TooLarge, match="1 GiB"):
+        archives.read_archive(text(data))
+
+
+def test_a_header_that_is_itself_a_bomb_is_not_read() -> None:
+    header = member("pax", tarfile.XHDTYPE, size=512 << 20)
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        archives.read_archive(text(gzip.compress(header.tobuf() + bytes(1 << 20))))

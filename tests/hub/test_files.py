@@ -1,0 +1,82 @@
+"""What a job left is listed and read without being led elsewhere."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from carrel.hub.errors import NotFound
+from carrel.hub.files import MAX_DEPTH, LocalFiles
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> LocalFiles:
+    return LocalFiles(homes=tmp_path / "homes", outputs=tmp_path / "outputs")
+
+
+@pytest.fixture
+def left(files: LocalFiles) -> Path:
+    folder = files.attempt_folder("j-a", 1) / "files"
+    (folder / "plots").mkdir(parents=True)
+    (folder / "plots" / "loss.png").write_bytes(b"png")
+    return folder
+
+
+def test_files_are_listed_and_read(files: LocalFiles, left: Path) -> None:
+    found = files.files("j-a", 1)
+    assert {name: size for name, (size, _) in found.files.items()} == {"plots/loss.png": 3}
+    with files.open_file("j-a", 1, "plots/loss.png") as file:
+        assert file.read() == b"png"
+
+
+def test_what_is_no_plain_file_is_left_out(files: LocalFiles, left: Path) -> None:
+    (left / "link").symlink_to("/etc/passwd")
+    (left / "elsewhere").symlink_to("/etc")
+    os.mkfifo(left / "pipe")
+    (left / os.fsdecode(b"\xff")).write_text("x")
+    assert list(files.files("j-a", 1).files) == ["plots/loss.png"]
+    assert files.files("j-a", 1).left_out == 4
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "/", ".", "..", "../log.txt", "plots/../../log.txt", "/etc/passwd", "plots//loss.png",
+     "plots", "link", "elsewhere/passwd", "pipe", "a\0b", "\udcff", "no", "a/" * 99 + "b"],
+)  # fmt: skip
+def test_no_name_leads_out(files: LocalFiles, left: Path, name: str) -> None:
+    (left.parent / "log.txt").write_text("log")
+    (left / "link").symlink_to("/etc/passwd")
+    (left / "elsewhere").symlink_to("/etc")
+    os.mkfifo(left / "pipe")
+    with pytest.raises(NotFound):
+        files.open_file("j-a", 1, name)
+
+
+def test_an_output_folder_that_became_a_link_is_empty(files: LocalFiles, left: Path) -> None:
+    left.rename(left.parent / "moved")
+    left.symlink_to("/etc")
+    assert files.files("j-a", 1).files == {}
+    with pytest.raises(NotFound):
+        files.open_file("j-a", 1, "passwd")
+
+
+def test_an_output_or_log_that_is_a_link_is_none(files: LocalFiles, left: Path) -> None:
+    (left.parent / "output.ipynb").symlink_to("/etc/passwd")
+    (left.parent / "log.txt").symlink_to("/etc/passwd")
+    assert files.output("j-a", 1) is None
+    assert files.log("j-a", 1) == b""
+
+
+def test_folders_may_be_deep_but_not_endless(files: LocalFiles, left: Path) -> None:
+    deep = left
+    for _ in range(MAX_DEPTH + 5):
+        deep /= "d"
+    deep.mkdir(parents=True)
+    assert files.files("j-a", 1).left_out == 1
+
+
+def test_before_there_is_anything(files: LocalFiles) -> None:
+    assert files.files("j-none", 1).files == {}
+    assert not (files.outputs / "j-none").exists()

@@ -1,0 +1,100 @@
+"""A working folder on its way into an archive, and names on their way back."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from carrel.hub.client import describing, values
+from carrel.hub.client.folder import of_folder, packed, safe_target, with_inputs
+from carrel.hub.errors import InvalidInput, TooLarge
+
+
+def fill(folder: Path, *names: str) -> None:
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+
+
+def test_what_the_ignore_file_names_stays_at_home(tmp_path: Path) -> None:
+    fill(tmp_path, "train.py", "data/big.bin", "data/small.csv", "a/b/x.log", "a/keep.log",
+         ".git/config", "__pycache__/x.pyc", "venv/bin/python")  # fmt: skip
+    (tmp_path / ".carrelignore").write_text("*.bin\n*.log\n!keep.log\n# a comment\n!venv/\n")
+    (tmp_path / "link").symlink_to("/etc/passwd")
+    found = of_folder(tmp_path)
+    assert [item.name for item in found.items] == [
+        "a/keep.log", "data/small.csv", "train.py", "venv/bin/python",
+    ]  # fmt: skip
+    assert found.left_out == ("link",)
+
+
+def test_the_archive_says_nothing_about_its_maker(tmp_path: Path) -> None:
+    fill(tmp_path, "train.py", "run.sh")
+    (tmp_path / "run.sh").chmod(0o777)
+    with tarfile.open(fileobj=io.BytesIO(packed(of_folder(tmp_path)))) as archive:
+        entries = [(m.name, m.mode, m.uid, m.uname) for m in archive.getmembers()]
+    assert entries == [("run.sh", 0o755, 0, ""), ("train.py", 0o644, 0, "")]
+
+
+def test_inputs_lie_side_by_side_and_never_over_each_other(tmp_path: Path) -> None:
+    fill(tmp_path, "one/data.csv", "two/data.csv", "work/train.py")
+    found = with_inputs(of_folder(tmp_path / "work"), [tmp_path / "one/data.csv"])
+    assert [item.name for item in found.items] == ["train.py", "data.csv"]
+    with pytest.raises(InvalidInput, match="would lie over"):
+        with_inputs(found, [tmp_path / "two/data.csv"])
+    with pytest.raises(InvalidInput, match="is no file"):
+        with_inputs(found, [tmp_path / "one"])
+
+
+def test_too_many_files_are_refused_before_they_are_packed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("carrel.hub.client.folder.MAX_ENTRIES", 1)
+    fill(tmp_path, "a", "b")
+    with pytest.raises(TooLarge, match="more than a job can take along"):
+        of_folder(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name", ["../x", "/etc/x", "a/../../x", "a\\..\\x", "", "a\0b", "out/x", "."]
+)
+def test_no_name_of_a_job_leads_out_of_the_folder(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "results"
+    folder.mkdir()
+    (folder / "out").symlink_to(tmp_path)
+    if name == ".":
+        name = "../results-sibling/x"
+    with pytest.raises(InvalidInput):
+        safe_target(folder, name)
+    assert safe_target(folder, "plots/loss.png") == folder / "plots" / "loss.png"
+
+
+def test_a_folder_of_the_home_is_named_and_any_other_must_travel(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    fill(home, "project/train.py")
+    here = describing.working_folder(home / "project", home=home, upload=False, needed=True)
+    assert here.fields == {"workdir": "project"}
+    assert describing.working_folder(home, home=home, upload=False, needed=True).fields == {}
+    with pytest.raises(InvalidInput, match="--upload"):
+        describing.working_folder(tmp_path, home=home, upload=False, needed=True)
+    with pytest.raises(InvalidInput, match="Leave out"):
+        describing.working_folder(home, home=home, upload=True, workdir="project")
+    assert "archive" in describing.working_folder(home, home=None, upload=True).fields
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("8GiB", 8 * 2**30), ("8G", 8 * 2**30), ("8GB", 8 * 10**9), ("1.5 gib", 3 * 2**29)],
+)
+def test_memory_is_written_in_several_ways(text: str, size: int) -> None:
+    assert values.memory_bytes(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "8", "much", "-1GiB", "0GiB", "8 PiB"])
+def test_anything_else_is_refused_with_examples(text: str) -> None:
+    with pytest.raises(InvalidInput, match="8GiB"):
+        values.memory_bytes(text)

@@ -1,0 +1,124 @@
+"""Submitting, watching and finding jobs on the pages."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from carrel.hub.web.job_history import History
+from carrel.hub.web.job_outputs import content, settle, shown
+
+from .fakes import PREFIX, World, job, lease
+from .test_pages import check_page
+
+EVIL = "<script>parent.document.title='pwned'</script><img src=x onerror=alert(1)>"
+NOTEBOOK = json.dumps(
+    {
+        "cells": [
+            {
+                "cell_type": "code",
+                "id": "a",
+                "execution_count": None,
+                "metadata": {"tags": ["parameters"]},
+                "outputs": [],
+                "source": "lr = 0.1  # learning rate\nn: int = 3\nfast = True\nx = 2 * 3",
+            }
+        ],
+        "metadata": {"kernelspec": {"name": "python3", "display_name": "P", "language": "python"}},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def chosen(content: str = NOTEBOOK) -> dict[str, tuple[str, str]]:
+    return {"notebook": ("train.ipynb", content)}
+
+
+def test_a_chosen_notebook_brings_a_typed_field_per_parameter(world: World) -> None:
+    html = world.own_page().post(f"{PREFIX}submit/inspect", files=chosen()).text
+    for expected in ("parameter-lr", "learning rate", "whole number", "yes or no", "2 * 3"):
+        assert expected in html, expected
+
+
+def test_a_submitted_notebook_becomes_a_job_with_what_was_changed(world: World) -> None:
+    fields = {"group": "cs101", "time": "30m", "devices": "1", "labels": "sweep=7",
+              "memory": "8GiB", "parameter-lr": "0.5", "parameter-n": "3"}  # fmt: skip
+    answer = world.own_page().post(f"{PREFIX}submit", data=fields, files=chosen())
+    assert answer.status_code == 303, answer.text
+    body = world.commands.calls[-1][2]
+    assert body.parameters == {"lr": 0.5}  # type: ignore[attr-defined]
+    assert (body.seconds, body.memory_bytes) == (1800, 8 * 2**30)  # type: ignore[attr-defined]
+    assert body.labels == {"sweep": "7"}  # type: ignore[attr-defined]
+
+
+def test_a_refused_form_keeps_everything_and_says_why_beside_the_field(world: World) -> None:
+    fields = {"group": "cs101", "time": "soon", "parameter-lr": "0.7", "labels": "a=b"}
+    answer = world.own_page().post(f"{PREFIX}submit", data=fields, files=chosen())
+    assert answer.status_code == 400
+    check_page(answer.text)
+    for expected in ('id="time-problem"', 'value="soon"', 'value="0.7"', 'value="a=b"'):
+        assert expected in answer.text, expected
+    wrong = world.own_page().post(
+        f"{PREFIX}submit", data=fields | {"time": "1h", "parameter-lr": "x"}, files=chosen()
+    )
+    assert 'id="parameter-lr-problem"' in wrong.text
+
+
+def test_a_form_of_another_site_submits_nothing(world: World) -> None:
+    answer = world.browser().post(f"{PREFIX}submit", data={"group": "cs101"}, files=chosen())
+    assert answer.status_code == 403
+    assert world.commands.calls == []
+
+
+def test_the_page_shows_every_cell_from_the_start_and_nothing_foreign_runs(world: World) -> None:
+    world.commands.put(job(state="running", lease=lease(id="j-aaaaaaaa.1").model_dump()))
+
+    def happen(kind: str, **data: object) -> None:
+        world.commands.happen("j-aaaaaaaa", kind, {"index": 0, "number": 1, **data})
+
+    happen("cell_started")
+    happen("cell_output", output={"output_type": "stream", "name": "stdout", "text": EVIL})
+    happen("cell_output", output={"output_type": "display_data", "data": {"text/html": EVIL}})
+    happen("cell_failed", ename="E", evalue="no", traceback="Traceback of it")
+    happen("cell_finished", seconds=1.5)
+    html = world.browser().get(f"{PREFIX}requests/j-aaaaaaaa").text
+    page = check_page(html)
+    assert [frame["sandbox"] for frame in page.all("iframe")] == [""]
+    for expected in ("Traceback of it", "1.50 s", "failed", "after=5&amp;epoch=1"):
+        assert expected in html, expected
+    answer = world.browser().get(f"{PREFIX}requests/j-aaaaaaaa/outputs/3")
+    assert answer.headers["content-security-policy"].startswith("sandbox; default-src 'none'")
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert (
+        world.browser("ben-oauth").get(f"{PREFIX}requests/j-aaaaaaaa/outputs/3").status_code == 404
+    )
+
+
+def test_a_stream_that_goes_on_is_one_text() -> None:
+    assert settle("a\r b\r\nc\r") == (" b\nc", False)
+    first = shown(1, {"output_type": "stream", "name": "stderr", "text": "10%"})
+    assert first is not None
+    assert first.name == "stderr"
+    assert History.of([]).epoch == 0
+    assert content({"output_type": "stream", "text": "x"}) is None
+
+
+def test_the_list_pages_and_cancels_in_bulk_after_a_question(world: World) -> None:
+    world.commands.put(*[job(id=f"j-{n:08d}", labels={"sweep": "7"}) for n in range(230)])
+    first = world.browser().get(f"{PREFIX}requests?label=sweep%3D7&state=live").text
+    check_page(first)
+    assert first.count('name="id"') == 100
+    assert 'id="next"' in first
+    page, fields = world.own_page(), {"which": "all", "label": "sweep=7"}
+    asked = page.post(f"{PREFIX}requests/cancel", data=fields).text
+    assert "Cancel 230 requests?" in asked
+    assert world.commands.calls == []
+    page.post(f"{PREFIX}requests/cancel", data=fields | {"confirmed": "yes"})
+    assert len(world.commands.calls) == 230
