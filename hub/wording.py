@@ -97,7 +97,8 @@ def duration(seconds: float) -> str:
 
 def device_seconds(amount: float) -> str:
     """``5,400 device-seconds``; fractions of a second are left to the ledger."""
-    return f"{round(amount):,} device-seconds"
+    whole = round(amount)
+    return f"{whole:,} device-second{'' if whole == 1 else 's'}"
 
 
 def memory(size_bytes: int) -> str:

@@ -41,6 +41,7 @@ from .client_base import WaitingCommand, json_option, site_option
 )
 @click.option(
     "--devices",
+    metavar="N",
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
@@ -54,11 +55,28 @@ from .client_base import WaitingCommand, json_option, site_option
     metavar="SPAN",
     help=f"Time limit: {values.TIME_HELP}.",
 )
-@click.option("--group", help="Who it is charged to; may be left out by members of one group.")
-@click.option("--output", default="", metavar="NAME", help="File name of the executed notebook.")
+@click.option(
+    "--group",
+    metavar="GROUP",
+    help="Who it is charged to; may be left out by members of one group.",
+)
+@click.option(
+    "--output",
+    default="",
+    metavar="NAME",
+    help="File name of the executed notebook; that of the notebook itself by default.",
+)
 @click.option("--kernel", default="", metavar="NAME", help="Kernel, instead of the notebook's.")
-@click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="May be repeated.")
-@click.option("--wait", "wait_for_end", is_flag=True, help="Wait for its end.")
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A note for yourself, shown by `carrel show`. May be repeated.",
+)
+@click.option(
+    "--wait", "wait_for_end", is_flag=True, help="Wait for its end, which is the exit status."
+)
 @json_option
 @site_option
 def submit_command(  # noqa: PLR0917  # one argument per option
@@ -78,13 +96,15 @@ def submit_command(  # noqa: PLR0917  # one argument per option
     """Run a notebook as a job.
 
     The file is sent as it is now; the job goes on when this terminal, the browser or the
-    service goes away. Its output notebook is saved after each cell.
+    service goes away. It runs in your home folder at the site, and its output notebook is
+    saved after each cell.
 
     \b
     Examples:
       carrel submit train.ipynb --devices 1 --time 30m --group cs101
       carrel submit train.ipynb -p lr 0.05 -p name '"7"' -r version 1.10
-      carrel submit train.ipynb --devices 1 --wait && carrel output j-7k2m4qpz
+      carrel submit train.ipynb --time 2h --wait || echo "it did not succeed"
+      job=$(carrel submit train.ipynb --json | jq -r .id)
     """
     notebook = values.notebook(path)
     given: dict[str, JsonValue] = {name: values.parameter(text) for name, text in parameters}
@@ -102,10 +122,10 @@ def submit_command(  # noqa: PLR0917  # one argument per option
     with Client.from_environment(site) as client:
         request = client.submit(_job(fields | {"group": group or _only_group(client)}))
         if not wait_for_end:
-            _submitted(request, as_json=as_json)
+            _submitted(request, as_json=as_json, hint=True)
             return
         if not as_json:
-            _submitted(request, as_json=False)
+            _submitted(request, as_json=False, hint=False)
         sys.exit(_wait(client, [request.id], None, as_json=as_json))
 
 
@@ -132,12 +152,14 @@ def _only_group(client: Client) -> str:
     )
 
 
-def _submitted(request: RequestOut, *, as_json: bool) -> None:
+def _submitted(request: RequestOut, *, as_json: bool, hint: bool) -> None:
     if as_json:
         printing.as_json(request)
         return
     waits = f" {request.wait.sentence}" if request.wait else ""
     click.echo(f"Submitted {request.id}: {printing.place(request)}.{waits}")
+    if hint:
+        click.echo(f"See what it prints with: carrel logs -f {request.id}")
 
 
 @click.command("wait", cls=WaitingCommand, epilog=following.STATUS_HELP)

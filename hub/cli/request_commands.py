@@ -10,15 +10,34 @@ import click
 
 from ..client import LIVE_STATES, Client
 from ..errors import InvalidInput
+from ..scheduling.lifecycle import State
 from . import printing
 from .client_base import ClientCommand, json_option, request_argument, site_option
 
 
 @click.command("ps", cls=ClientCommand)
 @click.option("--all", "-a", "everything", is_flag=True, help="Also what has ended.")
-@click.option("--state", "states", multiple=True, help="Only in this state; may be repeated.")
-@click.option("--everybody", is_flag=True, help="Of all people whom you may see, with owners.")
-@click.option("--limit", default=100, show_default=True, type=click.IntRange(1, 1000))
+@click.option(
+    "--state",
+    "states",
+    metavar="STATE",
+    multiple=True,
+    help=f"Only in this state: {', '.join(State)}. May be repeated.",
+)
+@click.option(
+    "--everybody",
+    is_flag=True,
+    help="Of all people whom you may see, with owners: teachers see their groups, "
+    "administrators everything.",
+)
+@click.option(
+    "--limit",
+    metavar="N",
+    default=100,
+    show_default=True,
+    type=click.IntRange(1, 1000),
+    help="The newest N.",
+)
 @json_option
 @site_option
 def ps_command(  # noqa: PLR0917  # one argument per option
@@ -72,7 +91,21 @@ def show_command(request_id: str, as_json: bool, site: str | None) -> None:
 @json_option
 @site_option
 def pool_command(as_json: bool, site: str | None) -> None:
-    """List the devices with their states: free, yours, taken, busy, sick, gone."""
+    """List the devices of the pool.
+
+    \b
+    STATE is
+      free   can be lent now
+      yours  works for you
+      taken  lent to somebody
+      busy   used by a process from outside Carrel
+      sick   set aside because of errors
+      gone   does not answer any more
+
+    \b
+    Example:
+      carrel pool
+    """
     with Client.from_environment(site) as client:
         found = client.pool()
     if as_json:
@@ -89,6 +122,11 @@ def usage_command(ledger: bool, as_json: bool, site: str | None) -> None:
     """Show the device-seconds that you have used, by group.
 
     CHARGED stands in the ledger; OPEN has been used since its last line.
+
+    \b
+    Examples:
+      carrel usage
+      carrel usage --ledger
     """
     with Client.from_environment(site) as client:
         found = client.usage()
@@ -109,7 +147,8 @@ def usage_command(ledger: bool, as_json: bool, site: str | None) -> None:
 def logs_command(request_id: str, follow: bool, as_json: bool, site: str | None) -> None:
     """Print what a job has printed so far.
 
-    With --json, one object a line: {"text": …}.
+    Its last line, which begins with `carrel:`, says how it ended. With --json, one object a
+    line: {"text": …}.
 
     \b
     Examples:
@@ -143,7 +182,7 @@ def cancel_command(request_ids: tuple[str, ...], as_json: bool, site: str | None
             if as_json:
                 printing.as_json(found)
             else:
-                click.echo(f"{found.id}: {printing.place(found)}.")
+                click.echo(printing.cancelled(found))
 
 
 @click.command("output", cls=ClientCommand)
@@ -154,7 +193,8 @@ def cancel_command(request_ids: tuple[str, ...], as_json: bool, site: str | None
     "target",
     type=click.Path(path_type=Path, allow_dash=True),
     metavar="FILE",
-    help="Where to write it, - for standard output; by default its own name, in this folder.",
+    help="File or folder to write it to, - for standard output; by default its own name, in "
+    "this folder.",
 )
 @click.option("--force", is_flag=True, help="Replace a file that is there already.")
 @json_option
@@ -177,7 +217,8 @@ def output_command(
         click.echo(found.content, nl=False)
         return
     # The name comes from elsewhere: only its last part is used, in this folder.
-    path = target or Path(Path(found.name.replace("\\", "/")).name or f"{request_id}.ipynb")
+    own = Path(Path(found.name.replace("\\", "/")).name or f"{request_id}.ipynb")
+    path = own if target is None else target / own if target.is_dir() else target
     _write(path, found.content, force=force)
     if as_json:
         printing.as_json({"file": str(path), "bytes": len(found.content), "ended": request.ended})

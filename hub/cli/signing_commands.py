@@ -13,7 +13,9 @@ from .client_base import ENVIRONMENT, ClientCommand, json_option
 
 @click.command("login", cls=ClientCommand, epilog=ENVIRONMENT)
 @click.argument("url")
-@click.option("--user", "username", help="Your name there; asked for if it is missing.")
+@click.option(
+    "--user", "username", metavar="NAME", help="Your name there; asked for if it is missing."
+)
 @click.option(
     "--password-stdin", is_flag=True, help="Read the password from standard input, for scripts."
 )
@@ -65,7 +67,13 @@ def _secret(what: str, *, from_stdin: bool) -> str:
 @click.command("logout", cls=ClientCommand)
 @click.argument("url", required=False)
 def logout_command(url: str | None) -> None:
-    """Forget the token of a site (of the default one without URL) on this computer."""
+    """Forget the token of a site (of the default one without URL) on this computer.
+
+    \b
+    Examples:
+      carrel logout
+      carrel logout https://jupyter.example.edu
+    """
     stored = CredentialsFile.of_this_account()
     credentials = stored.find(url)
     stored.forget(credentials.url)

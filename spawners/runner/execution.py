@@ -96,5 +96,5 @@ def judge(attempt: Attempt, error: BaseException | None) -> Ending:
 
 def _of_cell(manager: Manager, index: int, raised: CellExecutionError) -> Ending:
     if raised.ename == "SystemExit" and raised.evalue in {"", "0", "None"}:
-        return ending.succeeded(manager.done)  # the notebook chose to end here
+        return ending.ended_itself(manager.place(index), len(manager.numbers))
     return ending.cell_error(manager.place(index), raised.ename, raised.evalue, raised.traceback)
