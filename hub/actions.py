@@ -29,7 +29,7 @@ UNATTENDED_GRACE = 3.0
 """Seconds that a session may be without a spawner at the hub before the hub is asked for one."""
 MAX_ATTEMPTS = 3
 """Starts of one request that may come to nothing before it fails."""
-SETTLED = 15.0
+SETTLED = 5.0
 """Seconds after which a running session must be known to the hub."""
 _LOG_TAIL = 4000
 
@@ -150,6 +150,7 @@ class SessionActions:
             "hours": request.seconds / 3600,
             "group": request.group,
         }
+        c.board.ask(request.owner, request.server_name, request.id, now=c.clock())
         try:
             c.hub.start_server(request.owner, request.server_name, options)
         except NotFound as error:

@@ -7,13 +7,18 @@ from itertools import islice
 
 from .scheduling.model import Plan, Wait
 
+ASK_SECONDS = 30.0
+"""For how long a start at the hub may be the answer to a question of the service."""
+
 
 class Board:
-    """Holds the waits of the last cycle, and who listens on behalf of a session."""
+    """Holds the waits of the last cycle, who listens on behalf of a session, and for which
+    requests the hub was asked to start a server."""
 
     def __init__(self) -> None:
         self._waits: dict[str, Wait] = {}
         self._listeners: dict[str, int] = {}
+        self._asked: dict[tuple[str, str], tuple[str, float]] = {}
         self._lock = threading.Lock()
 
     def publish(self, plan: Plan) -> bool:
@@ -50,3 +55,16 @@ class Board:
     def attached(self, request_id: str) -> bool:
         """Whether the hub has a spawner that will act on a grant."""
         return request_id in self._listeners
+
+    def ask(self, owner: str, server_name: str, request_id: str, *, now: float) -> None:
+        """The hub is about to be asked for this server, for the sake of this request."""
+        self._asked[owner, server_name] = request_id, now
+
+    def asked_for(self, owner: str, server_name: str, *, now: float) -> str | None:
+        """The request for which the hub was asked a moment ago."""
+        request_id, at = self._asked.get((owner, server_name), (None, 0.0))
+        return request_id if now - at < ASK_SECONDS else None
+
+    def answered(self, owner: str, server_name: str) -> None:
+        """A later start of this server is somebody's own wish."""
+        self._asked.pop((owner, server_name), None)

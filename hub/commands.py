@@ -122,6 +122,7 @@ class Commands:
                 accepted="Open it from the desk, stop it first, or choose another name.",
             )
         record = self._queue_session(who.name, server_name, options)
+        self.board.ask(who.name, server_name, record.id, now=self.clock())
         try:
             self.hub.start_server(who.name, server_name, options.model_dump())
         except Unavailable:
@@ -141,6 +142,7 @@ class Commands:
         except ValidationError as error:
             raise invalid_body(error, SessionIn) from error
         live = self.store.live_session(body.owner, body.server_name)
+        self._check_wanted(body, live)
         record = live or self._queue_session(body.owner, body.server_name, options)
         return self._shown(record, Viewer(identity=None))
 
@@ -235,6 +237,8 @@ class Commands:
 
     def log(self, who: Identity | None, request_id: str, offset: int = 0) -> bytes:
         record = self._visible(who, request_id)
+        if record.job is None:
+            raise NotFound(f"{record.id} is a session: what its notebooks print is in them.")
         epoch = record.lease.epoch if record.lease else 0
         return self.files.log(record.id, epoch, offset=offset) if epoch else b""
 
@@ -376,6 +380,20 @@ class Commands:
         record = self.store.submit(made, self.clock())
         self.pulse.beat()
         return record
+
+    def _check_wanted(self, body: OpenSessionIn, live: RequestRecord | None) -> None:
+        """Refuse the start that the hub was asked for if its request has ended meanwhile.
+
+        Whoever cancels while the hub is asked would otherwise get a new session.
+        """
+        asked = self.board.asked_for(body.owner, body.server_name, now=self.clock())
+        if asked is None or (live is not None and live.state is State.STOPPING):
+            return
+        self.board.answered(body.owner, body.server_name)
+        if live is None:
+            record = self.store.request(asked)
+            why = record.cause.message if record.cause else f"It is {record.state}."
+            raise Conflict(f"The request {asked} of this session has ended: {why}")
 
     def _stop(self, request_id: str, target: State, cause: Cause, viewer: Viewer) -> RequestOut:
         record = self.store.stop(request_id, target, cause, now=self.clock())

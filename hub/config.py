@@ -4,6 +4,7 @@ Everything lies in one folder:
 
     STATE/settings.json   ports and choices of the first start; edit while Carrel is down
     STATE/secrets.json    tokens between the three processes (0600)
+    STATE/jupyterhub_config.py   the site's own settings for JupyterHub, where there are any
     STATE/hub/            JupyterHub's database and cookie secret, and the embedded accounts
     STATE/carrel.db       Carrel's database
     STATE/homes/USER      homes of the local engine
@@ -44,6 +45,11 @@ class StateFolder:
     @property
     def secrets(self) -> Path:
         return self.root / "secrets.json"
+
+    @property
+    def jupyterhub_config(self) -> Path:
+        """Written by the site's administrator, if at all."""
+        return self.root / "jupyterhub_config.py"
 
     @property
     def hub(self) -> Path:

@@ -31,7 +31,12 @@ class HubApi:
         )
 
     def user(self, name: str) -> HubUser:
-        return _user(self._call("GET", f"/users/{quote(name, safe='')}").json())
+        missing = NotFound(
+            f"JupyterHub knows no user {name}.",
+            accepted="An administrator can make an account, or has removed this one.",
+        )
+        path = f"/users/{quote(name, safe='')}"
+        return _user(self._call("GET", path, missing=missing).json())
 
     def users(self) -> tuple[HubUser, ...]:
         found: list[HubUser] = []
@@ -82,6 +87,7 @@ class HubApi:
         *,
         body: Mapping[str, object] | None = None,
         fine: frozenset[int] = frozenset(),
+        missing: NotFound | None = None,
     ) -> httpx.Response:
         try:
             answer = self._client.request(method, path, json=body)
@@ -94,7 +100,7 @@ class HubApi:
             return answer
         words = _words(answer)
         if answer.status_code == HTTPStatus.NOT_FOUND:
-            raise NotFound(f"JupyterHub knows no such thing: {words}")
+            raise missing or NotFound(f"JupyterHub knows no such thing: {words}")
         if answer.is_server_error:
             raise Unavailable(f"JupyterHub failed: {words}")
         raise Refused(f"JupyterHub refused: {words}")

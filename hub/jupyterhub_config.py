@@ -1,11 +1,14 @@
 """JupyterHub as Carrel runs it: read with ``jupyterhub -f``, the state folder in CARREL_STATE.
 
-Nothing is edited here. What differs between installations comes from the state folder.
+Nothing is edited here. What differs between installations comes from the state folder: from its
+settings, and from a ``jupyterhub_config.py`` of the site's own, which has the last word.
 """
 
 from __future__ import annotations
 
 import os
+import runpy
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
     from traitlets.config import Config
 
     def get_config() -> Config: ...
+
+    def load_subconfig(fname: str, path: str | None = None) -> None: ...
 
 
 c = get_config()
@@ -121,3 +126,14 @@ c.JupyterHub.default_url = SERVICE_PREFIX
 c.JupyterHub.template_paths = [str(Path(__file__).parent / "web" / "hub_templates")]
 c.JupyterHub.template_vars = {"carrel_desk": SERVICE_PREFIX, "carrel_demo": settings.demo}
 c.Application.log_format = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+# -- the site's own settings: the same ``c``, so that they may add to a list as well as set it ---
+if state.jupyterhub_config.exists():
+    runpy.run_path(
+        str(state.jupyterhub_config),
+        init_globals={
+            "c": c,
+            "get_config": get_config,
+            "load_subconfig": partial(load_subconfig, path=str(state.root)),
+        },
+    )

@@ -47,7 +47,7 @@ RENEW_EVERY = 5.0
 """Between two writes of a sign of life; the loop's own memory is fresher."""
 CHARGE_EVERY = 60.0
 INVENTORY_EVERY = 10.0
-ORPHANS_EVERY = 10.0
+ORPHANS_EVERY = 5.0
 CLAIM_WINDOW = 600.0
 """How long a granted session is held for a hub that does not come."""
 EXIT_GRACE = 3.0
@@ -143,7 +143,7 @@ class Loop:
         pairs = [(request.lease, request) for request in holding if request.lease is not None]
         changed = self._watch(pairs, now)
         changed |= self._limits(pairs, now)
-        changed |= self._decide(now)
+        changed |= self._decide()
         stopping = self._act(now)
         self._duties(now)
         if changed:
@@ -245,9 +245,13 @@ class Loop:
 
     # -- 3 decide -------------------------------------------------------------------------
 
-    def _decide(self, now: float) -> bool:
+    def _decide(self) -> bool:
         began = time.monotonic()
-        plan = decide(self._store.snapshot(), now)
+        snapshot = self._store.snapshot()
+        # Later than whatever gave back the devices that are free in this snapshot: leases of one
+        # device then follow each other, and no moment of it is charged to two of them.
+        now = self._commands.clock()
+        plan = decide(snapshot, now)
         self._deciding = time.monotonic() - began
         granted = (
             self._store.grant(plan.starts, now=now, lease_seconds=LEASE_SECONDS)

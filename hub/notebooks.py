@@ -14,8 +14,10 @@ from .errors import InvalidInput, TooLarge
 from .typed_parameters import ParameterField
 from .wire import MAX_NOTEBOOK_BYTES
 
-_FILE_NAME = re.compile(r"[^\W_](?:[\w .()+=@-]{0,190})\.ipynb")
-"""One path component: no slash, no brace (papermill formats braces), no leading dot."""
+_BEYOND_ASCII = r"\u0300-\u036f\u2013\u2014\u2019"
+"""Accents as characters of their own (some file systems write names so), dashes, apostrophe."""
+_FILE_NAME = re.compile(rf"[\w(\[][\w{_BEYOND_ASCII} .,;'!&#()\[\]+=@~-]{{0,190}}\.ipynb")
+"""One path component: no slash, no brace (papermill formats braces), no leading dot or hyphen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +49,8 @@ def check_name(name: str, what: str) -> str:
     if not _FILE_NAME.fullmatch(name):
         raise InvalidInput(
             f"The {what} {name[:80]!r} cannot be used.",
-            accepted="A plain file name such as 'train.ipynb': letters, digits, spaces, "
-            "and . _ - + = @ ( ), no folder, no braces.",
+            accepted="A plain file name such as 'train.ipynb': letters, digits, spaces and common "
+            "punctuation, no folder, no braces, and .ipynb at its end.",
             field=what.removesuffix(" name"),
         )
     return name

@@ -99,7 +99,8 @@ def duration(seconds: float) -> str:
 
 def device_seconds(amount: float) -> str:
     """``5,400 device-seconds``; fractions of a second are left to the ledger."""
-    return f"{round(amount):,} device-seconds"
+    whole = round(amount)
+    return f"{whole:,} device-second{'' if whole == 1 else 's'}"
 
 
 def memory(size_bytes: int) -> str:
@@ -113,12 +114,10 @@ def memory(size_bytes: int) -> str:
 
 def size(size_bytes: float) -> str:
     """Of a file or an upload: ``0 B``, ``3.4 MiB``, ``120 KiB``."""
-    for unit in ("B", "KiB", "MiB"):
-        if size_bytes < _STEP:
-            break
+    unit, *larger = ("B", "KiB", "MiB", "GiB")
+    while size_bytes >= _STEP and larger:
         size_bytes /= _STEP
-    else:
-        unit = "GiB"
+        unit = larger.pop(0)
     exact = unit == "B" or size_bytes >= _ONE_DECIMAL_BELOW
     return f"{size_bytes:.0f} {unit}" if exact else f"{size_bytes:.1f} {unit}"
 

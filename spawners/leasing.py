@@ -22,6 +22,7 @@ from sqlalchemy.orm import object_session
 from traitlets import default
 
 from ..hub.errors import CarrelError, Unavailable
+from ..hub.naming import safe_name
 from ..hub.scheduling.lifecycle import State
 from ..hub.wire import LeaseOut, RequestOut, StartedIn, StopIn
 from .answering import Address, ServerDied, until_it_answers
@@ -57,6 +58,8 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
     def __init__(self, **kwargs: object) -> None:
         super().__init__(**kwargs)
         self._teller = Teller()
+        if self.user is not None and self.orm_spawner is not None:
+            self.oauth_client_id = oauth_client_id(self.user.name, self.name)
 
     # -- what an engine knows about its servers ---------------------------------------------
 
@@ -311,6 +314,16 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
                 await self._applicant.stop(request_id, cancelled, self.service_timeout)
         except CarrelError as error:
             self.log.warning("Carrel was not told of a cancelled start: %s", error)
+
+
+def oauth_client_id(owner: str, server_name: str) -> str:
+    """A name for each server's OAuth client, and never one for two.
+
+    JupyterHub joins the names with one hyphen. The servers b-c of a and c of a-b would then
+    have one client: whoever starts the second one fails, or takes over the first one's secret.
+    """
+    server = f"--{safe_name(server_name)}" if server_name else ""
+    return f"jupyterhub-user-{safe_name(owner)}{server}"
 
 
 def hub_is_leaving() -> bool:

@@ -75,10 +75,10 @@ def _number(value: object) -> object:
 
 
 def _refusal(complaint: str) -> StartRefused:
+    # Keys come from anybody: what cannot be shown is shown escaped.
+    shown = complaint.encode(errors="backslashreplace").decode()
     return StartRefused(
-        # Keys come from anybody: what cannot be shown is shown escaped.
-        f"These session options cannot be used: {complaint.encode(errors='backslashreplace').decode()} "
-        f"{ACCEPTED}",
+        f"These session options cannot be used: {shown} {ACCEPTED}",
         reason="invalid",
         status_code=400,
     )

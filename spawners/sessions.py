@@ -28,6 +28,7 @@ from ..hub.wire import LeaseOut, StartedIn
 from .answering import Address
 from .leasing import LeaseMixin
 from .liveness import birthmark, environment_of, still_alive
+from .ports import next_port
 from .processes import handle_of, scan
 
 __all__ = ["LeaseMixin", "LocalSession"]
@@ -115,7 +116,7 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
     async def start_server(self) -> Address:
         home = Path(self.home_dir)
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self.port = 0  # the port of an earlier life may be somebody else's by now
+        self.port = next_port()  # the port of an earlier life may be somebody else's by now
         with self._open_log() as log:
             self.popen_kwargs = {
                 **self.popen_kwargs,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+import uuid
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -152,7 +153,8 @@ class FakeService:
             ]  # fmt: skip
             if live:
                 return live[0]
-            id_ = f"s-{len(self.requests):08d}"
+            # Processes are found by their lease: one name must not serve two fakes at a time.
+            id_ = f"s-{uuid.uuid4().hex[:8]}"
             wait = {"place": 1, "ahead": 0, "reason": "no_free_device", "sentence": "Place 1."}
             self.add(id_, kind="session", owner=body["owner"], wait=wait,
                      server_name=body["server_name"])  # fmt: skip

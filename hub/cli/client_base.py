@@ -15,7 +15,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 ENVIRONMENT = """\b
 Environment:
-  CARREL_URL    the site to use
+  CARREL_URL    the site to use, instead of one signed in to
   CARREL_TOKEN  the token to use there"""
 
 

@@ -15,7 +15,7 @@ Exit status:
   3  one was cancelled
   4  one was ended by its time limit
   5  --timeout is over and one has not ended
-  6  Carrel does not answer, or knows no such request"""
+  6  refused, no such request, or Carrel does not answer"""
 
 _BY_STATE = {"succeeded": SUCCEEDED, "cancelled": CANCELLED, "timed_out": TIMED_OUT}
 _WORST_FIRST = (FAILED, TIMED_OUT, CANCELLED, SUCCEEDED)

@@ -10,24 +10,30 @@ from dataclasses import asdict, replace
 
 import click
 
+from ..client import values
 from ..config import StateFolder
-from ..errors import Conflict, InvalidInput, NotFound, Unavailable
+from ..errors import Conflict, InvalidInput
 from ..ports.store import Store
 from ..scheduling.model import Group
 from ..store import open_store
 from ..wire import NAME
-from .options import existing, hub_of, state_option
+from . import membership
+from .options import existing, state_option
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_LONGEST = 366 * 86400
 
 
 def _span(_context: click.Context, _parameter: click.Parameter, value: str | None) -> int | None:
-    """``90m``, ``8h``, ``1h30m`` as whole seconds."""
+    """A span of time as everywhere on the command line, in seconds."""
     if value is None:
         return None
-    seconds = sum(int(n) * _UNITS[unit] for n, unit in re.findall(r"(\d+)([smhd])", value))
-    if not re.fullmatch(r"(?:\d{1,6}[smhd])+", value) or seconds < 1:
-        raise click.BadParameter(f"{value!r} is not a time; write for example 90m, 8h or 1h30m.")
+    try:
+        seconds = values.seconds(value)
+    except InvalidInput as error:
+        raise click.BadParameter(str(error)) from error
+    if seconds > _LONGEST:
+        raise click.BadParameter(f"{value!r} is longer than a year.")
     return seconds
 
 
@@ -45,11 +51,13 @@ max_devices_per_user = click.option(
 )
 max_time = click.option(
     "--max-time",
-    metavar="TIME",
+    metavar="SPAN",
     callback=_span,
-    help="Longest time limit, for example 90m or 8h.",
+    help=f"Longest time limit: {values.TIME_HELP}.",
 )
-parent = click.option("--parent", metavar="GROUP", help="Group above, whose limits bind too.")
+parent = click.option(
+    "--parent", metavar="GROUP", help="Group above, whose limits bind too; '' for none."
+)
 member = click.option(
     "--member",
     "members",
@@ -82,7 +90,7 @@ def group() -> None:
     """
 
 
-@group.command()
+@group.command(short_help="Make a group.")
 @click.argument("name")
 @state_option
 @parent
@@ -104,8 +112,8 @@ def add(
 ) -> None:
     """Make a group.
 
-    Without --max-devices its members may run on CPU only. --max-devices-per-user is 1 where it
-    is not given (or 0 with --max-devices 0), --max-time is 8h.
+    Without --max-devices its members may run on CPU only. What is not given is: 1 device per
+    member (0 where the group has none), and a longest time limit of 8h.
 
     \b
     Examples:
@@ -122,11 +130,12 @@ def add(
                 f"There is a group {name} already.",
                 accepted=f"Change it with: carrel group set {name}",
             )
-        _check_members(state, members)
+        membership.check_members(state, members)
         store.put_group(made)
         store.set_teachers(name, teachers)
     click.echo(f"Made the group {name}.")
-    _join(state, name, members)
+    membership.note_strangers(state, teachers)
+    membership.join(state, name, members)
 
 
 @group.command("set")
@@ -175,10 +184,13 @@ def set_(
       carrel group set cs101 --teacher grace --remove-teacher alan
       carrel group set cs101 --member ada --remove-member ben
     """
+    limits = (parent, max_devices, max_devices_per_user, max_time)
+    if not any((members, leavers, teachers, former)) and all(one is None for one in limits):
+        raise click.UsageError("Say what to change, with one of the options.")
     with _store(state) as store:
         before = store.group(name)
-        _check_members(state, (*members, *leavers))
-        after = _changed(before, parent, max_devices, max_devices_per_user, max_time)
+        membership.check_members(state, (*members, *leavers))
+        after = _changed(before, *limits)
         if after != before:
             store.put_group(after)
         known = store.teachers(name)
@@ -186,8 +198,9 @@ def set_(
         if wanted != tuple(sorted(known)):
             store.set_teachers(name, wanted)
     click.echo(f"The group {name} is set.")
-    _join(state, name, members)
-    _leave(state, name, leavers)
+    membership.note_strangers(state, teachers)
+    membership.join(state, name, members)
+    membership.leave(state, name, leavers)
 
 
 @group.command()
@@ -203,7 +216,7 @@ def show(*, name: str, state: StateFolder, as_json: bool) -> None:
     """
     with _store(state) as store:
         found, teachers = store.group(name), store.teachers(name)
-    members = _members(state, name)
+    members = membership.members(state, name)
     if as_json:
         shown = {**asdict(found), "teachers": list(teachers), "members": members}
         click.echo(json.dumps(shown))
@@ -277,45 +290,6 @@ def _check_name(name: str) -> None:
             f"{name!r} is not a name that a group can have.",
             accepted="It has 1 to 64 of a to z, 0 to 9, dot, underscore, @ and hyphen.",
         )
-
-
-def _check_members(state: StateFolder, names: tuple[str, ...]) -> None:
-    """Before anything is changed: the hub is there and knows these people."""
-    if not names:
-        return
-    with closing(hub_of(state)) as hub:
-        for name in names:
-            try:
-                hub.user(name)
-            except NotFound as error:
-                raise NotFound(
-                    f"JupyterHub does not know {name}.",
-                    accepted="It knows people from their first sign-in on; "
-                    "`carrel user add NAME --group GROUP` makes it know somebody earlier.",
-                ) from error
-
-
-def _join(state: StateFolder, name: str, members: tuple[str, ...]) -> None:
-    if members:
-        with closing(hub_of(state)) as hub:
-            hub.add_to_group(name, members)
-        click.echo(f"Members now: {', '.join(members)}.")
-
-
-def _leave(state: StateFolder, name: str, leavers: tuple[str, ...]) -> None:
-    if leavers:
-        with closing(hub_of(state)) as hub:
-            hub.remove_from_group(name, leavers)
-        click.echo(f"No members any more: {', '.join(leavers)}.")
-
-
-def _members(state: StateFolder, name: str) -> list[str] | None:
-    """None where the hub does not answer."""
-    try:
-        with closing(hub_of(state)) as hub:
-            return sorted(one.name for one in hub.users() if name in one.groups)
-    except Unavailable:
-        return None
 
 
 def _shown(seconds: int) -> str:

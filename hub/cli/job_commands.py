@@ -65,7 +65,8 @@ def submit_command(
       carrel submit train.ipynb --devices 1 --time 30m --group cs101
       carrel submit train.ipynb -p lr 0.05 -p name '"7"' -r version 1.10 --follow
       carrel submit train.ipynb --input data.csv --memory 8GiB --label sweep=7
-      carrel submit train.ipynb --devices 1 --wait && carrel output j-7k2m4qpz
+      carrel submit train.ipynb --time 2h --wait || echo "it did not succeed"
+      job=$(carrel submit train.ipynb --json | jq -r .id)
     """
     given: dict[str, JsonValue] = {name: values.parameter(text) for name, text in parameters}
     what: dict[str, object] = {

@@ -24,7 +24,7 @@ from .client_base import ClientCommand, json_option, request_argument, site_opti
     "target",
     type=click.Path(path_type=Path, allow_dash=True),
     metavar="PATH",
-    help="Where to write it: a file, - for standard output, and with --files a folder. By default "
+    help="Where to write it: a file or folder, - for standard output. By default "
     "its own name in this folder, and for files a folder named after the job.",
 )
 @click.option("--files", "of_files", is_flag=True, help="What the job put into $CARREL_OUTPUT_DIR.")
@@ -70,7 +70,8 @@ def _fetch_notebook(
         click.echo(found.content, nl=False)
         return
     # The name comes from elsewhere: only its last part is used, in this folder.
-    path = target or Path(Path(found.name.replace("\\", "/")).name or f"{request_id}.ipynb")
+    own = Path(Path(found.name.replace("\\", "/")).name or f"{request_id}.ipynb")
+    path = own if target is None else target / own if target.is_dir() else target
     _write(path, [found.content], force=force)
     if as_json:
         printing.as_json({"file": str(path), "bytes": len(found.content), "ended": request.ended})

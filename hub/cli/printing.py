@@ -36,15 +36,20 @@ def _plain(value: object) -> object:
     return value
 
 
-def local_time(moment: float | None, now: float) -> str:
+def local_time(moment: float | None, now: float, *, clock: str = "%H:%M") -> str:
     """``14:05`` today, ``20 Nov 14:05`` otherwise, in the reader's zone."""
     if moment is None:
         return ""
     then, today = _here(moment), _here(now)
     if then.date() == today.date():
-        return then.strftime("%H:%M")
+        return then.strftime(clock)
     year = "" if then.year == today.year else " %Y"
-    return then.strftime(f"%-d %b{year} %H:%M")
+    return then.strftime(f"%-d %b{year} {clock}")
+
+
+def exact_time(moment: float | None, now: float) -> str:
+    """With seconds: what is charged for is told as it is charged."""
+    return local_time(moment, now, clock="%H:%M:%S")
 
 
 def _here(moment: float) -> datetime:
@@ -132,7 +137,7 @@ def request_details(request: RequestOut, now: float) -> None:
 def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
     yield "Id", request.id
     yield "What", what(request)
-    yield "State", f"{wording.state(request.state)} ({wording.state_meaning(request.state)})"
+    yield "State", _state(request)
     if wait := request.wait:
         yield "Waits", wait.sentence
         yield "Expected start", _estimate(wait.expected_at, wait.latest_at, now)
@@ -141,9 +146,9 @@ def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
     yield "Owner", f"{request.owner}, group {request.group}"
     yield "Devices", wording.devices(request.devices)
     yield "Time limit", wording.duration(request.seconds)
-    yield "Submitted", local_time(request.submitted_at, now)
-    yield "Started", local_time(request.started_at, now)
-    yield "Ended", local_time(request.ended_at, now)
+    yield "Submitted", exact_time(request.submitted_at, now)
+    yield "Started", exact_time(request.started_at, now)
+    yield "Ended", _end(request, now)
     if request.ends_by is not None and not request.ended:
         left = wording.duration(request.ends_by - now)
         yield "Ends by", f"{local_time(request.ends_by, now)} ({left} left)"
@@ -174,6 +179,28 @@ def _progress(progress: ProgressOut) -> str:
         amount = f"{step.done:g}" + (f" of {step.of:g}" if step.of else "")
         parts.append(f"{amount} {step.text}".rstrip())
     return ", ".join(parts)
+
+
+def _state(request: RequestOut) -> str:
+    name, meaning = wording.state(request.state), wording.state_meaning(request.state)
+    return name if name == meaning else f"{name} ({meaning})"
+
+
+def _end(request: RequestOut, now: float) -> str:
+    ended = exact_time(request.ended_at, now)
+    if request.ended_at is None or request.started_at is None:
+        return ended
+    return f"{ended}, after {wording.duration(request.ended_at - request.started_at)}"
+
+
+def cancelled(request: RequestOut) -> str:
+    """What a cancellation has brought about so far."""
+    state = wording.state(request.state)
+    if request.state == "stopping":
+        return f"{request.id} is being stopped."
+    if request.ended and request.state != "cancelled":
+        return f"{request.id} has ended already: {state}."
+    return f"{request.id} is {state}."
 
 
 def _estimate(expected: float | None, latest: float | None, now: float) -> str:
@@ -207,9 +234,12 @@ def pool_table(pool: PoolOut) -> None:
     ]
     if rows:
         table(["NODE", "#", "MODEL", "MEMORY", "STATE", "BY", "WHY"], rows, right="#,MEMORY")
+    waiting = f"{wording.count(pool.waiting, 'request')} waiting."
+    if not rows:
+        click.echo(f"The pool has no devices: everything runs on CPU. {waiting}")
+        return
     simulated = " All of them are simulated." if pool.simulated else ""
-    waiting = wording.count(pool.waiting, "request")
-    click.echo(f"{pool.free} of {wording.devices(pool.total)} free, {waiting} waiting.{simulated}")
+    click.echo(f"{pool.free} of {wording.devices(pool.total)} free, {waiting}{simulated}")
 
 
 def queue_table(queue: QueueOut, now: float) -> None:
@@ -249,8 +279,8 @@ def ledger_table(lines: Sequence[LedgerOut], now: float) -> None:
             line.request_id,
             line.group,
             str(line.devices),
-            local_time(line.starts_at, now),
-            local_time(line.ends_at, now),
+            exact_time(line.starts_at, now),
+            exact_time(line.ends_at, now),
             f"{line.device_seconds:,.1f}",
         ]
         for line in lines

@@ -10,13 +10,20 @@ import click
 from .. import wording
 from ..client import LIVE_STATES, Client, values
 from ..errors import InvalidInput
+from ..scheduling.lifecycle import State
 from . import printing
 from .client_base import ClientCommand, json_option, request_argument, site_option
 
 
 @click.command("ps", cls=ClientCommand)
 @click.option("--all", "-a", "everything", is_flag=True, help="Also what has ended.")
-@click.option("--state", "states", multiple=True, help="Only in this state; may be repeated.")
+@click.option(
+    "--state",
+    "states",
+    metavar="STATE",
+    multiple=True,
+    help=f"Only in this state: {', '.join(State)}. May be repeated.",
+)
 @click.option("--kind", type=click.Choice(["job", "session"]), help="Only jobs, or only sessions.")
 @click.option(
     "--label",
@@ -25,10 +32,20 @@ from .client_base import ClientCommand, json_option, request_argument, site_opti
     metavar="KEY=VALUE",
     help="Only with this label; may be repeated: each must fit.",
 )
-@click.option("--everybody", is_flag=True, help="Of all people whom you may see, with owners.")
+@click.option(
+    "--everybody",
+    is_flag=True,
+    help="Of all people whom you may see, with owners: teachers see their groups, "
+    "administrators everything.",
+)
 @click.option("--owner", metavar="NAME", help="Of one person whom you may see.")
 @click.option(
-    "--limit", default=100, show_default=True, type=click.IntRange(min=1), help="The newest ones."
+    "--limit",
+    metavar="N",
+    default=100,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="The newest N.",
 )
 @json_option
 @site_option
@@ -123,12 +140,20 @@ def show_command(request_id: str, as_json: bool, site: str | None) -> None:
 @json_option
 @site_option
 def pool_command(as_json: bool, site: str | None) -> None:
-    """List the devices with their states: free, yours, taken, busy, sick, gone.
+    """List the devices of the pool.
 
     \b
-    Examples:
+    STATE is
+      free   can be lent now
+      yours  works for you
+      taken  lent to somebody
+      busy   used by a process from outside Carrel
+      sick   set aside because of errors
+      gone   does not answer any more
+
+    \b
+    Example:
       carrel pool
-      carrel pool --json | jq .free
     """
     with Client.from_environment(site) as client:
         found = client.pool()
@@ -171,7 +196,8 @@ def usage_command(ledger: bool, as_json: bool, site: str | None) -> None:
 def logs_command(request_id: str, follow: bool, as_json: bool, site: str | None) -> None:
     """Print what a job has printed so far.
 
-    With --json, one object a line: {"text": …}.
+    Its last line, which begins with `carrel:`, says how it ended. With --json, one object a
+    line: {"text": …}.
 
     \b
     Examples:
@@ -230,7 +256,7 @@ def cancel_command(
             if as_json:
                 printing.as_json(found)
             else:
-                click.echo(f"{found.id}: {printing.place(found)}.")
+                click.echo(printing.cancelled(found))
 
 
 def _labelled(client: Client, labels: dict[str, str], *, yes: bool) -> list[str]:

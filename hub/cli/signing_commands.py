@@ -13,7 +13,9 @@ from .client_base import ENVIRONMENT, ClientCommand, json_option
 
 @click.command("login", cls=ClientCommand, epilog=ENVIRONMENT)
 @click.argument("url")
-@click.option("--user", "username", help="Your name there; asked for if it is missing.")
+@click.option(
+    "--user", "username", metavar="NAME", help="Your name there; asked for if it is missing."
+)
 @click.option(
     "--password-stdin", is_flag=True, help="Read the password from standard input, for scripts."
 )

@@ -15,6 +15,7 @@ from .options import state_option
 @state_option
 @click.option(
     "--port",
+    metavar="PORT",
     type=click.IntRange(0, 65535),
     help="Where people connect, on 127.0.0.1; 0 takes any that is free.  [first start: 8000]",
 )

@@ -38,7 +38,7 @@ def user() -> None:
     """
 
 
-@user.command()
+@user.command(short_help="Make an account.")
 @click.argument("name")
 @state_option
 @click.option("--admin", is_flag=True, help="May see and stop everything, and use the admin page.")
@@ -77,7 +77,7 @@ def add(
                 click.echo(f"{name} is a member of {group}.")
 
 
-@user.command()
+@user.command(short_help="Set a new password.")
 @click.argument("name")
 @state_option
 @password_stdin
@@ -109,7 +109,7 @@ def passwd(*, name: str, state: StateFolder, password_stdin: bool, at_random: bo
         click.echo(f"Password, shown this once: {password}")
 
 
-@user.command("list")
+@user.command("list", short_help="List the accounts.")
 @state_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
 def list_(*, state: StateFolder, as_json: bool) -> None:
@@ -144,7 +144,7 @@ def list_(*, state: StateFolder, as_json: bool) -> None:
         click.echo(f"{one.name:<{width}}  {_role(one.admin):<5}  {_day(one.password_at)}")
 
 
-@user.command()
+@user.command(short_help="Remove an account, and stop its sessions.")
 @click.argument("name")
 @state_option
 def remove(*, name: str, state: StateFolder) -> None:

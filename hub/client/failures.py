@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from http import HTTPStatus
 
 from pydantic import ValidationError
 
@@ -18,6 +20,7 @@ from ..errors import (
 )
 from ..wire import ErrorBody, Out
 
+_ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 AWAY = frozenset({502, 503, 504})
 """What a proxy answers for a service that is restarting."""
 
@@ -60,7 +63,11 @@ def failure(url: str, status: int, body: bytes) -> CarrelError:
         return _unspoken(url, status)
     by_code = {each.code: each for each in _classes(CarrelError)}
     kind = by_code.get(error.code) or _BY_STATUS.get(status, CarrelError)
-    return kind(error.message, accepted=error.accepted)
+    accepted = error.accepted
+    if status == HTTPStatus.UNAUTHORIZED:
+        # The service speaks to programs of all kinds; whoever reads this has a command for it.
+        accepted = f"Sign in again with: carrel login {url}"
+    return kind(error.message, accepted=accepted)
 
 
 def _said(body: bytes) -> ErrorBody | None:
@@ -97,6 +104,6 @@ def _unspoken(url: str, status: int) -> CarrelError:
 def no_carrel(url: str, why: str) -> Unavailable:
     """Also while the proxy restarts without its routes, so that followers try again."""
     return Unavailable(
-        f"No Carrel answers at {url}: {why}.",
-        accepted="Check the address: it is the one that you open in the browser.",
+        f"No Carrel answers at {url}: {_ERRNO.sub('', why)}.",
+        accepted="Is it running? The address is the one that you open in the browser.",
     )

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from ..config import DEFAULT_STATE, Settings, StateFolder
 from ..wire import DeviceOut
@@ -101,6 +104,7 @@ class Announcement:
             return [
                 "First: open the address, sign in as student1 and start a session from the desk "
                 "page.",
+                f"Or run a job from another terminal, after: {program()} login {self.settings.url}",
                 "This is a demo: all sessions share this system account and are not isolated from "
                 "each other.",
             ]
@@ -109,6 +113,7 @@ class Announcement:
                 "First, in another terminal:",
                 f"  {command('group add', self.state)} lab --max-devices 2",
                 f"  {command('user add', self.state)} ada --admin --group lab",
+                "Then open the address and sign in as ada, with the password that this prints.",
             ]
         return ["First: open the address and sign in."]
 
@@ -116,5 +121,15 @@ class Announcement:
 def command(verb: str, state: StateFolder) -> str:
     """A command line on this state; the default folder need not be named."""
     if state == StateFolder.at(DEFAULT_STATE):
-        return f"carrel {verb}"
-    return f"carrel {verb} --state {shlex.quote(str(state.root))}"
+        return f"{program()} {verb}"
+    return f"{program()} {verb} --state {shlex.quote(str(state.root))}"
+
+
+def program() -> str:
+    """``carrel`` as it can be typed here: a checkout's environment is in nobody's PATH."""
+    own = Path(sys.prefix) / "bin" / "carrel"
+    found = shutil.which("carrel")
+    if found is not None and Path(found).absolute() == own.absolute():
+        return "carrel"
+    here = Path.cwd()
+    return shlex.quote(str(own.relative_to(here) if own.is_relative_to(here) else own))

@@ -1,8 +1,8 @@
 """Asks JupyterHub who somebody is, and signs people in through its OAuth.
 
-``HubOAuth`` is used outside of tornado: it talks to the hub and keeps answers for five
-minutes. On top of it, the last answer for a token outlives an absent hub for an hour, so
-that whoever is signed in goes on while the hub restarts.
+``HubOAuth`` is used outside of tornado: it talks to the hub and keeps answers for a minute,
+so that a removed account can look for no longer. On top of it, the last answer for a token
+outlives an absent hub for an hour, so that whoever is signed in goes on while the hub restarts.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ SUBMIT_SCOPE = "custom:carrel:submit"
 
 _HUB_SECONDS = 5.0
 """How long the hub may take to answer before it counts as away."""
+_CACHE_SECONDS = 60
 _AWAY_SECONDS = 3600.0
 """How long a known identity stands in for an absent hub."""
 _REMEMBERED = 10_000
@@ -87,6 +88,7 @@ class HubSignIn:
                 oauth_token_url=f"{settings.hub_api_url}/oauth2/token",
                 access_scopes={ACCESS_SCOPE},
                 cookie_options={},
+                cache_max_age=_CACHE_SECONDS,
             )
         )
 

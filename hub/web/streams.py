@@ -1,7 +1,9 @@
 """Server-sent events: their form, their rhythm, and their prompt end.
 
-A stream follows the pulse: it speaks at once, then after each beat, at most ten times a
-second, and says a word after 15 silent seconds so that nobody in between hangs up.
+A stream follows the pulse: it speaks at once, then after each beat, and says a word after 15
+silent seconds so that nobody in between hangs up. Where beats come in a row it speaks ten times
+a second at most; a few close together are each told at once, because a device that changes
+hands makes several, and the last of them starts somebody's session.
 """
 
 from __future__ import annotations
@@ -21,7 +23,23 @@ from ..pulse import Pulse
 KEEP_ALIVE_SECONDS = 15.0
 _PACE_SECONDS = 0.1
 _PART_BYTES = 256 * 1024
+_AT_ONCE = 3
 ALIVE = b": alive\n\n"
+
+
+class Pace:
+    """A few rounds at once, then one each ``seconds``; silence brings the few back."""
+
+    def __init__(self, *, at_once: int = _AT_ONCE, seconds: float = _PACE_SECONDS) -> None:
+        self._seconds = seconds
+        self._ahead = (at_once - 1) * seconds
+        self._due = 0.0
+        """When all rounds so far would be over, had each of them taken its ``seconds``."""
+
+    def pause(self, now: float) -> float:
+        """Note a round; return how long to wait before the next one."""
+        self._due = max(self._due, now) + self._seconds
+        return max(0.0, self._due - self._ahead - now)
 
 
 class Streams:
@@ -43,9 +61,10 @@ class Streams:
         and a beat that falls into a round opens the next one.
         """
         seen, changed = self._pulse.count, True
+        pace, clock = Pace(), asyncio.get_running_loop().time
         while not self.closed:
             yield changed
-            await asyncio.sleep(_PACE_SECONDS)
+            await asyncio.sleep(pace.pause(clock()))
             if self.closed:
                 return
             now = await self._pulse.after(seen, self._keep_alive)

@@ -45,6 +45,13 @@ def succeeded(cells: int) -> Ending:
     )
 
 
+def ended_itself(place: str, cells: int) -> Ending:
+    """The notebook left by its own will, as ``sys.exit()`` does."""
+    return Ending(
+        code=CauseCode.SUCCEEDED, message=f"Ended itself in {place} of {cells}, without an error."
+    )
+
+
 def start_failed(why: str, details: str = "") -> Ending:
     return Ending(
         code=CauseCode.START_FAILED,
@@ -56,6 +63,8 @@ def start_failed(why: str, details: str = "") -> Ending:
 def cell_error(place: str, name: str, value: str, lines: str) -> Ending:
     """``place`` is ``cell 3``, counted among the code cells of the notebook as submitted."""
     what = f"{name}: {value}" if value.strip() else name
+    if name == "StdinNotImplementedError":
+        what = "it asks for input, and nobody can answer a job; use parameters instead"
     return Ending(
         code=CauseCode.CELL_ERROR,
         message=_short(f"error in {place}: {what}"),

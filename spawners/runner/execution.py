@@ -113,7 +113,7 @@ def choose_kernel(order: Order, notebook: NotebookNode) -> Kernel:
 
 def _of_cell(manager: Manager, index: int, raised: CellExecutionError) -> Ending:
     if raised.ename == "SystemExit" and raised.evalue in {"", "0", "None"}:
-        return ending.succeeded(manager.done)  # the notebook chose to end here
+        return ending.ended_itself(manager.place(index), len(manager.numbers))
     if raised.ename == _NO_INPUT:
         return ending.asked_for_input(manager.place(index))
     return ending.cell_error(manager.place(index), raised.ename, raised.evalue, raised.traceback)

@@ -58,6 +58,7 @@ class Installation:
     port: int
     arguments: tuple[str, ...] = ("--demo",)
     via_make: bool = False
+    program: tuple[str, ...] = (str(CARREL),)
     process: subprocess.Popen[str] | None = None
     ready: dict[str, Any] = field(default_factory=dict)
     passwords: dict[str, str] = field(default_factory=dict)
@@ -77,7 +78,7 @@ class Installation:
             flags.remove("--demo")  # `make up` is `carrel up --demo`
             command = ["make", "-s", "up", f"ARGS={' '.join(flags)}"]
         else:
-            command = [str(CARREL), "up", *flags]
+            command = [*self.program, "up", *flags]
         self.state.mkdir(parents=True, exist_ok=True)
         log = (self.state / "up.log").open("a")
         self.process = subprocess.Popen(

@@ -14,6 +14,7 @@ import pytest
 from carrel.hub.client import Client, Credentials, CredentialsFile, Site
 from carrel.hub.client.eventstream import Message, Parser
 from carrel.hub.errors import (
+    CarrelError,
     Forbidden,
     InvalidInput,
     NotFound,
@@ -121,6 +122,17 @@ class TestErrors:
         ):
             client.submit(JOB)
         service.open()
+
+    def test_a_token_that_is_not_known_any_more_is_signed_in_again(
+        self, service: FakeService, client: Client
+    ) -> None:
+        said = {"code": "not_signed_in", "message": "JupyterHub does not know this token."}
+        service.refuse = (401, said | {"accepted": "Send a JupyterHub token."})
+        with pytest.raises(CarrelError) as caught:
+            client.submit(JOB)
+        assert str(caught.value) == (
+            f"JupyterHub does not know this token. Sign in again with: carrel login {service.site}"
+        )
 
     def test_another_web_server_is_no_carrel(self, service: FakeService) -> None:
         with (

@@ -150,8 +150,30 @@ def test_bad_input_gets_a_sentence_and_nothing_is_stored(case: str, commands: Co
     assert not list(commands.files.input_path("x").parents[1].glob("j-*"))
 
 
+def test_names_as_people_give_them_are_taken(commands: Commands) -> None:
+    for name in (
+        "Übung 1 \N{EN DASH} Lösung, Teil 2.ipynb",
+        "Ada's notes & [draft].ipynb",
+        "日本語.ipynb",
+        "U\N{COMBINING DIAERESIS}bung.ipynb",  # as some file systems spell it
+        "_tmp.ipynb",
+    ):
+        assert commands.submit_job(STUDENT1, job(notebook=named(name))).notebook == name
+
+
 def test_case_27_names_that_traverse_or_format_are_refused(commands: Commands) -> None:
-    for name in ("../x.ipynb", "a/b.ipynb", "{x.__class__}.ipynb", "x\n.ipynb", "..ipynb"):
+    for name in (
+        "../x.ipynb",
+        "a/b.ipynb",
+        "{x.__class__}.ipynb",
+        "x\n.ipynb",
+        "..ipynb",
+        "-o.ipynb",
+        "a\\b.ipynb",
+        "a\N{RIGHT-TO-LEFT OVERRIDE}b.ipynb",
+        "a\x00.ipynb",
+        "a\t.ipynb",
+    ):
         with pytest.raises(InvalidInput):
             commands.submit_job(STUDENT1, job(output=name))
         with pytest.raises(InvalidInput):
@@ -187,6 +209,15 @@ def test_a_session_survives_a_hub_that_is_away_after_admission(
     assert commands.request(STUDENT1, made.id).state == "queued"
 
 
+def test_a_session_has_no_log_and_no_output(commands: Commands) -> None:
+    session = commands.start_session(STUDENT1, "", SessionIn(devices=0, hours=1, group="cs101"))
+    assert session is not None
+    with pytest.raises(NotFound, match="is a session: what its notebooks print is in them"):
+        commands.log(STUDENT1, session.id)
+    with pytest.raises(NotFound, match="is a session: it has no output notebook"):
+        commands.output(STUDENT1, session.id)
+
+
 def test_a_second_session_of_the_same_name_is_refused(commands: Commands) -> None:
     commands.start_session(STUDENT1, "lab", SessionIn())
     with pytest.raises(Conflict, match="already"):
@@ -199,6 +230,26 @@ def test_the_spawner_gets_the_live_request_again(commands: Commands) -> None:
     assert commands.open_session(asked).id == first.id
     commands.end_session(first.id, StopIn(cause="cancelled"))
     assert commands.open_session(asked).id != first.id
+
+
+def test_a_session_cancelled_while_the_hub_is_asked_does_not_come_back(commands: Commands) -> None:
+    spawner = OpenSessionIn(owner="student1", server_name="lab", options={"devices": 1})
+    asked = commands.start_session(STUDENT1, "lab", SessionIn(devices=1))
+    commands.cancel(STUDENT1, asked.id)
+    with pytest.raises(Conflict, match=r"has ended: Cancelled by its owner\."):
+        commands.open_session(spawner)
+    # Whoever starts it at the hub after that wants a new one.
+    assert commands.open_session(spawner).id != asked.id
+
+
+def test_a_session_that_the_hub_has_come_for_may_be_started_anew_at_the_hub(
+    commands: Commands,
+) -> None:
+    spawner = OpenSessionIn(owner="student1", server_name="lab", options={"devices": 1})
+    asked = commands.start_session(STUDENT1, "lab", SessionIn(devices=1))
+    assert commands.open_session(spawner).id == asked.id
+    commands.cancel(STUDENT1, asked.id)
+    assert commands.open_session(spawner).id != asked.id
 
 
 BAD_OPTIONS: dict[str, dict[str, Any]] = {

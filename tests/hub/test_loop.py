@@ -135,7 +135,7 @@ def test_a_finished_request_is_never_admitted_again(world: World) -> None:
 
 def test_case_01_killed_between_the_lease_and_the_start(world: World) -> None:
     made = world.commands.submit_job(STUDENT1, job())
-    world.loop._decide(world.clock.now)  # the lease is written, and that was its last act
+    world.loop._decide()  # the lease is written, and that was its last act
     assert world.see(made).state == "granted"
     world.restart()
     world.settle()
@@ -145,7 +145,7 @@ def test_case_01_killed_between_the_lease_and_the_start(world: World) -> None:
 
 def test_case_01_killed_between_the_intent_and_the_start(world: World) -> None:
     made = world.commands.submit_job(STUDENT1, job())
-    world.loop._decide(world.clock.now)
+    world.loop._decide()
     first = world.lease(made)
     world.commands.store.launch(first, now=world.clock.now, token_hash="x")
     world.clock.pass_(50)
@@ -290,6 +290,30 @@ def test_a_waiting_session_starts_when_the_one_before_it_dies(world: World) -> N
     assert world.see(third).state == "granted"
     assert world.see(first).state == "failed"
     assert world.see(second).state == "running"
+
+
+def test_a_device_is_granted_no_earlier_than_it_was_given_back(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Time goes on within a cycle: the one that ends a lease also grants the next one."""
+    first = world.running_session("a")
+    world.running_session("b")
+    third = world.commands.start_session(STUDENT2, "", SessionIn(devices=1))
+    world.commands.attach(third.id)
+
+    def tick(clock: Clock) -> float:
+        clock.now += 0.01
+        return clock.now
+
+    monkeypatch.setattr(Clock, "__call__", tick)
+    world.backend.end(world.lease(first))
+    world.settle()
+    before, after = world.see(first).lease, world.see(third).lease
+    assert before is not None
+    assert before.released_at is not None
+    assert after is not None
+    assert [d.id for d in after.devices] == [d.id for d in before.devices]
+    assert after.granted_at >= before.released_at
 
 
 def test_a_session_that_nobody_attends_is_offered_to_the_hub_again(world: World) -> None:

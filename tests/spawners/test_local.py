@@ -167,7 +167,16 @@ def test_errors_that_a_cell_expects_and_a_chosen_exit_are_no_failures(desk: Desk
     order = desk.order(sheet)
     assert wait_for_end(desk, order, desk.backend.start(order)) == 0
     assert desk.service.ended["code"] == "succeeded"
+    assert desk.service.ended["message"] == "Ended itself in cell 2 of 3, without an error."
     assert statuses(output(order)) == ["completed", "failed", "pending"]
+
+
+def test_a_question_that_nobody_can_answer_is_explained(desk: Desk) -> None:
+    order = desk.order(notebook("name = input('Your name? ')"))
+    assert wait_for_end(desk, order, desk.backend.start(order)) == 1
+    assert desk.service.ended["message"] == (
+        "error in cell 1: it asks for input, and nobody can answer a job; use parameters instead"
+    )
 
 
 @pytest.mark.parametrize(

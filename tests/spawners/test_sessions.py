@@ -336,6 +336,22 @@ def test_case_30_names_that_look_alike_have_different_homes(
     assert len(homes) == 3
 
 
+def test_case_30_a_server_is_not_taken_for_the_server_of_somebody_else(
+    hub: HubProcess, service: FakeService
+) -> None:
+    """JupyterHub itself calls both OAuth clients jupyterhub-user-lea-x-y, and fails."""
+    clients = set()
+    for user, name in (("lea-x", "y"), ("lea", "x-y")):
+        service.free = 1
+        hub.add_user(user)
+        hub.spawn(user, name)
+        eventually(lambda user=user, name=name: hub.ready(user, name), 20)
+        (found,) = [r for r in service.requests.values() if r["owner"] == user]
+        (process, *_) = scan({found["lease"]["id"]: None})[found["lease"]["id"]]
+        clients.add(environment_of(process.pid)["JUPYTERHUB_CLIENT_ID"])
+    assert len(clients) == 2
+
+
 class TestAHubOfItsOwn:
     """What needs a hub that is killed, or another command."""
 

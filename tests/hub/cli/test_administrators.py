@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from carrel.hub.accounts import Accounts
-from carrel.hub.cli import cli, group_commands, user_commands
+from carrel.hub.cli import cli, membership, user_commands
 from carrel.hub.config import Settings, StateFolder
 from carrel.hub.errors import CarrelError, NotFound, Unavailable
 from carrel.hub.ports.world import HubUser
@@ -64,7 +64,7 @@ class FakeHub:
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch) -> FakeHub:
     found = FakeHub()
-    for module in (user_commands, group_commands):
+    for module in (user_commands, membership):
         monkeypatch.setattr(module, "hub_of", lambda _: found)
     return found
 
@@ -194,6 +194,35 @@ class TestGroup:
             "members": ["ada"],
         }
 
+    def test_somebody_with_an_account_can_be_a_member_before_the_first_sign_in(
+        self, state: StateFolder, hub: FakeHub
+    ) -> None:
+        carrel("user", "add", "ada")
+        printed = carrel("group", "add", "cs101", "--member", "ada")
+        assert printed.splitlines() == ["Made the group cs101.", "ada is a member of cs101."]
+        assert hub.members == {"ada": {"cs101"}}
+        printed = carrel("group", "set", "cs101", "--remove-member", "ada")
+        assert "ada is no member of cs101 any more." in printed
+        assert hub.members == {"ada": set()}
+
+    def test_a_mistyped_teacher_is_noticed(self, state: StateFolder, hub: FakeHub) -> None:
+        carrel("user", "add", "grace")
+        done = invoke("group", "add", "cs101", "--teacher", "grace", "--teacher", "gracy")
+        assert done.exit_code == 0
+        assert done.stderr == "Note: there is no account gracy (yet).\n"
+
+    def test_a_change_of_nothing_is_wrong_usage(self, state: StateFolder, hub: FakeHub) -> None:
+        carrel("group", "add", "cs101")
+        done = invoke("group", "set", "cs101")
+        assert done.exit_code == 2
+        assert "Say what to change" in done.output
+
+    def test_a_parent_can_be_taken_away(self, state: StateFolder, hub: FakeHub) -> None:
+        carrel("group", "add", "cs")
+        carrel("group", "add", "cs101", "--parent", "cs")
+        carrel("group", "set", "cs101", "--parent", "")
+        assert json.loads(carrel("group", "show", "cs101", "--json"))["parent"] is None
+
     def test_show_is_readable_without_the_hub_too(self, state: StateFolder, hub: FakeHub) -> None:
         carrel("group", "add", "cs101", "--max-devices", "4", "--teacher", "grace")
         hub.down = True
@@ -238,4 +267,4 @@ class TestGroup:
     ) -> None:
         done = invoke("group", "add", "cs101", f"--max-time={value}")
         assert done.exit_code == 2
-        assert "is not a time; write for example 90m, 8h or 1h30m." in done.output
+        assert "is no span of time. Accepted: 30m" in done.output

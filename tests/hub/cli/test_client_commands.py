@@ -12,6 +12,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
+from carrel.hub.cli import cli
 from carrel.hub.cli.client_commands import COMMANDS
 from carrel.hub.client import values
 from carrel.hub.errors import InvalidInput
@@ -39,9 +40,7 @@ def carrel(service: FakeService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     (tmp_path / "train.ipynb").write_text(NOTEBOOK)
 
     def run(name: str, *arguments: str, input: str | None = None) -> Result:
-        return CliRunner().invoke(
-            COMMANDS[name], arguments, input=input, prog_name=f"carrel {name}"
-        )
+        return CliRunner().invoke(cli, [name, *arguments], input=input)
 
     return run
 
@@ -54,7 +53,9 @@ class TestSubmit:
             "--output", "out.ipynb", "--kernel", "python3", "--label", "course=ml",
         )  # fmt: skip
         assert done.exit_code == 0, done.output
-        assert done.output.startswith("Submitted j-00000000: queued.")
+        assert done.output == (
+            "Submitted j-00000000: queued.\nSee what it prints with: carrel logs -f j-00000000\n"
+        )
         body = service.called("POST", "requests")[0]
         assert body.pop("idempotency_key").startswith("cli-")
         assert body == {
@@ -268,6 +269,17 @@ class TestLooking:
         ):  # fmt: skip
             assert part in text
 
+    def test_show_says_a_word_once(self, service: FakeService, carrel: Carrel) -> None:
+        service.add("j-1", state="running")
+        lines = carrel("show", "j-1").output.splitlines()
+        assert "State:           running" in lines
+
+    def test_show_tells_how_long_it_ran(self, service: FakeService, carrel: Carrel) -> None:
+        service.add("j-1", state="succeeded", ended=True, started_at=1e9, ended_at=1e9 + 95)
+        text = carrel("show", "j-1").output
+        assert "Started:         9 Sep 2001 01:46:40" in text
+        assert "Ended:           9 Sep 2001 01:48:15, after 1 min 35 s" in text
+
     def test_show_tells_the_estimate(self, service: FakeService, carrel: Carrel) -> None:
         wait = {"place": 1, "ahead": 0, "reason": "no_free_device", "sentence": "Place 1. Full.",
                 "expected_at": 4e9, "latest_at": 5e9}  # fmt: skip
@@ -296,7 +308,14 @@ class TestLooking:
         service.extra["GET", "/services/carrel/api/v1/usage"] = lambda h: h.say(200, report)
         text = carrel("usage", "--ledger").output
         assert "Together 65 device-seconds." in text
-        assert "60.0" in text
+        assert "1 Jan 1970 00:00:00  1 Jan 1970 00:01:00            60.0" in text
+
+    def test_a_pool_without_devices_says_so(self, service: FakeService, carrel: Carrel) -> None:
+        pool = {"devices": [], "free": 0, "total": 0, "waiting": 0, "simulated": False}
+        service.extra["GET", "/services/carrel/api/v1/pool"] = lambda h: h.say(200, pool)
+        assert carrel("pool").output == (
+            "The pool has no devices: everything runs on CPU. 0 requests waiting.\n"
+        )
 
     def test_logs_are_printed_as_they_are(self, service: FakeService, carrel: Carrel) -> None:
         service.add("j-1", state="succeeded", ended=True)
@@ -320,6 +339,14 @@ class TestOutput:
         assert carrel("output", "j-1", "--force").exit_code == 0
         assert Path("train-out.ipynb").read_bytes() == b"second"
 
+    def test_it_can_go_into_a_folder(self, service: FakeService, carrel: Carrel) -> None:
+        service.add("j-1", state="succeeded", ended=True)
+        service.outputs["j-1"] = b"{}"
+        Path("results").mkdir()
+        assert carrel("output", "j-1", "-o", "results").output == (
+            "Wrote results/train-out.ipynb.\n"
+        )
+
     def test_it_can_go_to_standard_output(self, service: FakeService, carrel: Carrel) -> None:
         service.add("j-1")
         service.outputs["j-1"] = b"{}"
@@ -342,6 +369,11 @@ def test_cancel_takes_several(service: FakeService, carrel: Carrel) -> None:
     service.add("j-2")
     assert carrel("cancel", "j-1", "j-2").exit_code == 0
     assert [request["state"] for request in service.requests.values()] == ["cancelled"] * 2
+
+
+def test_cancelling_what_has_ended_says_that_it_has(service: FakeService, carrel: Carrel) -> None:
+    service.add("j-1", state="succeeded", ended=True)
+    assert carrel("cancel", "j-1").output == "j-1 has ended already: succeeded.\n"
 
 
 class TestLogin:
@@ -374,7 +406,7 @@ class TestLogin:
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_every_command_explains_itself(name: str) -> None:
-    done = CliRunner().invoke(COMMANDS[name], ["--help"], prog_name=f"carrel {name}")
+    done = CliRunner().invoke(cli, [name, "--help"])
     assert done.exit_code == 0
     assert isinstance(COMMANDS[name], click.Command)
     assert "--json" in done.output or name == "logout"

@@ -12,6 +12,8 @@ from click.testing import CliRunner
 
 from carrel.hub.cli import ENTRIES, cli, main
 
+from ...cli_reference import PAGE, page
+
 # Forbids what only the hub side has, then runs the command.
 WITHOUT_THE_HUB = """
 import sys
@@ -78,6 +80,10 @@ def test_every_help_has_an_example(path: tuple[str, ...]) -> None:
     assert done.exit_code == 0
     assert f"  carrel {' '.join(path)}".rstrip() in done.output
     assert len(done.output) > 200
+
+
+def test_the_reference_is_what_the_commands_say() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "run: python -m tests.cli_reference"
 
 
 def test_a_refusal_is_one_sentence_on_stderr(

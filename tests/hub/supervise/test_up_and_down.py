@@ -20,7 +20,7 @@ from carrel.hub.scheduling.lifecycle import State
 from carrel.hub.scheduling.model import Device, Group, Kind, Start
 from carrel.hub.store import open_store
 from carrel.hub.supervise import parts, proxy, up
-from carrel.hub.supervise.announce import Announcement, Person
+from carrel.hub.supervise.announce import Announcement, Person, command
 from carrel.hub.supervise.child import Part
 from carrel.hub.supervise.down import down
 from carrel.hub.supervise.up import UpOptions, choose
@@ -150,6 +150,31 @@ class TestAnnouncement:
         assert "sign in as student1" in text
         assert "not isolated" in text
         assert f"carrel down --state {state.root}" in text
+
+    def test_commands_are_written_as_they_can_be_typed(
+        self, state: StateFolder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        """From a checkout the command is in no PATH."""
+        monkeypatch.setenv("PATH", "/nowhere")
+        monkeypatch.setattr("sys.prefix", str(tmp_path / "checkout" / ".venv"))
+        (tmp_path / "checkout").mkdir()
+        monkeypatch.chdir(tmp_path / "checkout")
+        assert command("down", state) == f".venv/bin/carrel down --state {state.root}"
+        (tmp_path / "elsewhere").mkdir()
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        assert command("down", state).startswith(f"{tmp_path}/checkout/.venv/bin/carrel down")
+        own = tmp_path / "checkout" / ".venv" / "bin"
+        own.mkdir(parents=True)
+        (own / "carrel").write_text("")
+        (own / "carrel").chmod(0o755)
+        monkeypatch.setenv("PATH", str(own))
+        assert command("down", state) == f"carrel down --state {state.root}"
+
+    def test_a_first_administrator_is_told_the_first_steps(self, state: StateFolder) -> None:
+        text = self.announce(state, demo=False)
+        assert f"group add --state {state.root} lab --max-devices 2" in text
+        assert f"user add --state {state.root} ada --admin --group lab" in text
+        assert "Then open the address and sign in as ada" in text
 
     def test_later_it_says_how_to_set_a_password(self, state: StateFolder) -> None:
         text = self.announce(state, Person(name="student1", role="student"), demo=False)

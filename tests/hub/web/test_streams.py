@@ -14,7 +14,7 @@ import pytest
 
 from carrel.hub.web import Server
 from carrel.hub.web.gate import SESSION_COOKIE
-from carrel.hub.web.streams import message
+from carrel.hub.web.streams import Pace, message
 
 from .fakes import HUB_TOKEN, World, cause, job, session, waiting
 
@@ -151,6 +151,16 @@ def test_many_changes_become_few_messages_and_the_last_one_arrives(live: Live) -
         while not places or places[-1] != 1:
             places.append(json.loads(next(events).data)["wait"]["place"])
         assert len(places) <= 20
+
+
+def test_a_few_changes_in_a_row_are_told_at_once_and_many_at_a_steady_pace() -> None:
+    pace = Pace(at_once=3, seconds=0.1)
+    now, pauses = 100.0, []
+    for _ in range(6):
+        pauses.append(pace.pause(now))
+        now += pauses[-1]
+    assert pauses == pytest.approx([0, 0, 0.1, 0.1, 0.1, 0.1])
+    assert [pace.pause(now + 1) for _ in range(3)] == pytest.approx([0, 0, 0.1])
 
 
 def test_the_hub_counts_as_present_while_it_listens(live: Live) -> None:

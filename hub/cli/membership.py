@@ -1,0 +1,63 @@
+"""Who is in a group: membership is JupyterHub's, so that its people are looked up there."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import click
+
+from ..accounts.store import Accounts
+from ..config import StateFolder
+from ..errors import NotFound, Unavailable
+from .options import hub_of
+
+
+def check_members(state: StateFolder, names: tuple[str, ...]) -> None:
+    """Before anything is changed: the hub is there, and these people are known."""
+    if not names:
+        return
+    with closing(hub_of(state)) as hub, closing(Accounts(state.accounts)) as accounts:
+        for name in names:
+            try:
+                hub.user(name)
+            except NotFound as error:
+                if accounts.find(name) is not None:
+                    hub.add_user(name, admin=False)  # it had not signed in yet
+                    continue
+                raise NotFound(
+                    f"JupyterHub does not know {name}.",
+                    accepted=f"Make an account with: carrel user add {name} --group GROUP",
+                ) from error
+
+
+def note_strangers(state: StateFolder, teachers: tuple[str, ...]) -> None:
+    """A name may be mistyped; it may also belong to a site's own sign-in."""
+    with closing(Accounts(state.accounts)) as accounts:
+        strangers = [name for name in teachers if accounts.find(name) is None]
+    if strangers:
+        click.echo(f"Note: there is no account {', '.join(strangers)} (yet).", err=True)
+
+
+def join(state: StateFolder, name: str, members: tuple[str, ...]) -> None:
+    if members:
+        with closing(hub_of(state)) as hub:
+            hub.add_to_group(name, members)
+        for member in members:
+            click.echo(f"{member} is a member of {name}.")
+
+
+def leave(state: StateFolder, name: str, leavers: tuple[str, ...]) -> None:
+    if leavers:
+        with closing(hub_of(state)) as hub:
+            hub.remove_from_group(name, leavers)
+        for leaver in leavers:
+            click.echo(f"{leaver} is no member of {name} any more.")
+
+
+def members(state: StateFolder, name: str) -> list[str] | None:
+    """By name; None where the hub does not answer."""
+    try:
+        with closing(hub_of(state)) as hub:
+            return sorted(one.name for one in hub.users() if name in one.groups)
+    except Unavailable:
+        return None

@@ -1,0 +1,72 @@
+"""Writes docs/reference/cli.md from the commands' own help: ``python -m tests.cli_reference``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from carrel.hub.cli import ENTRIES, cli
+
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "cli.md"
+WIDTH = 88
+
+INTRODUCTION = """\
+# The command line
+
+This page is what `carrel COMMAND --help` prints; after a change there, run
+`python -m tests.cli_reference`.
+
+Commands for everybody work wherever `pip install carrel` was run, and in every session's terminal.
+They talk to the site that `carrel login URL` signed in to last, to another one with `--site`, or
+to the one that `CARREL_URL` and `CARREL_TOKEN` name (as they do in a session). Commands for
+administrators work on a state folder (`--state`, or `CARREL_STATE`) of the same machine.
+
+With `--json`, output is JSON on standard output, one document a line; an error of a command for
+everybody is then `{"error": {"code", "message", "accepted"}}` on standard error. Where its help
+says nothing else, a command's exit status is 0 if it did what it was asked for, 1 if not, and 2 if
+it was not understood.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    root = click.Context(cli, info_name="carrel", terminal_width=WIDTH, **cli.context_settings)
+    parts = [INTRODUCTION, _help(root)]
+    for title, administrators in (("For everybody", False), ("For administrators", True)):
+        parts.append(f"## {title}\n")
+        for name, entry in ENTRIES.items():
+            if entry.administrators is administrators:
+                parts += _sections(_below(root, name))
+    return "\n".join(parts)
+
+
+def _sections(context: click.Context) -> Iterator[str]:
+    """A command, then those below it."""
+    yield f"### {context.command_path}\n"
+    yield _help(context)
+    if isinstance(context.command, click.Group):
+        for name in context.command.list_commands(context):
+            yield from _sections(_below(context, name))
+
+
+def _below(context: click.Context, name: str) -> click.Context:
+    assert isinstance(context.command, click.Group)
+    command = context.command.get_command(context, name)
+    assert command is not None
+    return click.Context(command, info_name=name, parent=context, terminal_width=WIDTH)
+
+
+def _help(context: click.Context) -> str:
+    return f"```text\n{context.get_help()}\n```\n"
+
+
+def main() -> None:
+    PAGE.parent.mkdir(parents=True, exist_ok=True)
+    PAGE.write_text(page(), encoding="utf-8")
+    print(f"Wrote {PAGE}")
+
+
+if __name__ == "__main__":
+    main()

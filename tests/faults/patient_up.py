@@ -1,0 +1,16 @@
+"""``carrel up`` whose supervisor never waits long: for tests that kill one part very often."""
+
+from __future__ import annotations
+
+from carrel.hub.cli import main
+from carrel.hub.supervise import supervisor
+from carrel.hub.supervise.child import Backoff
+
+
+def always_soon() -> Backoff:
+    return Backoff(longest=0.2)
+
+
+if __name__ == "__main__":
+    supervisor.Backoff = always_soon  # type: ignore[assignment,misc]
+    main()

@@ -1,0 +1,110 @@
+"""kill -9 of the service, again and again, among bursts of jobs: each is executed exactly once."""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from carrel.hub.scheduling.lifecycle import State
+
+from ..e2e.support import Installation, eventually, free_port
+from .audit import Books, audit, read
+from .support import BEGAN, FINISHED, STUDENTS, executions, healthy, job_body, nothing_left
+
+QUICK = (BEGAN, FINISHED)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Installation]:
+    made = Installation(
+        state=tmp_path / "state",
+        port=free_port(),
+        arguments=("--demo", "--simulated-devices", "4"),
+        program=(sys.executable, str(Path(__file__).with_name("patient_up.py"))),
+    )
+    try:
+        made.up()
+        yield made
+    finally:
+        made.down()
+
+
+@pytest.mark.parametrize(
+    ("seed", "kills", "jobs"),
+    [
+        pytest.param(1, 8, 15, id="8 kills"),
+        pytest.param(2, 40, 70, id="40 kills", marks=[pytest.mark.slow, pytest.mark.timeout(900)]),
+    ],
+)
+def test_cases_1_2_3_10_every_job_of_a_burst_is_executed_once(
+    site: Installation, seed: int, kills: int, jobs: int
+) -> None:
+    chance = random.Random(seed)  # noqa: S311  # to be repeated, not to be secret
+    for student in STUDENTS:
+        site.token(student)
+    keys: list[str] = []
+    for number in range(kills):
+        for _ in range(jobs * (number + 1) // kills - len(keys)):
+            keys.append(f"burst-{len(keys)}")
+            _submit(site, STUDENTS[len(keys) % len(STUDENTS)], keys[-1])
+        _wait_for_a_moment(site, chance)
+        site.kill("service")
+    healthy(site)
+
+    books = eventually(lambda: _all_ended(site), "every job ends", within=120)
+    assert len(books.requests) == len(keys) == jobs
+    assert {request.state for request in books.requests} == {State.SUCCEEDED}
+    last = {request.id: [f"{request.id}.{request.epoch}"] for request in books.requests}
+    assert executions(site, "began") == last
+    assert executions(site, "finished") == last
+    for request in books.requests:
+        # An attempt before the last one never ran: it went back to the queue.
+        assert request.path.count(State.RUNNING) == 1
+        assert request.path.count(State.QUEUED) == request.epoch
+    nothing_left(site)
+
+    # 3: a service that comes back to nothing but finished requests admits none of them.
+    site.kill("service")
+    healthy(site)
+    _submit(site, "student1", "afterwards")
+    eventually(lambda: _all_ended(site), "the later job ends", within=60)
+    assert audit(site.state).requests[:-1] == books.requests
+
+
+def _submit(site: Installation, user: str, key: str) -> None:
+    """As a careful program does: again with the same key, until there is an answer."""
+    body = job_body(*QUICK, devices=1, idempotency_key=key)
+
+    def accepted() -> bool:
+        try:
+            answer = site.api("POST", "/requests", user=user, json=body)
+        except httpx.TransportError:
+            return False
+        assert answer.status_code in {201, 502, 503}, answer.text
+        return answer.status_code == 201
+
+    eventually(accepted, f"the job {key} is accepted", within=60)
+
+
+def _wait_for_a_moment(site: Installation, chance: random.Random) -> None:
+    """Between the lease and the start, after the start, while it runs, or any time at all."""
+    wanted = chance.choice([State.GRANTED, State.STARTING, State.RUNNING, None])
+    if wanted is not None:
+        known = sum(request.path.count(wanted) for request in read(site.state).requests)
+        deadline = time.monotonic() + 3
+        while time.monotonic() < deadline:
+            paths = [request.path for request in read(site.state).requests]
+            if sum(path.count(wanted) for path in paths) > known:
+                break
+    time.sleep(chance.random() * 0.3)  # the moment is the point, nothing is waited for
+
+
+def _all_ended(site: Installation) -> Books | None:
+    books = read(site.state)
+    return books if all(request.ended for request in books.requests) else None

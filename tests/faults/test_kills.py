@@ -1,0 +1,152 @@
+"""kill -9 of each of the three processes: work goes on, who waits still comes, books are exact."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from carrel.hub.scheduling.lifecycle import State
+
+from ..e2e.support import Installation, eventually, installation
+from .audit import Request, audit, read
+from .kernels import Kernel
+from .support import (
+    BEGAN,
+    FINISHED,
+    executions,
+    healthy,
+    leader,
+    lease_of,
+    nothing_left,
+    ready,
+    release_everything,
+    running_session,
+    seconds_of_work,
+    submit,
+)
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    state = tmp_path_factory.mktemp("kills") / "state"
+    with installation(state, "--simulated-devices", "2") as made:
+        yield made
+
+
+@pytest.fixture
+def site(installed: Installation) -> Iterator[Installation]:
+    healthy(installed)
+    yield installed
+    healthy(installed)
+    release_everything(installed)
+
+
+@pytest.mark.parametrize("part", ["service", "hub", "proxy"])
+def test_case_14_a_session_a_job_and_a_place_in_the_queue_outlive(
+    site: Installation, part: str
+) -> None:
+    job = submit(site, "student2", BEGAN, *seconds_of_work(9), FINISHED)
+    session = running_session(site, "student1")
+    kernel = Kernel.start(site, "student1")
+    kernel.run("x = 41")
+    site.wait_for(job, "running", user="student2")
+    waiting = site.start_session("student3")["id"]
+    assert _place(site, waiting) == 1
+    server, runner = (
+        leader(site, session, user="student1"),
+        leader(site, job, user="student2"),
+    )
+
+    killed = site.pid_of(part)
+    site.kill(part)
+
+    eventually(lambda: _place(site, waiting) == 1, "student3 keeps place 1")
+    healthy(site)
+    assert site.pid_of(part) != killed
+    assert runner.is_running(), "the job was to run while the part was away"
+    ended = site.wait_for(job, "succeeded", user="student2")
+    assert executions(site, "finished")[job] == [ended["lease"]["id"]]
+    assert executions(site, "began")[job] == [ended["lease"]["id"]]
+    came = site.wait_for(waiting, "running", user="student3")
+    assert came["lease"]["epoch"] == 1
+    eventually(lambda: ready(site, "student3"), "the hub leads student3 into the session")
+    # The session is still the same process, with the same kernel and what was in its memory.
+    assert leader(site, session, user="student1") == server
+    assert kernel.run("print(x + 1)") == "42\n"
+    assert lease_of(site, session, user="student1").endswith(".1")
+
+    charged = sum(e["device_seconds"] for e in site.ledger("student2") if e["request_id"] == job)
+    assert charged == pytest.approx(ended["device_seconds"], abs=0.001)
+    audit(site.state)
+
+
+@pytest.mark.parametrize(
+    ("part", "moment"),
+    [
+        pytest.param("service", State.GRANTED, id="the service after the lease is written"),
+        pytest.param("service", State.STARTING, id="the service after the intent is written"),
+        pytest.param("hub", State.GRANTED, id="the hub after the lease is written"),
+        pytest.param("hub", State.STARTING, id="the hub after the intent is written"),
+    ],
+)
+def test_case_1_and_2_killed_around_the_start_of_a_session(
+    site: Installation, part: str, moment: State
+) -> None:
+    request = site.start_session("student1")["id"]
+    eventually(
+        lambda: moment in _books_of(site, request).path,
+        f"the session is {moment}",
+        every=0.002,
+    )
+    site.kill(part)
+
+    running = site.wait_for(request, "running", user="student1")
+    eventually(lambda: ready(site, "student1"), "the hub leads into the session", within=30)
+    # One start, or a clean release and one start: never two servers, nor one on an old lease.
+    assert _servers(site, request, running["lease"]["epoch"]) == [running["lease"]["pid"]]
+    assert _books_of(site, request).path.count(State.RUNNING) == 1
+
+
+def test_case_3_what_has_ended_is_not_admitted_again(site: Installation) -> None:
+    ended = [submit(site, "student1", BEGAN, FINISHED), submit(site, "student2", "1/0")]
+    site.wait_for(ended[0], "succeeded", user="student1")
+    site.wait_for(ended[1], "failed", user="student2")
+    cancelled = submit(site, "student1", *seconds_of_work(60))
+    site.api("DELETE", f"/requests/{cancelled}", user="student1")
+    site.wait_for(cancelled, "cancelled", user="student1")
+    nothing_left(site)
+    before = [request for request in read(site.state).requests if request.state.value != "queued"]
+
+    for part in ("service", "hub"):
+        site.kill(part)
+    # Something new passes through the whole path: the others have had their chance.
+    eventually(lambda: site.api("GET", "/pool", user="student1").is_success, "the service is back")
+    later = submit(site, "student1", FINISHED)
+    site.wait_for(later, "succeeded", user="student1")
+    now = {request.id: request for request in read(site.state).requests}
+    assert [now[request.id] for request in before] == before
+    assert executions(site, "finished")[ended[0]] == [f"{ended[0]}.1"]
+
+
+def _place(site: Installation, request: str) -> int:
+    """In the queue; 0 where it does not wait, or nobody answers."""
+    try:
+        wait = site.wait_for(request, "queued", user="student3", within=20)["wait"]
+    except AssertionError:
+        return 0
+    return int(wait["place"]) if wait else 0
+
+
+def _books_of(site: Installation, request_id: str) -> Request:
+    return next(r for r in read(site.state).requests if r.id == request_id)
+
+
+def _servers(site: Installation, request: str, epochs: int) -> list[int]:
+    """The single-user servers that run on any lease of a request."""
+    return [
+        process.pid
+        for epoch in range(1, epochs + 1)
+        for process in site.processes_of(f"{request}.{epoch}")
+        if any("singleuser" in word for word in process.cmdline())
+    ]

@@ -1,0 +1,88 @@
+"""Many spawns and many refusals at once, in the whole system: answers, and no crash."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+
+from ..e2e.support import Installation, eventually
+from .audit import read
+from .support import STUDENTS, free, hub, nothing_left, progress, ready, running_session, servers
+
+SPAWNS = 20
+TERMINAL = {"cancelled", "succeeded"}
+
+
+def test_case_19_twenty_spawns_at_once_have_places_in_the_queue(desk: Installation) -> None:
+    people = [STUDENTS[number % len(STUDENTS)] for number in range(SPAWNS)]
+    for student in STUDENTS:
+        desk.token(student)
+    with ThreadPoolExecutor(SPAWNS) as crowd:
+        answers = list(crowd.map(lambda n: _start(desk, people[n], f"desk-{n}"), range(SPAWNS)))
+    assert {answer.status_code for answer in answers} == {202}
+    requests = {answer.json()["id"]: who for answer, who in zip(answers, people, strict=True)}
+    assert len(requests) == SPAWNS
+
+    def places() -> list[dict[str, Any]] | None:
+        waiting = [r["wait"] for r in _all(desk) if r["id"] in requests and r["state"] == "queued"]
+        return waiting if len(waiting) == SPAWNS - 2 and all(waiting) else None
+
+    waits = eventually(places, "two have devices, all others have places")
+    assert sorted(wait["place"] for wait in waits) == list(range(1, SPAWNS - 1))
+    assert all(wait["sentence"] for wait in waits)
+
+    with ThreadPoolExecutor(SPAWNS) as crowd:
+        ended = list(crowd.map(lambda item: _cancel(desk, *item), requests.items()))
+    assert {answer.status_code for answer in ended} == {200}
+    eventually(
+        lambda: {r["state"] for r in _all(desk) if r["id"] in requests} <= TERMINAL, "all ended"
+    )
+    for student in STUDENTS:
+        eventually(lambda who=student: servers(desk, who) == {}, f"no server of {student} is left")
+    nothing_left(desk)
+    # Nobody comes back: the hub has given up exactly what was cancelled.
+    assert sum(r.id in requests for r in read(desk.state).requests) == SPAWNS
+    assert {r.id for r in read(desk.state).requests if not r.ended} == set()
+
+
+def test_case_20_ten_refusals_in_a_row_leave_the_hub_up(desk: Installation) -> None:
+    before = len(read(desk.state).requests)
+    for _ in range(10):
+        said = _refused(desk, {"devices": 99, "hours": 1.0, "group": "cs101"})
+        assert "you asked for 99" in said
+        assert "Ask for 0 to 2" in said
+    assert len(read(desk.state).requests) == before
+    assert free(desk) == 2
+    running_session(desk, "student1")
+
+
+def _refused(site: Installation, options: dict[str, Any]) -> str:
+    """Start a server at the hub itself, as a program would; the sentence of the refusal."""
+    answer = hub(site, "POST", "users/student1/server", json={"user_options": options})
+    assert answer.status_code == 202 or answer.is_client_error, answer.text
+    if answer.is_client_error:
+        return str(answer.json()["message"])
+    last = progress(site, "student1")[-1]
+    assert last["failed"] is True
+    assert not ready(site, "student1")
+    eventually(lambda: servers(site, "student1") == {}, "the start is over")
+    return str(last["message"])
+
+
+def _start(site: Installation, user: str, name: str) -> httpx.Response:
+    body = {"devices": 1, "hours": 1.0, "group": "cs101"}
+    return site.api("POST", f"/sessions/{name}", user=user, json=body)
+
+
+def _cancel(site: Installation, request: str, user: str) -> httpx.Response:
+    return site.api("DELETE", f"/requests/{request}", user=user)
+
+
+def _all(site: Installation) -> list[dict[str, Any]]:
+    return [
+        request
+        for student in STUDENTS
+        for request in site.api("GET", "/requests", user=student).json()["requests"]
+    ]

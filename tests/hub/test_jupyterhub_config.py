@@ -1,0 +1,88 @@
+"""What JupyterHub is told: by Carrel, and last by the site's own file."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+
+import pytest
+from traitlets.config import Config
+from traitlets.config.loader import PyFileConfigLoader
+
+from carrel.hub.config import SERVICE_PREFIX, Settings, StateFolder
+from carrel.hub.supervise.parts import HUB_CONFIG
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StateFolder:
+    found = StateFolder.at(tmp_path / "state")
+    found.create()
+    Settings(hub_port=8081, service_port=8082, proxy_api_port=8083).save(found)
+    monkeypatch.setenv("CARREL_STATE", str(found.root))
+    return found
+
+
+def read() -> Config:
+    """As ``jupyterhub -f`` reads it."""
+    return PyFileConfigLoader(HUB_CONFIG.name, str(HUB_CONFIG.parent)).load_config()
+
+
+def test_without_a_file_of_the_sites_own_the_hub_is_carrels(state: StateFolder) -> None:
+    config = read()
+    assert config.JupyterHub.spawner_class == "carrel-local"
+    assert config.JupyterHub.default_url == SERVICE_PREFIX
+
+
+def test_the_sites_own_file_has_the_last_word(state: StateFolder) -> None:
+    state.jupyterhub_config.write_text(
+        "from dataclasses import dataclass\n"
+        "@dataclass\n"
+        "class Limits:\n"
+        "    servers: int = 3\n"
+        "c.JupyterHub.named_server_limit_per_user = Limits().servers\n"
+        "c.Spawner.environment = {'FOLDER': __file__}\n"
+        "get_config().Spawner.http_timeout += 1\n"
+    )
+    config = read()
+    assert config.JupyterHub.named_server_limit_per_user == 3
+    assert config.Spawner.environment == {"FOLDER": str(state.jupyterhub_config)}
+    assert config.Spawner.http_timeout == 61
+    assert config.JupyterHub.spawner_class == "carrel-local"  # what it does not mention stays
+
+
+def test_the_sites_own_file_adds_to_carrels_services_and_roles(state: StateFolder) -> None:
+    alone = read()
+    state.jupyterhub_config.write_text(
+        "c.JupyterHub.services.append({'name': 'announcements', 'url': 'http://127.0.0.1:9000'})\n"
+        "c.JupyterHub.load_roles.append({'name': 'tutors', 'scopes': ['list:users']})\n"
+    )
+    both = read()
+    assert both.JupyterHub.services[:-1] == alone.JupyterHub.services
+    assert both.JupyterHub.services[-1]["name"] == "announcements"
+    assert both.JupyterHub.load_roles[:-1] == alone.JupyterHub.load_roles
+    assert both.JupyterHub.load_roles[-1]["name"] == "tutors"
+
+
+def test_the_sites_own_file_may_be_split(state: StateFolder) -> None:
+    (state.root / "more.py").write_text("c.JupyterHub.active_server_limit = 40\n")
+    state.jupyterhub_config.write_text("load_subconfig('more.py')\n")
+    assert read().JupyterHub.active_server_limit == 40
+
+
+def test_a_hook_of_the_sites_own_still_sees_its_file_when_it_is_called(state: StateFolder) -> None:
+    state.jupyterhub_config.write_text(
+        "import getpass\n"
+        "def before(spawner):\n"
+        "    return getpass.__name__\n"
+        "c.Spawner.pre_spawn_hook = before\n"
+    )
+    config = read()
+    gc.collect()
+    assert config.Spawner.pre_spawn_hook(None) == "getpass"
+
+
+def test_a_mistake_in_the_sites_own_file_names_the_file(state: StateFolder) -> None:
+    state.jupyterhub_config.write_text("c.JupyterHub.active_server_limit = \n")
+    with pytest.raises(SyntaxError) as raised:
+        read()
+    assert raised.value.filename == str(state.jupyterhub_config)
