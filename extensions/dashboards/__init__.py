@@ -12,13 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .place import HERE
+
 if TYPE_CHECKING:
     from jupyter_server.serverapp import ServerApp
-
-HERE = Path(__file__).parent
-NOTEBOOK = "dashboard.ipynb"
-PATH = "carrel/dashboard"
-"""Below the base URL of the user's server."""
 
 
 def jupyter_environment(present: Mapping[str, str]) -> dict[str, str]:

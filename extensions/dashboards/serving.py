@@ -10,7 +10,7 @@ from voila.configuration import VoilaConfiguration
 from voila.paths import collect_template_paths
 from voila.tornado.handler import TornadoVoilaHandler
 
-from . import HERE, NOTEBOOK, PATH
+from .place import HERE, NOTEBOOK, PATH
 
 TEMPLATE = "carrel"
 

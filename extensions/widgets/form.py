@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from html import escape
 from pathlib import Path
 
 import ipywidgets
@@ -19,9 +20,36 @@ from .views import JobView
 
 _WIDE = {"description_width": "9rem"}
 _FILL = ipywidgets.Layout(width="min(34rem, 100%)")
+_BESIDE = "0 0 0.3rem 9.6rem"
+"""Below a field, where its entry begins."""
+_BAD = "var(--jp-error-color1, #9b2226)"
+_SOFT = "var(--jp-ui-font-color2, #586572)"
 
 
-class Row(ipywidgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
+class Sentence(ipywidgets.HTML):  # type: ignore[misc]  # ipywidgets has no types
+    """Text that wraps (a ``Label`` cuts it off), shown as text, whatever is in it."""
+
+    def __init__(self, said: str = "", *, wrong: bool = False, margin: str = "0") -> None:
+        self._wrong = wrong
+        self._said = ""
+        super().__init__(layout=ipywidgets.Layout(margin=margin, max_width="34rem"))
+        if wrong:
+            self.add_class("carrel-wrong")
+        self.say(said)
+
+    @property
+    def said(self) -> str:
+        return self._said
+
+    def say(self, sentence: str) -> None:
+        self._said = sentence
+        role, colour = ("alert", _BAD) if self._wrong else ("note", _SOFT)
+        style = f"color: {colour}; line-height: 1.4; font-size: 0.93em"
+        self.value = f'<div role="{role}" style="{style}">{escape(sentence)}</div>'
+        self.layout.display = "" if sentence else "none"
+
+
+class Row(ipywidgets.VBox):  # type: ignore[misc]
     """A field with its help, and below it the sentence of what was wrong with it."""
 
     def __init__(self, field: ipywidgets.DOMWidget, note: str = "") -> None:
@@ -29,14 +57,9 @@ class Row(ipywidgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
         field.style, field.layout = _WIDE, _FILL
         if note:
             field.tooltip = note
-        self._note = ipywidgets.Label(note)
-        self._wrong = ipywidgets.Label("", style={"text_color": "var(--jp-error-color1, #9b2226)"})
-        self._wrong.add_class("carrel-wrong")
-        for line in (self._note, self._wrong):
-            line.layout.margin = "0 0 0 9.5rem"
-        self._note.layout.display = "" if note else "none"
-        self._wrong.layout.display = "none"
-        super().__init__([field, self._note, self._wrong])
+        self.note = Sentence(note, margin=_BESIDE)
+        self._wrong = Sentence(wrong=True, margin=_BESIDE)
+        super().__init__([field, self.note, self._wrong])
 
     @property
     def value(self) -> object:
@@ -44,12 +67,11 @@ class Row(ipywidgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
 
     @property
     def wrong(self) -> str:
-        return str(self._wrong.value)
+        return self._wrong.said
 
     @wrong.setter
     def wrong(self, sentence: str) -> None:
-        self._wrong.value = sentence
-        self._wrong.layout.display = "" if sentence else "none"
+        self._wrong.say(sentence)
 
 
 class SubmitForm(ipywidgets.VBox):  # type: ignore[misc]
@@ -72,15 +94,15 @@ class SubmitForm(ipywidgets.VBox):  # type: ignore[misc]
         self._rows = self._resource_rows()
         self._path = Row(_path_field(notebook))
         self._own = ipywidgets.VBox([])
-        self._size = ipywidgets.Label("")
+        self._size = Sentence(margin="auto 0.5rem")
         self._send = ipywidgets.Button(description="Submit", button_style="primary")
-        self._problem = ipywidgets.Label(
-            "", style={"text_color": "var(--jp-error-color1, #9b2226)"}
-        )
+        self._problem = Sentence(wrong=True, margin=_BESIDE)
         self._views = ipywidgets.VBox([])
         self._path.field.observe(lambda _change: self._read(), "value")
         self._send.on_click(lambda _button: self.submit())
-        actions = ipywidgets.HBox([self._send, self._size])
+        actions = ipywidgets.HBox(
+            [self._send, self._size], layout=ipywidgets.Layout(margin="0.3rem 0 0.3rem 9.4rem")
+        )
         super().__init__(
             [self._path, self._own, *self._rows.values(), actions, self._problem, self._views]
         )
@@ -118,15 +140,15 @@ class SubmitForm(ipywidgets.VBox):  # type: ignore[misc]
             found = check_notebook(notebook.name, notebook.content).fields
         except CarrelError as error:
             self._notebook, self._path.wrong = None, str(error)
-            self._size.value = ""
+            self._size.say("")
             return
         self._notebook = notebook
-        self._size.value = f"{path.name}, {_size(len(notebook.content.encode()))}"
+        self._size.say(f"{path.name}, {_size(len(notebook.content.encode()))}")
         fields = {field.name: field for field in found or ()}
         if fields != self._fields or not self._own.children:
             self._fields = fields
             self._parameters = {name: _parameter_row(each) for name, each in fields.items()}
-            none = ipywidgets.Label("This notebook has no cell tagged “parameters”.")
+            none = Sentence("This notebook has no cell tagged “parameters”.", margin=_BESIDE)
             self._own.children = tuple(self._parameters.values()) or (none,)
 
     def _resource_rows(self) -> dict[str, Row]:
@@ -152,7 +174,7 @@ class SubmitForm(ipywidgets.VBox):  # type: ignore[misc]
         group = rows["group"]
         group.wrong = problem
         group.field.observe(
-            lambda change: setattr(group._note, "value", _limits(groups, [change["new"]])), "value"
+            lambda change: group.note.say(_limits(groups, [change["new"]])), "value"
         )
         return rows
 
@@ -213,12 +235,12 @@ class SubmitForm(ipywidgets.VBox):  # type: ignore[misc]
         if field in ("notebook", "path"):
             row = self._path
         if row is None:
-            self._problem.value = str(error)
+            self._problem.say(str(error))
         else:
             row.wrong = str(error)
 
     def _clear(self) -> None:
-        self._problem.value = ""
+        self._problem.say("")
         for row in (self._path, *self._rows.values(), *self._parameters.values()):
             row.wrong = ""
 

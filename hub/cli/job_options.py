@@ -135,7 +135,7 @@ def send(
         request = client.submit(job)
         waits = common["wait_for_end"] or common["follow"]
         if not (waits and as_json):
-            _submitted(request, as_json=as_json)
+            _submitted(request, as_json=as_json, hint=not waits)
         if waits:
             sys.exit(wait_for(client, [request.id], None, as_json, follow=common["follow"]))
 
@@ -173,9 +173,11 @@ def _described(luggage: Luggage, folder: Path | None, packed_size: str) -> str:
     return text
 
 
-def _submitted(request: RequestOut, *, as_json: bool) -> None:
+def _submitted(request: RequestOut, *, as_json: bool, hint: bool) -> None:
     if as_json:
         printing.as_json(request)
         return
     waits = f" {request.wait.sentence}" if request.wait else ""
     click.echo(f"Submitted {request.id}: {printing.place(request)}.{waits}")
+    if hint:
+        click.echo(f"See what it prints with: carrel logs -f {request.id}")

@@ -51,6 +51,7 @@ class Move(StrEnum):
 
 
 TERMINAL = frozenset({State.SUCCEEDED, State.FAILED, State.CANCELLED, State.TIMED_OUT})
+LIVE = frozenset(State) - TERMINAL
 HOLDS_DEVICES = frozenset({State.GRANTED, State.STARTING, State.RUNNING, State.STOPPING})
 """States in which a lease is live."""
 MAY_RUN = frozenset({State.STARTING, State.RUNNING, State.STOPPING})

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from ..commands import Commands, GroupChoice
 from ..errors import CarrelError, Conflict, InvalidInput, NotAMember
 from ..ports.world import Identity
+from ..scheduling.lifecycle import LIVE, TERMINAL, State
+from ..scheduling.model import Kind
 from ..wire import PoolOut, RequestOut, SessionIn, UsageReport
 
+_WAITING = frozenset({State.QUEUED})
 _LISTED = 200
 _JOBS_SHOWN = 20
 _OTHERS_SHOWN = 50
@@ -25,6 +29,8 @@ class Desk:
     Attributes:
         sessions: of mine, those that have not ended.
         mishaps: of mine, sessions of the last day that ended otherwise than they should.
+        jobs: my newest ones.
+        waiting: of mine, the newest in the queue.
         others: requests of other people that I may see as a teacher or an administrator,
             live ones first.
     """
@@ -32,6 +38,7 @@ class Desk:
     sessions: tuple[RequestOut, ...]
     mishaps: tuple[RequestOut, ...]
     jobs: tuple[RequestOut, ...]
+    waiting: tuple[RequestOut, ...]
     others: tuple[RequestOut, ...]
     pool: PoolOut
     usage: UsageReport
@@ -39,7 +46,7 @@ class Desk:
     @property
     def first_in_line(self) -> RequestOut | None:
         """Of what I wait for, what comes next."""
-        waiting = [r for r in (*self.sessions, *self.jobs) if r.wait is not None]
+        waiting = [r for r in (*self.sessions, *self.waiting) if r.wait is not None]
         return min(waiting, key=lambda r: r.wait.place if r.wait else 0, default=None)
 
     @property
@@ -50,15 +57,19 @@ class Desk:
 
 def gather(commands: Commands, who: Identity, *, now: float) -> Desk:
     """Reads the desk of one person, without asking the hub for anything. Blocks."""
-    mine = commands.requests(who, kind=None, states=None, mine=True, limit=_LISTED)
-    seen = commands.requests(who, kind=None, states=None, mine=False, limit=_LISTED)
-    others = sorted((r for r in seen if r.owner != who.name), key=lambda r: r.ended)
-    sessions = [request for request in mine if request.kind == "session"]
+    newest = partial(commands.requests, who, limit=_LISTED)
+    # What is alive is asked for by itself: nothing that came after it pushes it off the desk.
+    ended = newest(kind=Kind.SESSION, states=TERMINAL, mine=True)
+    seen = (
+        *newest(kind=None, states=LIVE, mine=False),
+        *newest(kind=None, states=TERMINAL, mine=False),
+    )
     return Desk(
-        sessions=tuple(request for request in sessions if not request.ended),
-        mishaps=tuple(r for r in sessions if _mishap(r, now))[:3],
-        jobs=tuple(request for request in mine if request.kind != "session")[:_JOBS_SHOWN],
-        others=tuple(others[:_OTHERS_SHOWN]),
+        sessions=tuple(newest(kind=Kind.SESSION, states=LIVE, mine=True)),
+        mishaps=tuple(r for r in ended if _mishap(r, now))[:3],
+        jobs=tuple(newest(kind=Kind.JOB, states=None, mine=True)[:_JOBS_SHOWN]),
+        waiting=tuple(newest(kind=None, states=_WAITING, mine=True)),
+        others=tuple(r for r in seen if r.owner != who.name)[:_OTHERS_SHOWN],
         pool=commands.pool(who),
         usage=commands.usage(who),
     )

@@ -18,6 +18,7 @@ from starlette.concurrency import run_in_threadpool
 
 from ..errors import CarrelError
 from ..ports.world import Identity
+from ..scheduling.lifecycle import LIVE, TERMINAL
 from ..wire import EventOut, RequestOut
 from .context import Web
 from .streams import ALIVE, message
@@ -87,12 +88,18 @@ async def page_events(web: Web, who: Identity) -> AsyncGenerator[bytes, None]:
     """``changed`` for the desk and the other pages of one person."""
 
     def read() -> tuple[str, bool]:
-        requests = web.commands.requests(who, kind=None, states=None, mine=False, limit=200)
-        seen = hashlib.sha256(web.commands.pool(who).model_dump_json().encode())
+        requests = [
+            request
+            for states in (LIVE, TERMINAL)
+            for request in web.commands.requests(
+                who, kind=None, states=states, mine=False, limit=200
+            )
+        ]
+        pool = web.commands.pool(who)
+        seen = hashlib.sha256(pool.model_dump_json().encode())
         for request in requests:
             seen.update(request.model_dump_json(exclude=_VOLATILE).encode())
-        charging = any(r.owner == who.name and r.devices and not r.ended for r in requests)
-        return seen.hexdigest(), charging
+        return seen.hexdigest(), any(tile.state == "yours" for tile in pool.devices)
 
     shown: str | None = None
     async for changed in web.streams.rounds():

@@ -8,10 +8,13 @@ from urllib.parse import quote
 from ..commands import Commands
 from ..config import SERVICE_PREFIX
 from ..ports.world import Identity
+from ..scheduling.lifecycle import LIVE, TERMINAL, State
+from ..scheduling.model import Kind
 from ..wire import RequestOut
 
 DEFAULT_SERVER = "-"
 """How the default server, whose name is empty, is called in addresses."""
+_LISTED = 200
 _RECENT_SECONDS = 3600.0
 _ORDERLY = frozenset({"succeeded", "stopped"})
 
@@ -48,12 +51,15 @@ def session_of(
     commands: Commands, who: Identity, server_name: str, *, now: float
 ) -> RequestOut | None:
     """The request to show for a server: the live one, else one that just ended badly."""
-    sessions = commands.requests(who, kind="session", states=None, mine=True, limit=200)
-    ours = [request for request in sessions if request.server_name == server_name]
-    live = next((request for request in ours if not request.ended), None)
-    if live is not None or not ours:
+
+    def newest_of(states: frozenset[State]) -> RequestOut | None:
+        found = commands.requests(who, kind=Kind.SESSION, states=states, mine=True, limit=_LISTED)
+        return next((request for request in found if request.server_name == server_name), None)
+
+    live = newest_of(LIVE)
+    newest = newest_of(TERMINAL) if live is None else None
+    if newest is None:
         return live
-    newest = ours[0]
     badly = newest.cause is not None and newest.cause.code not in _ORDERLY
     recent = newest.ended_at is not None and now - newest.ended_at < _RECENT_SECONDS
     return newest if badly and recent else None

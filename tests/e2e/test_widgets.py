@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from .browser import Person, artefacts, chromium
 from .support import Installation, eventually, installation
-from .widget_pages import Notebook, shows, submit, write_notebook
+from .widget_pages import Notebook, save, shows, submit, write_notebook
 
 pytestmark = pytest.mark.browser
 
@@ -36,7 +36,8 @@ def person(site: Installation) -> Iterator[Person]:
     with chromium() as browser:
         made = Person.sits_down(browser, site, USER)
         made.sign_in()
-        if made.page.locator("[id^=stop-s-]").count() == 0:
+        known = site.api("GET", "/requests?kind=session", user=USER).json()["requests"]
+        if all(session["ended"] for session in known):
             site.start_session(USER, devices=0)
         made.page.goto(f"{site.service}/wait/-")
         made.page.wait_for_url(f"**/user/{USER}/lab**", timeout=60_000)
@@ -73,10 +74,7 @@ def test_a_job_is_watched_through_reload_and_restart_and_cancelled_by_keyboard(
     name = kind.replace("/", "-")
     person.picture(f"widget-job-{name}")
 
-    with notebook.page.expect_response(
-        lambda answer: answer.request.method == "PUT" and "/api/contents/" in answer.url
-    ):
-        notebook.page.keyboard.press("Control+s")
+    save(notebook.page)
     notebook.page.reload()
     notebook.ready()
     shows(notebook.view, "cell 3 runs")

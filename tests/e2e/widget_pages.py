@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,13 @@ class Notebook:
     def view(self) -> Locator:
         return self.page.locator(".carrel-job").last
 
+    def job(self) -> str:
+        """The id that the newest view shows."""
+        shows(self.view, "j-")
+        found = re.search(r"j-[a-z2-7]{8}", self.view.inner_text())
+        assert found, self.view.inner_text()
+        return found.group()
+
     def restart_kernel(self) -> None:
         """Through the server's API, as any client may do."""
         self.page.evaluate(
@@ -92,6 +100,14 @@ class Notebook:
             }""",
             f"/user/{self.person.name}/",
         )
+
+
+def save(page: Page) -> None:
+    """With the key, until the server has it."""
+    with page.expect_response(
+        lambda answer: answer.request.method == "PUT" and "/api/contents/" in answer.url
+    ):
+        page.keyboard.press("Control+s")
 
 
 def shows(view: Locator, text: str, *, within: float = 30.0) -> None:

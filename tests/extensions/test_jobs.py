@@ -110,7 +110,7 @@ def test_magics_are_the_commands_of_the_terminal(
     finally:
         interactive.InteractiveShell.clear_instance()
     said = capsys.readouterr()
-    assert "j-00000000: cancelled." in said.out
+    assert "j-00000000 is cancelled." in said.out
     assert "%carrel submit train.ipynb" in said.out
     assert "There is no %carrel nonsense." in said.err
     assert "missing.ipynb cannot be read" in said.err

@@ -208,6 +208,48 @@ def test_a_job_whose_processes_disappear_is_lost(world: World) -> None:
     assert charged(world, made) == pytest.approx(10), "charged to the last sign of life"
 
 
+def test_a_lost_job_is_tried_again_as_often_as_was_asked(world: World) -> None:
+    made = world.commands.submit_job(STUDENT1, job(retries=1))
+    world.settle()
+    world.claim(made)
+    first = world.lease(made)
+    _lose_after(world, made, 10)
+    # Given back, queued again and granted anew, in one cycle or in the next.
+    world.settle()
+    again = world.see(made)
+    assert (again.state, again.cause) == ("starting", None)
+    assert again.lease is not None
+    assert (again.lease.id, again.lease.epoch) == (f"{made.id}.2", 2)
+    with pytest.raises(StaleEpoch):
+        world.commands.started(first, StartedIn(pid=1, started_at=1.0))
+    assert charged(world, made) == pytest.approx(10), "the first attempt did run"
+
+    world.claim(made)
+    _lose_after(world, made, 5)
+    world.settle(2)
+    ended = world.see(made)
+    assert (ended.state, ended.cause and ended.cause.code) == ("failed", "lost")
+    assert list(world.backend.attempts) == [first, f"{made.id}.2"]
+    ledger = world.commands.store.ledger(request_id=made.id)
+    spent = {e.lease_id: 0.0 for e in ledger}
+    for entry in ledger:
+        spent[entry.lease_id] += entry.device_seconds
+    assert spent == {first: pytest.approx(10), f"{made.id}.2": pytest.approx(5)}
+    states = [e.data["state"] for e in world.commands.store.events(made.id) if e.kind == "state"]
+    attempt = ["queued", "granted", "starting", "running", "lost"]
+    assert states == [*attempt, *attempt, "failed"]
+    assert world.commands.pool(STUDENT1).free == 2
+
+
+def _lose_after(world: World, request: RequestOut, seconds: float) -> None:
+    """Seen alive after so many seconds, and later without a process."""
+    world.clock.pass_(seconds)
+    world.settle()
+    world.clock.pass_(3)
+    world.backend.end(world.lease(request))
+    world.settle()
+
+
 def test_an_end_that_was_only_written_down_counts(world: World) -> None:
     made = world.running_job()
     world.clock.pass_(30)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
@@ -15,6 +17,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from carrel.hub.errors import Refused
+from carrel.hub.ports.records import RequestFilter
 from carrel.hub.scheduling.model import Group
 from carrel.hub.store import open_store
 from carrel.hub.store.sql.opening import migrations, refuse_network_file_system
@@ -129,6 +132,41 @@ class TestOpening:
         store = open_store(database)
         assert [group.name for group in store.groups()] == names
         store.close()
+
+
+class TestSteps:
+    def test_labels_from_before_there_was_a_table_of_them_are_found(self, database: Path) -> None:
+        """r0002: what r0001 kept only inside the request."""
+        _at_revision(database, "r0001")
+        old = {"j-1": {"sweep": "7", "part": "a"}, "j-2": {}, "j-3": {"sweep": "7"}}
+        for number, (name, labels) in enumerate(old.items(), 1):
+            _execute(
+                database,
+                "INSERT INTO requests (number, id, kind, owner, group_name, devices, seconds,"
+                " idempotency_key, priority, server_name, labels, state, epoch, submitted_at)"
+                " VALUES (?, ?, 'job', 'ada', 'lab', 1, 60, ?, 'normal', '', ?, 'queued', 0, 100)",
+                (number, name, name, json.dumps(labels)),
+            )
+        store = open_store(database)
+        found = {
+            label: [r.id for r in store.requests(RequestFilter(labels=dict([label.split("=")])))]
+            for label in ("sweep=7", "part=a", "part=b")
+        }
+        assert found == {"sweep=7": ["j-3", "j-1"], "part=a": ["j-1"], "part=b": []}
+        assert {r.id: dict(r.labels) for r in store.requests(RequestFilter())} == old
+        store.close()
+
+
+def _at_revision(database: Path, revision: str) -> None:
+    """A database as an older Carrel left it, with a group."""
+    transactions = Transactions(sa.make_url(f"sqlite:///{database}"))
+    transactions.write(lambda c: command.upgrade(migrations(c), revision))
+    transactions.close()
+    _execute(
+        database,
+        "INSERT INTO groups (name, max_devices, max_devices_per_user, max_seconds)"
+        " VALUES ('lab', 1, 1, 3600)",
+    )
 
 
 class TestRefusals:

@@ -4,14 +4,30 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
+from typing import cast
 
 import pytest
 
-from carrel.hub.commands import GroupChoice
+from carrel.hub.commands import Commands, GroupChoice
 from carrel.hub.errors import Conflict, NotAMember, OverMaximum, Refused
+from carrel.hub.web.desk import gather
 from carrel.hub.wire import SessionIn
 
-from .fakes import API, NOW, PREFIX, World, cause, device, full, job, lease, line, session, waiting
+from .fakes import (
+    ADA,
+    API,
+    NOW,
+    PREFIX,
+    World,
+    cause,
+    device,
+    full,
+    job,
+    lease,
+    line,
+    session,
+    waiting,
+)
 
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
 
@@ -116,6 +132,51 @@ def test_teachers_and_administrators_see_what_they_may(world: World) -> None:
     html = world.browser().get(PREFIX).text
     assert "Requests in the groups that I teach" in html
     assert "bens.ipynb" in html
+
+
+@pytest.mark.parametrize("newer", ["queued", "succeeded"])
+def test_an_open_session_stays_on_the_desk_behind_any_number_of_newer_jobs(
+    world: World, newer: str
+) -> None:
+    full(world)
+    waits = waiting(place=3).model_dump() if newer == "queued" else None
+    world.commands.put(
+        session(id="s-old", state="running", server_name="old", submitted_at=NOW - 9000),
+        *(
+            job(id=f"j-new{n}", state=newer, ended=newer != "queued", wait=waits, submitted_at=NOW)
+            for n in range(250)
+        ),
+    )
+    for page in (PREFIX, f"{PREFIX}desk/live"):
+        words = text_of(world.browser().get(page).text)
+        assert "old" in words.split()
+        assert "Place 2. All fitting devices are in use." in words, "the first of what I wait for"
+    desk = gather(cast(Commands, world.commands), ADA, now=NOW)
+    assert "s-old" in [request.id for request in desk.sessions]
+    assert desk.first_in_line is not None
+    assert desk.first_in_line.wait is not None
+    assert desk.first_in_line.wait.place == 2
+
+
+def test_a_live_session_is_waited_for_behind_any_number_of_ended_ones(world: World) -> None:
+    world.commands.put(
+        session(
+            id="s-old", server_name="old", wait=waiting().model_dump(), submitted_at=NOW - 9000
+        ),
+        *(
+            session(id=f"s-{n}", server_name="x", state="succeeded", ended=True, submitted_at=NOW)
+            for n in range(250)
+        ),
+    )
+    assert "All fitting devices are in use." in world.browser().get(f"{PREFIX}wait/old").text
+
+
+def test_others_that_are_alive_are_seen_behind_any_number_of_ones_own(world: World) -> None:
+    full(world)
+    world.commands.put(
+        *(job(id=f"j-{n}", owner="root", state="succeeded", ended=True) for n in range(250))
+    )
+    assert "bens.ipynb" in world.browser("root-oauth").get(PREFIX).text
 
 
 def test_the_live_part_leaves_the_form_alone(world: World) -> None:

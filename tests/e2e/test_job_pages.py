@@ -1,0 +1,322 @@
+"""Jobs on the pages alone: submitted, watched, cancelled and listed in a real browser."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from .browser import Person, artefacts, chromium
+from .listener import Listener
+from .support import Installation, installation
+from .widget_pages import submit, write_notebook
+
+pytestmark = pytest.mark.browser
+
+PARAMETERS = """\
+rounds: int = 3  # how often it prints
+rate = 0.1  # step size
+mood = "calm"
+careful = False
+gate = ""  # the folder that is waited for"""
+HOLD = """\
+import os, sys, time
+def hold(name):
+    while not os.path.exists(os.path.join(gate, name)):
+        time.sleep(0.05)
+for turn in range(rounds):
+    print(f"<b>turn</b> {turn} {mood}", flush=True)
+hold("printed")"""
+IMAGE = """\
+import struct, zlib
+from IPython.display import HTML, Image, display
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+rows = b"".join(b"\\0" + bytes((x, y, 160)) * 120 for x, y in zip(range(80), range(80)))
+header = struct.pack(">IIBBBBB", 120, 80, 8, 2, 0, 0, 0)
+display(Image(data=b"\\x89PNG\\r\\n\\x1a\\n" + chunk(b"IHDR", header)
+    + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")))
+hold("drawn")"""
+HOSTILE = """\
+display(HTML('''<table><tr><td id="said">A table of results</td></tr></table>
+<script>
+document.title = "taken over"; parent.document.title = "taken over";
+fetch("{url}/from-a-script");
+</script>
+<img src="{url}/from-an-image" onerror="fetch('{url}/from-a-handler')">
+<style>@import url("{url}/from-a-style");</style>
+<form action="{url}/from-a-form"></form><meta http-equiv="refresh" content="0;url={url}/moved">'''))
+hold("hostile")"""
+PROGRESS = """\
+for step in range(41):
+    sys.stderr.write(f"\\r{step}%|{'█' * (step // 10)}    | {step}/100 [00:01<00:02, 33it/s]")
+    sys.stderr.flush()
+    time.sleep(0.02)
+hold("halfway")"""
+FILE = """\
+with open(os.path.join(os.environ["CARREL_OUTPUT_DIR"], "result & more.txt"), "w") as f:
+    f.write("found it")
+hold("written")"""
+ERROR = 'raise ValueError("<i>no</i> such rate")'
+SLOW = """\
+import time
+print("half of the work", flush=True)
+time.sleep(600)"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    state = tmp_path_factory.mktemp("pages") / "state"
+    with installation(state, "--simulated-devices", "1") as made:
+        yield made
+
+
+@pytest.fixture
+def browser() -> Iterator[Browser]:
+    with chromium() as made:
+        yield made
+
+
+@pytest.fixture
+def person(browser: Browser, site: Installation) -> Iterator[Person]:
+    made = Person.sits_down(browser, site, "student1")
+    made.sign_in()
+    yield made
+    assert made.complaints == []
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Path:
+    """Where the notebook looks before it goes on: what is shown live is no matter of luck."""
+    made = tmp_path / "gate"
+    made.mkdir()
+    return made
+
+
+def looks(person: Person, name: str) -> None:
+    """Pictures in light, dark and at a phone's width, where nothing may stick out."""
+    page, usual = person.page, person.page.viewport_size
+    for title, scheme, width in (("light", "light", 1280), ("dark", "dark", 1280)):
+        page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+        expect(page.locator(f'html[data-bs-theme="{scheme}"]')).to_have_count(1)
+        page.set_viewport_size({"width": width, "height": 900})
+        page.screenshot(path=artefacts() / f"page-{name}-{title}.png", full_page=True)
+    page.emulate_media(color_scheme="light")
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.screenshot(path=artefacts() / f"page-{name}-phone.png", full_page=True)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    if usual is not None:
+        page.set_viewport_size(usual)
+
+
+def cell(page: Page, number: int) -> Locator:
+    return page.locator(f"#cell-1-{number}")
+
+
+def test_a_notebook_is_submitted_and_watched_cell_by_cell(
+    site: Installation, person: Person, browser: Browser, tmp_path: Path, gate: Path
+) -> None:
+    with Listener.opened() as listener:
+        hostile = HOSTILE.replace("{url}", listener.url)
+        story = tmp_path / "story.ipynb"
+        write_notebook(
+            story, HOLD, IMAGE, hostile, PROGRESS, FILE, ERROR, "1", parameters=PARAMETERS
+        )
+        job = fills_in_the_form(person, story, gate)
+        page = person.page
+        watches_it_live(page, gate)
+        person.picture("page-job-live")
+
+        (gate / "written").touch()
+        expect(cell(page, 7).locator(".traceback")).to_contain_text("ValueError: <i>no</i>")
+        expect(page.locator("#request-state")).to_contain_text("failed")
+        expect(page.locator("#request-state")).to_contain_text("cell 7")
+        everything_is_there_once(page)
+        page.reload()
+        everything_is_there_once(page)
+        looks(person, "job")
+        downloads_the_file(page)
+
+        page.goto(f"{site.service}/requests/{job}/outputs/{hostile_event(site, job)}")
+        expect(page.locator("#said")).to_have_text("A table of results")
+        expect(page).not_to_have_title("taken over")
+        page.goto(f"{site.service}/requests/{job}/notebook")
+        framed = page.frame_locator("iframe")
+        expect(framed.locator("body")).to_contain_text("no such rate")
+        looks(person, "notebook")
+        expect(page).not_to_have_title("taken over")
+        assert listener.asked == []
+    student2_finds_nothing(browser, site, job)
+
+
+def fills_in_the_form(person: Person, story: Path, gate: Path) -> str:
+    page = person.page
+    page.get_by_role("link", name="Submit", exact=True).click()
+    page.set_input_files("#notebook", story)
+    rounds = page.get_by_label("rounds")
+    expect(rounds).to_have_value("3")
+    expect(rounds).to_have_attribute("inputmode", "numeric")
+    expect(page.locator("#notebook-part")).to_contain_text("how often it prints")
+    expect(page.get_by_label("careful")).to_have_value("false")
+
+    rounds.fill("many")
+    page.get_by_label("gate").fill(str(gate))
+    page.get_by_label("mood").fill("wild")
+    page.click("#submit")
+    wrong = page.locator("#parameter-rounds-problem")
+    expect(wrong).to_contain_text("'many' is not what rounds takes. A whole number such as 10.")
+    expect(rounds).to_be_focused()
+    expect(page.get_by_label("mood")).to_have_value("wild")
+    assert page.evaluate("document.getElementById('notebook').files[0].name") == "story.ipynb"
+    looks(person, "submit")
+
+    rounds.fill("4")
+    page.click("#submit")
+    page.wait_for_url(re.compile(r"/requests/j-\w+$"))
+    job = page.url.rpartition("/")[2]
+    found = person.site.request(job, user=person.name)
+    assert found["parameters"] == {"rounds": 4, "gate": str(gate), "mood": "wild"}
+    return job
+
+
+def watches_it_live(page: Page, gate: Path) -> None:
+    """Each cell is there before the next one may begin, and nobody reloads."""
+    expect(cell(page, 2)).to_contain_text("<b>turn</b> 3 wild")
+    expect(cell(page, 2).locator(".cell-state")).to_have_text("runs")
+    expect(cell(page, 3)).to_have_count(0)
+    (gate / "printed").touch()
+
+    picture = cell(page, 3).locator("img")
+    expect(picture).to_have_js_property("naturalWidth", 120)
+    expect(cell(page, 2).locator(".cell-state")).to_have_text("done")
+    (gate / "drawn").touch()
+
+    framed = cell(page, 4).frame_locator("iframe")
+    expect(framed.locator("#said")).to_have_text("A table of results")
+    expect(cell(page, 4)).to_contain_text("Scripts in it do not run here.")
+    (gate / "hostile").touch()
+
+    bar = page.get_by_role("progressbar", name="Progress inside the cell")
+    expect(bar).to_have_js_property("value", 40)
+    expect(bar).to_have_js_property("max", 100)
+    (gate / "halfway").touch()
+
+    expect(page.get_by_role("link", name="result & more.txt")).to_be_visible()
+    expect(page).not_to_have_title("taken over")
+
+
+def everything_is_there_once(page: Page) -> None:
+    expect(page.locator(".cells > .cell")).to_have_count(7)
+    printed = cell(page, 2).locator(".output")
+    expect(printed).to_have_count(1)
+    expect(printed).to_have_text("".join(f"<b>turn</b> {n} wild\n" for n in range(4)))
+    expect(cell(page, 3).locator("img")).to_have_count(1)
+    expect(cell(page, 4).locator("iframe")).to_have_count(1)
+    bar = cell(page, 5).locator(".stream-stderr")
+    expect(bar).to_have_count(1)
+    expect(bar).to_have_text(re.compile(r"^\s*40%[^\n]*40/100[^\n]*$"))
+    expect(cell(page, 7).locator(".traceback")).to_have_count(1)
+    expect(page.locator(".cell-failed")).to_have_count(1)
+    moves = page.locator(".moves li .move-state").all_inner_texts()
+    assert len(moves) == len(set(moves))
+
+
+def downloads_the_file(page: Page) -> None:
+    with page.expect_download() as started:
+        page.get_by_role("link", name="result & more.txt").click()
+    assert started.value.suggested_filename == "result & more.txt"
+    assert Path(started.value.path()).read_text() == "found it"
+
+
+def hostile_event(site: Installation, job: str) -> int:
+    """The number under which the HTML has its own address."""
+    with_html = [
+        event
+        for event in site.events(job, user="student1")
+        if "text/html" in event["data"].get("output", {}).get("data", {})
+    ]
+    return int(with_html[0]["id"])
+
+
+def student2_finds_nothing(browser: Browser, site: Installation, job: str) -> None:
+    other = Person.sits_down(browser, site, "student2")
+    other.sign_in()
+    for path in (
+        job,
+        f"{job}/feed",
+        f"{job}/notebook",
+        f"{job}/notebook/content",
+        f"{job}/outputs/1",
+    ):
+        answer = other.page.request.get(f"{site.service}/requests/{path}")
+        assert answer.status == 404, path
+    for path in ("", "/log", "/output", "/events", "/files", "/files/result%20&%20more.txt"):
+        answer = other.page.request.get(f"{site.service}/api/v1/requests/{job}{path}")
+        assert answer.status == 404, path
+    other.page.goto(f"{site.service}/requests/{job}")
+    expect(other.page.locator("h1")).to_contain_text("not")
+    other.page.goto(f"{site.service}/requests?whose=all")
+    expect(other.page.locator("main")).not_to_contain_text(job)
+
+
+def test_cancelled_in_the_middle_of_a_cell_it_keeps_what_it_has(
+    site: Installation, person: Person, tmp_path: Path
+) -> None:
+    notebook = tmp_path / "slow.ipynb"
+    write_notebook(notebook, "print('the first is done')", SLOW, "print('never')")
+    job = submit(site, notebook, devices=1, seconds=600)
+    page = person.page
+    page.goto(f"{site.service}/requests/{job}")
+    expect(cell(page, 2)).to_contain_text("half of the work")
+    page.once("dialog", lambda dialog: dialog.accept())
+    page.click(f"#stop-{job}")
+    expect(page.locator("#request-state")).to_contain_text("cancelled", timeout=20_000)
+    expect(cell(page, 1)).to_contain_text("the first is done")
+    expect(page.locator("#request-state")).to_contain_text("student1")
+    with page.expect_download() as started:
+        page.click("#output")
+    cells = json.loads(Path(started.value.path()).read_text())["cells"]
+    assert "half of the work" in json.dumps(cells[1]["outputs"])
+    assert cells[2]["outputs"] == []
+    person.picture("page-job-cancelled")
+
+
+def test_the_list_is_filtered_and_cancelled_in_bulk(
+    site: Installation, person: Person, tmp_path: Path
+) -> None:
+    notebook = tmp_path / "sweep.ipynb"
+    write_notebook(notebook, "import time\ntime.sleep(600)")
+    sweep, other = (
+        [submit(site, notebook, devices=1, seconds=600, labels={"sweep": key}) for _ in range(n)]
+        for key, n in (("7", 3), ("8", 2))
+    )
+    page = person.page
+    page.get_by_role("link", name="Requests", exact=True).click()
+    page.fill("#label", "sweep=7")
+    page.select_option("#state", "live")
+    page.click("#filter")
+    rows = page.locator("tbody tr")
+    expect(rows).to_have_count(3)
+    page.check(f"#choose-{sweep[1]}")
+    looks(person, "list")
+    page.click("#cancel-chosen")
+    expect(page.locator("h1")).to_have_text("Cancel 1 request?")
+    page.click("#confirm")
+    expect(page.get_by_role("status").first).to_contain_text("1 request cancelled.")
+    page.get_by_role("link", name="Back to the list").click()
+    page.click("#cancel-all")
+    expect(page.locator("h1")).to_have_text("Cancel 2 requests?")
+    looks(person, "cancel")
+    page.click("#confirm")
+    expect(page.get_by_role("status").first).to_contain_text("2 requests cancelled.")
+    for job in sweep:
+        site.wait_for(job, "cancelled", user="student1")
+    page.goto(f"{site.service}/requests?state=live&kind=job")
+    expect(rows).to_have_count(2)
+    for job in other:
+        expect(page.locator(f"#show-{job}")).to_be_visible()
+        site.api("DELETE", f"/requests/{job}", user="student1")
