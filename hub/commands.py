@@ -320,9 +320,12 @@ class Commands:
         added = self.store.add_events(lease_id, events)
         for event in added:
             self.progress.add(event)
-            if event.kind == "ended":
-                target, cause = endings.reported(event.data)
-                self.store.stop(event.request_id, target, cause, now=self.clock())
+        # Also of what is stored already: a service that was killed may have got no further.
+        for report in events:
+            if report.kind == "ended":
+                target, cause = endings.reported(report.data)
+                request_id = self.store.lease(lease_id).request_id
+                self.store.stop(request_id, target, cause, now=self.clock())
         if added:
             self.pulse.beat()
         return len(added)

@@ -28,6 +28,18 @@ FINISHED = _WRITE_DOWN.format(book="finished.txt")
 """A last cell: one line for each that came to its end."""
 
 
+UNTIL_TOLD = """\
+import pathlib, time
+while not (pathlib.Path.home() / "told.txt").exists():
+    time.sleep(0.05)
+"""
+"""A cell that runs until ``tell`` is called for its owner."""
+
+
+def tell(site: Installation, user: str) -> None:
+    (home(site, user) / "told.txt").touch()
+
+
 def seconds_of_work(seconds: int) -> tuple[str, ...]:
     """Cells of a second each that print their number."""
     return tuple(f"import time; time.sleep(1); print('cell {n}')" for n in range(seconds))

@@ -14,6 +14,7 @@ from .audit import audit
 from .support import (
     BEGAN,
     FINISHED,
+    UNTIL_TOLD,
     executions,
     healthy,
     leader,
@@ -24,6 +25,7 @@ from .support import (
     running_session,
     seconds_of_work,
     submit,
+    tell,
 )
 
 
@@ -68,7 +70,7 @@ def test_case_15_a_hub_that_is_asked_to_leave_leaves_its_servers(site: Installat
 
 def test_ctrl_c_leaves_work_to_the_next_start_and_down_ends_it(site: Installation) -> None:
     session = running_session(site, "student1")
-    short = submit(site, "student2", BEGAN, *seconds_of_work(8), FINISHED)
+    short = submit(site, "student2", BEGAN, UNTIL_TOLD, FINISHED)
     site.wait_for(short, "running", user="student2")
     server, runner = (
         leader(site, session, user="student1"),
@@ -84,6 +86,8 @@ def test_ctrl_c_leaves_work_to_the_next_start_and_down_ends_it(site: Installatio
     assert leader(site, session, user="student1") == server
     eventually(lambda: reachable(site, "student1"), "the session answers its owner again")
     assert ready(site, "student1")
+    assert leader(site, short, user="student2") == runner
+    tell(site, "student2")
     site.wait_for(short, "succeeded", user="student2")
     assert executions(site, "finished")[short] == executions(site, "began")[short]
     assert executions(site, "finished")[short] == [f"{short}.1"]

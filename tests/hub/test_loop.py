@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 
 from carrel.hub.commands import Commands
 from carrel.hub.errors import StaleEpoch
 from carrel.hub.loop import CLAIM_WINDOW, EXIT_GRACE, LEASE_SECONDS, Loop
 from carrel.hub.ports.backend import LaunchOrder, Sighting
-from carrel.hub.ports.records import Handle, LeaseState
+from carrel.hub.ports.records import Handle, LeaseState, NewEvent
 from carrel.hub.scheduling.model import Health
 from carrel.hub.store.memory import MemoryStore
 from carrel.hub.wire import EventIn, EventsIn, RequestOut, SessionIn, StartedIn
@@ -263,6 +264,23 @@ def test_an_end_that_was_only_written_down_counts(world: World) -> None:
     ended = world.see(made)
     assert (ended.state, ended.cause and ended.cause.code) == ("failed", "cell_error")
     assert charged(world, made) == pytest.approx(30)
+
+
+@pytest.mark.parametrize("again", ["delivered", "collected"])
+def test_case_12_killed_between_the_report_of_an_end_and_the_end(world: World, again: str) -> None:
+    """The report is stored, and the service died before it drew the conclusion."""
+    made = world.running_job()
+    data: dict[str, JsonValue] = {"code": "succeeded", "message": "Ran 2 cells."}
+    world.backend.report(world.lease(made), "ended", data, at=world.clock.now)
+    report = NewEvent(seq=1, at=world.clock.now, kind="ended", data=data)
+    world.commands.store.add_events(world.lease(made), [report])
+    world.restart()
+    if again == "delivered":  # its runner got no answer, and repeats itself
+        world.report(made, "ended", **data)
+    world.backend.end(world.lease(made))
+    world.settle(2)
+    ended = world.see(made)
+    assert (ended.state, ended.cause and ended.cause.message) == ("succeeded", "Ran 2 cells.")
 
 
 def test_an_engine_that_does_not_answer_frees_nothing(world: World) -> None:
