@@ -61,6 +61,10 @@ def _field(schema: Mapping[str, Any], path: Sequence[Any]) -> Mapping[str, Any]:
 
 
 def _resolved(found: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    # A field that may be null is described as one of two; the other one is what is asked for.
+    choices = [each for each in found.get("anyOf", ()) if each.get("type") != "null"]
+    if len(choices) == 1:
+        found = choices[0]
     ref = found.get("$ref")
     if not isinstance(ref, str):
         return found

@@ -1,8 +1,8 @@
 """The dashboard of pool, queue and own jobs, served by the user's own Jupyter server with Voila.
 
 A session finds it through its environment (``jupyter_environment``): the folder ``etc`` switches
-the server extension on and makes Voila use the template in ``share``, which asks no other host
-for anything.
+the server extension on, makes Voila use the template in ``share``, which asks no other host for
+anything, and keeps JupyterLab from asking everybody whether it may fetch news from elsewhere.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from ..errors import CarrelError
 from ..wire import EventOut, FilesOut, RequestOut
 from .context import Web
 from .gate import Visitor
-from .job_history import Attempt, Cell, cell_number, cut_sentence, fold
+from .job_history import Attempt, Cell, History, cell_number, cut_sentence, fold, is_over
 from .streams import ALIVE, message
 
 _PARTS = ("state", "facts", "files")
@@ -60,24 +60,27 @@ class Feed:
         # One for the whole stream: a new one would make every part look changed.
         self._csrf = self.web.gate.csrf.issue(self.visitor.session)
 
-    def read(self) -> tuple[bytes, bool]:
-        """What is new, and whether it was the end. Blocks."""
+    def read(self, *, silence: bool = False) -> tuple[bytes, bool]:
+        """What is new, and whether it was the end. Blocks.
+
+        In silence it looks also for files: a cell that writes one may say nothing of it.
+        """
         who, commands = self.visitor.identity, self.web.commands
         request = commands.request(who, self.request_id)
         sent = []
         while batch := commands.events(who, self.request_id, self.after):
             sent += [message("piece", self._piece(e), event_id=e.id) for e in batch]
             self.after = batch[-1].id
-        parts = self._parts(request, bool(sent))
+        parts = self._parts(request, silence or bool(sent))
         if parts:
             sent.append(message("parts", parts))
         if request.ended:
             sent.append(message("end"))
         return b"".join(sent), request.ended
 
-    def _parts(self, request: RequestOut, events_came: bool) -> str:
+    def _parts(self, request: RequestOut, look: bool) -> str:
         signature = request.model_dump_json(exclude={"device_seconds"})
-        if signature == self._signature and not events_came:
+        if signature == self._signature and not look:
             return ""
         self._signature = signature
         values = page_values(self.web, self.visitor, request, self._csrf)
@@ -107,14 +110,25 @@ class Feed:
             cell=cell,
             output=output,
             cut=cut_sentence(event) if event.kind == "cut" else "",
+            unfinished=self._unfinished(event) if is_over(event) else (),
         )
+
+    def _unfinished(self, last: EventOut) -> list[Cell]:
+        """The cells that an attempt's end has stopped; also those begun before this feed."""
+        history, after = History(), 0
+        while batch := self.web.commands.events(self.visitor.identity, self.request_id, after):
+            after = batch[-1].id
+            for event in batch:
+                if event.epoch == last.epoch and event.id <= last.id:
+                    history.add(event)
+        return history.attempts[last.epoch].stop()
 
 
 async def job_feed(feed: Feed) -> AsyncGenerator[bytes, None]:
     """Follows the request until it has ended."""
-    async for _ in feed.web.streams.rounds():
+    async for changed in feed.web.streams.rounds():
         try:
-            news, ended = await run_in_threadpool(feed.read)
+            news, ended = await run_in_threadpool(feed.read, silence=not changed)
         except CarrelError as error:
             # The page comes back and then gets this as a proper answer.
             _log.warning("The feed of %s ends early: %s", feed.request_id, error)

@@ -11,12 +11,14 @@ from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
+from ..scheduling.lifecycle import State
 from ..wire import EventOut
 from ..wording import memory
 from .job_outputs import Form, Shown, join, plain, shown
 
 _CELL_TEXT = 64 * 1024
 _CELL_OUTPUTS = 100
+_UNDER_WAY = frozenset({State.GRANTED, State.STARTING, State.RUNNING, State.STOPPING})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -25,7 +27,7 @@ class Cell:
 
     Attributes:
         number: among the code cells, from 1.
-        state: running, done, or failed.
+        state: running, done, failed, or stopped: its attempt was over before it was.
         left_out: outputs that the page leaves to the notebook.
     """
 
@@ -70,6 +72,13 @@ class Attempt:
     cells: dict[int, Cell] = field(default_factory=dict)
     cuts: list[str] = field(default_factory=list)
 
+    def stop(self) -> list[Cell]:
+        """It is over; returns the cells that it has left unfinished."""
+        for cell in self.cells.values():
+            if cell.state == "running":
+                cell.state = "stopped"
+        return [cell for cell in self.cells.values() if cell.state == "stopped"]
+
 
 @dataclass(slots=True, kw_only=True)
 class History:
@@ -98,6 +107,8 @@ class History:
         match event.kind:
             case "state":
                 attempt.moves.append(event)
+                if is_over(event):
+                    attempt.stop()
             case "cut":
                 attempt.cuts.append(cut_sentence(event))
             case "cell_started" | "cell_output" | "cell_failed" | "cell_finished" if number:
@@ -116,17 +127,26 @@ def fold(cell: Cell, event: EventOut) -> Shown | None:
                 cell.add(output)
             return output
         case "cell_failed":
-            cell.state = "failed"
-            if any(before.form is Form.ERROR for before in cell.outputs):
-                return None  # the error has come as an output, too
+            # Nobody is at the keyboard: it was cancelled, or its time was over.
+            interrupted = event.data.get("ename") == "KeyboardInterrupt"
+            cell.state = "stopped" if interrupted else "failed"
+            if cell.started_at is not None:
+                cell.seconds = max(0.0, event.at - cell.started_at)
+            if interrupted or any(before.form is Form.ERROR for before in cell.outputs):
+                return None  # no error of the notebook, or it has come as an output, too
             output = failure(event)
             cell.add(output)
             return output
         case "cell_finished":
             cell.seconds = _number(event.data.get("seconds"))
-            if cell.state != "failed":
+            if cell.state == "running":
                 cell.state = "done"
     return None
+
+
+def is_over(event: EventOut) -> bool:
+    """Whether this change of state ends the attempt."""
+    return event.kind == "state" and event.data.get("state") not in _UNDER_WAY
 
 
 def failure(event: EventOut) -> Shown:

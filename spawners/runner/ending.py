@@ -62,9 +62,9 @@ def start_failed(why: str, details: str = "") -> Ending:
 
 def cell_error(place: str, name: str, value: str, lines: str) -> Ending:
     """``place`` is ``cell 3``, counted among the code cells of the notebook as submitted."""
-    what = f"{name}: {value}" if value.strip() else name
     if name == "StdinNotImplementedError":
-        what = "it asks for input, and nobody can answer a job; use parameters instead"
+        return asked_for_input(place)
+    what = f"{name}: {value}" if value.strip() else name
     return Ending(
         code=CauseCode.CELL_ERROR,
         message=_short(f"error in {place}: {what}"),

@@ -16,7 +16,7 @@ from ...hub.ports.records import Json
 from .limits import Limits
 from .outputs import for_event
 from .steps import Step
-from .text import Kept, fold
+from .text import Kept, fold_on
 
 Report: TypeAlias = Callable[[str, Mapping[str, Json]], None]
 """Takes the kind and the data of an event."""
@@ -40,6 +40,8 @@ class Teller:
         self._cell: tuple[int, int] | None = None
         self._printed: tuple[str, Kept] | None = None
         self._printed_at = 0.0
+        self._returned: set[str] = set()
+        """The streams whose next text goes over the last line of what was told."""
         self._cell_events = 0
         self._job_events = 0
         self._bytes = 0
@@ -54,6 +56,7 @@ class Teller:
         with self._lock:
             self._cell = None if number is None else (index, number)
             self._cell_events = 0
+            self._returned.clear()
             self._step = None
 
     def settle(self) -> None:
@@ -107,7 +110,13 @@ class Teller:
         if self._printed is not None:
             name, kept = self._printed
             self._printed = None
-            self._tell_output({"output_type": "stream", "name": name, "text": fold(kept.text)})
+            text = fold_on(("\r" if name in self._returned else "") + kept.text)
+            told = text.rstrip("\r")
+            self._returned.discard(name)
+            if told != text:
+                self._returned.add(name)
+            if told:
+                self._tell_output({"output_type": "stream", "name": name, "text": told})
 
     def _tell_output(self, output: Mapping[str, Json]) -> None:
         if self._cell is None:

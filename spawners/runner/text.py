@@ -25,6 +25,17 @@ def _fold_line(line: str) -> str:
     return last if body == line else last + "\r"
 
 
+def fold_on(text: str) -> str:
+    """The same for a text that goes on from an earlier one.
+
+    A carriage return in its first line goes to the front of it: it takes away also what the
+    earlier text has left on that line.
+    """
+    first, newline, rest = text.partition("\n")
+    begun_anew = "\r" in first.rstrip("\r")
+    return ("\r" if begun_anew else "") + fold(first) + newline + fold(rest)
+
+
 class Lines:
     """Folds a text that comes in pieces: gives out whole lines, holds back the last one."""
 

@@ -42,8 +42,18 @@ def chromium() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
         try:
             yield browser
+        except BaseException:
+            what_was_seen(browser)
+            raise
         finally:
             browser.close()
+
+
+def what_was_seen(browser: Browser) -> None:
+    """Pictures of all pages, for whoever looks at a failed test."""
+    pages = [page for context in browser.contexts for page in context.pages]
+    for number, page in enumerate(pages):
+        page.screenshot(path=artefacts() / f"failed-{number}.png")
 
 
 @dataclass
@@ -61,7 +71,8 @@ class Person:
         page = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
         page.set_default_timeout(30_000)
         person = cls(name=name, site=site, page=page)
-        page.on("request", lambda request: person._check_host(request.url))
+        page.context.on("request", lambda request: person._check_host(request.url))
+        page.on("websocket", lambda socket: person._check_host(socket.url))
         return person
 
     def sign_in(self) -> None:

@@ -107,6 +107,7 @@ def test_the_form_submits_and_shows_a_refusal_beside_its_field(
     site: Installation, person: Person, home: Path
 ) -> None:
     slow_job(site, home, devices=0, seconds=0.1)
+    in_the_dark(home)
     write_notebook(home / "form.ipynb", f"{STARTED_HERE}SubmitForm('slow.ipynb')")
     notebook = Notebook.open(person, "lab/tree", "form.ipynb")
     notebook.run()
@@ -114,6 +115,7 @@ def test_the_form_submits_and_shows_a_refusal_beside_its_field(
     page.get_by_label("Time limit").fill("soon")
     page.get_by_role("button", name="Submit").click()
     expect(page.locator(".carrel-wrong", has_text="no span of time")).to_be_visible()
+    person.picture("widget-form-refused")
     page.get_by_label("Time limit").fill("10m")
     page.get_by_label("rate").fill("0.5")
     page.get_by_role("button", name="Submit").click()
@@ -121,6 +123,13 @@ def test_the_form_submits_and_shows_a_refusal_beside_its_field(
     person.picture("widget-form")
     jobs = site.api("GET", "/requests?kind=job", user=USER).json()["requests"]
     assert jobs[0]["parameters"] == {"rate": 0.5}
+
+
+def in_the_dark(home: Path) -> None:
+    """JupyterLab's dark theme, as its settings would write it."""
+    folder = home / ".jupyter" / "lab" / "user-settings" / "@jupyterlab" / "apputils-extension"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "themes.jupyterlab-settings").write_text('{"theme": "JupyterLab Dark"}')
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -54,6 +54,9 @@ class Notebook:
 
     def ready(self) -> None:
         self.page.wait_for_selector(".jp-Notebook .jp-CodeCell", timeout=60_000)
+        # A cell run earlier than this would be asked for its kernel in a dialog.
+        name = self.page.locator(".jp-Toolbar-kernelName").first
+        expect(name).to_contain_text("Python", timeout=30_000)
         self.kernel_is("idle")
 
     def kernel_is(self, status: str) -> None:
@@ -69,6 +72,9 @@ class Notebook:
         before = prompt.inner_text()
 
         def taken() -> bool:
+            asked = self.page.locator(".jp-Dialog .jp-mod-accept")
+            if asked.is_visible():  # which kernel: the one that is offered
+                asked.click()
             cell.locator(".cm-content").click()
             self.page.keyboard.press("Control+Enter")
             self.page.wait_for_timeout(700)
@@ -83,7 +89,7 @@ class Notebook:
     def job(self) -> str:
         """The id that the newest view shows."""
         shows(self.view, "j-")
-        found = re.search(r"j-[a-z2-7]{8}", self.view.inner_text())
+        found = re.search(r"j-[a-z0-9]{8}", self.view.inner_text())
         assert found, self.view.inner_text()
         return found.group()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 from dataclasses import replace
@@ -15,6 +16,7 @@ from carrel.hub.ports.backend import LaunchOrder
 from carrel.spawners import processes
 from carrel.spawners.local import LocalBackend
 from carrel.spawners.runner.limits import KIB, MIB, Limits
+from carrel.spawners.runner.telling import Teller
 
 from .conftest import Desk
 from .notebooks import notebook, printed, read
@@ -96,6 +98,28 @@ def test_carriage_returns_leave_the_last_state_of_a_line(desk: Desk) -> None:
     order, _ = run(desk, bars)
     assert printed(read(order.folder / "output.ipynb")) == "step 99999\nend\n"
     assert (order.folder / "log.txt").read_text().startswith("step 99999\nend\n")
+
+
+@pytest.mark.parametrize(
+    ("pieces", "told"),
+    [
+        (["\r1/3", "\r2/3", "\r3/3"], ["\r1/3", "\r2/3", "\r3/3"]),
+        (["1/3\r", "2/3\r", "3/3\r"], ["1/3", "\r2/3", "\r3/3"]),
+        (["ab\rc", "d\ne\rf"], ["\rc", "d\nf"]),
+        (["end\r", "\nnext"], ["end", "\r\nnext"]),
+    ],
+)
+def test_an_event_says_that_its_text_goes_over_the_line_before(
+    pieces: list[str], told: list[str]
+) -> None:
+    seen: list[Any] = []
+    times = itertools.count()
+    teller = Teller(lambda kind, data: seen.append(data), SMALL, lambda: float(next(times)))
+    teller.cell(0, 1)
+    for piece in pieces:
+        teller.print("stderr", piece)
+        teller.settle()
+    assert [data["output"]["text"] for data in seen] == told
 
 
 def test_a_million_flushes_are_collected_in_the_kernel(desk: Desk) -> None:

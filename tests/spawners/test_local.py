@@ -175,7 +175,8 @@ def test_a_question_that_nobody_can_answer_is_explained(desk: Desk) -> None:
     order = desk.order(notebook("name = input('Your name? ')"))
     assert wait_for_end(desk, order, desk.backend.start(order)) == 1
     assert desk.service.ended["message"] == (
-        "error in cell 1: it asks for input, and nobody can answer a job; use parameters instead"
+        "error in cell 1: it calls input(), and a job has nobody to ask. "
+        'Use a parameter instead: a variable in a cell tagged "parameters".'
     )
 
 

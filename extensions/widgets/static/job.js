@@ -174,17 +174,24 @@ function render({ model, el }) {
     else if (part.sure.hidden) show(part.cancel, true);
     outer.say(news(job, progress));
   };
+  let atEnd = true; // until somebody scrolls up
+  const toEnd = () => { if (atEnd) part.log.scrollTop = part.log.scrollHeight; };
+  part.log.addEventListener("scroll", () => {
+    atEnd = part.log.scrollHeight - part.log.scrollTop - part.log.clientHeight < 8;
+  });
+  const sized = new ResizeObserver(toEnd); // it has no height before it is on the page
+  sized.observe(part.log);
   const drawLog = () => {
     const printed = model.get("log");
-    const atEnd = part.log.scrollHeight - part.log.scrollTop - part.log.clientHeight < 8;
     text(part.log, printed);
     show(part.tail, Boolean(printed));
-    if (atEnd) part.log.scrollTop = part.log.scrollHeight;
+    toEnd();
   };
   const stops = [
     follow(model, ["job", "cells", "progress", "service", "asked"], draw, 1),
     follow(model, ["log"], drawLog, 0),
     outer.stop,
+    () => sized.disconnect(),
   ];
   return () => stops.forEach((stop) => stop());
 }

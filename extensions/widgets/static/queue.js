@@ -9,7 +9,7 @@ function rowOf(row, link) {
   const why = [row.sentence.replace(/^Place \d+\. /, ""), estimate(row.expected_at, null)];
   return make("tr", { class: row.yours ? "carrel-mine" : null },
     make("th", { scope: "row", class: "carrel-number" }, String(row.place)),
-    make("td", {}, named, row.yours ? make("span", { class: "carrel-mark" }, "yours") : null),
+    make("td", {}, named, " ", row.yours ? make("span", { class: "carrel-mark" }, "yours") : null),
     make("td", {}, row.devices),
     make("td", {}, who),
     make("td", {}, why.filter(Boolean).join(" ")));

@@ -237,8 +237,8 @@ def _escaped(point: str) -> str:
     return point.replace(" ", "\\040")
 
 
-def _execute(database: Path, sql: str) -> None:
+def _execute(database: Path, sql: str, values: tuple[object, ...] = ()) -> None:
     engine = sa.create_engine(f"sqlite:///{database}")
     with engine.begin() as connection:
-        connection.exec_driver_sql(sql)
+        connection.exec_driver_sql(sql, values)
     engine.dispose()

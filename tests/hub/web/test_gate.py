@@ -213,6 +213,16 @@ def test_refusals_keep_their_status_and_say_what_is_accepted(world: World) -> No
     world.commands.refusal = Conflict("It runs already.", accepted="Stop it first.")
     answer = world.own_page().delete(f"{API}/requests/j-aaaaaaaa")
     assert answer.status_code == 409
-    assert answer.json() == {
-        "error": {"code": "conflict", "message": "It runs already.", "accepted": "Stop it first."}
+    assert answer.headers["content-type"] == "application/problem+json"
+    body = answer.json()
+    assert (body["status"], body["code"], body["detail"], body["accepted"]) == (
+        409,
+        "conflict",
+        "It runs already.",
+        "Stop it first.",
+    )
+    assert body["error"] == {
+        "code": "conflict",
+        "message": "It runs already.",
+        "accepted": "Stop it first.",
     }

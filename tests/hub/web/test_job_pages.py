@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import pytest
 
@@ -99,6 +100,25 @@ def test_the_page_shows_every_cell_from_the_start_and_nothing_foreign_runs(world
     assert (
         world.browser("ben-oauth").get(f"{PREFIX}requests/j-aaaaaaaa/outputs/3").status_code == 404
     )
+
+
+@pytest.mark.parametrize("interrupted", [True, False])
+def test_a_cell_does_not_run_on_when_its_job_is_over(world: World, interrupted: bool) -> None:
+    world.commands.put(
+        job(state="cancelled", ended=True, lease=lease(id="j-aaaaaaaa.1").model_dump())
+    )
+    happen = partial(world.commands.happen, "j-aaaaaaaa")
+    happen("cell_started", {"index": 0, "number": 1})
+    if interrupted:
+        told = {"ename": "KeyboardInterrupt", "evalue": "", "traceback": "A trace"}
+        happen("cell_failed", {"index": 0, "number": 1, **told})
+    happen("state", {"state": "cancelled"})
+    html = world.browser().get(f"{PREFIX}requests/j-aaaaaaaa").text
+    feed = world.browser().get(f"{PREFIX}requests/j-aaaaaaaa/feed?after=1&epoch=1").text
+    for shown_there in (html, feed):
+        assert "was stopped" in shown_there
+        assert ">runs<" not in shown_there
+        assert "A trace" not in shown_there
 
 
 def test_a_stream_that_goes_on_is_one_text() -> None:

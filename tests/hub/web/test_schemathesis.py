@@ -92,7 +92,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
 
 def operations(app: FastAPI) -> dict[str, Any]:
     schema = schemathesis.openapi.from_asgi(f"{API}/openapi.json", app)
-    return {found.ok().label: found.ok() for found in schema.get_all_operations()}
+    found = [operation.ok() for operation in schema.get_all_operations()]
+    # What follows everything that a person sees has no end that could be waited for.
+    return {each.label: each for each in found if not each.path.endswith("/api/v1/events")}
 
 
 @pytest.mark.parametrize("label", operations(Fakes().app))

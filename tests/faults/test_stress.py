@@ -1,0 +1,218 @@
+"""Jobs while the service, the hub and runners are killed with -9, at times that chance chooses."""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+from carrel.hub.scheduling.lifecycle import TERMINAL, State
+
+from ..e2e.support import Installation, eventually, free_port
+from .audit import Books, read
+from .support import (
+    BEGAN,
+    FINISHED,
+    STUDENTS,
+    executions,
+    healthy,
+    job_body,
+    mine,
+    nothing_left,
+)
+
+PARTS = ("service", "hub", "runner")
+RETRIES = 9
+"""More than there are runners killed of one job, for every second one; the others have none."""
+ALONE = """\
+import fcntl
+held = open(pathlib.Path.home() / ("at-work-" + os.environ["CARREL_REQUEST"]), "a")
+try:
+    fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+except BlockingIOError:
+    with open(pathlib.Path.home() / "twice.txt", "a") as book:
+        book.write(os.environ["CARREL_REQUEST"] + " " + os.environ["CARREL_LEASE"] + "\\n")
+"""
+"""Held by the kernel (the operating system's) as long as any process of an attempt lives."""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Installation]:
+    made = Installation(
+        state=tmp_path / "state",
+        port=free_port(),
+        arguments=("--demo", "--simulated-devices", "4"),
+        program=(sys.executable, str(Path(__file__).with_name("patient_up.py"))),
+    )
+    try:
+        made.up()
+        yield made
+    finally:
+        made.down()
+
+
+@pytest.mark.parametrize(
+    ("seed", "jobs", "kills"),
+    [
+        pytest.param(4, 10, 5, id="10 jobs, 5 kills"),
+        pytest.param(
+            5,
+            100,
+            50,
+            id="100 jobs, 50 kills",
+            marks=[pytest.mark.slow, pytest.mark.timeout(3600)],
+        ),
+    ],
+)
+def test_every_job_ends_once_whatever_is_killed(
+    site: Installation, seed: int, jobs: int, kills: int
+) -> None:
+    chance = random.Random(seed)  # noqa: S311  # to be repeated, not to be secret
+    for student in STUDENTS:
+        site.token(student)
+    targets = [PARTS[number % len(PARTS)] for number in range(kills)]
+    chance.shuffle(targets)
+    submitted = 0
+    for number, target in enumerate(targets, 1):
+        if target == "runner":  # soon after a submission: then there is one
+            time.sleep(chance.random())
+        while submitted < jobs * number // kills:
+            _submit(site, submitted, chance)
+            submitted += 1
+        if target == "runner":
+            at_work = chance.random() < 2 / 3  # else mostly before it has claimed its lease
+            kill = partial(_kill_a_runner, site, chance, at_work=at_work)
+            eventually(kill, "a runner is killed", within=60)
+        else:
+            time.sleep(chance.random())  # the moment is the point, nothing is waited for
+            eventually(partial(_kill, site, target), f"the {target} is killed", within=60)
+    healthy(site)
+
+    books = eventually(lambda: _all_ended(site), "every job ends", within=60 + 2 * jobs)
+    assert len(books.requests) == jobs
+    _each_ended_as_it_should(site, books, runners=targets.count("runner"))
+    _each_ran_alone(site, books)
+    _every_second_is_charged(site, books)
+    nothing_left(site)
+
+
+# -- what is done to it --------------------------------------------------------------------
+
+
+def _submit(site: Installation, number: int, chance: random.Random) -> None:
+    """As a careful program does: again with the same key, until there is an answer."""
+    work = f"import time; time.sleep({chance.uniform(1, 3):.2f})"
+    cells = (BEGAN + ALONE, work, FINISHED)
+    body: dict[str, Any] = job_body(
+        *cells, retries=RETRIES if number % 2 else 0, idempotency_key=f"stress-{number}"
+    )
+    if number % 5:  # a fifth are notebooks
+        del body["notebook"]
+        body["command"] = ["python3", "-c", "\n".join(cells)]
+
+    def accepted() -> bool:
+        try:
+            answer = site.api("POST", "/requests", user=STUDENTS[number % len(STUDENTS)], json=body)
+        except httpx.TransportError:
+            return False
+        assert answer.status_code in {201, 502, 503}, answer.text
+        return answer.status_code == 201
+
+    eventually(accepted, f"job {number} is accepted", within=60)
+
+
+def _kill(site: Installation, part: str) -> bool:
+    """Also while it is coming up again; not while it is not there at all."""
+    try:
+        site.kill(part)
+    except (AssertionError, psutil.NoSuchProcess):
+        return False
+    return True
+
+
+def _kill_a_runner(site: Installation, chance: random.Random, *, at_work: bool) -> bool:
+    """The runner alone: what it started is for Carrel to find and to end."""
+    runners = sorted(_runners(site), key=lambda process: process.pid)
+    if at_work:
+        books = (executions(site, "began"), executions(site, "finished"))
+        began, finished = ({lease for each in book.values() for lease in each} for book in books)
+        runners = [each for each in runners if _lease(each) in began - finished]
+    if not runners:
+        return False
+    chosen = chance.choice(runners)
+    time.sleep(chance.random() * 0.3)
+    try:
+        chosen.kill()
+    except psutil.NoSuchProcess:
+        return False  # it was quicker
+    return True
+
+
+def _runners(site: Installation) -> Iterator[psutil.Process]:
+    for process in psutil.process_iter():
+        try:
+            words = process.cmdline()
+        except psutil.Error:
+            continue
+        if "carrel.spawners.runner" in words and mine(site, process):
+            yield process
+
+
+def _lease(process: psutil.Process) -> str:
+    try:
+        return process.environ().get("CARREL_LEASE", "")
+    except psutil.Error:
+        return ""
+
+
+def _all_ended(site: Installation) -> Books | None:
+    books = read(site.state)
+    return books if all(request.ended for request in books.requests) else None
+
+
+# -- what must hold of it ------------------------------------------------------------------
+
+
+def _each_ended_as_it_should(site: Installation, books: Books, *, runners: int) -> None:
+    """A job succeeds, unless its runner was killed and it was not to be tried again."""
+    lost = sum(request.path.count(State.LOST) for request in books.requests)
+    assert lost <= runners
+    done = executions(site, "finished")
+    for number, request in enumerate(books.requests):
+        assert [state for state in request.path if state in TERMINAL] == [request.state]
+        if request.state is State.SUCCEEDED:
+            assert done[request.id][-1] == f"{request.id}.{request.epoch}"
+        else:
+            assert request.state is State.FAILED, request
+            assert State.LOST in request.path, request
+            assert not number % 2, f"{request.id} was to be tried again"
+
+
+def _each_ran_alone(site: Installation, books: Books) -> None:
+    """The audit says so of the leases; this is what the jobs themselves saw."""
+    assert executions(site, "twice") == {}
+    for book in ("began", "finished"):
+        leases = Counter(lease for leases in executions(site, book).values() for lease in leases)
+        assert [lease for lease, times in leases.items() if times > 1] == []
+        assert leases.keys() <= {lease.id for lease in books.leases if lease.ran}
+
+
+def _every_second_is_charged(site: Installation, books: Books) -> None:
+    """The ledger's sum, recomputed from the leases, is what people are told."""
+    leases = sum(
+        len(lease.devices) * (lease.charged_until - lease.granted_at) for lease in books.leases
+    )
+    assert sum(entry.device_seconds for entry in books.entries) == pytest.approx(leases)
+    told = sum(
+        site.api("GET", "/usage", user=student).json()["device_seconds"] for student in STUDENTS
+    )
+    assert told == pytest.approx(leases)
