@@ -47,7 +47,8 @@ class Notebook:
 
     @classmethod
     def open(cls, person: Person, kind: str, path: str) -> Notebook:
-        person.page.goto(f"{person.site.url}/user/{person.name}/{kind}/{path}")
+        # JupyterLab would open what an earlier test had open, in front of this.
+        person.page.goto(f"{person.site.url}/user/{person.name}/{kind}/{path}?reset")
         made = cls(person, person.page)
         made.ready()
         return made
