@@ -6,7 +6,6 @@ submission in a thread beside them, with its rests. Pairs alternate; medians are
 
 from __future__ import annotations
 
-import json
 import statistics
 import sys
 import threading
@@ -24,6 +23,7 @@ from carrel.spawners.fake import FakeBackend
 from ..contracts.store_kit import job as stored_job
 from ..hub.doubles import STUDENT1, STUDENT2, Clock, FakeHub, build, device
 from ..hub.test_command_jobs import command
+from . import report
 
 
 def measure(depth: int, pairs: int) -> dict[str, float]:
@@ -70,5 +70,24 @@ def _cycle(loop: Loop, done: threading.Event) -> None:
         done.wait(max(0.01, rest_after(loop._deciding)))
 
 
+def main() -> int:
+    options = report.parser(__doc__ or "")
+    options.add_argument("--depth", type=int, default=5000, help="queued jobs (5000)")
+    options.add_argument("--pairs", type=int, default=30, help="submissions into each (30)")
+    chosen = options.parse_args()
+    found = measure(chosen.depth, chosen.pairs)
+    command = report.command_line(__spec__.name)
+    rows = [
+        report.Row(
+            name=f"submission into {chosen.depth} queued jobs, median",
+            ours=found["full_s"] * 1000,
+            unit="ms",
+            goal=report.NotWorseThan(peer=found["empty_s"] * 1000, times=1.2),
+            command=command,
+        )
+    ]
+    return report.finish(rows, as_json=chosen.json)
+
+
 if __name__ == "__main__":
-    print(json.dumps(measure(int(sys.argv[1]) if sys.argv[1:] else 5000, 30), indent=2))
+    sys.exit(main())
