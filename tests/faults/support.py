@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from typing import Any
 import httpx
 import psutil
 
-from ..e2e.support import Installation, eventually
+from ..e2e.support import Installation, eventually, free_port
 from ..hub.notebooks import notebook
 from .audit import audit, read
 
@@ -229,3 +230,19 @@ def progress(site: Installation, user: str) -> list[dict[str, Any]]:
     """What the hub tells of the last start of a default server, to its end."""
     text = hub(site, "GET", f"users/{user}/server/progress").text
     return [json.loads(line[5:]) for line in text.splitlines() if line.startswith("data:")]
+
+
+@contextmanager
+def patient_installation(state: Path) -> Iterator[Installation]:
+    """Four simulated devices, and a supervisor that restarts what is killed often at once."""
+    made = Installation(
+        state=state,
+        port=free_port(),
+        arguments=("--demo", "--simulated-devices", "4"),
+        program=(sys.executable, str(Path(__file__).with_name("patient_up.py"))),
+    )
+    try:
+        made.up()
+        yield made
+    finally:
+        made.down()

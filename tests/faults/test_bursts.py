@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,26 +12,26 @@ import pytest
 
 from carrel.hub.scheduling.lifecycle import State
 
-from ..e2e.support import Installation, eventually, free_port
+from ..e2e.support import Installation, eventually
 from .audit import Books, audit, read
-from .support import BEGAN, FINISHED, STUDENTS, executions, healthy, job_body, nothing_left
+from .support import (
+    BEGAN,
+    FINISHED,
+    STUDENTS,
+    executions,
+    healthy,
+    job_body,
+    nothing_left,
+    patient_installation,
+)
 
 QUICK = (BEGAN, FINISHED)
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Installation]:
-    made = Installation(
-        state=tmp_path / "state",
-        port=free_port(),
-        arguments=("--demo", "--simulated-devices", "4"),
-        program=(sys.executable, str(Path(__file__).with_name("patient_up.py"))),
-    )
-    try:
-        made.up()
+    with patient_installation(tmp_path / "state") as made:
         yield made
-    finally:
-        made.down()
 
 
 @pytest.mark.parametrize(

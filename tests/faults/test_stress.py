@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ import pytest
 
 from carrel.hub.scheduling.lifecycle import TERMINAL, State
 
-from ..e2e.support import Installation, eventually, free_port
+from ..e2e.support import Installation, eventually
 from .audit import Books, read
 from .support import (
     BEGAN,
@@ -28,6 +27,7 @@ from .support import (
     job_body,
     mine,
     nothing_left,
+    patient_installation,
 )
 
 PARTS = ("service", "hub", "runner")
@@ -47,17 +47,8 @@ except BlockingIOError:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Installation]:
-    made = Installation(
-        state=tmp_path / "state",
-        port=free_port(),
-        arguments=("--demo", "--simulated-devices", "4"),
-        program=(sys.executable, str(Path(__file__).with_name("patient_up.py"))),
-    )
-    try:
-        made.up()
+    with patient_installation(tmp_path / "state") as made:
         yield made
-    finally:
-        made.down()
 
 
 @pytest.mark.parametrize(
