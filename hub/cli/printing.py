@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from .. import wording
 from ..wire import DeviceOut, LedgerOut, PoolOut, ProgressOut, QueueOut, RequestOut, UsageReport
+from .terminal import plain
 
 _WIDEST = 40
 """How much of a command fits into a list."""
@@ -129,9 +130,9 @@ def request_details(request: RequestOut, now: float) -> None:
     """Everything that is known about one request, one fact a line."""
     for name, value in _facts(request, now):
         if value:
-            click.echo(f"{name + ':':<16} {value}")
+            click.echo(f"{name + ':':<16} {_printable(value)}")
     if request.cause and request.cause.details:
-        click.echo("\n" + request.cause.details.rstrip())
+        click.echo("\n" + plain(request.cause.details).rstrip())
 
 
 def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
@@ -293,4 +294,4 @@ def change(item: RequestOut, now: float) -> str:
     """One line of what happened to a request, for those who wait in a terminal."""
     clock = clock_time(now)
     sentence = item.cause.message if item.cause else item.wait.sentence if item.wait else ""
-    return f"{clock}  {item.id}  {place(item)}  {sentence}".rstrip()
+    return f"{clock}  {item.id}  {place(item)}  {_printable(sentence)}".rstrip()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import codecs
+import sys
 import time
+from collections.abc import Iterable
 
 import click
 
@@ -13,6 +15,7 @@ from ..errors import InvalidInput
 from ..scheduling.lifecycle import State
 from . import printing
 from .client_base import ClientCommand, json_option, request_argument, site_option
+from .terminal import Tamer
 
 
 @click.command("ps", cls=ClientCommand)
@@ -191,26 +194,47 @@ def usage_command(ledger: bool, as_json: bool, site: str | None) -> None:
 @click.command("logs", cls=ClientCommand)
 @request_argument
 @click.option("-f", "--follow", is_flag=True, help="Go on until it has ended.")
+@click.option("--raw", is_flag=True, help="Every byte as it was printed, in a terminal too.")
 @json_option
 @site_option
-def logs_command(request_id: str, follow: bool, as_json: bool, site: str | None) -> None:
+def logs_command(request_id: str, follow: bool, raw: bool, as_json: bool, site: str | None) -> None:
     """Print what a job has printed so far.
 
-    Its last line, which begins with `carrel:`, says how it ended. With --json, one object a
-    line: {"text": …}.
+    Its last line, which begins with `carrel:`, says how it ended. In a terminal only text and
+    its colours are shown, so that a job cannot steer it; into a file or a pipe goes every byte.
+    With --json, one object a line: {"text": …}.
 
     \b
     Examples:
       carrel logs j-7k2m4qpz
       carrel logs -f j-7k2m4qpz
+      carrel logs j-7k2m4qpz > job.log
     """
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
     with Client.from_environment(site) as client:
-        for part in client.follow_log(request_id) if follow else client.whole_log(request_id):
-            if not as_json:
+        parts = client.follow_log(request_id) if follow else client.whole_log(request_id)
+        if as_json:
+            _log_as_json(parts)
+        elif raw or not sys.stdout.isatty():
+            for part in parts:
                 click.echo(part, nl=False)
-            elif text := decoder.decode(part):
-                printing.as_json({"text": text})
+        else:
+            _log_in_terminal(parts)
+
+
+def _log_as_json(parts: Iterable[bytes]) -> None:
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    for part in parts:
+        if text := decoder.decode(part):
+            printing.as_json({"text": text})
+
+
+def _log_in_terminal(parts: Iterable[bytes]) -> None:
+    tamer = Tamer()
+    try:
+        for part in parts:
+            click.echo(tamer.feed(part), nl=False)
+    finally:
+        click.echo(tamer.close(), nl=False)
 
 
 @click.command("cancel", cls=ClientCommand)

@@ -20,6 +20,7 @@ from .. import wording
 from ..client.following import Change
 from ..wire import EventOut, RequestOut
 from . import printing
+from .terminal import plain
 
 _CLEAR = "\r\x1b[K"
 _BAR = 24
@@ -95,7 +96,7 @@ class LineTeller:
             case EventOut() as event if self._events:
                 self._event(seen, event)
             case None:
-                self._print(_tame(seen.printed.decode(change.printed)))
+                self._print(plain(seen.printed.decode(change.printed)))
         self._draw(seen)
 
     def close(self) -> None:
@@ -113,7 +114,7 @@ class LineTeller:
         if request.ended:
             seen.cell, seen.step = 0, ""
             if self._events and request.cause and request.cause.details:
-                self._write(_tame(request.cause.details))
+                self._write(plain(request.cause.details))
 
     def _event(self, seen: _Seen, event: EventOut) -> None:
         data = event.data
@@ -125,10 +126,10 @@ class LineTeller:
                 if self._live is None:
                     self._line(event, f"{self._cell(seen)} started")
             case "cell_output":
-                self._write(_tame(output_text(data.get("output"))).removesuffix("\n"))
+                self._write(plain(output_text(data.get("output"))).removesuffix("\n"))
             case "cell_failed":
                 self._line(event, f"{self._cell(seen)} failed: {_text(data, 'ename')}")
-                self._write(_tame(_text(data, "traceback") or _text(data, "evalue")))
+                self._write(plain(_text(data, "traceback") or _text(data, "evalue")))
             case "cell_finished":
                 seconds = wording.duration(_number(data, "seconds"))
                 self._line(event, f"{self._cell(seen)} finished in {seconds}")
@@ -136,10 +137,9 @@ class LineTeller:
             case "progress":
                 self._progress(seen, event)
             case "cut":
-                self._line(
-                    event,
-                    f"cut: {_tame(_text(data, 'what'))}, {wording.size(_number(data, 'bytes'))}",
-                )
+                begin = "cut in all" if data.get("all") is True else "cut"
+                size = wording.size(_number(data, "bytes"))
+                self._line(event, f"{begin}: {plain(_text(data, 'what'))}, {size}")
 
     def _progress(self, seen: _Seen, event: EventOut) -> None:
         done, of = _number(event.data, "done"), event.data.get("of")
@@ -149,7 +149,7 @@ class LineTeller:
         if whole:
             full = round(_BAR * min(1.0, max(0.0, done / whole)))
             bar = "█" * full + "░" * (_BAR - full) + " "
-        seen.step = f"{bar}{amount} {_tame(_text(event.data, 'text'))}".rstrip()
+        seen.step = f"{bar}{amount} {plain(_text(event.data, 'text'))}".rstrip()
         # Without a line that can be written anew a few of them are enough.
         over = event.at - seen.told_step_at >= _PLAIN_PROGRESS_SECONDS
         if self._live is None and (over or (whole and done >= whole)):
@@ -216,13 +216,6 @@ def output_text(output: JsonValue) -> str:
 
 def _joined(text: JsonValue) -> str:
     return "".join(str(part) for part in text) if isinstance(text, list) else str(text or "")
-
-
-def _tame(text: str) -> str:
-    """Without escape sequences; of lines that were written over, what was seen last."""
-    lines = click.unstyle(text).replace("\r\n", "\n").split("\n")
-    last = [line.rstrip("\r").rpartition("\r")[2] for line in lines]
-    return "\n".join("".join(c for c in line if c == "\t" or c.isprintable()) for line in last)
 
 
 def _text(data: Mapping[str, JsonValue], name: str) -> str:
