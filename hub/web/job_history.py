@@ -166,9 +166,10 @@ def cut_sentence(event: EventOut) -> str:
     """What was left out, and how much of it."""
     size = event.data.get("bytes")
     what = plain(str(event.data.get("what", "output")))[:200]
+    begin = "Cut in all" if event.data.get("all") is True else "Cut"
     if isinstance(size, int) and size >= 1 << 20:
-        return f"Cut: {what} ({memory(size)})."
-    return f"Cut: {what} ({size} bytes)." if isinstance(size, int) else f"Cut: {what}."
+        return f"{begin}: {what} ({memory(size)})."
+    return f"{begin}: {what} ({size} bytes)." if isinstance(size, int) else f"{begin}: {what}."
 
 
 def _goes_on(last: Shown, output: Shown) -> bool:

@@ -7,7 +7,7 @@ it needs and leaves lies in the attempt's folder:
     claim          made by the one runner that runs this attempt; a second one exits at once
     log.txt        what the job printed, up to a limit
     events.jsonl   the journal: one event per line, written before it is sent
-    output.ipynb   the executed notebook, saved after each cell, always whole
+    output.ipynb   the executed notebook, saved between two cells, always whole
     files/         what the job keeps: $CARREL_OUTPUT_DIR
     work/          the uploaded folder, where there is one; the working folder then
     progress.json  how far the job says it is: $CARREL_PROGRESS

@@ -149,7 +149,7 @@ def run(order: Order, folder: Path, service: Service) -> int:
     attempt.log.close()
     if bell.fenced:
         return EXIT_FENCED
-    attempt.teller.settle()
+    attempt.teller.end()
     report("ended", {**asdict(ending), "code": str(ending.code)})
     delivery.finish(_DELIVERY_WHEN_STOPPED_SECONDS if bell.stop else _DELIVERY_SECONDS)
     if bell.stop:

@@ -9,13 +9,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, cast
 
-import nbformat
 import zmq
 from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode
@@ -30,11 +28,12 @@ from . import kernelside
 from .attempt import Attempt
 from .ending import Ending, plain
 from .log import drain
+from .notebook_file import NotebookFile
 from .order import OUTPUT
 from .outputs import CellOutputs, bounded_bundle
 from .steps import step_of_bar
 from .telling import Report
-from .text import storable, utf8_size
+from .text import left_out, storable, utf8_size
 
 ENGINE = "carrel"
 AUTOSAVE_SECONDS = 5
@@ -42,8 +41,6 @@ INJECTED_TAG = "injected-parameters"
 START_TIMEOUT_SECONDS = 120
 MESSAGE_BYTES: Final = 64 << 20
 """A larger message of a kernel is not even received."""
-_QUICK_SECONDS = 0.02
-_PRETTY_BYTES = 4 << 20
 
 
 class Stopped(Exception):
@@ -85,10 +82,10 @@ class Manager(NotebookExecutionManager):  # type: ignore[misc]  # papermill has 
         self.current: int | None = None
         self.done = 0
         self.outputs = CellOutputs(attempt.order.limits, attempt.teller.cut)
-        self.changed = set(range(len(nb.cells)))
-        """Cells that have to be written anew by the next save."""
-        self._texts = [""] * len(nb.cells)
-        self._save_seconds = 0.0
+        self.file = NotebookFile(attempt.output, nb)
+        self._cell_began = self.now()
+        self._ended: tuple[str, Mapping[str, Json]] | None = None
+        """How the last cell ended, as an event that is not yet told."""
 
     def place(self, index: int | None) -> str:
         """A cell as people count them: ``cell 3``."""
@@ -98,28 +95,18 @@ class Manager(NotebookExecutionManager):  # type: ignore[misc]  # papermill has 
         return "the injected parameters" if number is None else f"cell {number}"
 
     def save(self, **_: object) -> None:
-        """Replace the output by a whole new one; only what has changed is formatted anew."""
-        begin = time.monotonic()
         self.outputs.settle()
-        changed = self.changed | ({self.current} if self.current is not None else set())
-        for index in changed:
-            self._texts[index] = json.dumps(self.nb.cells[index], ensure_ascii=False)
-        self.changed = set()
-        rest = {key: self.nb[key] for key in self.nb if key != "cells"}
-        self._write(
-            '{"cells": [\n'
-            + ",\n".join(self._texts)
-            + "\n],\n"
-            + json.dumps(rest, ensure_ascii=False).removeprefix("{")
-            + "\n"
-        )
-        self._save_seconds = time.monotonic() - begin
-
-    def _write(self, text: str) -> None:
-        draft = self.attempt.output.with_name(f".{self.attempt.output.name}.part")
-        draft.write_text(storable(text), encoding="utf-8")
-        draft.replace(self.attempt.output)
+        if self.current is not None:
+            self.file.changed.add(self.current)
+        self.file.save()
         self.last_save_time = self.now()
+
+    def settle(self) -> None:
+        """Save, and only then tell how the last cell ended: what is told is kept."""
+        self.save()
+        if self._ended is not None:
+            self.attempt.report(*self._ended)
+            self._ended = None
 
     def notebook_start(self, **_: object) -> None:
         order = self.attempt.order
@@ -142,18 +129,18 @@ class Manager(NotebookExecutionManager):  # type: ignore[misc]  # papermill has 
         self.attempt.report("cells", {"cells": len(self.numbers)})
 
     def cell_start(self, cell: NotebookNode, cell_index: int, **_: object) -> None:
-        self.current = cell_index
+        """Mark it; the one save also keeps the cell before it, before this one can do anything."""
+        self.current, self._cell_began = cell_index, self.now()
         self.outputs.begin()
         cell.metadata.papermill.update(
-            start_time=self.now().isoformat(), status=self.RUNNING, exception=False
+            start_time=self._cell_began.isoformat(), status=self.RUNNING, exception=False
         )
-        self.changed.add(cell_index)
+        self.file.changed.add(cell_index)
+        self.settle()
         number = self.numbers.get(cell_index)
         self.attempt.teller.cell(cell_index, number)
         if number is not None:
             self.attempt.report("cell_started", {"index": cell_index, "number": number})
-        if self._save_seconds < _QUICK_SECONDS:
-            self.save()  # else the next one says that it runs
 
     def cell_exception(
         self, cell: NotebookNode, cell_index: int, exception: CellExecutionError, **_: object
@@ -162,35 +149,35 @@ class Manager(NotebookExecutionManager):  # type: ignore[misc]  # papermill has 
         super().cell_exception(cell, cell_index)
 
     def cell_complete(self, cell: NotebookNode, cell_index: int, **_: object) -> None:
-        attempt, number = self.attempt, self.numbers.get(cell_index)
-        completed = cell.metadata.papermill["status"] != self.FAILED
-        if completed and number is not None:
-            self.done += 1
-            self.nb.metadata.carrel["done"] = self.done
+        """Note how it ended; ``settle``, which comes next, keeps and tells it."""
+        attempt, number, end = self.attempt, self.numbers.get(cell_index), self.now()
+        seconds = (end - self._cell_began).total_seconds()
+        cell.metadata.papermill.update(end_time=end.isoformat(), duration=seconds)
+        where: dict[str, Json] = {"index": cell_index, "number": number}
+        if attempt.failure is not None:
+            self._ended = ("cell_failed", {**where, **_failure(attempt.failure[1])})
+        else:
+            cell.metadata.papermill["status"] = self.COMPLETED
+            self.current = None
+            if number is not None:
+                self.done += 1
+                self.nb.metadata.carrel["done"] = self.done
+                self._ended = ("cell_finished", {**where, "seconds": seconds})
+        self.file.changed.add(cell_index)
         self.outputs.end()
-        super().cell_complete(cell, cell_index)  # saves
         attempt.take_step()
         attempt.teller.settle()
-        where: dict[str, Json] = {"index": cell_index, "number": number}
-        if completed:
-            self.current = None
-        elif attempt.failure is not None:
-            attempt.report("cell_failed", {**where, **_failure(attempt.failure[1])})
-        if completed and number is not None:
-            seconds = float(cell.metadata.papermill["duration"] or 0.0)
-            attempt.report("cell_finished", {**where, "seconds": seconds})
 
     def pass_over(self, cell: NotebookNode, index: int) -> None:
         """Text needs no execution, and no save of its own."""
         cell.metadata.papermill["status"] = self.COMPLETED
         cell.metadata.papermill["exception"] = False
-        self.changed.add(index)
+        self.file.changed.add(index)
 
     def conclude(self, ending: Ending) -> None:
         """Write the end into the notebook: what ran, what did not, and why it stopped."""
         # Papermill marks an error with cells of its own; they would shift every index.
         remove_error_markers(self.nb)
-        self.changed = set(range(len(self.nb.cells)))
         self.end_time = self.now()
         good = ending.code is CauseCode.SUCCEEDED
         papermill = self.nb.metadata.papermill
@@ -204,10 +191,8 @@ class Manager(NotebookExecutionManager):  # type: ignore[misc]  # papermill has 
         self.nb.metadata.carrel.update(
             {"outcome": str(ending.code), "message": ending.message, "ended_at": _now()}
         )
-        self.save()
-        if self.attempt.output.stat().st_size < _PRETTY_BYTES:
-            text: str = nbformat.writes(self.nb)  # type: ignore[no-untyped-call]
-            self._write(text)  # as Jupyter itself would write it
+        self.outputs.settle()
+        self.file.finish()
 
 
 class Client(PapermillNotebookClient):  # type: ignore[misc]  # papermill has no types
@@ -243,6 +228,7 @@ class Client(PapermillNotebookClient):  # type: ignore[misc]  # papermill has no
         self._bound_kernel()
         for index, cell in enumerate(self.nb.cells):
             if attempt.stopping.is_set():
+                self.nb_man.settle()
                 raise Stopped
             if cell.cell_type != "code":
                 self.nb_man.pass_over(cell, index)
@@ -255,7 +241,8 @@ class Client(PapermillNotebookClient):  # type: ignore[misc]  # papermill has no
             # Whatever else is raised leaves the cell ``running``: ``conclude`` judges it.
             self.nb_man.cell_complete(cell, cell_index=index)
             if attempt.failure is not None:
-                return
+                break
+        self.nb_man.settle()
 
     def _bound_kernel(self) -> None:
         """Have a Python kernel keep its messages small; nobody waits for its answer."""
@@ -293,6 +280,9 @@ class Client(PapermillNotebookClient):  # type: ignore[misc]  # papermill has no
         content = msg["content"]
         if self.output_hook_stack[msg["parent_header"].get("msg_id")]:
             # An Output widget takes it, into a list that only grows.
+            if at := content.get("carrel_at"):
+                gap = left_out(content["carrel_cut"])
+                content["text"] = content["text"][:at] + gap + content["text"][at:]
             if manager.outputs.spend(utf8_size(json.dumps(content, default=str))):
                 super().output(outs, msg, display_id, cell_index)
             return None
@@ -301,7 +291,12 @@ class Client(PapermillNotebookClient):  # type: ignore[misc]  # papermill has no
             self.clear_display_id_mapping(cell_index)
             self.clear_before_next_output = False
         if msg["msg_type"] == "stream":
-            self._print(outs, str(content["name"]), str(content["text"]))
+            name, text = str(content["name"]), str(content["text"])
+            if at := content.get("carrel_at"):
+                self._print(outs, name, text[:at])
+                self._print(outs, name, text[at:], int(content["carrel_cut"]))
+            else:
+                self._print(outs, name, text)
             return None
         try:
             output: NotebookNode = output_from_msg(msg)  # type: ignore[no-untyped-call]
@@ -316,11 +311,11 @@ class Client(PapermillNotebookClient):  # type: ignore[misc]  # papermill has no
         attempt.log.write(_in_log(output))
         return output
 
-    def _print(self, outs: list[NotebookNode], name: str, text: str) -> None:
+    def _print(self, outs: list[NotebookNode], name: str, text: str, missing: int = 0) -> None:
         attempt = self.nb_man.attempt
-        self.nb_man.outputs.print(outs, name, text)
-        attempt.teller.print(name, text)
-        attempt.log.write(text)
+        self.nb_man.outputs.print(outs, name, text, missing)
+        attempt.teller.print(name, text, missing)
+        attempt.log.write(text, missing)
         if name == "stderr" and (step := step_of_bar(text)) is not None:
             attempt.teller.step(step)
 
@@ -330,7 +325,7 @@ class Client(PapermillNotebookClient):  # type: ignore[misc]  # papermill has no
         size = utf8_size(json.dumps(msg["content"].get("data", {}), default=str))
         if self.nb_man.outputs.replace(display_id, size * copies):
             super()._update_display_id(display_id, msg)
-            self.nb_man.changed.update(places)
+            self.nb_man.file.changed.update(places)
 
     def handle_comm_msg(
         self, outs: list[NotebookNode], msg: dict[str, Any], cell_index: int

@@ -79,15 +79,19 @@ class Bounds:
         over = len(text) - self._printed
         # Twice the limit before it is cut: collected text is not copied at every print.
         if over > (self._printed if self._held else 0):
-            text = folded(text)
-            over = len(text) - self._printed
-            if over <= 0:
-                body["text"] = text
-                return
             half = self._printed // 2
-            body["carrel_cut"] = body.get("carrel_cut", 0) + over
-            note = f"\n[{body['carrel_cut'] / 2**20:.1f} MiB left out]\n"
-            body["text"] = text[:half] + note + text[-half:]
+            # Where it was cut before, it is cut again: the runner is told of one gap.
+            at = body.get("carrel_at", 0)
+            head, rest = text[:at], folded(text[at:])
+            over = len(head) + len(rest) - self._printed
+            if over > 0:
+                if not at:
+                    head, rest = rest[:half], rest[half:]
+                over = max(0, len(rest) - half)
+                rest = rest[over:]
+                body["carrel_at"] = len(head)
+                body["carrel_cut"] = body.get("carrel_cut", 0) + over
+            body["text"] = head + rest
 
     def _cut_data(self, body: dict[str, Any]) -> None:
         kept: dict[str, Any] = {}

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 
 from .limits import Limits
-from .text import Kept, Lines, storable
+from .text import Kept, Lines, left_out, storable
 
 _CHUNK = 1 << 16
 _LONGEST_LINE = 1 << 14
@@ -28,8 +28,15 @@ class Log:
         self._lock = threading.Lock()
         self._full = False
 
-    def write(self, text: str) -> None:
+    def write(self, text: str, missing: int = 0) -> None:
+        """``missing``: bytes that were left out before this text."""
         with self._lock:
+            if missing:
+                self._put(self._lines.rest())
+                if self._kept.open:
+                    self._put(left_out(missing))
+                else:
+                    self._kept.skip(missing, self._dropped)
             self._put(self._lines.add(text))
 
     def tick(self) -> None:
@@ -52,10 +59,13 @@ class Log:
     def _put(self, text: str) -> None:
         if not text:
             return
-        self._emit(self._kept.add(text, lambda size: self._cut("log", size)))
+        self._emit(self._kept.add(text, self._dropped))
         if self._kept.dropped and not self._full:
             self._full = True
             self._emit("\n[carrel: the log is full; its last lines follow when the job ends]\n")
+
+    def _dropped(self, size: int) -> None:
+        self._cut("log", size)
 
     def _emit(self, text: str) -> None:
         data = storable(text).encode()

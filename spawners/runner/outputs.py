@@ -12,7 +12,7 @@ from nbformat.notebooknode import from_dict
 from ...hub.ports.records import Json
 from .ending import plain
 from .limits import Limits, size_words
-from .text import Kept, Lines, storable, utf8_size
+from .text import Kept, Lines, left_out, storable, utf8_size
 
 Cut: TypeAlias = Callable[[str, int], None]
 """Takes the kind of thing that was left out, and its bytes."""
@@ -29,7 +29,11 @@ class Stream:
         self._lines = Lines(max(1, limit // 8))
         self._kept = Kept(limit)
 
-    def add(self, text: str, dropped: Callable[[int], None]) -> None:
+    def add(self, text: str, dropped: Callable[[int], None], missing: int = 0) -> None:
+        """``missing``: bytes that the kernel has left out before this text."""
+        if missing:
+            self._kept.add(self._lines.rest(), dropped)
+            self._kept.skip(missing, dropped)
         self._kept.add(self._lines.add(text), dropped)
 
     def settle(self) -> None:
@@ -58,12 +62,12 @@ class CellOutputs:
         self._cell = 0
         self._streams = {}
 
-    def print(self, outputs: list[NotebookNode], name: str, text: str) -> None:
+    def print(self, outputs: list[NotebookNode], name: str, text: str, missing: int = 0) -> None:
         stream = self._stream(outputs, name)
         if stream is None:
             self._cut("output", utf8_size(text))
         else:
-            stream.add(text, lambda size: self._cut("output", size))
+            stream.add(text, lambda size: self._cut("output", size), missing)
 
     def _stream(self, outputs: list[NotebookNode], name: str) -> Stream | None:
         last = outputs[-1] if outputs else None
@@ -200,8 +204,8 @@ def shortened(text: str, limit: int) -> str:
     """The beginning and the end, where it is too long."""
     if len(text) <= limit:
         return text
-    left_out = size_words(utf8_size(text[limit // 2 : -limit // 2]))
-    return f"{text[: limit // 2]}\n[{left_out} left out]\n{text[-limit // 2 :]}"
+    half = limit // 2
+    return text[:half] + left_out(utf8_size(text[half:-half])) + text[-half:]
 
 
 def _node(value: Mapping[str, Json]) -> NotebookNode:

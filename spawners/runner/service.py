@@ -28,6 +28,9 @@ PATIENCE_SECONDS: Final = 2 * 3600.0
 
 _TIMEOUT_SECONDS = 10.0
 _FIRST_DELAY, _LAST_DELAY = 0.05, 1.0
+_GATHER_SECONDS = 0.05
+"""Events come in threes, between two cells: one post takes them all, and none hinders the work
+while it starts the next cell."""
 _TRY_AGAIN: Final = frozenset({408, 425, 429})
 _FENCED: Final = frozenset({401, 403, 404, 409, 410})
 _SERVER_ERROR = 500
@@ -155,6 +158,7 @@ class Delivery(threading.Thread):
         self._on_fenced = on_fenced
         self._changed = threading.Condition()
         self._waiting: list[NewEvent] = []
+        self._hurry = False
         self._over = False
         """No event will be sent any more."""
 
@@ -166,6 +170,8 @@ class Delivery(threading.Thread):
     def finish(self, timeout: float) -> bool:
         """Give what is left up to ``timeout`` seconds; True once all is delivered."""
         with self._changed:
+            self._hurry = True
+            self._changed.notify_all()
             self._changed.wait_for(lambda: not self._waiting or self._over, timeout)
             return not self._waiting
 
@@ -174,6 +180,7 @@ class Delivery(threading.Thread):
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: bool(self._waiting))
+                self._changed.wait_for(lambda: self._hurry, _GATHER_SECONDS)
                 batch = _first(self._waiting)
             self._sync()
             try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
@@ -45,7 +46,8 @@ class Teller:
         self._cell_events = 0
         self._job_events = 0
         self._bytes = 0
-        self._cut: set[str] = set()
+        self._cut: Counter[str] = Counter()
+        self._cut_first: dict[str, int] = {}
         self._step: Step | None = None
         self._step_at = 0.0
         self._steps = 0
@@ -74,7 +76,8 @@ class Teller:
             if self._step is not None and now - self._step_at >= self._step_pause(now):
                 self._tell_step()
 
-    def print(self, name: str, text: str) -> None:
+    def print(self, name: str, text: str, missing: int = 0) -> None:
+        """``missing``: bytes that the kernel has left out before this text."""
         with self._lock:
             if self._cell is None:
                 return
@@ -83,6 +86,8 @@ class Teller:
             if self._printed is None:
                 self._printed = (name, Kept(self._limits.event_text))
                 self._printed_at = self._clock()
+            if missing:
+                self._printed[1].skip(missing, lambda _: None)
             self._printed[1].add(text, lambda _: None)
             self.tick()
 
@@ -98,11 +103,20 @@ class Teller:
             self.tick()
 
     def cut(self, what: str, size: int) -> None:
-        """Said once per kind, when it begins."""
+        """Said once per kind when it begins, and at the end of the job in all."""
         with self._lock:
             if what not in self._cut:
-                self._cut.add(what)
+                self._cut_first[what] = size
                 self._report("cut", {"what": what, "bytes": size})
+            self._cut[what] += size
+
+    def end(self) -> None:
+        """The job is over."""
+        with self._lock:
+            self.settle()
+            for what, size in self._cut.items():
+                if size > self._cut_first[what]:
+                    self._report("cut", {"what": what, "bytes": size, "all": True})
 
     # -- inside ---------------------------------------------------------------------------
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from typing import Final
 
 from .limits import size_words
+
+_LONGEST_NOTE: Final = 32
 
 
 def fold(text: str) -> str:
@@ -62,9 +65,10 @@ class Lines:
 
 
 class Kept:
-    """The first three quarters of a limit, and the last quarter."""
+    """The first three quarters of a limit, and the last quarter, with a note between them."""
 
     def __init__(self, limit: int) -> None:
+        limit = max(0, limit - _LONGEST_NOTE)
         self._room = limit * 3 // 4
         self._tail_limit = limit - self._room
         self._head: list[str] = []
@@ -87,6 +91,24 @@ class Kept:
                 dropped(self.dropped - before)
         return head
 
+    def skip(self, size: int, dropped: Callable[[int], None]) -> None:
+        """Here so much is missing from the outset; what follows belongs to the end.
+
+        The text has one gap: what was kept of the end before goes into it.
+        """
+        self._room = 0
+        before = sum(map(utf8_size, self._tail))
+        self._tail.clear()
+        self._tail_size = 0
+        self.dropped += size + before
+        if before:
+            dropped(before)
+
+    @property
+    def open(self) -> bool:
+        """Whether the beginning still takes something."""
+        return self._room > 0
+
     def _push(self, text: str) -> None:
         self._tail.append(text)
         self._tail_size += len(text)
@@ -105,14 +127,18 @@ class Kept:
     @property
     def end(self) -> str:
         """What comes after the beginning, led by a line on what was left out."""
-        note = f"\n[{size_words(self.dropped)} left out]\n" if self.dropped else ""
-        return note + "".join(self._tail)
+        return (left_out(self.dropped) if self.dropped else "") + "".join(self._tail)
 
     @property
     def text(self) -> str:
         if len(self._head) > 1:
             self._head = ["".join(self._head)]
         return "".join(self._head) + self.end
+
+
+def left_out(size: int) -> str:
+    """The line in the place of what is missing."""
+    return f"\n[{size_words(size)} left out]\n"
 
 
 def utf8_size(text: str) -> int:

@@ -242,6 +242,20 @@ def test_case_24_a_killed_runner_leaves_its_partial_output(desk: Desk) -> None:
     assert [event.kind for event in desk.backend.journal(order.folder)][-1] == "cell_started"
 
 
+def test_what_a_finished_cell_left_is_kept_before_the_next_can_do_anything(desk: Desk) -> None:
+    kill = f"import os; os.kill(os.getppid(), {signal.SIGKILL:d})"
+    order = desk.order(notebook("print('first')", kill))
+    handle = desk.backend.start(order)
+    runner = processes.find(handle)
+    assert runner is None or processes.wait_gone([runner], deadline())
+    assert desk.backend.stop(order.lease_id, handle)
+    executed = output(order)
+    assert printed(executed) == "first\n"
+    assert statuses(executed) == ["completed", "running"]
+    told = [event.kind for event in desk.backend.journal(order.folder)]
+    assert told[-3:] == ["cell_output", "cell_finished", "cell_started"]
+
+
 def test_a_kernel_does_not_outlive_its_runner_even_if_nobody_stops_it(desk: Desk) -> None:
     order = desk.order(notebook(SLEEP))
     handle = desk.backend.start(order)

@@ -9,6 +9,7 @@ import pytest
 
 from carrel.hub.web.job_history import History
 from carrel.hub.web.job_outputs import content, settle, shown
+from carrel.hub.wire import EventOut
 
 from .fakes import PREFIX, World, job, lease
 from .test_pages import check_page
@@ -128,6 +129,21 @@ def test_a_stream_that_goes_on_is_one_text() -> None:
     assert first.name == "stderr"
     assert History.of([]).epoch == 0
     assert content({"output_type": "stream", "text": "x"}) is None
+
+
+def test_a_job_s_page_says_what_was_cut_when_it_began_and_in_all() -> None:
+    found = [
+        EventOut(id=n, request_id="j-1", epoch=1, at=1.0, kind="cut", data=data)
+        for n, data in enumerate(
+            [
+                {"what": "output", "bytes": 500},
+                {"what": "output", "bytes": 3 << 30, "all": True},
+                {"what": "<b>" * 2},
+            ]
+        )
+    ]
+    cuts = History.of(found).attempts[1].cuts
+    assert cuts == ["Cut: output (500 bytes).", "Cut in all: output (3 GiB).", "Cut: <b><b>."]
 
 
 def test_the_list_pages_and_cancels_in_bulk_after_a_question(world: World) -> None:

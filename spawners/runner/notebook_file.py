@@ -1,0 +1,52 @@
+"""The output notebook as a file: always whole; only what has changed is formatted anew."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+
+import nbformat
+from nbformat import NotebookNode
+
+_PRETTY_BYTES: Final = 4 << 20
+
+
+class NotebookFile:
+    """Attributes:
+    changed: indices of the cells that have to be formatted anew by the next save.
+    """
+
+    def __init__(self, path: Path, nb: NotebookNode) -> None:
+        self._path = path
+        self._nb = nb
+        self._texts = [""] * len(nb.cells)
+        self.changed = set(range(len(nb.cells)))
+
+    def save(self) -> None:
+        """Replace the file by a whole new one."""
+        for index in self.changed:
+            self._texts[index] = json.dumps(self._nb.cells[index], ensure_ascii=False)
+        self.changed = set()
+        rest = {key: self._nb[key] for key in self._nb if key != "cells"}
+        self._write(
+            '{"cells": [\n'
+            + ",\n".join(self._texts)
+            + "\n],\n"
+            + json.dumps(rest, ensure_ascii=False).removeprefix("{")
+            + "\n"
+        )
+
+    def finish(self) -> None:
+        """The last save: all cells, and as Jupyter itself would write them unless that is slow."""
+        self._texts = [""] * len(self._nb.cells)
+        self.changed = set(range(len(self._nb.cells)))
+        self.save()
+        if self._path.stat().st_size < _PRETTY_BYTES:
+            text: str = nbformat.writes(self._nb)  # type: ignore[no-untyped-call]
+            self._write(text)
+
+    def _write(self, text: str) -> None:
+        draft = self._path.with_name(f".{self._path.name}.part")
+        draft.write_bytes(text.encode("utf-8", "replace"))
+        draft.replace(self._path)
