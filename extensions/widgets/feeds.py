@@ -15,7 +15,7 @@ from pydantic import JsonValue
 PACE_SECONDS = 0.05
 """The first news goes out at once, what follows within this time goes out together."""
 BEAT_SECONDS = 1.5
-"""How often a view hears that its kernel is alive; the views wait for 4 s."""
+"""How often a view hears that its kernel is alive; views of an idle kernel wait for 4 s."""
 
 Snapshot = dict[str, JsonValue]
 Listener = Callable[[Snapshot], None]

@@ -88,6 +88,8 @@ class JobView(_Live):
     log = traitlets.Unicode("").tag(sync=True)
     asked = traitlets.Bool(False).tag(sync=True)
     """Whether it was asked to end from here."""
+    refused = traitlets.Unicode("").tag(sync=True)
+    """Why it was not: ``problem`` is the feed's, and each of its news says it anew."""
 
     def __init__(self, job: HasId | str, *, client: Client | None = None) -> None:
         request_id = job if isinstance(job, str) else job.id
@@ -101,14 +103,14 @@ class JobView(_Live):
 
     def cancel(self) -> None:
         """Ask the job to end; the view follows how it does."""
-        self.asked = True
+        self.refused, self.asked = "", True
         threading.Thread(target=self._cancel, name="carrel-cancel", daemon=True).start()
 
     def _cancel(self) -> None:
         try:
             self._client.cancel(self.request_id)
         except CarrelError as error:
-            self.problem, self.asked = str(error), False
+            self.refused, self.asked = str(error), False
 
     def _told(self, _widget: object, content: dict[str, JsonValue], _buffers: object) -> None:
         if content.get("do") == "cancel":

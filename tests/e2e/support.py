@@ -216,7 +216,12 @@ class Installation:
         return dict(answer.json())
 
     def wait_for(
-        self, request_id: str, *states: str, user: str, within: float = 40.0
+        self,
+        request_id: str,
+        *states: str,
+        user: str,
+        within: float = 40.0,
+        every: float = 0.05,
     ) -> dict[str, Any]:
         def check() -> dict[str, Any] | None:
             try:
@@ -225,7 +230,8 @@ class Installation:
                 return None  # a part is being restarted
             return found if found["state"] in states else None
 
-        return eventually(check, f"{request_id} {' or '.join(states)}", within=within)
+        what = f"{request_id} {' or '.join(states)}"
+        return eventually(check, what, within=within, every=every)
 
     def start_session(
         self, user: str, server: str = "", *, devices: int = 1, hours: float = 1.0

@@ -19,6 +19,14 @@ CELL = """import time
 for step in range(3):
     print('<b>step</b>', step, flush=True)
     time.sleep({})"""
+GATED = """import time
+from pathlib import Path
+while not Path({!r}).exists():
+    time.sleep(0.1)"""
+HOLDS = """import ctypes, time
+time.sleep(1)  # the kernel says that it is busy
+ctypes.PyDLL(None).sleep(6)  # holds Python's lock: no other thread runs
+print('let', 'go')"""
 STARTED_HERE = "from carrel.extensions.widgets import JobView, SubmitForm\n"
 
 
@@ -61,7 +69,14 @@ def slow_job(site: Installation, home: Path, *, seconds: float = 0.4, devices: i
 def test_a_job_is_watched_through_reload_and_restart_and_cancelled_by_keyboard(
     site: Installation, person: Person, home: Path, kind: str
 ) -> None:
-    job = slow_job(site, home, seconds=2.0)
+    gate = home / f"{kind.partition('/')[0]}-goes-on"
+    write_notebook(
+        home / "gated.ipynb",
+        GATED.format(str(gate)),
+        *[CELL.format(60)] * 4,
+        parameters="rate = 0.1  # step",
+    )
+    job = submit(site, home / "gated.ipynb", devices=1, seconds=600)
     write_notebook(home / "watch.ipynb", f"{STARTED_HERE}JobView({job!r})")
     notebook = Notebook.open(person, kind, "watch.ipynb")
     notebook.run()
@@ -77,12 +92,14 @@ def test_a_job_is_watched_through_reload_and_restart_and_cancelled_by_keyboard(
     save(notebook.page)
     notebook.page.reload()
     notebook.ready()
+    gate.touch()
     shows(notebook.view, "cell 3 runs")
 
     notebook.restart_kernel()
-    detached = notebook.view.get_by_role("alert")
+    detached = notebook.view.locator(".carrel-detached")
     expect(detached).to_contain_text("Detached", timeout=5_500)
     person.picture(f"widget-detached-{name}")
+    stands_still(notebook)
     notebook.view.get_by_role("button", name="Run this cell again").click()
     expect(notebook.page.locator(".carrel-stale")).to_have_count(0, timeout=20_000)
     shows(notebook.view, "6 cells")  # the stored events from the beginning
@@ -90,6 +107,35 @@ def test_a_job_is_watched_through_reload_and_restart_and_cancelled_by_keyboard(
     cancel_by_keyboard(notebook.page)
     shows(notebook.view, "cancelled")
     assert site.wait_for(job, "cancelled", user=USER)["cause"]["code"] == "cancelled"
+
+
+def stands_still(notebook: Notebook) -> None:
+    """A detached view does not go on counting what it cannot know."""
+    facts = notebook.view.locator(".carrel-facts")
+    shown = facts.inner_text()
+    assert "runs for" in shown
+    seen_at = notebook.page.evaluate("Date.now()")
+    notebook.page.wait_for_function("before => Date.now() - before > 2500", arg=seen_at)
+    assert facts.inner_text() == shown
+
+
+def test_a_kernel_that_lets_no_thread_run_is_at_work_and_not_gone(
+    site: Installation, person: Person, home: Path
+) -> None:
+    job = slow_job(site, home, seconds=10.0, devices=0)
+    write_notebook(home / "busy.ipynb", f"{STARTED_HERE}JobView({job!r})", HOLDS)
+    notebook = Notebook.open(person, "lab/tree", "busy.ipynb")
+    notebook.run()
+    shows(notebook.view, "runs for")
+    notebook.view.locator(".carrel-detached").evaluate(
+        """(notice) => new MutationObserver(() => { if (!notice.hidden) window.wasGone = true; })
+             .observe(notice, {attributes: true})"""
+    )
+    notebook.run(1)
+    expect(notebook.page.locator(".jp-OutputArea").nth(1)).to_contain_text("let go", timeout=20_000)
+    notebook.cancel_by_mouse()
+    shows(notebook.view, "Cancelled by its owner.")
+    assert not notebook.page.evaluate("window.wasGone")
 
 
 def cancel_by_keyboard(page: Page) -> None:

@@ -94,6 +94,22 @@ class Notebook:
         assert found, self.view.inner_text()
         return found.group()
 
+    def restart_kernel_by_hand(self) -> None:
+        """With JupyterLab's button."""
+        self.page.locator('.jp-Toolbar [data-jp-item-name="restart"]').click()
+        self.page.locator(".jp-Dialog .jp-mod-accept").click()
+
+    def cancel_by_mouse(self) -> None:
+        """What is pressed stays where it is when the question opens."""
+        button = self.view.get_by_role("button", name="Cancel job")
+        button.scroll_into_view_if_needed()
+        before = button.bounding_box()
+        button.click()
+        yes = self.view.get_by_role("button", name="Yes, cancel it")
+        expect(yes).to_be_visible()
+        assert button.bounding_box() == before
+        yes.click()
+
     def restart_kernel(self) -> None:
         """Through the server's API, as any client may do."""
         self.page.evaluate(

@@ -13,7 +13,7 @@ from carrel.extensions.widgets.views import service_link
 from carrel.hub.client import Client
 from carrel.hub.errors import InvalidInput
 
-from ..fake_service import FakeService, eventually
+from ..fake_service import PREFIX, FakeService, eventually
 
 NAME = "<img src=x onerror=alert(1)>.ipynb"
 
@@ -67,6 +67,21 @@ def test_cancel_asks_the_service_once(service: FakeService) -> None:
     eventually(lambda: view.job["state"] == "cancelled")
     assert view.asked
     assert len(service.called("DELETE", "requests/j-3")) == 1
+
+
+def test_a_refused_cancel_is_still_said_after_more_news(service: FakeService) -> None:
+    service.extra["DELETE", f"{PREFIX}/requests/j-5"] = lambda handler: handler.say(
+        403, {"error": {"code": "forbidden", "message": "Only its owner may cancel it."}}
+    )
+    service.add("j-5", state="running")
+    view = view_of(service, "j-5")
+    eventually(lambda: view.job)
+    view._handle_custom_msg({"do": "cancel"}, [])
+    eventually(lambda: "Only its owner" in view.refused)
+    assert not view.asked
+    service.add_event("j-5", "cell_started", index=0, number=1)
+    eventually(lambda: view.cells)
+    assert "Only its owner" in view.refused
 
 
 def test_what_the_service_refuses_is_said(service: FakeService) -> None:

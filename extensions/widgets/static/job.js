@@ -1,6 +1,8 @@
 // One job: cells, place or devices, log, end, and a button that cancels it.
 
 const DRAWN_CELLS = 120; // more squares than this say nothing
+const UNHEARD_S = 5; // so long a "yes" may be on its way
+const LOST = "The kernel has not heard this yet. If it stays so, load the page again, or cancel on the page of this job.";
 
 function jobParts(model) {
   const part = {};
@@ -28,29 +30,57 @@ function jobParts(model) {
   part.cancel = make("button", { type: "button", class: "carrel-button carrel-danger" }, "Cancel job");
   part.yes = make("button", { type: "button", class: "carrel-button carrel-danger" }, "Yes, cancel it");
   part.no = make("button", { type: "button", class: "carrel-button" }, "Keep it");
+  part.refused = make("p", { class: "carrel-problem carrel-refused", role: "alert", hidden: true });
   part.sure = make("div", { class: "carrel-sure", role: "group", "aria-label": "Cancel this job?", hidden: true },
     make("span", {}, "Cancel this job? What it has written so far is kept."), part.yes, part.no);
   return part;
 }
 
+// The question opens below the button, which stays where it is: nothing moves under the pointer,
+// and a double click does not answer what it has just asked. A "yes" may get lost: JupyterLab sends
+// it to a part of the kernel that is gone when somebody restarted the kernel from elsewhere.
 function asking(model, part) {
+  let sentAt = null;
   const ask = (open) => {
     show(part.sure, open);
-    show(part.cancel, !open);
+    part.cancel.disabled = open;
     (open ? part.no : part.cancel).focus();
   };
   part.cancel.addEventListener("click", () => ask(true));
   part.no.addEventListener("click", () => ask(false));
   part.yes.addEventListener("click", () => {
+    sentAt = now();
     model.send({ do: "cancel" });
     show(part.sure, false);
+    draw();
     part.page.focus();
   });
+  const draw = () => drawCancel(model, part, sentAt === null ? null : now() - sentAt);
+  const heard = () => { sentAt = null; };
+  for (const trait of ["asked", "refused"]) model.on(`change:${trait}`, heard);
   part.sure.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
     event.stopPropagation();
     ask(false);
   });
+  return {
+    draw,
+    stop: () => { for (const trait of ["asked", "refused"]) model.off(`change:${trait}`, heard); },
+  };
+}
+
+function drawCancel(model, part, unheardFor) {
+  const job = model.get("job");
+  const sent = unheardFor !== null && unheardFor < UNHEARD_S;
+  const lost = unheardFor !== null && !sent;
+  const asked = model.get("asked") && !job.ended;
+  if (!job.can_cancel) show(part.sure, false);
+  show(part.cancel, job.can_cancel);
+  text(part.cancel, asked ? "Cancel was asked for" : sent ? "Asking the kernel to cancel …" : "Cancel job");
+  part.cancel.disabled = asked || sent || !part.sure.hidden;
+  const refused = job.ended ? "" : lost ? LOST : model.get("refused");
+  text(part.refused, refused);
+  show(part.refused, Boolean(refused));
 }
 
 function drawBar(bar, done, of, words) {
@@ -82,6 +112,12 @@ function drawCells(list, cells, total) {
     item.className = `carrel-cell carrel-cell-${state}`;
     if (item.title !== said) { item.title = said; text(item.firstChild, said); }
   }
+}
+
+// What comes and goes with every cell keeps its place meanwhile.
+function keepRoom(line, visible, over) {
+  if (visible || over) show(line, visible);
+  line.style.visibility = visible ? "" : "hidden";
 }
 
 function progressWords(job, progress, cells) {
@@ -129,11 +165,12 @@ function render({ model, el }) {
     part.facts, part.wait,
     make("div", { class: "carrel-line" }, part.bar, part.count),
     part.cells,
-    make("div", { class: "carrel-line" }, part.stepBar, part.step),
-    part.cause, part.more, part.tail,
-    make("div", { class: "carrel-actions" }, part.output, part.page, part.cancel, part.sure),
+    make("div", { class: "carrel-line", hidden: true }, part.stepBar, part.step),
+    part.cause,
+    make("div", { class: "carrel-actions" }, part.cancel, part.page, part.output, part.sure),
+    part.refused, part.more, part.tail, // what grows stands below what is pressed
   );
-  asking(model, part);
+  const cancel = asking(model, part);
 
   const draw = () => {
     const job = model.get("job");
@@ -155,7 +192,7 @@ function render({ model, el }) {
     text(part.count, words);
     drawCells(part.cells, cells, progress.total);
     const step = progress.step;
-    show(part.step.parentNode, Boolean(step));
+    keepRoom(part.step.parentNode, Boolean(step), job.ended);
     if (step) { drawBar(part.stepBar, step.done, step.of, stepWords(step)); text(part.step, stepWords(step)); }
     const cause = job.cause;
     show(part.cause, Boolean(cause) && job.state !== "succeeded");
@@ -167,11 +204,7 @@ function render({ model, el }) {
     part.output.href = `${link}api/v1/requests/${encodeURIComponent(job.id)}/output`;
     text(part.output, job.ended ? "Output notebook" : "Output notebook so far");
     show(part.output, job.has_output);
-    const asked = model.get("asked") && !job.ended;
-    text(part.cancel, asked ? "Cancel was asked for" : "Cancel job");
-    part.cancel.disabled = asked;
-    if (!job.can_cancel) { show(part.sure, false); show(part.cancel, false); }
-    else if (part.sure.hidden) show(part.cancel, true);
+    cancel.draw();
     outer.say(news(job, progress));
   };
   let atEnd = true; // until somebody scrolls up
@@ -188,9 +221,10 @@ function render({ model, el }) {
     toEnd();
   };
   const stops = [
-    follow(model, ["job", "cells", "progress", "service", "asked"], draw, 1),
-    follow(model, ["log"], drawLog, 0),
+    follow(model, ["job", "cells", "progress", "service", "asked", "refused"], draw, 1, outer),
+    follow(model, ["log"], drawLog, 0, outer),
     outer.stop,
+    cancel.stop,
     () => sized.disconnect(),
   ];
   return () => stops.forEach((stop) => stop());

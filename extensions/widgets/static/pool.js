@@ -38,7 +38,7 @@ function render({ model, el }) {
     if (focused) [...tiles.querySelectorAll("a")].find((link) => link.href === focused)?.focus();
     outer.say(pool.sentence);
   };
-  const stop = follow(model, ["pool", "service"], draw, 0);
+  const stop = follow(model, ["pool", "service"], draw, 0, outer);
   return () => { stop(); outer.stop(); };
 }
 

@@ -44,7 +44,7 @@ function render({ model, el }) {
     if (focused) [...rows.querySelectorAll("a")].find((link) => link.href === focused)?.focus();
     outer.say(queue.sentence);
   };
-  const stop = follow(model, ["queue", "service"], draw, 10);
+  const stop = follow(model, ["queue", "service"], draw, 10, outer);
   return () => { stop(); outer.stop(); };
 }
 

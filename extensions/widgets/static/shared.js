@@ -51,6 +51,26 @@ function estimate(at, latest) {
   return `Expected at ${clock(at)} (in ${span(at - now())})${wide}.`;
 }
 
+// The kernel as the notebook page knows it; null where a page does not say.
+function kernelOf(model) {
+  return (model.widget_manager && model.widget_manager.kernel) || null;
+}
+
+// A cell that lets no other thread run silences the heart of its own kernel: it is at work, not gone.
+// A kernel that has begun anew is another one, however busy it is: the view belonged to the old one.
+function pulse(kernel) {
+  let begunAnew = false;
+  const listen = (_kernel, status) => {
+    if (["starting", "restarting", "autorestarting", "dead"].includes(status)) begunAnew = true;
+  };
+  if (kernel && kernel.statusChanged) kernel.statusChanged.connect(listen);
+  return {
+    beat: () => { begunAnew = false; },
+    atWork: () => Boolean(kernel) && !begunAnew && kernel.status === "busy" && kernel.connectionStatus === "connected",
+    stop: () => { if (kernel && kernel.statusChanged) kernel.statusChanged.disconnect(listen); },
+  };
+}
+
 // The cell that this view stands in, where the page is a notebook that can be run.
 function cellOf(el) {
   const cell = el.closest(".jp-CodeCell");
@@ -83,11 +103,13 @@ function frame(model, el, name) {
   el.replaceChildren(root);
 
   let heard = Date.now();
-  const alive = () => { heard = Date.now(); tick(); };
+  const heart = pulse(kernelOf(model));
+  const alive = () => { heart.beat(); heard = Date.now(); tick(); };
   const tick = () => {
+    if (heart.atWork()) heard = Date.now();
     const gone = Date.now() - heard > SILENCE_MS;
     if (gone && detached.hidden) {
-      text(words, "Detached: the kernel behind this view was restarted, or does not answer.");
+      text(words, `Detached: no word from the kernel since ${clock(heard / 1000)}. It was restarted, or does not answer.`);
       text(again, cellOf(el) ? "Run this cell again" : "Load the page again");
     }
     show(detached, gone);
@@ -110,18 +132,21 @@ function frame(model, el, name) {
   complain();
   return {
     root, body,
+    stale: () => root.classList.contains("carrel-stale"),
     say: (sentence) => text(news, sentence),
     stop: () => {
       clearInterval(timer);
+      heart.stop();
       for (const [event, call] of Object.entries(watched)) model.off(event, call);
     },
   };
 }
 
-// Draw now, when one of these traits changes, and once a second for what only ticks.
-function follow(model, traits, draw, seconds) {
+// Draw now, when one of these traits changes, and every so many seconds what only ticks. A view
+// without its kernel stands still: nobody knows what has become of what it shows.
+function follow(model, traits, draw, seconds, outer) {
   for (const trait of traits) model.on(`change:${trait}`, draw);
-  const timer = seconds ? setInterval(draw, seconds * 1000) : null;
+  const timer = seconds ? setInterval(() => { if (!outer.stale()) draw(); }, seconds * 1000) : null;
   draw();
   return () => {
     if (timer) clearInterval(timer);
