@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .errors import InvalidInput, NotAMember, NotFound, OverMaximum
@@ -29,6 +30,16 @@ class Ask:
     devices: int
     seconds: int
     model: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupChoice:
+    """A group that a person may use now, with the smallest limits on its way to the root."""
+
+    name: str
+    max_devices: int
+    max_devices_per_user: int
+    max_seconds: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +108,22 @@ class Admission:
         kind = InvalidInput if refusal.rule in quota.MALFORMED else OverMaximum
         field = "hours" if refusal.rule.startswith("seconds") else "devices"
         raise kind(refusal.message, accepted=refusal.accepted, field=field)
+
+
+def choices(groups: Iterable[Group], known: Iterable[Group]) -> list[GroupChoice]:
+    """Those that can be used, with what ``known`` groups above them leave of their limits."""
+    tree = quota.Tree(known)
+    limits = {group.name: quota.limits(tree, group.name) for group in groups}
+    return [
+        GroupChoice(
+            name=name,
+            max_devices=found.max_devices,
+            max_devices_per_user=found.max_devices_per_user,
+            max_seconds=int(found.max_seconds),
+        )
+        for name, found in limits.items()
+        if found is not None
+    ]
 
 
 def check_server_name(name: str) -> str:

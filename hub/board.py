@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from itertools import islice
 
 from .scheduling.model import Plan, Wait
@@ -35,6 +36,11 @@ class Board:
     @property
     def waiting(self) -> int:
         return len(self._waits)
+
+    @property
+    def waits(self) -> Mapping[str, Wait]:
+        """By request, as the last plan left them; another plan is another mapping."""
+        return self._waits
 
     def wait_of(self, request_id: str) -> Wait | None:
         return self._waits.get(request_id)

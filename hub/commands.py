@@ -6,14 +6,14 @@ whole thing or raises a ``CarrelError`` and leaves nothing behind.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import BinaryIO
 
 from pydantic import ValidationError
 
-from . import endings, listing, views
-from .admission import Admission, check_server_name
+from . import endings, listing, outputs, views
+from .admission import Admission, GroupChoice, check_server_name, choices
 from .board import Board
 from .errors import CarrelError, Conflict, Forbidden, NotFound, Unavailable
 from .intake import Intake
@@ -23,19 +23,19 @@ from .ports.backend import Backend
 from .ports.records import (
     Cause,
     CauseCode,
+    Glance,
     Handle,
     NewEvent,
     RequestRecord,
 )
 from .ports.store import Store
-from .ports.world import Clock, Files, Hub, Identity, OutputFiles
+from .ports.world import Clock, Files, Hub, Identity
 from .progress import ProgressBook
 from .pulse import Pulse
 from .repeating import same_job
-from .scheduling import quota
 from .scheduling.lifecycle import State
-from .scheduling.model import Group
-from .showing import Showing
+from .scheduling.model import Group, Wait
+from .showing import Showing, pool_of
 from .tokens import token_hash
 from .views import Viewer
 from .wire import (
@@ -60,16 +60,6 @@ from .wire import (
 
 EVENTS_AT_ONCE = 100
 """How many events one look at a history reads; each may hold a picture."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupChoice:
-    """A group that a person may use now, with the smallest limits on its way to the root."""
-
-    name: str
-    max_devices: int
-    max_devices_per_user: int
-    max_seconds: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,19 +165,7 @@ class Commands:
 
     def groups_for(self, who: Identity) -> list[GroupChoice]:
         """Groups that the person may use now; the last known ones while the hub is away."""
-        groups = self._groups_now(who)
-        tree = quota.Tree(self.store.groups())
-        limits = {group.name: quota.limits(tree, group.name) for group in groups}
-        return [
-            GroupChoice(
-                name=name,
-                max_devices=found.max_devices,
-                max_devices_per_user=found.max_devices_per_user,
-                max_seconds=int(found.max_seconds),
-            )
-            for name, found in limits.items()
-            if found is not None
-        ]
+        return choices(self._groups_now(who), self.store.groups())
 
     def request(self, who: Identity | None, request_id: str) -> RequestOut:
         return self._shown(self._visible(who, request_id), self._viewer(who))
@@ -236,35 +214,34 @@ class Commands:
         return [views.event_out(event) for event in found]
 
     def log(self, who: Identity | None, request_id: str, offset: int = 0) -> bytes:
-        record = self._visible(who, request_id)
-        if record.job is None:
-            raise NotFound(f"{record.id} is a session: what its notebooks print is in them.")
-        epoch = record.lease.epoch if record.lease else 0
-        return self.files.log(record.id, epoch, offset=offset) if epoch else b""
+        return outputs.log(self.files, self._visible(who, request_id), offset)
 
     def output(self, who: Identity, request_id: str) -> tuple[str, bytes]:
-        record = self._visible(who, request_id)
-        if record.job is None or not record.job.notebook_name:
-            kind = "a session" if record.job is None else "a command"
-            raise NotFound(f"{record.id} is {kind}: it has no output notebook.")
-        for epoch in _attempts(record):
-            content = self.files.output(record.id, epoch)
-            if content is not None:
-                return record.job.output_name, content
-        raise NotFound(f"{record.id} has no output notebook yet: it is {record.state}.")
+        return outputs.notebook(self.files, self._visible(who, request_id))
 
     def files_of(self, who: Identity, request_id: str) -> FilesOut:
         """What the newest attempt that left any files put into its output folder."""
         record = self._visible(who, request_id)
-        return views.files_out(self._output_files(record)[1])
+        return views.files_out(outputs.files(self.files, record)[1])
 
     def open_file(self, who: Identity, request_id: str, name: str) -> BinaryIO:
         """One of these, to be read and closed by the caller."""
-        record = self._visible(who, request_id)
-        return self.files.open_file(record.id, self._output_files(record)[0], name)
+        return outputs.open_file(self.files, self._visible(who, request_id), name)
 
     def pool(self, who: Identity | None) -> PoolOut:
         return self._showing.pool(self._viewer(who))
+
+    def glance(self, after: int | None) -> Glance:
+        """What those who follow the store look at together, before any of them reads."""
+        return self.store.glance(after)
+
+    def pool_at(self, glance: Glance, viewer: Viewer) -> PoolOut:
+        """As ``pool``, of that moment."""
+        return pool_of(glance.devices, glance.holdings, glance.waiting, viewer)
+
+    def waits(self) -> Mapping[str, Wait]:
+        """Everybody's place as the last plan left it, by request; never changed in place."""
+        return self.board.waits
 
     def usage(self, who: Identity) -> UsageReport:
         by_group = self.store.usage(now=self.clock(), owner=who.name)
@@ -317,6 +294,8 @@ class Commands:
 
     def take_events(self, lease_id: str, events: Sequence[NewEvent]) -> int:
         """The same for events that were read from an attempt's journal."""
+        # Both come from the job's own side: its moves in the lifecycle are not its to tell.
+        events = [event for event in events if event.kind != "state"]
         added = self.store.add_events(lease_id, events)
         for event in added:
             self.progress.add(event)
@@ -350,14 +329,6 @@ class Commands:
     @property
     def _showing(self) -> Showing:
         return Showing(store=self.store, board=self.board, progress=self.progress, clock=self.clock)
-
-    def _output_files(self, record: RequestRecord) -> tuple[int, OutputFiles]:
-        """The newest attempt with files, and these."""
-        for epoch in _attempts(record):
-            found = self.files.files(record.id, epoch)
-            if found.files or found.left_out:
-                return epoch, found
-        return 0, OutputFiles(files={})
 
     def _groups_now(self, who: Identity) -> tuple[Group, ...]:
         """As the hub has them, or as they were at sign-in while it is away."""
@@ -405,8 +376,3 @@ class Commands:
 
     def _shown(self, record: RequestRecord, viewer: Viewer) -> RequestOut:
         return self._showing.one(record, viewer)
-
-
-def _attempts(record: RequestRecord) -> range:
-    """Numbers of all attempts so far, the newest first."""
-    return range(record.lease.epoch if record.lease else 0, 0, -1)

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from functools import partial
 from .actions import UNATTENDED_GRACE, JobActions, SessionActions
 from .commands import Commands
 from .errors import CarrelError, StaleEpoch, Unavailable
+from .planning import Planner
 from .ports.backend import Life, Sighting
 from .ports.records import (
     Cause,
@@ -35,7 +35,6 @@ from .ports.records import (
     RequestFilter,
     RequestRecord,
 )
-from .scheduling.cycle import decide
 from .scheduling.lifecycle import HOLDS_DEVICES, MAY_RUN, State
 from .scheduling.model import Kind
 from .wording import duration
@@ -55,10 +54,6 @@ EXIT_GRACE = 3.0
 IDLE_SECONDS = 1.0
 BUSY_SECONDS = 0.1
 """Time between cycles without a beat: ordinarily, and while something is on its way out."""
-LONG_SECONDS = 0.02
-"""A decision that takes longer is followed by a rest."""
-REST = 4.0
-"""Length of that rest, in the times that the decision took."""
 
 _BY_ITSELF = frozenset(
     {
@@ -112,7 +107,7 @@ class Loop:
         self._sessions = SessionActions(commands)
         self._node = node
         self._memory = Memory()
-        self._deciding = 0.0
+        self._planner = Planner()
         self._threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="act")
         self._in_flight: dict[str, Future[None]] = {}
 
@@ -129,7 +124,7 @@ class Loop:
             except Exception:
                 # A bug in one cycle must not end scheduling for everybody.
                 log.exception("cycle failed")
-            await asyncio.sleep(rest_after(self._deciding))
+            await asyncio.sleep(self._planner.rest)
             await pulse.after(seen, pause)
 
     def close(self) -> None:
@@ -148,7 +143,7 @@ class Loop:
         self._duties(now)
         if changed:
             self._commands.pulse.beat()
-        return BUSY_SECONDS if stopping else IDLE_SECONDS
+        return min(BUSY_SECONDS if stopping else IDLE_SECONDS, max(0.0, self._planner.due_in()))
 
     # -- 1 watch --------------------------------------------------------------------------
 
@@ -246,13 +241,13 @@ class Loop:
     # -- 3 decide -------------------------------------------------------------------------
 
     def _decide(self) -> bool:
-        began = time.monotonic()
         snapshot = self._store.snapshot()
         # Later than whatever gave back the devices that are free in this snapshot: leases of one
         # device then follow each other, and no moment of it is charged to two of them.
         now = self._commands.clock()
-        plan = decide(snapshot, now)
-        self._deciding = time.monotonic() - began
+        plan = self._planner.plan(snapshot, now)
+        if plan is None:
+            return False
         granted = (
             self._store.grant(plan.starts, now=now, lease_seconds=LEASE_SECONDS)
             if plan.starts
@@ -364,15 +359,6 @@ class Loop:
             log.error("%s failed", key, exc_info=error)
         if key not in ("inventory", "orphans"):
             self._commands.pulse.beat()
-
-
-def rest_after(deciding: float) -> float:
-    """How long to leave the processor to those who submit, after a decision that took long.
-
-    With a short queue that is nothing. With thousands that wait, every submission would
-    otherwise cost one more look at all of them.
-    """
-    return min(REST * deciding, IDLE_SECONDS) if deciding > LONG_SECONDS else 0.0
 
 
 def _filter(*states: State, kind: Kind | None = None) -> RequestFilter:

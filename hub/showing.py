@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from . import views
@@ -12,6 +12,7 @@ from .ports.store import Store
 from .ports.world import Clock
 from .progress import ProgressBook
 from .scheduling.lifecycle import TERMINAL, State
+from .scheduling.model import Device, Holding
 from .views import Viewer
 from .wire import PoolOut, QueueOut, RequestOut
 
@@ -45,16 +46,8 @@ class Showing:
         ]
 
     def pool(self, viewer: Viewer) -> PoolOut:
-        devices = self.store.devices()
-        held = {name: holding for holding in self.store.holdings() for name in holding.devices}
-        tiles = [views.device_out(device, held.get(device.id), viewer) for device in devices]
-        return PoolOut(
-            devices=tiles,
-            free=sum(tile.state == "free" for tile in tiles),
-            total=len(tiles),
-            waiting=self.store.waiting_for_devices(),
-            simulated=any(device.simulated for device in devices),
-        )
+        store = self.store
+        return pool_of(store.devices(), store.holdings(), store.waiting_for_devices(), viewer)
 
     def queue(self, viewer: Viewer, limit: int) -> QueueOut:
         """The head of the queue, as the last cycle left it."""
@@ -72,6 +65,21 @@ class Showing:
             ],
             total=max(len(waiting), self.board.waiting),
         )
+
+
+def pool_of(
+    devices: Sequence[Device], holdings: Iterable[Holding], waiting: int, viewer: Viewer
+) -> PoolOut:
+    """The pool as the viewer may see it."""
+    held = {name: holding for holding in holdings for name in holding.devices}
+    tiles = [views.device_out(device, held.get(device.id), viewer) for device in devices]
+    return PoolOut(
+        devices=tiles,
+        free=sum(tile.state == "free" for tile in tiles),
+        total=len(tiles),
+        waiting=waiting,
+        simulated=any(device.simulated for device in devices),
+    )
 
 
 def _open_seconds(record: RequestRecord, now: float) -> float:

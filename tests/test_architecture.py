@@ -25,7 +25,7 @@ LAYERS = (
         *("hub.store", "hub.accounts", "hub.files", "hub.hubapi", "hub.client"),
         *("hub.views", "hub.board", "hub.progress", "hub.notebooks", "hub.admission"),
         *("hub.intake", "hub.endings", "hub.tokens", "hub.archives", "hub.listing", "hub.showing"),
-        *("hub.repeating", "hub.typed_parameters"),
+        *("hub.repeating", "hub.typed_parameters", "hub.planning", "hub.outputs"),
         *("hub.commands", "hub.actions", "hub.loop"),
     ),
     ("hub.web", "spawners", "extensions", "courses", "images.build"),

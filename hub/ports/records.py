@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from ..scheduling.lifecycle import State
-from ..scheduling.model import Kind, PriorityClass
+from ..scheduling.model import Device, Holding, Kind, PriorityClass
 
 Json: TypeAlias = "str | int | float | bool | Sequence[Json] | Mapping[str, Json] | None"
 
@@ -247,3 +247,34 @@ class Usage:
     @property
     def total(self) -> float:
         return self.charged + self.open
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Touched:
+    """A request to which something happened: its newest event, and who may hear of it."""
+
+    request_id: str
+    owner: str
+    group: str
+    event_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Glance:
+    """Enough to know for whom there is news, whoever asks; read in one transaction.
+
+    Attributes:
+        last: id of the newest event of all.
+        touched: requests with events later than the one that was asked about.
+        suspect: requests whose lease has shown no sign of life for a while.
+        waiting: how many queued requests ask for devices.
+        taught: groups by their teacher.
+    """
+
+    last: int
+    touched: tuple[Touched, ...]
+    suspect: frozenset[str]
+    devices: tuple[Device, ...]
+    holdings: tuple[Holding, ...]
+    waiting: int
+    taught: Mapping[str, frozenset[str]]

@@ -14,6 +14,7 @@ from ..scheduling.model import Device, Group, Health, Holding, Snapshot, Start
 from .records import (
     Cause,
     EventRecord,
+    Glance,
     Handle,
     LeaseRecord,
     LedgerEntry,
@@ -193,5 +194,8 @@ class Store(Protocol):
 
     def charged(self, request_ids: Sequence[str]) -> Mapping[str, float]:
         """Device-seconds in the ledger by request; a request without any is 0."""
+
+    def glance(self, after: int | None) -> Glance:
+        """What all event streams look at with every beat; None: from now on, nothing touched."""
 
     def close(self) -> None: ...

@@ -7,20 +7,17 @@ every method a transaction, and nothing is changed before everything was checked
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from math import fsum
-from threading import RLock
 
 from ..errors import Conflict
 from ..ports.records import (
     Cause,
     EventRecord,
+    Glance,
     Handle,
-    JobSpec,
-    Json,
     LeaseRecord,
     LeaseState,
     LedgerEntry,
@@ -28,32 +25,18 @@ from ..ports.records import (
     NewRequest,
     RequestFilter,
     RequestRecord,
+    Touched,
     Usage,
 )
 from ..scheduling.lifecycle import TERMINAL, State
 from ..scheduling.model import Device, Group, Health, Holding, Kind, Snapshot, Start
 from . import moves, pool
-from .moves import Interval, Step
+from .moves import Step
+from .shelf import Shelf, as_stored, matches, own_job
 
 
-class MemoryStore:
+class MemoryStore(Shelf):
     """``hub.ports.store.Store`` in dictionaries."""
-
-    def __init__(self) -> None:
-        self._lock = RLock()
-        self._groups: dict[str, Group] = {}
-        self._teachers: dict[str, frozenset[str]] = {}
-        self._nodes: set[str] = set()
-        self._devices: dict[str, Device] = {}
-        # In the order of submission, each with its newest lease in it.
-        self._requests: dict[str, RequestRecord] = {}
-        self._by_key: dict[tuple[str, str], str] = {}
-        self._leases: dict[str, LeaseRecord] = {}
-        self._live: dict[str, LeaseRecord] = {}
-        self._tokens: dict[str, str] = {}
-        self._reported: set[tuple[str, int]] = set()
-        self._events: list[EventRecord] = []
-        self._ledger: list[LedgerEntry] = []
 
     # -- the pool and the quota tree ------------------------------------------------------
 
@@ -117,7 +100,7 @@ class MemoryStore:
             self.group(new.group)
             if new.id in self._requests:
                 raise Conflict(f"There is a request {new.id} already.")
-            kept = replace(new, job=_job(new.job), labels=dict(new.labels))
+            kept = replace(new, job=own_job(new.job), labels=dict(new.labels))
             self._by_key[new.owner, new.idempotency_key] = new.id
             return self._keep(moves.queued(kept, now), now)
 
@@ -132,7 +115,7 @@ class MemoryStore:
             newest_first = iter(reversed(self._requests.values()))
             if which.before is not None and not any(r.id == which.before for r in newest_first):
                 return ()
-            found = (request for request in newest_first if _matches(request, which))
+            found = (request for request in newest_first if matches(request, which))
             return tuple(islice(found, max(0, which.limit)))
 
     def live_session(self, owner: str, server_name: str) -> RequestRecord | None:
@@ -294,7 +277,7 @@ class MemoryStore:
                 if (lease_id, event.seq) in self._reported:
                     continue
                 self._reported.add((lease_id, event.seq))
-                data = _as_stored(event.data)
+                data = as_stored(event.data)
                 added.append(self._tell(request.id, epoch, event.at, event.kind, data))
             return tuple(added)
 
@@ -353,10 +336,28 @@ class MemoryStore:
                 if owner in (None, entry.owner) and request_id in (None, entry.request_id)
             )
 
+    def glance(self, after: int | None) -> Glance:
+        with self._lock:
+            last = len(self._events)
+            newest = {event.request_id: event.id for event in self._events[after:]}
+            touched = [
+                Touched(request_id=r.id, owner=r.owner, group=r.group, event_id=newest[r.id])
+                for r in map(self._requests.__getitem__, newest if after is not None else ())
+            ]
+            suspect = (x.request_id for x in self.leases() if x.state is LeaseState.SUSPECT)
+            people = {person for teachers in self._teachers.values() for person in teachers}
+            return Glance(
+                last=last,
+                touched=tuple(sorted(touched, key=lambda each: each.event_id)),
+                suspect=frozenset(suspect),
+                devices=self.devices(),
+                holdings=self.holdings(),
+                waiting=self.waiting_for_devices(),
+                taught={person: self.taught_by(person) for person in people},
+            )
+
     def close(self) -> None:
         """Nothing to close."""
-
-    # -- how a step is remembered ---------------------------------------------------------
 
     def _move(
         self, lease_id: str, now: float, move: Callable[[RequestRecord], Step]
@@ -365,90 +366,5 @@ class MemoryStore:
             before = self._of_lease(lease_id)
             return self._keep(move(before), now)
 
-    def _keep(self, step: Step, now: float) -> RequestRecord:
-        request = step.request
-        self._requests[request.id] = request
-        if request.lease is not None:
-            self._keep_lease(request.lease)
-            if step.charge is not None:
-                self._enter(request, request.lease, step.charge)
-        for state in step.entered:
-            epoch = moves.epoch_of(request)
-            self._tell(request.id, epoch, now, "state", moves.event_data(step, state))
-        return request
-
-    def _keep_lease(self, lease: LeaseRecord) -> None:
-        self._leases[lease.id] = lease
-        if lease.state is LeaseState.RELEASED:
-            self._live.pop(lease.id, None)
-        else:
-            self._live[lease.id] = lease
-        request = self._requests[lease.request_id]
-        self._requests[request.id] = replace(request, lease=lease)
-
-    def _tell(
-        self, request_id: str, epoch: int, at: float, kind: str, data: Mapping[str, Json]
-    ) -> EventRecord:
-        event = EventRecord(
-            id=len(self._events) + 1,
-            request_id=request_id,
-            epoch=epoch,
-            at=at,
-            kind=kind,
-            data=data,
-        )
-        self._events.append(event)
-        return event
-
-    def _enter(self, request: RequestRecord, lease: LeaseRecord, interval: Interval) -> None:
-        self._ledger.append(
-            LedgerEntry(
-                id=len(self._ledger) + 1,
-                lease_id=lease.id,
-                request_id=request.id,
-                epoch=lease.epoch,
-                owner=request.owner,
-                group=request.group,
-                devices=interval.devices,
-                starts_at=interval.starts_at,
-                ends_at=interval.ends_at,
-                device_seconds=interval.device_seconds,
-            )
-        )
-
     def _of_lease(self, lease_id: str) -> RequestRecord:
         return self._requests[self.lease(lease_id).request_id]
-
-    def _sessions(self, owner: str, server_name: str) -> list[RequestRecord]:
-        return [
-            request
-            for request in self._requests.values()
-            if request.kind is Kind.SESSION
-            and (request.owner, request.server_name) == (owner, server_name)
-        ]
-
-    def _taken(self) -> Collection[str]:
-        return {device for lease in self._live.values() for device in lease.devices}
-
-
-def _matches(request: RequestRecord, which: RequestFilter) -> bool:
-    return (
-        which.owner in (None, request.owner)
-        and (which.groups is None or request.group in which.groups)
-        and which.kind in (None, request.kind)
-        and (which.states is None or request.state in which.states)
-        and which.server_name in (None, request.server_name)
-        and (which.reader in (None, request.owner) or request.group in which.reader_groups)
-        and (which.ids is None or request.id in which.ids)
-        and which.labels.items() <= request.labels.items()
-    )
-
-
-def _as_stored(data: Mapping[str, Json]) -> dict[str, Json]:
-    """A copy of its own, of the types that come back from a database."""
-    stored: dict[str, Json] = json.loads(json.dumps(data))
-    return stored
-
-
-def _job(job: JobSpec | None) -> JobSpec | None:
-    return None if job is None else replace(job, parameters=_as_stored(job.parameters))

@@ -40,6 +40,7 @@ from .gate import Gate
 from .headers import SafeHeaders
 from .rendering import filters
 from .seal import Seal
+from .sharing import Looks
 from .streams import Streams
 from .waiting import server_url, wait_url
 
@@ -93,6 +94,7 @@ def build_app(
         gate=Gate(auth, seal, Csrf(seal, settings.url), hub_token),
         seal=seal,
         streams=Streams(pulse),
+        looks=Looks(commands, pulse),
         settings=settings,
         templates=_templates(),
         clock=clock,

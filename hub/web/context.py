@@ -12,6 +12,7 @@ from ..config import SERVICE_PREFIX, Settings
 from ..ports.world import Clock
 from .gate import Gate
 from .seal import Seal
+from .sharing import Looks
 from .streams import Streams
 
 
@@ -23,6 +24,7 @@ class Web:
     gate: Gate
     seal: Seal
     streams: Streams
+    looks: Looks
     settings: Settings
     templates: Environment
     clock: Clock

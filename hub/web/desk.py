@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from ..commands import Commands, GroupChoice
+from ..admission import GroupChoice
+from ..commands import Commands
 from ..errors import CarrelError, Conflict, InvalidInput, NotAMember
 from ..ports.world import Identity
 from ..scheduling.lifecycle import LIVE, TERMINAL, State

@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 from collections.abc import AsyncGenerator
 
@@ -18,14 +17,13 @@ from starlette.concurrency import run_in_threadpool
 
 from ..errors import CarrelError
 from ..ports.world import Identity
-from ..scheduling.lifecycle import LIVE, TERMINAL
 from ..wire import EventOut, RequestOut
 from .context import Web
+from .page_look import VOLATILE, Page
+from .sharing import Clues, Told
 from .streams import ALIVE, message
 from .waiting import WaitView, wait_view
 
-_VOLATILE = {"device_seconds"}
-"""Grows with every second; alone it is no news."""
 _SLOWEST_POLL_SECONDS = 2.0
 _log = logging.getLogger(__name__)
 
@@ -57,11 +55,15 @@ async def _follow(
         return web.commands.events(who, request_id, after)
 
     shown: str | None = None
+    told = Told()
     try:
-        async for _ in web.streams.rounds():
+        async for changed in web.streams.rounds():
+            if not await web.looks.news(told, request_id, who) and changed:
+                yield ALIVE
+                continue
             # In this order: the events are then at least as new as the status.
             now = await run_in_threadpool(request)
-            signature = now.model_dump_json(exclude=_VOLATILE)
+            signature = now.model_dump_json(exclude=VOLATILE)
             status = message("status", now.model_dump_json()) if signature != shown else b""
             quiet = not status
             # Whoever connects learns first how things stand, then how they came about; from
@@ -87,29 +89,16 @@ async def _follow(
 async def page_events(web: Web, who: Identity) -> AsyncGenerator[bytes, None]:
     """``changed`` for the desk and the other pages of one person."""
 
-    def read() -> tuple[str, bool]:
-        requests = [
-            request
-            for states in (LIVE, TERMINAL)
-            for request in web.commands.requests(
-                who, kind=None, states=states, mine=False, limit=200
-            )
-        ]
-        pool = web.commands.pool(who)
-        seen = hashlib.sha256(pool.model_dump_json().encode())
-        for request in requests:
-            seen.update(request.model_dump_json(exclude=_VOLATILE).encode())
-        return seen.hexdigest(), any(tile.state == "yours" for tile in pool.devices)
-
-    shown: str | None = None
+    page = Page(web, who)
+    shown: Clues | None = None
     async for changed in web.streams.rounds():
         try:
-            now, charging = await run_in_threadpool(read)
+            now = await page.look(silence=not changed)
         except CarrelError as error:
             _log.warning("A page's stream ends early: %s", error)
             return
         # In silence, whoever is charged still gets the newest sum.
-        news = now != shown or (charging and not changed)
+        news = now != shown or (page.charging and not changed)
         shown = now
         yield message("changed") if news else ALIVE
 
@@ -122,8 +111,12 @@ async def wait_events(web: Web, who: Identity, request_id: str) -> AsyncGenerato
         return view, web.render("wait_status.html", view=view)
 
     shown: str | None = None
+    told = Told()
     try:
-        async for _ in web.streams.rounds():
+        async for changed in web.streams.rounds():
+            if not await web.looks.news(told, request_id, who) and changed:
+                yield ALIVE
+                continue
             view, html = await run_in_threadpool(read)
             news = view.signature != shown
             shown = view.signature

@@ -18,6 +18,7 @@ from ..wire import EventOut, FilesOut, RequestOut
 from .context import Web
 from .gate import Visitor
 from .job_history import Attempt, Cell, History, cell_number, cut_sentence, fold, is_over
+from .sharing import Told
 from .streams import ALIVE, message
 
 _PARTS = ("state", "facts", "files")
@@ -126,8 +127,13 @@ class Feed:
 
 async def job_feed(feed: Feed) -> AsyncGenerator[bytes, None]:
     """Follows the request until it has ended."""
+    told = Told()
     async for changed in feed.web.streams.rounds():
         try:
+            looks, who = feed.web.looks, feed.visitor.identity
+            if not await looks.news(told, feed.request_id, who) and changed:
+                yield ALIVE
+                continue
             news, ended = await run_in_threadpool(feed.read, silence=not changed)
         except CarrelError as error:
             # The page comes back and then gets this as a proper answer.

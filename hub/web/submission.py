@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from pydantic import JsonValue
 
+from ..admission import GroupChoice
 from ..client import values
-from ..commands import GroupChoice
 from ..errors import CarrelError, InvalidInput, NotAMember, TooLarge
 from ..notebooks import CheckedNotebook, check_name, check_notebook
 from ..typed_parameters import ParameterField

@@ -63,3 +63,56 @@ def test_events_by_kind_and_how_many_wait(store: Store) -> None:
     store.submit(job("b"), 100.0)
     store.submit(job("c", devices=0), 100.0)
     assert store.waiting_for_devices() == 1
+
+
+def test_the_snapshot_follows_a_queue_that_it_has_read_before(store: Store) -> None:
+    def waiting() -> list[str]:
+        return [request.id for request in store.snapshot().waiting]
+
+    assert waiting() == []
+    for name in ("a", "b", "c"):
+        store.submit(job(name), 100.0)
+    assert waiting() == ["j-a", "j-b", "j-c"]
+    lease = granted(store, job("b"), "D0")
+    store.submit(job("d", devices=0), 90.0)
+    assert waiting() == ["j-a", "j-c", "j-d"]
+    store.give_back(lease.id, now=130, charge_until=120)
+    assert waiting() == ["j-a", "j-b", "j-c", "j-d"]
+    of_d = store.snapshot().waiting[3]
+    assert (of_d.owner, of_d.devices, of_d.submitted_at) == ("ada", 0, 90.0)
+
+
+def test_a_store_that_another_one_writes_to_sees_its_queue(tmp_path: Path) -> None:
+    mine, other = open_store(tmp_path / "c.db"), open_store(tmp_path / "c.db")
+    furnish(mine)
+    mine.submit(job("a"), 100.0)
+    assert len(mine.snapshot().waiting) == 1
+    other.submit(job("b"), 100.0)
+    other.stop("j-a", State.CANCELLED, DEAD, now=110.0)
+    assert [request.id for request in mine.snapshot().waiting] == ["j-b"]
+    mine.close()
+    other.close()
+
+
+def test_a_glance_tells_what_happened_since_and_who_may_hear_of_it(store: Store) -> None:
+    store.set_teachers("lab", ["tina", "tom"])
+    store.submit(job("a"), 100.0)
+    first = store.glance(None)
+    assert (first.touched, first.waiting, first.holdings) == ((), 1, ())
+    assert first.taught == {"tina": frozenset({"lab"}), "tom": frozenset({"lab"})}
+    assert first.last == store.events("j-a")[-1].id
+    assert store.glance(first.last).touched == ()
+
+    store.submit(job("b", owner="bob"), 100.0)
+    lease = running(store, job("a"), "D0")
+    store.suspect([lease.id])
+    second = store.glance(first.last)
+    assert [(each.request_id, each.owner, each.group) for each in second.touched] == [
+        ("j-b", "bob", "lab"),
+        ("j-a", "ada", "lab"),
+    ]
+    assert [each.event_id for each in second.touched] == [
+        store.events(name)[-1].id for name in ("j-b", "j-a")
+    ]
+    assert (second.last, second.suspect) == (store.events("j-a")[-1].id, {"j-a"})
+    assert (second.devices, second.holdings) == (store.devices(), store.holdings())

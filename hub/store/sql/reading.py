@@ -13,7 +13,7 @@ from ...ports.records import (
     RequestRecord,
     Usage,
 )
-from ...scheduling.lifecycle import TERMINAL, State
+from ...scheduling.lifecycle import TERMINAL
 from ...scheduling.model import Holding, Kind, Snapshot
 from .. import pool
 from ..tables import (
@@ -26,15 +26,14 @@ from ..tables import (
     ledger,
     requests,
 )
+from .queue import QUEUED, Queue
 from .rows import (
     LEASES,
     REQUESTS,
-    WAITING,
     read_devices,
     read_groups,
     read_leases,
     read_requests,
-    read_waiting,
     to_events,
 )
 
@@ -134,11 +133,11 @@ def _session(owner: str, server_name: str) -> list[ColumnElement[bool]]:
     ]
 
 
-def snapshot(connection: Connection) -> Snapshot:
+def snapshot(connection: Connection, queue: Queue) -> Snapshot:
     return Snapshot(
         devices=tuple(read_devices(connection).values()),
         groups=tuple(read_groups(connection).values()),
-        waiting=read_waiting(connection, WAITING.where(*_QUEUED).order_by(requests.c.number)),
+        waiting=queue.read(connection),
         holdings=holdings(connection),
     )
 
@@ -157,12 +156,8 @@ def holdings(connection: Connection) -> tuple[Holding, ...]:
 
 
 def waiting_for_devices(connection: Connection) -> int:
-    query = select(func.count()).select_from(requests).where(*_QUEUED, requests.c.devices > 0)
+    query = select(func.count()).select_from(requests).where(*QUEUED, requests.c.devices > 0)
     return connection.scalar(query) or 0
-
-
-# In this form it opens the index of what has not ended.
-_QUEUED = (requests.c.ended_at.is_(None), requests.c.state == str(State.QUEUED))
 
 
 def live_leases(connection: Connection) -> tuple[LeaseRecord, ...]:

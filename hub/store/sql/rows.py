@@ -65,6 +65,7 @@ def read_leases(
 
 
 WAITING = select(
+    requests.c.number,
     requests.c.id,
     requests.c.kind,
     requests.c.owner,
@@ -75,15 +76,15 @@ WAITING = select(
     requests.c.model,
     requests.c.priority,
 )
-"""What the scheduler knows of a queued request: there may be thousands, in every cycle."""
+"""What the scheduler knows of a queued request: there may be thousands."""
 
 
-def read_waiting(connection: Connection, query: Select[*tuple[object, ...]]) -> tuple[Waiting, ...]:
-    """Run a query made from ``WAITING``."""
+def read_waiting(connection: Connection, query: Select[*tuple[object, ...]]) -> dict[int, Waiting]:
+    """Run a query made from ``WAITING``; by number."""
     kinds = {str(kind): kind for kind in Kind}
     classes = {str(each): each for each in PriorityClass}
-    return tuple(
-        Waiting(
+    return {
+        row.number: Waiting(
             id=row.id,
             kind=kinds[row.kind],
             owner=row.owner,
@@ -95,7 +96,7 @@ def read_waiting(connection: Connection, query: Select[*tuple[object, ...]]) -> 
             priority=classes[row.priority],
         )
         for row in connection.execute(query)
-    )
+    }
 
 
 def _devices_of(connection: Connection, lease_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:

@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 from ...ports.records import (
     Cause,
     EventRecord,
+    Glance,
     Handle,
     LeaseRecord,
     LedgerEntry,
@@ -22,7 +23,8 @@ from ...scheduling.lifecycle import State
 from ...scheduling.model import Device, Group, Health, Holding, Snapshot, Start
 from .. import moves
 from ..moves import Step
-from . import pool, reading, writing
+from . import glancing, pool, reading, writing
+from .queue import Queue
 from .rows import read_charged, read_devices, read_groups, read_ledger
 from .transactions import Transactions
 
@@ -37,6 +39,7 @@ class SqlStore:
         self._read = transactions.read
         self._write = transactions.write
         self._close = transactions.close
+        self._queue = Queue()
 
     # -- the pool and the quota tree ------------------------------------------------------
 
@@ -85,7 +88,7 @@ class SqlStore:
         return self._read(lambda c: reading.session_count(c, owner, server_name))
 
     def snapshot(self) -> Snapshot:
-        return self._read(reading.snapshot)
+        return self._read(lambda c: reading.snapshot(c, self._queue))
 
     def holdings(self) -> tuple[Holding, ...]:
         return self._read(reading.holdings)
@@ -190,6 +193,9 @@ class SqlStore:
 
     def charged(self, request_ids: Sequence[str]) -> Mapping[str, float]:
         return self._read(lambda c: read_charged(c, request_ids))
+
+    def glance(self, after: int | None) -> Glance:
+        return self._read(lambda c: glancing.glance(c, after))
 
     def close(self) -> None:
         self._close()

@@ -11,12 +11,16 @@ from typing import Any, cast
 import httpx
 from fastapi import FastAPI
 
-from carrel.hub.commands import Commands, GroupChoice
+from carrel.hub.admission import GroupChoice
+from carrel.hub.commands import Commands
 from carrel.hub.config import SERVICE_PREFIX, Settings
 from carrel.hub.errors import CarrelError, Forbidden, NotFound, NotSignedIn, Unavailable
 from carrel.hub.listing import Wanted
+from carrel.hub.ports.records import Glance, Touched
 from carrel.hub.ports.world import Identity
 from carrel.hub.pulse import Pulse
+from carrel.hub.scheduling.model import Wait
+from carrel.hub.views import Viewer
 from carrel.hub.web import Person, build_app
 from carrel.hub.web.auth import ACCESS_SCOPE, READ_SCOPE, SUBMIT_SCOPE
 from carrel.hub.web.context import Web
@@ -112,12 +116,15 @@ class FakeCommands:
         self.calls: list[tuple[object, ...]] = []
         self.attached: list[str] = []
         self.changed = threading.Condition()
+        self.glances = 0
+        self._touched: list[Touched] = []
 
     # -- what tests do to it ---
 
     def put(self, *requests: RequestOut) -> None:
         for request in requests:
             self.found[request.id] = request
+            self._touch(request)
         self.pulse.beat()
 
     def happen(self, request_id: str, kind: str, data: Mapping[str, object]) -> None:
@@ -133,7 +140,17 @@ class FakeCommands:
             }
         )
         self.happened.setdefault(request_id, []).append(event)
+        self._touch(self.found.get(request_id) or job(id=request_id))
         self.pulse.beat()
+
+    def _touch(self, request: RequestOut) -> None:
+        touched = Touched(
+            request_id=request.id,
+            owner=request.owner,
+            group=request.group,
+            event_id=len(self._touched) + 1,
+        )
+        self._touched.append(touched)
 
     # -- Commands ---
 
@@ -246,6 +263,24 @@ class FakeCommands:
             waiting=self.waiting,
             simulated=any(device.simulated for device in self.devices),
         )
+
+    def pool_at(self, glance: Glance, viewer: Viewer) -> PoolOut:
+        return self.pool(viewer.identity)
+
+    def glance(self, after: int | None) -> Glance:
+        self.glances += 1
+        return Glance(
+            last=len(self._touched),
+            touched=() if after is None else tuple(self._touched[after:]),
+            suspect=frozenset(),
+            devices=(),
+            holdings=(),
+            waiting=self.glances,  # so that the tiles are looked at each time
+            taught=self.teachers,
+        )
+
+    def waits(self) -> Mapping[str, Wait]:
+        return {}
 
     def usage(self, who: Identity) -> UsageReport:
         return self.report

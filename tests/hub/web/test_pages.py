@@ -8,7 +8,8 @@ from typing import cast
 
 import pytest
 
-from carrel.hub.commands import Commands, GroupChoice
+from carrel.hub.admission import GroupChoice
+from carrel.hub.commands import Commands
 from carrel.hub.errors import Conflict, NotAMember, OverMaximum, Refused
 from carrel.hub.web.desk import gather
 from carrel.hub.wire import SessionIn

@@ -1,0 +1,127 @@
+"""How a store in memory remembers: one dictionary for each kind of thing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from threading import RLock
+
+from ..ports.records import (
+    EventRecord,
+    JobSpec,
+    Json,
+    LeaseRecord,
+    LeaseState,
+    LedgerEntry,
+    RequestFilter,
+    RequestRecord,
+)
+from ..scheduling.model import Device, Group, Kind
+from . import moves
+from .moves import Interval, Step
+
+
+class Shelf:
+    """The dictionaries of ``MemoryStore``, and the few ways in which they change."""
+
+    def __init__(self) -> None:
+        self._lock = RLock()
+        self._groups: dict[str, Group] = {}
+        self._teachers: dict[str, frozenset[str]] = {}
+        self._nodes: set[str] = set()
+        self._devices: dict[str, Device] = {}
+        # In the order of submission, each with its newest lease in it.
+        self._requests: dict[str, RequestRecord] = {}
+        self._by_key: dict[tuple[str, str], str] = {}
+        self._leases: dict[str, LeaseRecord] = {}
+        self._live: dict[str, LeaseRecord] = {}
+        self._tokens: dict[str, str] = {}
+        self._reported: set[tuple[str, int]] = set()
+        self._events: list[EventRecord] = []
+        self._ledger: list[LedgerEntry] = []
+
+    def _keep(self, step: Step, now: float) -> RequestRecord:
+        request = step.request
+        self._requests[request.id] = request
+        if request.lease is not None:
+            self._keep_lease(request.lease)
+            if step.charge is not None:
+                self._enter(request, request.lease, step.charge)
+        for state in step.entered:
+            epoch = moves.epoch_of(request)
+            self._tell(request.id, epoch, now, "state", moves.event_data(step, state))
+        return request
+
+    def _keep_lease(self, lease: LeaseRecord) -> None:
+        self._leases[lease.id] = lease
+        if lease.state is LeaseState.RELEASED:
+            self._live.pop(lease.id, None)
+        else:
+            self._live[lease.id] = lease
+        request = self._requests[lease.request_id]
+        self._requests[request.id] = replace(request, lease=lease)
+
+    def _tell(
+        self, request_id: str, epoch: int, at: float, kind: str, data: Mapping[str, Json]
+    ) -> EventRecord:
+        event = EventRecord(
+            id=len(self._events) + 1,
+            request_id=request_id,
+            epoch=epoch,
+            at=at,
+            kind=kind,
+            data=data,
+        )
+        self._events.append(event)
+        return event
+
+    def _enter(self, request: RequestRecord, lease: LeaseRecord, interval: Interval) -> None:
+        self._ledger.append(
+            LedgerEntry(
+                id=len(self._ledger) + 1,
+                lease_id=lease.id,
+                request_id=request.id,
+                epoch=lease.epoch,
+                owner=request.owner,
+                group=request.group,
+                devices=interval.devices,
+                starts_at=interval.starts_at,
+                ends_at=interval.ends_at,
+                device_seconds=interval.device_seconds,
+            )
+        )
+
+    def _sessions(self, owner: str, server_name: str) -> list[RequestRecord]:
+        return [
+            request
+            for request in self._requests.values()
+            if request.kind is Kind.SESSION
+            and (request.owner, request.server_name) == (owner, server_name)
+        ]
+
+    def _taken(self) -> Collection[str]:
+        return {device for lease in self._live.values() for device in lease.devices}
+
+
+def matches(request: RequestRecord, which: RequestFilter) -> bool:
+    return (
+        which.owner in (None, request.owner)
+        and (which.groups is None or request.group in which.groups)
+        and which.kind in (None, request.kind)
+        and (which.states is None or request.state in which.states)
+        and which.server_name in (None, request.server_name)
+        and (which.reader in (None, request.owner) or request.group in which.reader_groups)
+        and (which.ids is None or request.id in which.ids)
+        and which.labels.items() <= request.labels.items()
+    )
+
+
+def as_stored(data: Mapping[str, Json]) -> dict[str, Json]:
+    """A copy of its own, of the types that come back from a database."""
+    stored: dict[str, Json] = json.loads(json.dumps(data))
+    return stored
+
+
+def own_job(job: JobSpec | None) -> JobSpec | None:
+    return None if job is None else replace(job, parameters=as_stored(job.parameters))
