@@ -100,9 +100,10 @@ class JobActions:
             return
         tail = c.files.log(request.id, lease.epoch)[-_LOG_TAIL:]
         retries = request.job.retries if request.job else 0
-        again = lease.epoch <= retries
+        lost = _times_lost(c, request) + 1
+        again = lost <= retries
         what_next = (
-            f"It is tried again (retry {lease.epoch} of {retries})."
+            f"It is tried again (retry {lost} of {retries})."
             if again
             else "What it had written is kept as partial output."
         )
@@ -184,14 +185,14 @@ def give_back_or_fail(
     """Nothing ran: another attempt, or the end after too many."""
     now = commands.clock()
     # A lost attempt did run: it is counted by its own limit.
-    attempts = MAX_ATTEMPTS + (request.job.retries if request.job else 0)
+    came_to_nothing = lease.epoch - _times_lost(commands, request)
     try:
-        if lease.epoch < attempts:
+        if came_to_nothing < MAX_ATTEMPTS:
             commands.store.give_back(lease.id, now=now, charge_until=lease.granted_at)
         else:
             cause = Cause(
                 code=CauseCode.START_FAILED,
-                message=f"{why} ({attempts} attempts)",
+                message=f"{why} ({came_to_nothing} attempts)",
                 details=details,
             )
             commands.store.stop(request.id, State.FAILED, cause, now=now)
@@ -199,3 +200,9 @@ def give_back_or_fail(
     except StaleEpoch:
         log.info("%s moved on by itself", lease.id)
     commands.pulse.beat()
+
+
+def _times_lost(commands: Commands, request: RequestRecord) -> int:
+    """How many of its attempts ran and were lost; those that were given back are not."""
+    moves = commands.store.events(request.id, kinds=frozenset({"state"}))
+    return sum(move.data.get("state") == State.LOST for move in moves)

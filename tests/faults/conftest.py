@@ -1,13 +1,14 @@
-"""One installation for the tests that leave its three processes alone."""
+"""Installations: one for the tests that leave its processes alone, others for those that do not."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from ..e2e.support import Installation, installation
-from .support import release_everything
+from .support import healthy, patient_installation, release_everything
 
 
 @pytest.fixture(scope="package")
@@ -28,3 +29,27 @@ def desk(shared: Installation) -> Iterator[Installation]:
     yield shared
     release_everything(shared)
     assert {part: shared.pid_of(part) for part in parts} == parts, "a part has died"
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """A module's own, whose parts it may kill and restart."""
+    with installation(tmp_path_factory.mktemp("own") / "state", "--simulated-devices", "2") as made:
+        yield made
+
+
+@pytest.fixture
+def site(installed: Installation) -> Iterator[Installation]:
+    """The module's own with all parts well, before and after; unless a test has taken it down."""
+    healthy(installed)
+    yield installed
+    if installed.process is not None:
+        healthy(installed)
+        release_everything(installed)
+
+
+@pytest.fixture
+def patient(tmp_path: Path) -> Iterator[Installation]:
+    """One for a single test that kills very often."""
+    with patient_installation(tmp_path / "state") as made:
+        yield made

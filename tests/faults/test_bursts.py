@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import httpx
 import pytest
@@ -22,16 +20,9 @@ from .support import (
     healthy,
     job_body,
     nothing_left,
-    patient_installation,
 )
 
 QUICK = (BEGAN, FINISHED)
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Installation]:
-    with patient_installation(tmp_path / "state") as made:
-        yield made
 
 
 @pytest.mark.parametrize(
@@ -42,38 +33,38 @@ def site(tmp_path: Path) -> Iterator[Installation]:
     ],
 )
 def test_cases_1_2_3_10_every_job_of_a_burst_is_executed_once(
-    site: Installation, seed: int, kills: int, jobs: int
+    patient: Installation, seed: int, kills: int, jobs: int
 ) -> None:
     chance = random.Random(seed)  # noqa: S311  # to be repeated, not to be secret
     for student in STUDENTS:
-        site.token(student)
+        patient.token(student)
     keys: list[str] = []
     for number in range(kills):
         for _ in range(jobs * (number + 1) // kills - len(keys)):
             keys.append(f"burst-{len(keys)}")
-            _submit(site, STUDENTS[len(keys) % len(STUDENTS)], keys[-1])
-        _wait_for_a_moment(site, chance)
-        site.kill("service")
-    healthy(site)
+            _submit(patient, STUDENTS[len(keys) % len(STUDENTS)], keys[-1])
+        _wait_for_a_moment(patient, chance)
+        patient.kill("service")
+    healthy(patient)
 
-    books = eventually(lambda: _all_ended(site), "every job ends", within=120)
+    books = eventually(lambda: _all_ended(patient), "every job ends", within=120)
     assert len(books.requests) == len(keys) == jobs
     assert {request.state for request in books.requests} == {State.SUCCEEDED}
     last = {request.id: [f"{request.id}.{request.epoch}"] for request in books.requests}
-    assert executions(site, "began") == last
-    assert executions(site, "finished") == last
+    assert executions(patient, "began") == last
+    assert executions(patient, "finished") == last
     for request in books.requests:
         # An attempt before the last one never ran: it went back to the queue.
         assert request.path.count(State.RUNNING) == 1
         assert request.path.count(State.QUEUED) == request.epoch
-    nothing_left(site)
+    nothing_left(patient)
 
     # 3: a service that comes back to nothing but finished requests admits none of them.
-    site.kill("service")
-    healthy(site)
-    _submit(site, "student1", "afterwards")
-    eventually(lambda: _all_ended(site), "the later job ends", within=60)
-    assert audit(site.state).requests[:-1] == books.requests
+    patient.kill("service")
+    healthy(patient)
+    _submit(patient, "student1", "afterwards")
+    eventually(lambda: _all_ended(patient), "the later job ends", within=60)
+    assert audit(patient.state).requests[:-1] == books.requests
 
 
 def _submit(site: Installation, user: str, key: str) -> None:

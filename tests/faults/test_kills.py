@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from carrel.hub.scheduling.lifecycle import State
 
-from ..e2e.support import Installation, eventually, installation
+from ..e2e.support import Installation, eventually
 from .audit import Request, audit, read
 from .kernels import Kernel
 from .support import (
@@ -22,27 +20,11 @@ from .support import (
     lease_of,
     nothing_left,
     ready,
-    release_everything,
     running_session,
     seconds_of_work,
     submit,
     tell,
 )
-
-
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    state = tmp_path_factory.mktemp("kills") / "state"
-    with installation(state, "--simulated-devices", "2") as made:
-        yield made
-
-
-@pytest.fixture
-def site(installed: Installation) -> Iterator[Installation]:
-    healthy(installed)
-    yield installed
-    healthy(installed)
-    release_everything(installed)
 
 
 @pytest.mark.parametrize("part", ["service", "hub", "proxy"])

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 
 import psutil
-import pytest
 
-from ..e2e.support import Installation, eventually, installation
+from ..e2e.support import Installation, eventually
 from .audit import audit
 from .support import (
     BEGAN,
@@ -21,27 +19,11 @@ from .support import (
     leased,
     reachable,
     ready,
-    release_everything,
     running_session,
     seconds_of_work,
     submit,
     tell,
 )
-
-
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    state = tmp_path_factory.mktemp("restarts") / "state"
-    with installation(state, "--simulated-devices", "2") as made:
-        yield made
-
-
-@pytest.fixture
-def site(installed: Installation) -> Iterator[Installation]:
-    yield installed
-    if installed.process is not None:
-        healthy(installed)
-        release_everything(installed)
 
 
 def test_case_15_a_hub_that_is_asked_to_leave_leaves_its_servers(site: Installation) -> None:

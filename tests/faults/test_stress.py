@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -27,7 +26,6 @@ from .support import (
     job_body,
     mine,
     nothing_left,
-    patient_installation,
 )
 
 PARTS = ("service", "hub", "runner")
@@ -45,12 +43,6 @@ except BlockingIOError:
 """Held by the kernel (the operating system's) as long as any process of an attempt lives."""
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Installation]:
-    with patient_installation(tmp_path / "state") as made:
-        yield made
-
-
 @pytest.mark.parametrize(
     ("seed", "jobs", "kills"),
     [
@@ -65,11 +57,11 @@ def site(tmp_path: Path) -> Iterator[Installation]:
     ],
 )
 def test_every_job_ends_once_whatever_is_killed(
-    site: Installation, seed: int, jobs: int, kills: int
+    patient: Installation, seed: int, jobs: int, kills: int
 ) -> None:
     chance = random.Random(seed)  # noqa: S311  # to be repeated, not to be secret
     for student in STUDENTS:
-        site.token(student)
+        patient.token(student)
     targets = [PARTS[number % len(PARTS)] for number in range(kills)]
     chance.shuffle(targets)
     submitted = 0
@@ -77,23 +69,23 @@ def test_every_job_ends_once_whatever_is_killed(
         if target == "runner":  # soon after a submission: then there is one
             time.sleep(chance.random())
         while submitted < jobs * number // kills:
-            _submit(site, submitted, chance)
+            _submit(patient, submitted, chance)
             submitted += 1
         if target == "runner":
             at_work = chance.random() < 2 / 3  # else mostly before it has claimed its lease
-            kill = partial(_kill_a_runner, site, chance, at_work=at_work)
+            kill = partial(_kill_a_runner, patient, chance, at_work=at_work)
             eventually(kill, "a runner is killed", within=60)
         else:
             time.sleep(chance.random())  # the moment is the point, nothing is waited for
-            eventually(partial(_kill, site, target), f"the {target} is killed", within=60)
-    healthy(site)
+            eventually(partial(_kill, patient, target), f"the {target} is killed", within=60)
+    healthy(patient)
 
-    books = eventually(lambda: _all_ended(site), "every job ends", within=60 + 2 * jobs)
+    books = eventually(lambda: _all_ended(patient), "every job ends", within=60 + 2 * jobs)
     assert len(books.requests) == jobs
-    _each_ended_as_it_should(site, books, runners=targets.count("runner"))
-    _each_ran_alone(site, books)
-    _every_second_is_charged(site, books)
-    nothing_left(site)
+    _each_ended_as_it_should(patient, books, runners=targets.count("runner"))
+    _each_ran_alone(patient, books)
+    _every_second_is_charged(patient, books)
+    nothing_left(patient)
 
 
 # -- what is done to it --------------------------------------------------------------------

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
+from carrel.hub.actions import MAX_ATTEMPTS
 from carrel.hub.commands import Commands
 from carrel.hub.errors import StaleEpoch
 from carrel.hub.loop import CLAIM_WINDOW, EXIT_GRACE, LEASE_SECONDS, Loop
@@ -240,6 +241,51 @@ def test_a_lost_job_is_tried_again_as_often_as_was_asked(world: World) -> None:
     attempt = ["queued", "granted", "starting", "running", "lost"]
     assert states == [*attempt, *attempt, "failed"]
     assert world.commands.pool(STUDENT1).free == 2
+
+
+def test_an_attempt_that_never_ran_is_no_retry(world: World) -> None:
+    made = world.commands.submit_job(STUDENT1, job(retries=1))
+    world.backend.refuse_starts = "No space left on device."
+    world.settle()
+    world.backend.refuse_starts = ""
+    world.settle()
+    world.claim(made)
+    assert world.lease(made) == f"{made.id}.2", "the first was given back"
+
+    _lose_after(world, made, 10)
+    world.settle()
+    again = world.see(made)
+    assert (again.state, world.lease(made)) == ("starting", f"{made.id}.3")
+    told = [e.data["cause"] for e in world.commands.store.events(made.id) if "cause" in e.data]
+    assert "(retry 1 of 1)" in str(told)
+
+    world.claim(made)
+    _lose_after(world, made, 5)
+    world.settle(2)
+    ended = world.see(made)
+    assert (ended.state, ended.cause and ended.cause.code) == ("failed", "lost")
+    assert list(world.backend.attempts) == [f"{made.id}.2", f"{made.id}.3"]
+
+
+def test_retries_give_no_more_starts_that_come_to_nothing(world: World) -> None:
+    made = world.commands.submit_job(STUDENT1, job(retries=5))
+    world.settle()
+    world.claim(made)
+    _lose_after(world, made, 10)
+    world.backend.refuse_starts = "No space left on device."
+    world.backend.end(world.lease(made))
+    world.settle(8)
+    ended = world.see(made)
+    assert (ended.state, ended.cause and ended.cause.code) == ("failed", "start_failed")
+    assert ended.lease is not None
+    assert ended.lease.epoch == 1 + MAX_ATTEMPTS
+
+
+def test_a_job_cannot_write_its_own_moves(world: World) -> None:
+    made = world.running_job()
+    before = [event.data["state"] for event in world.commands.store.events(made.id)]
+    world.report(made, "state", state="lost")
+    assert [event.data["state"] for event in world.commands.store.events(made.id)] == before
 
 
 def _lose_after(world: World, request: RequestOut, seconds: float) -> None:
