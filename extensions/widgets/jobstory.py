@@ -120,6 +120,11 @@ class JobState:
             case "ended":
                 self.step = None
 
+    @property
+    def done(self) -> int:
+        """Cells that came to their end; the one that failed or was interrupted did not."""
+        return sum(cell.state == "done" for cell in self.cells.values())
+
     def _cell(self, number: int, at: float) -> Cell:
         return self.cells.setdefault(number, Cell(number=number, state="runs", started_at=at))
 
@@ -161,7 +166,6 @@ class JobStory:
             state = self._state
             request = state.request
             cells = [state.cells[number].plain() for number in sorted(state.cells)]
-            done = sum(cell["state"] != "runs" for cell in cells)
             running = [cell["number"] for cell in cells if cell["state"] == "runs"]
             over = request is not None and request.ended
             return {
@@ -169,7 +173,7 @@ class JobStory:
                 "cells": list(cells),
                 "progress": {
                     "total": max(state.total, len(cells)),
-                    "done": done,
+                    "done": state.done,
                     "current": None if over or not running else running[-1],
                     "step": None if over else state.step,
                 },

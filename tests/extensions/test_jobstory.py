@@ -69,6 +69,18 @@ def test_a_cell_that_failed_stays_failed_when_it_is_finished() -> None:
     }
 
 
+def test_a_cell_that_failed_is_none_of_those_that_are_done() -> None:
+    state = told(
+        ("cells", {"cells": 3}),
+        ("cell_started", {"number": 1}),
+        ("cell_finished", {"number": 1, "seconds": 0.1}),
+        ("cell_started", {"number": 2}),
+        ("cell_failed", {"number": 2, "ename": "KeyboardInterrupt", "evalue": ""}),
+    )
+
+    assert (state.done, state.total) == (1, 3)
+
+
 def test_a_new_attempt_begins_from_the_first_cell() -> None:
     state = told(
         ("cells", {"cells": 9}), ("cell_started", {"number": 1}), ("cell_output", stream("old"))
