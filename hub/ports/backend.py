@@ -12,6 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
+from ..scheduling.idleness import DeviceUse
 from ..scheduling.model import Device
 from .records import Handle, JobSpec, NewEvent
 
@@ -77,6 +78,21 @@ class Sighting:
     """Where the engine saw the first process end; negative for a signal."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activity:
+    """What leases and devices did.
+
+    Attributes:
+        cpu_seconds: by lease; what its processes used since the engine was first asked about
+            it, without the server of a session itself (open tabs keep that busy). It never
+            falls while the engine lives. A lease of which nothing is known is missing.
+        devices: by device id; one of which nothing is known is missing.
+    """
+
+    cpu_seconds: Mapping[str, float]
+    devices: Mapping[str, DeviceUse]
+
+
 class Backend(Protocol):
     """One engine."""
 
@@ -97,6 +113,9 @@ class Backend(Protocol):
 
     def look(self, leases: Mapping[str, Handle | None]) -> Mapping[str, Sighting]:
         """What is alive of these leases (id → handle, None where none was reported)."""
+
+    def activity(self, leases: Mapping[str, Handle | None]) -> Activity:
+        """What these leases and all devices did; leases not named any more are forgotten."""
 
     def stop(self, lease_id: str, handle: Handle | None, *, patience: float = 4.0) -> bool:
         """SIGINT, SIGTERM, SIGKILL to the lease's whole set within ``patience`` seconds.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
+from ..scheduling.idleness import IdleWarning
 from ..scheduling.lifecycle import State
 from ..scheduling.model import Device, Holding, Kind, PriorityClass
 
@@ -28,7 +29,15 @@ class CauseCode(StrEnum):
     """A session that its owner closed."""
     CANCELLED = "cancelled"
     TIME_LIMIT = "time_limit"
+    IDLE = "idle"
+    """A session that held devices and did nothing, after a warning."""
+    UNCLAIMED = "unclaimed"
+    """A held device that its owner did not claim in time."""
     LOST = "lost"
+    DEVICE_FAULT = "device_fault"
+    """A device of its lease failed; that attempt is charged nothing."""
+    DRAINED = "drained"
+    """Its device or node was emptied by a date."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +82,7 @@ class NewRequest:
     Attributes:
         server_name: of a session: the JupyterHub server name, "" for the default server.
         idempotency_key: unique for its owner; the same key returns the first request.
+        claim: of a session: once granted, it is held until its owner claims it.
     """
 
     id: str
@@ -87,6 +97,7 @@ class NewRequest:
     server_name: str = ""
     job: JobSpec | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    claim: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +155,8 @@ class RequestRecord:
         target: while stopping, the state it will end in once death is confirmed.
         cause: set as soon as it is known, final in a terminal state.
         lease: of the newest attempt, released or not; None while it never had one.
+        claim: of a session: once granted, it is held until its owner claims it.
+        claimed_at: when its owner did.
     """
 
     id: str
@@ -166,6 +179,17 @@ class RequestRecord:
     """First time in ``running``."""
     ended_at: float | None = None
     lease: LeaseRecord | None = None
+    claim: bool = False
+    claimed_at: float | None = None
+    warning: IdleWarning | None = None
+    """Of a running session: it is idle and will be stopped."""
+    kept_at: float | None = None
+    """When its owner kept it after such a warning."""
+
+    @property
+    def unclaimed(self) -> bool:
+        """Nothing of it starts before its owner claims it."""
+        return self.claim and self.claimed_at is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +206,9 @@ class NewEvent:
 class EventRecord:
     """A line of a request's history; ``id`` grows over all requests.
 
-    Kinds: ``state`` (data: state, cause), and what the runner reports: ``cells``,
+    Kinds: ``state`` (data: state, cause), what people do to it: ``kept``, ``claimed``,
+    ``extended``, of an idle session ``idle_warning``, ``idle_over``
+    and ``idle_kept``, and what the runner reports: ``cells``,
     ``cell_started``, ``cell_output``, ``cell_failed``, ``cell_finished``, ``progress``, ``cut``,
     ``ended``.
     """
@@ -195,9 +221,18 @@ class EventRecord:
     data: Mapping[str, Json]
 
 
+class LedgerKind(StrEnum):
+    CHARGE = "charge"
+    CREDIT = "credit"
+    """Takes back everything that was charged for a lease whose device failed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerEntry:
-    """Device-seconds charged for one interval of one lease. Never changed, never deleted."""
+    """Device-seconds charged for one interval of one lease. Never changed, never deleted.
+
+    A credit has a negative number of them, so that the sum over any entries is what is owed.
+    """
 
     id: int
     lease_id: str
@@ -209,6 +244,7 @@ class LedgerEntry:
     starts_at: float
     ends_at: float
     device_seconds: float
+    kind: LedgerKind = LedgerKind.CHARGE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,6 +256,8 @@ class RequestFilter:
         labels: every one of these, with these values.
         ids: only these.
         before: only requests that were submitted before this one; nothing if there is no such.
+        text: only those with this in their id, session's name, notebook's name or command,
+            whether it is written in capitals or not.
     """
 
     owner: str | None = None
@@ -232,6 +270,9 @@ class RequestFilter:
     labels: Mapping[str, str] = field(default_factory=dict)
     ids: frozenset[str] | None = None
     before: str | None = None
+    text: str | None = None
+    node: str | None = None
+    """Only requests whose newest lease is on this node."""
     limit: int = 200
 
 

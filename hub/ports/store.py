@@ -7,15 +7,29 @@ Two implementations pass the same contract suite: ``hub.store.sql`` and ``hub.st
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
+from ..scheduling.idleness import IdleWarning
 from ..scheduling.lifecycle import State
-from ..scheduling.model import Device, Group, Health, Holding, Snapshot, Start
+from ..scheduling.model import (
+    Device,
+    Group,
+    Health,
+    Holding,
+    Mark,
+    MarkKind,
+    Snapshot,
+    Start,
+)
+from .audit import Change, ChangeFilter
+from .history import History
 from .records import (
     Cause,
     EventRecord,
     Glance,
     Handle,
+    Json,
     LeaseRecord,
     LedgerEntry,
     NewEvent,
@@ -26,12 +40,21 @@ from .records import (
 )
 
 
-class Store(Protocol):
-    """What the service remembers."""
+class Store(History, Protocol):
+    """What the service remembers; how it looks back on it is in ``history``."""
+
+    def together(self) -> AbstractContextManager[None]:
+        """What this thread reads within is all of one moment.
+
+        For a page that reads many things: nothing is to be waited for in it, and what is
+        written within may not be seen there.
+        """
 
     # -- the pool and the quota tree ------------------------------------------------------
 
-    def put_group(self, group: Group) -> None:
+    # A ``change`` that is given goes into the audit list in the same transaction.
+
+    def put_group(self, group: Group, *, change: Change | None = None) -> None:
         """Create or replace a group's quota.
 
         Raises:
@@ -44,7 +67,9 @@ class Store(Protocol):
     def groups(self) -> tuple[Group, ...]:
         """All groups, by name."""
 
-    def set_teachers(self, group: str, teachers: Sequence[str]) -> None:
+    def set_teachers(
+        self, group: str, teachers: Sequence[str], *, change: Change | None = None
+    ) -> None:
         """Replace the people who hold the role of teacher in a group."""
 
     def teachers(self, group: str) -> tuple[str, ...]: ...
@@ -52,12 +77,40 @@ class Store(Protocol):
     def taught_by(self, person: str) -> frozenset[str]:
         """Groups in which this person is a teacher."""
 
+    def remove_group(self, name: str, *, at: float, change: Change | None = None) -> None:
+        """Forget a group's quota; its requests and ledger lines are kept.
+
+        Raises:
+            NotFound: there is none.
+            Conflict: requests of it live, or groups stand below it.
+        """
+
+    def nodes(self) -> tuple[str, ...]:
+        """Every node that was ever seen, by name."""
+
+    def marks(self) -> tuple[Mark, ...]:
+        """What keeps new work off devices and nodes, by target and kind."""
+
+    def put_mark(self, mark: Mark, *, change: Change | None = None) -> None:
+        """Set it, in place of one of the same target and kind. Raises NotFound."""
+
+    def remove_mark(self, target: str, kind: MarkKind, *, change: Change | None = None) -> bool:
+        """Returns whether there was one; without one nothing is written."""
+
+    # -- who changed what -----------------------------------------------------------------
+
+    def add_change(self, change: Change) -> None:
+        """A line of the audit list about something that is not kept here."""
+
+    def changes(self, which: ChangeFilter) -> tuple[Change, ...]:
+        """Newest first."""
+
     def sync_devices(self, node: str, devices: Sequence[Device]) -> None:
         """Make the inventory of a node what was just seen.
 
         A device that is missing from ``devices`` becomes ``Health.GONE``, never deleted;
         one of a node that had simulated devices and now has none of them is removed if no
-        live lease holds it.
+        live lease holds it. Marks stay, whatever was seen.
         """
 
     def set_health(self, device_id: str, health: Health, why: str) -> None: ...
@@ -78,9 +131,6 @@ class Store(Protocol):
 
     def live_session(self, owner: str, server_name: str) -> RequestRecord | None:
         """The one session request of this server that has not ended."""
-
-    def session_count(self, owner: str, server_name: str) -> int:
-        """How many session requests this server ever had: makes the next idempotency key."""
 
     def snapshot(self) -> Snapshot:
         """What ``decide`` reads: devices, groups, everything queued, every lease not released."""
@@ -117,7 +167,15 @@ class Store(Protocol):
             StaleEpoch: as above, or another process already runs under this lease.
         """
 
-    def stop(self, request_id: str, target: State, cause: Cause, *, now: float) -> RequestRecord:
+    def stop(
+        self,
+        request_id: str,
+        target: State,
+        cause: Cause,
+        *,
+        now: float,
+        change: Change | None = None,
+    ) -> RequestRecord:
         """Ask it to end in ``target``.
 
         ``queued`` and ``granted`` end at once (and give their devices back);
@@ -125,10 +183,18 @@ class Store(Protocol):
         state nothing changes: the first cause stands.
         """
 
+    def halt(self, request_id: str, cause: Cause, *, now: float) -> RequestRecord:
+        """Ask for another attempt, in its old place.
+
+        ``granted`` is queued at once; ``starting`` and ``running`` become ``stopping``, and
+        so does what is stopping as failed; in all other states nothing changes.
+        """
+
     def finish(self, lease_id: str, *, now: float, charge_until: float) -> RequestRecord:
         """Death is confirmed: ``stopping → target``, lease released, ledger complete.
 
-        Repeating it changes nothing.
+        What was halted goes on to ``queued``. A lease that ends with ``DEVICE_FAULT`` gets a
+        credit over all that it was charged. Repeating it changes nothing.
         """
 
     def give_back(self, lease_id: str, *, now: float, charge_until: float) -> RequestRecord:
@@ -146,6 +212,57 @@ class Store(Protocol):
         """Death without an end: ``starting | running → lost → failed``, lease released.
 
         With ``requeue`` it is tried again: ``lost → queued``, in its old place.
+        """
+
+    # -- what people change about a request that goes on ----------------------------------
+
+    def keep_place(
+        self, request_id: str, server_name: str, *, now: float, desk: NewRequest | None = None
+    ) -> RequestRecord:
+        """A session that waits for devices keeps its place under this server name and will be
+        held for its owner; ``desk`` is submitted in the same transaction.
+
+        One that is to be claimed already stays as it is, its name included.
+
+        Raises:
+            Conflict: it does not wait for devices, or another live session has the name.
+        """
+
+    def claim(self, request_id: str, *, now: float) -> RequestRecord:
+        """Its owner comes for the device that is held; repeating it changes nothing.
+
+        Raises:
+            Conflict: nothing is held: it starts by itself, waits still, or has ended.
+        """
+
+    def unclaimed(
+        self, request_id: str, cause: Cause, *, now: float, charge_until: float
+    ) -> RequestRecord:
+        """End what is held and was not claimed: ``granted → cancelled``, lease released.
+
+        One that was claimed meanwhile stays as it is.
+        """
+
+    def extend(self, request_id: str, seconds: int, *, by: str, now: float) -> RequestRecord:
+        """Add to the time limit of what runs.
+
+        Raises:
+            Conflict: it does not run.
+        """
+
+    # -- sessions that hold devices and do nothing ---------------------------------------
+
+    def warn_idle(self, request_id: str, warning: IdleWarning, *, now: float) -> RequestRecord:
+        """Note that a running session is idle; one that does not run stays as it is."""
+
+    def withdraw_warning(self, request_id: str, why: str, *, now: float) -> RequestRecord:
+        """Take such a warning back, if there is one."""
+
+    def keep_idle(self, request_id: str, *, now: float) -> RequestRecord:
+        """Its owner keeps it in spite of the warning.
+
+        Raises:
+            Conflict: it is not warned, or was kept before.
         """
 
     # -- leases, events, ledger -----------------------------------------------------------
@@ -173,6 +290,11 @@ class Store(Protocol):
         Raises:
             StaleEpoch: the lease is not the request's newest, or the request has ended.
         """
+
+    def tell(
+        self, request_id: str, kind: str, data: Mapping[str, Json], *, now: float
+    ) -> RequestRecord:
+        """Add a line of the service's own to the history of a request that has not ended."""
 
     def events(
         self,

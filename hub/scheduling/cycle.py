@@ -21,7 +21,7 @@ def decide(snapshot: Snapshot, now: float) -> Plan:
 
     # 2. Count what is free, and what each group and person holds.
     tree = Tree(snapshot.groups)
-    pool = Pool(snapshot.devices, snapshot.holdings)
+    pool = Pool(snapshot.devices, snapshot.holdings, takes_work=snapshot.takes_work)
     tally = Tally(tree, snapshot.holdings)
 
     # 3. Walk along the queue: who starts, and what holds the others.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from math import inf
 
 
 class Kind(StrEnum):
@@ -39,6 +40,41 @@ class Health(StrEnum):
     """It was seen before and does not answer any more."""
 
 
+class MarkKind(StrEnum):
+    """What keeps new work off a device that may well be in working order."""
+
+    DRAIN = "drain"
+    """It is being emptied: what is left ends by itself, or by a date."""
+    QUARANTINE = "quarantine"
+    """It is not trusted until an administrator releases it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """Nothing new starts on a device, or on a whole node.
+
+    It stays until it is taken away: what a device says of itself does not lift it.
+
+    Attributes:
+        target: the id of a device, or the name of a node.
+        why: the reason, or the evidence of a fault.
+        by: who set it; empty where the service itself found a fault.
+        until: of a drain: what is left by then is stopped; None: it ends by itself.
+    """
+
+    target: str
+    kind: MarkKind
+    since: float
+    why: str = ""
+    by: str = ""
+    until: float | None = None
+
+    @property
+    def fault(self) -> bool:
+        """Whether it was set because the device failed under the eyes of the service."""
+        return self.kind is MarkKind.QUARANTINE and not self.by
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
     """A GPU or MIG instance.
@@ -52,6 +88,7 @@ class Device:
         simulated: True for a device that exists only in name.
         health: only ``OK`` is lent.
         why: the sentence behind a health that is not ``OK``.
+        marks: what administrators (or a fault) say about it or its node.
     """
 
     id: str
@@ -62,6 +99,30 @@ class Device:
     simulated: bool = False
     health: Health = Health.OK
     why: str = ""
+    marks: tuple[Mark, ...] = ()
+
+    @property
+    def lendable(self) -> bool:
+        """Whether new work may start on it, once it is free."""
+        return self.health is Health.OK and not self.marks
+
+    @property
+    def drain(self) -> Mark | None:
+        """Of its own drain and its node's, the one that is over first."""
+        found = [mark for mark in self.marks if mark.kind is MarkKind.DRAIN]
+        return min(found, key=_end, default=None)
+
+    @property
+    def draining(self) -> bool:
+        return self.drain is not None
+
+    @property
+    def quarantine(self) -> Mark | None:
+        return next((mark for mark in self.marks if mark.kind is MarkKind.QUARANTINE), None)
+
+
+def _end(drain: Mark) -> float:
+    return inf if drain.until is None else drain.until
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +135,8 @@ class Group:
         max_devices: devices that all members together hold at one time.
         max_devices_per_user: devices that one member holds at one time in this group.
         max_seconds: longest time limit that a request may have.
+        idle_seconds: after how long without work a session with devices is warned, and then
+            stopped; 0 for never. Its own alone counts, not that of a group above.
     """
 
     name: str
@@ -81,6 +144,7 @@ class Group:
     max_devices: int = 0
     max_devices_per_user: int = 0
     max_seconds: int = 8 * 3600
+    idle_seconds: int = 1800
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,12 +188,17 @@ class Holding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """Everything that a decision depends on, read in one transaction."""
+    """Everything that a decision depends on, read in one transaction.
+
+    Attributes:
+        takes_work: whether any node does; False where all of them are drained.
+    """
 
     devices: tuple[Device, ...] = ()
     groups: tuple[Group, ...] = ()
     waiting: tuple[Waiting, ...] = ()
     holdings: tuple[Holding, ...] = ()
+    takes_work: bool = True
 
 
 class Reason(StrEnum):
@@ -143,8 +212,12 @@ class Reason(StrEnum):
     """Its group (or a group above) holds its maximum."""
     USER_MAXIMUM = "user_maximum"
     """Its owner holds the maximum that one member may."""
+    ABOVE_MAXIMUM = "above_maximum"
+    """It asks for more than its group or its owner may hold at all; the limit was lowered."""
     POOL_TOO_SMALL = "pool_too_small"
-    """Too few fitting devices are in working order at all, now."""
+    """Too few fitting devices could be lent now, were all of them free."""
+    DRAINING = "draining"
+    """It needs no device, and every node is being emptied."""
     STARTING = "starting"
     """It starts in this cycle (used for the place 0)."""
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from bisect import insort
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 
-from .model import Device, Health, Holding
+from .model import Device, Holding
 
 Free = Mapping[str, Sequence[Device]]
 """Free devices by node, each node's in the order of ``device_key``."""
@@ -42,14 +43,20 @@ def largest_node(devices: Iterable[Device], model: str | None = None) -> int:
 
 
 class Pool:
-    """The devices in working order while a decision is being made: what is free, what could be.
+    """The devices that may be lent while a decision is being made: what is free, what could be.
 
-    It changes as devices are taken and given back; a device that is not in working order is
-    never free, not even when its lease ends.
+    It changes as devices are taken and given back; a device that is broken, drained or in
+    quarantine is never free, not even when its lease ends.
+
+    Attributes:
+        takes_work: whether anything may start, with or without a device.
     """
 
-    def __init__(self, devices: Iterable[Device], holdings: Iterable[Holding]) -> None:
-        self._working = {device.id: device for device in devices if device.health is Health.OK}
+    def __init__(
+        self, devices: Iterable[Device], holdings: Iterable[Holding], *, takes_work: bool = True
+    ) -> None:
+        self.takes_work = takes_work
+        self._working = {device.id: device for device in devices if device.lendable}
         self._largest: dict[str | None, int] = {}
         self._free: dict[str, list[Device]] = {}
         held = {device for holding in holdings for device in holding.devices}
@@ -58,8 +65,13 @@ class Pool:
             if device.id not in held:
                 free.append(device)
 
+    def copy(self) -> Pool:
+        made = copy(self)
+        made._free = {node: list(free) for node, free in self._free.items()}
+        return made
+
     def could_fit(self, count: int, model: str | None) -> bool:
-        """Whether one node could hold it, were every device in working order free."""
+        """Whether one node could hold it, were every device that may be lent free."""
         if model not in self._largest:
             self._largest[model] = largest_node(self._working.values(), model)
         return count <= self._largest[model]

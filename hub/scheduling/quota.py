@@ -67,6 +67,11 @@ class Tally:
         for holding in holdings:
             self.add(holding.group, holding.owner, len(holding.devices))
 
+    def copy(self) -> Tally:
+        made = Tally(self._tree)
+        made._groups, made._users = self._groups.copy(), self._users.copy()
+        return made
+
     def add(self, group: str, owner: str, devices: int) -> None:
         """Count devices in, or out with a negative number."""
         for each in self._tree.known(group):

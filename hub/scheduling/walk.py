@@ -30,16 +30,17 @@ class Held:
 
 
 def walk(
-    queue: Iterable[Waiting], *, pool: Pool, tree: Tree, tally: Tally
+    queue: Iterable[Waiting], *, pool: Pool, tree: Tree, tally: Tally, line: Line | None = None
 ) -> tuple[tuple[Started, ...], tuple[Held, ...]]:
-    """Serve an ordered queue first come, first served. ``pool`` and ``tally`` change with it.
+    """Serve an ordered queue first come, first served. ``pool`` and ``tally`` change with it,
+    and ``line``, which is of those that were walked before.
 
     For each request, the first rule that applies:
 
     1. a limit of its group or owner leaves no room: it waits. Whoever comes later and needs
        room under the same limit waits behind it; others go on.
-    2. it needs no device: it starts.
-    3. fewer fitting devices are in working order than it asks for: it waits, alone.
+    2. it needs no device: it starts, unless every node is drained.
+    3. fewer fitting devices may be lent than it asks for: it waits, alone.
     4. somebody ahead waits for devices, or for room under a limit that binds it too: it
        waits behind.
     5. one node has the devices free: it starts.
@@ -47,7 +48,7 @@ def walk(
     """
     started: list[Started] = []
     held: list[Held] = []
-    line = _Line()
+    line = line or Line()
     for request in queue:
         hold = _hold(request, room(request, tree, tally), pool, tree, line)
         if hold is not None:
@@ -64,13 +65,19 @@ def walk(
     return tuple(started), tuple(held)
 
 
-class _Line:
+class Line:
     """What somebody further ahead already waits for: devices, or room under some limits."""
 
     def __init__(self) -> None:
         self.for_devices = False
         self._groups: set[str] = set()
         self._users: set[tuple[str, str]] = set()
+
+    def copy(self) -> Line:
+        made = Line()
+        made.for_devices = self.for_devices
+        made._groups, made._users = set(self._groups), set(self._users)
+        return made
 
     def wait_for(self, request: Waiting, limit: NoRoom) -> None:
         """A request that is larger than the limit itself does not stand in anybody's way."""
@@ -93,14 +100,15 @@ class _Line:
 
 
 def _hold(
-    request: Waiting, limit: NoRoom | None, pool: Pool, tree: Tree, line: _Line
+    request: Waiting, limit: NoRoom | None, pool: Pool, tree: Tree, line: Line
 ) -> Held | None:
     """Rules 1 to 4: what holds the request whether or not devices are free."""
     if limit is not None:
         line.wait_for(request, limit)
-        return Held(request=request, reason=limit.reason, detail=limit.group)
+        reason = Reason.ABOVE_MAXIMUM if limit.for_good else limit.reason
+        return Held(request=request, reason=reason, detail=limit.group)
     if request.devices == 0:
-        return None
+        return None if pool.takes_work else Held(request=request, reason=Reason.DRAINING)
     if not pool.could_fit(request.devices, request.model):
         detail = request.model or ""
         return Held(request=request, reason=Reason.POOL_TOO_SMALL, detail=detail)

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from ..errors import Conflict, IllegalMove, StaleEpoch
 from ..ports.records import (
     Cause,
+    CauseCode,
     Handle,
     Json,
     LeaseRecord,
@@ -22,7 +23,7 @@ from ..ports.records import (
     RequestRecord,
 )
 from ..scheduling.lifecycle import ENDINGS, MAY_RUN, TERMINAL, Move, State, after
-from ..scheduling.model import Device, Health
+from ..scheduling.model import Device
 
 MOVE_TO: Mapping[State, Move] = MappingProxyType(
     {State.SUCCEEDED: Move.SUCCEED, **{state: move for move, state in ENDINGS.items()}}
@@ -44,6 +45,14 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A line of the history that is no change of state."""
+
+    kind: str
+    data: Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """What a move came to.
 
@@ -51,13 +60,17 @@ class Step:
         request: as it is afterwards, its lease included.
         entered: the states it went into, in order; each becomes an event.
         charge: what goes into the ledger in the same transaction.
-        lost: why the attempt was lost, where the request itself goes on.
+        credit: everything that the ledger holds of the lease is taken back.
+        lost: why the attempt was lost or halted, where the request itself goes on.
+        told: what else becomes an event, after the states.
     """
 
     request: RequestRecord
     entered: tuple[State, ...] = ()
     charge: Interval | None = None
+    credit: bool = False
     lost: Cause | None = None
+    told: tuple[Told, ...] = ()
 
 
 def queued(new: NewRequest, now: float) -> Step:
@@ -77,6 +90,7 @@ def queued(new: NewRequest, now: float) -> Step:
         labels=new.labels,
         state=State.QUEUED,
         submitted_at=now,
+        claim=new.claim,
     )
     return Step(request=request, entered=(State.QUEUED,))
 
@@ -92,7 +106,7 @@ def grantable(
         return False
     return (
         len(wanted) == len(set(wanted)) == request.devices
-        and all(name in devices and devices[name].health is Health.OK for name in wanted)
+        and all(name in devices and devices[name].lendable for name in wanted)
         and not set(wanted).intersection(taken)
     )
 
@@ -123,6 +137,10 @@ def launch(request: RequestRecord, lease_id: str, *, now: float) -> Step:
     lease = newest(request, lease_id)
     if request.state is State.STARTING:
         return Step(request=request)
+    if request.unclaimed:
+        raise Conflict(
+            f"The device of {request.id} is held for its owner.", accepted="Claim it first."
+        )
     state = after(request.state, Move.LAUNCH)
     return Step(
         request=replace(request, state=state, lease=replace(lease, launched_at=now)),
@@ -148,9 +166,19 @@ def started(request: RequestRecord, lease_id: str, handle: Handle, *, now: float
     )
 
 
-def stop(request: RequestRecord, target: State, cause: Cause, *, now: float) -> Step:
-    """Towards an end; what holds no process ends at once."""
+def stop(
+    request: RequestRecord,
+    target: State,
+    cause: Cause,
+    *,
+    now: float,
+    charge_until: float | None = None,
+) -> Step:
+    """Towards an end; what holds no process ends at once, charged until now or less."""
     move = _ending(target)
+    if request.state is State.STOPPING and request.target is State.HALTED:
+        # It was to be tried again; whoever ends it now ends it for good.
+        return Step(request=replace(request, target=target, cause=storable(cause)))
     if request.state is State.STOPPING or request.state in TERMINAL:
         return Step(request=request)
     if request.state in MAY_RUN:
@@ -161,20 +189,51 @@ def stop(request: RequestRecord, target: State, cause: Cause, *, now: float) -> 
         )
     state = after(request.state, move)
     ended = replace(request, state=state, cause=storable(cause), ended_at=now)
-    return _released(ended, now=now, upto=now, entered=(state,))
+    upto = now if charge_until is None else min(now, charge_until)
+    return _released(ended, now=now, upto=upto, entered=(state,))
+
+
+def halt(request: RequestRecord, cause: Cause, *, now: float) -> Step:
+    """Towards another attempt, in its old place; what has ended or waits stays as it is.
+
+    A job that failed while its device did is on its way out as failed: it is tried again too.
+    """
+    if request.state is State.GRANTED:
+        state = after(request.state, Move.GIVE_BACK)
+        return _released(
+            replace(request, state=state), now=now, upto=now, entered=(state,), forgiven=True
+        )
+    if request.state is State.STOPPING and request.target is State.FAILED:
+        return Step(request=replace(request, target=State.HALTED, cause=storable(cause)))
+    if request.state not in (State.STARTING, State.RUNNING):
+        return Step(request=request)
+    state = after(request.state, Move.STOP)
+    return Step(
+        request=replace(request, state=state, target=State.HALTED, cause=storable(cause)),
+        entered=(state,),
+    )
 
 
 def finish(request: RequestRecord, lease_id: str, *, now: float, charge_until: float) -> Step:
-    """``stopping → target``."""
+    """``stopping → target``; what was halted goes back to the queue."""
     if not _holds(request, lease_id):
         return Step(request=request)
     if request.state is not State.STOPPING:
         after(request.state, Move.SUCCEED)  # only ``stopping`` has this move: says so
     if request.target is None:
         raise Conflict(f"The request {request.id} is stopping, but it is not known towards what.")
+    forgiven = request.cause is not None and request.cause.code is CauseCode.DEVICE_FAULT
+    if request.target is State.HALTED:
+        halted = after(request.state, Move.HALT)
+        state = after(halted, Move.REQUEUE)
+        waiting = replace(request, state=state, target=None, cause=None)
+        step = _released(
+            waiting, now=now, upto=charge_until, entered=(halted, state), forgiven=forgiven
+        )
+        return replace(step, lost=request.cause)
     state = after(request.state, _ending(request.target))
     ended = replace(request, state=state, target=None, ended_at=now)
-    return _released(ended, now=now, upto=charge_until, entered=(state,))
+    return _released(ended, now=now, upto=charge_until, entered=(state,), forgiven=forgiven)
 
 
 def give_back(request: RequestRecord, lease_id: str, *, now: float, charge_until: float) -> Step:
@@ -208,6 +267,13 @@ def lose(
     state = after(lost, Move.FAIL)
     ended = replace(request, state=state, cause=storable(cause), ended_at=now)
     return _released(ended, now=now, upto=charge_until, entered=(lost, state))
+
+
+def told(request: RequestRecord, kind: str, data: Mapping[str, Json]) -> Step:
+    """A line of the history, and nothing else; none where the history is complete."""
+    if request.state in TERMINAL:
+        return Step(request=request)
+    return Step(request=replace(request), told=(Told(kind=kind, data=data),))
 
 
 def epoch_of(request: RequestRecord) -> int:
@@ -251,7 +317,7 @@ def event_data(step: Step, state: State) -> dict[str, Json]:
     """What the ``state`` event of one entered state says."""
     data: dict[str, Json] = {"state": str(state)}
     cause, lease = step.request.cause, step.request.lease
-    if state is State.LOST and step.lost is not None:
+    if state in (State.LOST, State.HALTED) and step.lost is not None:
         cause = step.lost
     if cause is not None:
         data["cause"] = {"code": str(cause.code), "message": cause.message}
@@ -275,12 +341,23 @@ def _holds(request: RequestRecord, lease_id: str) -> bool:
 
 
 def _released(
-    request: RequestRecord, *, now: float, upto: float, entered: tuple[State, ...]
+    request: RequestRecord,
+    *,
+    now: float,
+    upto: float,
+    entered: tuple[State, ...],
+    forgiven: bool = False,
 ) -> Step:
-    """The lease, where there is a live one, is released and charged in the same step."""
+    """The lease, where there is a live one, is released and charged in the same step.
+
+    One that is forgiven is charged nothing more, and gets back what it was charged.
+    """
     lease = request.lease
     if lease is None or lease.state is LeaseState.RELEASED:
         return Step(request=request, entered=entered)
+    if forgiven:
+        over = replace(lease, state=LeaseState.RELEASED, released_at=now)
+        return Step(request=replace(request, lease=over), entered=entered, credit=True)
     over = replace(charged(lease, upto), state=LeaseState.RELEASED, released_at=now)
     return Step(request=replace(request, lease=over), entered=entered, charge=due(lease, upto))
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..errors import InvalidInput, NotFound
+from ..errors import Conflict, InvalidInput, NotFound
 from ..ports.records import LeaseRecord, RequestRecord
 from ..scheduling import quota
-from ..scheduling.model import Device, Group, Health, Holding, Waiting
+from ..scheduling.model import Device, Group, Health, Holding, Mark, MarkKind, Waiting
+from ..wording import count
 
 GONE = "It was there before and is not found any more."
 
 
 def check_group(group: Group, known: Mapping[str, Group]) -> None:
     """Raises InvalidInput where the group does not fit into the tree."""
-    if min(group.max_devices, group.max_devices_per_user, group.max_seconds) < 0:
+    if min(_limits(group)) < 0:
         raise InvalidInput(
             f"A limit of the group {group.name} is negative.", accepted="Limits are 0 or more."
         )
@@ -35,8 +36,60 @@ def check_group(group: Group, known: Mapping[str, Group]) -> None:
         above = known[above].parent
 
 
+def _limits(group: Group) -> tuple[int, ...]:
+    return (group.max_devices, group.max_devices_per_user, group.max_seconds, group.idle_seconds)
+
+
 def no_group(name: str, known: Iterable[str]) -> NotFound:
     return NotFound(f"There is no group {name}.", accepted=f"Groups: {names(known)}.")
+
+
+def check_removable(name: str, known: Mapping[str, Group], live: int) -> None:
+    """Raises Conflict where something still stands on the group."""
+    below = sorted(group.name for group in known.values() if group.parent == name)
+    if below:
+        raise Conflict(
+            f"The group {name} stands above {', '.join(below)}.",
+            accepted="Remove these first, or give them another group above.",
+        )
+    if live:
+        raise Conflict(
+            f"The group {name} has {count(live, 'request')} that "
+            f"{'waits or runs' if live == 1 else 'wait or run'}.",
+            accepted="Wait until they have ended, or cancel them.",
+        )
+
+
+def check_mark(mark: Mark, devices: Iterable[Device], nodes: Collection[str]) -> None:
+    """Raises NotFound where there is nothing of this name to be marked."""
+    known = {device.id for device in devices}
+    if mark.target in known or (mark.target in nodes and mark.kind is MarkKind.DRAIN):
+        return
+    if mark.target in nodes:
+        raise NotFound(
+            f"{mark.target} is a node.",
+            accepted="Only single devices are put into quarantine; a node can be drained.",
+        )
+    raise NotFound(
+        f"There is no device or node {mark.target[:80]}.",
+        accepted=f"Nodes: {names(nodes)}. `carrel pool` lists the devices.",
+    )
+
+
+def marked(device: Device, marks: Iterable[Mark]) -> Device:
+    """The device with what is said about it and about its node."""
+    found = tuple(mark for mark in marks if mark.target in (device.id, device.node))
+    return replace(device, marks=found)
+
+
+def takes_work(nodes: Collection[str], marks: Iterable[Mark]) -> bool:
+    """Whether any node does; an installation that knows none yet does."""
+    return not nodes or bool(open_nodes(nodes, marks))
+
+
+def open_nodes(nodes: Collection[str], marks: Iterable[Mark]) -> frozenset[str]:
+    """Those that are not drained as a whole."""
+    return frozenset(nodes) - {mark.target for mark in marks if mark.kind is MarkKind.DRAIN}
 
 
 def no_device(name: str) -> NotFound:
@@ -132,3 +185,9 @@ class Room:
 
     def take(self, request: RequestRecord) -> None:
         self._tally.add(request.group, request.owner, request.devices)
+
+
+def healthy(devices: Iterable[Device]) -> int:
+    """How many devices are in order and trusted; also those that are being emptied."""
+    in_order = (Health.OK, Health.BUSY)
+    return sum(d.health in in_order and d.quarantine is None for d in devices)

@@ -28,6 +28,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
     text,
 )
 
@@ -60,6 +61,9 @@ groups = Table(
     Column("max_devices", Integer, nullable=False),
     Column("max_devices_per_user", Integer, nullable=False),
     Column("max_seconds", Integer, nullable=False),
+    Column("idle_seconds", Integer, nullable=False, server_default="1800"),
+    # Its requests and its ledger stay, therefore it does.
+    Column("removed_at", Double),
 )
 
 group_teachers = Table(
@@ -83,6 +87,34 @@ devices = Table(
     Column("simulated", Boolean, nullable=False),
     Column("health", String, nullable=False),
     Column("why", Text, nullable=False),
+)
+
+# A mark may name a device or a node, and outlives both.
+marks = Table(
+    "marks",
+    metadata,
+    Column("target", String, primary_key=True),
+    Column("kind", String, primary_key=True),
+    Column("since", Double, nullable=False),
+    Column("why", Text, nullable=False),
+    Column("set_by", String, nullable=False),
+    Column("until", Double),
+)
+
+# Lines are added and never changed. What they are about may be gone: no foreign keys.
+changes = Table(
+    "changes",
+    metadata,
+    Column("id", Number, primary_key=True),
+    Column("at", Double, nullable=False),
+    Column("who", String, nullable=False),
+    Column("action", String, nullable=False),
+    Column("target", String, nullable=False),
+    Column("why", Text, nullable=False),
+    Column("before", JSON, nullable=False),
+    Column("after", JSON, nullable=False),
+    Index("changes_of_target", "target", "id"),
+    Index("changes_of_who", "who", "id"),
 )
 
 _ENDED = ", ".join(f"'{state}'" for state in sorted(TERMINAL))
@@ -113,6 +145,10 @@ requests = Table(
     Column("submitted_at", Double, nullable=False),
     Column("started_at", Double),
     Column("ended_at", Double),
+    Column("claim", Boolean, nullable=False, server_default=false()),
+    Column("claimed_at", Double),
+    Column("idle_warning", JSON(none_as_null=True)),
+    Column("kept_at", Double),
     UniqueConstraint("owner", "idempotency_key"),
     CheckConstraint("devices >= 0", name="devices"),
     CheckConstraint(f"(ended_at IS NOT NULL) = (state IN ({_ENDED}))", name="ended"),
@@ -211,11 +247,25 @@ ledger = Table(
     Column("starts_at", Double, nullable=False),
     Column("ends_at", Double, nullable=False),
     Column("device_seconds", Double, nullable=False),
-    UniqueConstraint("lease_id", "starts_at"),
-    CheckConstraint("ends_at > starts_at AND device_seconds > 0", name="interval"),
+    # A credit takes back what a lease was charged; there is at most one.
+    Column("kind", String, nullable=False, server_default="charge"),
+    UniqueConstraint("lease_id", "starts_at", "kind"),
+    CheckConstraint("ends_at > starts_at", name="interval"),
+    CheckConstraint("(device_seconds > 0) = (kind = 'charge')", name="kind"),
     # Sums by owner and group are read from this index alone.
     Index("ledger_of_owner", "owner", "group_name", "device_seconds"),
     Index("ledger_of_request", "request_id", "device_seconds"),
+    # And those of everybody over a span of time from this one.
+    Index("ledger_of_time", "ends_at", "starts_at", "owner", "group_name", "device_seconds"),
+)
+
+# How many devices were healthy from a moment on: a line for each change.
+capacity = Table(
+    "capacity",
+    metadata,
+    Column("id", Number, primary_key=True),
+    Column("at", Double, nullable=False),
+    Column("healthy", Integer, nullable=False),
 )
 
 events = Table(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import socket
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,15 +16,16 @@ from carrel.hub.ports.records import Handle, JobSpec
 from carrel.spawners.fake import FakeBackend
 from carrel.spawners.local import LocalBackend
 
-NOWHERE = "http://127.0.0.1:9/services/carrel"
-"""Nobody listens there, so a runner waits with its claim and lives until it is stopped."""
 _numbers = itertools.count(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
+    """An engine whose service never answers: a runner waits with its claim until it is stopped."""
+
     backend: Backend
     folder: Path
+    service: socket.socket
 
     def order(self) -> LaunchOrder:
         request = f"j-{self.folder.name[-16:]}-{next(_numbers)}"
@@ -46,19 +48,29 @@ class Engine:
             home=home,
         )
 
+    def start(self, order: LaunchOrder) -> Handle:
+        """Start it, and wait until its process claims it: before that it is only Python."""
+        handle = self.backend.start(order)
+        if isinstance(self.backend, LocalBackend):
+            self.service.accept()[0].close()
+        return handle
+
     def life(self, lease_id: str, handle: Handle | None = None) -> Life:
         return self.backend.look({lease_id: handle})[lease_id].life
 
 
 @pytest.fixture(params=["local", "fake"])
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
-    settings = BackendSettings(state=tmp_path, service_url=NOWHERE, simulated_devices=2)
-    backend: Backend = LocalBackend(settings)
-    if request.param == "fake":
-        backend = FakeBackend()
-    yield Engine(backend=backend, folder=tmp_path)
-    for folder in tmp_path.glob("j-*"):
-        assert backend.stop(f"{folder.name}.1", None, patience=1.0)
+    with socket.create_server(("127.0.0.1", 0)) as service:
+        service.settimeout(60)
+        url = f"http://127.0.0.1:{service.getsockname()[1]}/services/carrel"
+        settings = BackendSettings(state=tmp_path, service_url=url, simulated_devices=2)
+        backend: Backend = LocalBackend(settings)
+        if request.param == "fake":
+            backend = FakeBackend()
+        yield Engine(backend=backend, folder=tmp_path, service=service)
+        for folder in tmp_path.glob("j-*"):
+            assert backend.stop(f"{folder.name}.1", None, patience=1.0)
 
 
 def test_the_inventory_has_distinct_devices_and_repeats_itself(engine: Engine) -> None:
@@ -101,7 +113,7 @@ def test_stop_confirms_death_and_can_be_repeated(engine: Engine) -> None:
 
 def test_the_exit_status_is_told_where_the_engine_saw_the_end(engine: Engine) -> None:
     order = engine.order()
-    engine.backend.stop(order.lease_id, engine.backend.start(order))
+    engine.backend.stop(order.lease_id, engine.start(order))
     assert engine.backend.look({order.lease_id: None}) == {
         order.lease_id: Sighting(life=Life.DEAD, exit_status=-2)
     }
@@ -113,6 +125,18 @@ def test_leases_do_not_touch_each_other(engine: Engine) -> None:
     handle = engine.backend.start(second)
     assert engine.backend.stop(first.lease_id, None)
     assert engine.life(second.lease_id, handle) is Life.ALIVE
+
+
+def test_activity_is_told_of_what_lives_and_of_every_device(engine: Engine) -> None:
+    order = engine.order()
+    handle = engine.backend.start(order)
+    asked = {order.lease_id: handle, "j-nobody.1": None}
+    first, second = engine.backend.activity(asked), engine.backend.activity(asked)
+    assert set(first.cpu_seconds) == {order.lease_id}
+    assert 0 <= first.cpu_seconds[order.lease_id] <= second.cpu_seconds[order.lease_id]
+    assert set(first.devices) == {device.id for device in engine.backend.inventory()}
+    engine.backend.stop(order.lease_id, handle)
+    assert engine.backend.activity(asked).cpu_seconds == {}
 
 
 def test_a_journal_is_empty_before_anything_happened(engine: Engine) -> None:

@@ -27,6 +27,7 @@ from carrel.hub.ports.records import (
     Usage,
 )
 from carrel.hub.ports.store import Store
+from carrel.hub.scheduling.idleness import IdleWarning
 from carrel.hub.scheduling.lifecycle import State
 from carrel.hub.scheduling.model import (
     Group,
@@ -236,8 +237,6 @@ class TestRequests:
         live = store.live_session("ada", "gpu")
         assert live is not None
         assert live.id == "s-e"
-        assert store.session_count("ada", "gpu") == 2
-        assert store.session_count("eve", "gpu") == 0
 
     def test_an_unknown_group_or_a_used_id_stores_nothing(self, store: Store) -> None:
         with pytest.raises(NotFound, match="Groups: lab"):
@@ -275,6 +274,9 @@ class TestRequests:
             (RequestFilter(groups=frozenset()), []),
             (RequestFilter(kind=Kind.SESSION), ["s-d"]),
             (RequestFilter(server_name="gpu"), ["s-d"]),
+            (RequestFilter(text="GP"), ["s-d"]),
+            (RequestFilter(text="-b"), ["j-b"]),
+            (RequestFilter(text="%"), []),
             (RequestFilter(states=frozenset({State.QUEUED})), ["s-d", "j-c", "j-b"]),
             (RequestFilter(states=frozenset({State.CANCELLED})), ["j-a"]),
             (
@@ -441,7 +443,7 @@ class TestGrant:
         with ThreadPoolExecutor(racers) as threads:
             ids = set(threads.map(race, range(racers)))
         assert len(ids) == 1
-        assert store.session_count("ada", "") == 1
+        assert len(store.requests(RequestFilter(owner="ada", server_name=""))) == 1
 
 
 class TestMoves:
@@ -860,3 +862,49 @@ class TestEvents:
         store.grant([Start(request_id="j-a", devices=("D0",))], now=103, lease_seconds=30)
         (added,) = store.add_events("j-a.2", [NewEvent(seq=1, at=104, kind="log")])
         assert added.epoch == 2
+
+
+class TestIdleSessions:
+    WARNING = IdleWarning(warned_at=200.0, stops_at=800.0, idle_since=100.0, seen=("It slept.",))
+
+    def test_a_warning_is_kept_with_its_evidence_and_told(self, store: Store) -> None:
+        running(store, session("1"), "D0")
+        warned = store.warn_idle("s-1", self.WARNING, now=200.0)
+        assert warned.warning == store.request("s-1").warning == self.WARNING
+        event = store.events("s-1")[-1]
+        assert (event.kind, event.at, event.epoch) == ("idle_warning", 200.0, 1)
+        assert event.data == {"stops_at": 800.0, "seen": ["It slept."]}
+
+    def test_what_does_not_run_is_not_warned(self, store: Store) -> None:
+        granted(store, session("1"), "D0")
+        assert store.warn_idle("s-1", self.WARNING, now=200.0).warning is None
+        assert {event.kind for event in store.events("s-1")} == {"state"}
+
+    def test_a_warning_is_withdrawn_once(self, store: Store) -> None:
+        running(store, session("1"), "D0")
+        store.warn_idle("s-1", self.WARNING, now=200.0)
+        store.withdraw_warning("s-1", "A cell ran.", now=230.0)
+        assert store.withdraw_warning("s-1", "A cell ran.", now=260.0).warning is None
+        told = [(event.kind, event.data) for event in store.events("s-1")]
+        assert told[-1] == ("idle_over", {"why": "A cell ran."})
+        assert [kind for kind, _ in told].count("idle_over") == 1
+
+    def test_it_is_kept_once_and_only_while_it_is_warned(self, store: Store) -> None:
+        running(store, session("1"), "D0")
+        with pytest.raises(Conflict, match="not about to be stopped"):
+            store.keep_idle("s-1", now=200.0)
+        store.warn_idle("s-1", self.WARNING, now=200.0)
+        kept = store.keep_idle("s-1", now=210.0)
+        assert (kept.warning, kept.kept_at) == (None, 210.0)
+        store.warn_idle("s-1", self.WARNING, now=400.0)
+        with pytest.raises(Conflict, match="once already"):
+            store.keep_idle("s-1", now=410.0)
+        assert store.request("s-1").kept_at == 210.0
+        assert [e.kind for e in store.events("s-1") if e.kind != "state"] == [
+            "idle_warning", "idle_kept", "idle_warning",
+        ]  # fmt: skip
+
+    def test_a_group_has_its_own_idle_time(self, store: Store) -> None:
+        assert store.group("lab").idle_seconds == 1800
+        store.put_group(replace(LAB, idle_seconds=0))
+        assert store.group("lab").idle_seconds == 0

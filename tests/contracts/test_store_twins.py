@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,18 +12,28 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from carrel.hub.errors import CarrelError
-from carrel.hub.ports.records import Handle, NewEvent, RequestFilter
+from carrel.hub.ports.records import (
+    Cause,
+    CauseCode,
+    Handle,
+    LedgerKind,
+    NewEvent,
+    RequestFilter,
+)
 from carrel.hub.ports.store import Store
+from carrel.hub.scheduling.idleness import IdleWarning
 from carrel.hub.scheduling.lifecycle import HOLDS_DEVICES, TERMINAL, State
-from carrel.hub.scheduling.model import Start
+from carrel.hub.scheduling.model import Mark, MarkKind, Start
 from carrel.hub.store import MemoryStore, open_store
 
 from .store_kit import CANCELLED, DEAD, device, furnish, job, session
 
+FAULT = Cause(code=CauseCode.DEVICE_FAULT, message="Its device failed.")
 # Whole and half seconds add up exactly in any order; the clock jumps in both directions.
 TIMES = st.integers(0, 200).map(lambda half: half / 2)
 REQUESTS = st.sampled_from(["j-0", "j-1", "j-2", "s-0", "s-1"])
 LEASES = st.tuples(REQUESTS, st.integers(1, 3)).map(lambda pair: f"{pair[0]}.{pair[1]}")
+SERVERS = st.sampled_from(["", "gpu"])
 DEVICES = st.lists(st.sampled_from(["D0", "D1", "D2"]), max_size=2).map(tuple)
 HANDLES = st.builds(Handle, pid=st.integers(1, 2), started_at=st.just(1.0))
 
@@ -82,6 +93,48 @@ class Twins(RuleBasedStateMachine):
     def stop(self, name: str, end: State, now: float) -> None:
         self.both(lambda s: s.stop(name, end, CANCELLED, now=now))
 
+    @rule(name=REQUESTS, server=SERVERS, now=TIMES, desk=st.booleans())
+    def keep_place(self, name: str, server: str, now: float, desk: bool) -> None:
+        new = replace(session("desk"), devices=0) if desk else None
+        self.both(lambda s: s.keep_place(name, server, now=now, desk=new))
+
+    @rule(name=REQUESTS, now=TIMES)
+    def claim(self, name: str, now: float) -> None:
+        self.both(lambda s: s.claim(name, now=now))
+
+    @rule(name=REQUESTS, now=TIMES, upto=TIMES)
+    def unclaimed(self, name: str, now: float, upto: float) -> None:
+        self.both(lambda s: s.unclaimed(name, CANCELLED, now=now, charge_until=upto))
+
+    @rule(name=REQUESTS, now=TIMES)
+    def extend(self, name: str, now: float) -> None:
+        self.both(lambda s: s.extend(name, 60, by="ada", now=now))
+
+    @rule(name=REQUESTS, now=TIMES)
+    def warn(self, name: str, now: float) -> None:
+        warning = IdleWarning(warned_at=now, stops_at=now + 10, idle_since=now, seen=("It slept.",))
+        self.both(lambda s: s.warn_idle(name, warning, now=now))
+
+    @rule(name=REQUESTS, now=TIMES)
+    def spare(self, name: str, now: float) -> None:
+        self.both(lambda s: s.withdraw_warning(name, "A cell ran.", now=now))
+
+    @rule(name=REQUESTS, now=TIMES)
+    def keep(self, name: str, now: float) -> None:
+        self.both(lambda s: s.keep_idle(name, now=now))
+
+    @rule(name=REQUESTS, now=TIMES)
+    def halt(self, name: str, now: float) -> None:
+        self.both(lambda s: s.halt(name, FAULT, now=now))
+
+    @rule(where=st.sampled_from(["D0", "n1"]), now=TIMES, on=st.booleans())
+    def drain(self, where: str, now: float, on: bool) -> None:
+        mark = Mark(target=where, kind=MarkKind.DRAIN, since=now, by="root")
+        if on:
+            self.both(lambda s: s.put_mark(mark))
+        else:
+            self.both(lambda s: s.remove_mark(where, MarkKind.DRAIN))
+
     @rule(lease=LEASES, now=TIMES, upto=TIMES)
     def finish(self, lease: str, now: float, upto: float) -> None:
         self.both(lambda s: s.finish(lease, now=now, charge_until=upto))
@@ -123,7 +176,6 @@ class Twins(RuleBasedStateMachine):
         self.both(lambda s: s.ledger(request_id="j-0"))
         self.both(lambda s: s.charged(["j-0", "s-0", "j-x"]))
         self.both(lambda s: s.live_session("ada", ""))
-        self.both(lambda s: s.session_count("ada", ""))
 
     @invariant()
     def they_agree(self) -> None:
@@ -146,6 +198,8 @@ class Twins(RuleBasedStateMachine):
     def intervals_of_a_lease_never_overlap(self) -> None:
         ends: dict[str, float] = {}
         for entry in self.sql.ledger():
+            if entry.kind is LedgerKind.CREDIT:
+                continue
             assert entry.starts_at >= ends.get(entry.lease_id, 0.0)
             assert entry.device_seconds == entry.devices * (entry.ends_at - entry.starts_at)
             ends[entry.lease_id] = entry.ends_at

@@ -125,7 +125,7 @@ def migrate(connection: Connection) -> None:
         return
     if found is None:
         _refuse_foreign_tables(connection)
-    elif found not in {script.revision for script in scripts.walk_revisions()}:
+    elif found not in known_revisions():
         raise Refused(
             f"The database was written by a newer Carrel (tables {found}); this one knows them"
             f" up to {head}.",
@@ -133,6 +133,11 @@ def migrate(connection: Connection) -> None:
         )
     with _ONE_AT_A_TIME:
         command.upgrade(config, "head")
+
+
+def known_revisions() -> frozenset[str]:
+    """The versions of the tables that this Carrel can open."""
+    return frozenset(script.revision for script in ScriptDirectory(MIGRATIONS).walk_revisions())
 
 
 def migrations(connection: Connection) -> Config:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 from ...scheduling.model import Device, Group, Health
 from .. import pool
 from ..tables import devices, group_teachers, groups, lease_devices, nodes
-from .rows import device_columns, group_columns, read_devices, read_groups
+from .rows import device_columns, group_columns, read_groups, read_seen
 
 
 def put_group(connection: Connection, group: Group) -> None:
@@ -48,7 +48,7 @@ def taught_by(connection: Connection, person: str) -> frozenset[str]:
 def sync_devices(connection: Connection, node: str, seen: Sequence[Device]) -> None:
     if connection.scalar(select(nodes.c.name).where(nodes.c.name == node)) is None:
         connection.execute(insert(nodes).values(name=node))
-    known = read_devices(connection)
+    known = read_seen(connection)
     change = pool.inventory(node, seen, known, taken(connection))
     for device in change.put:
         columns = device_columns(device)

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sqlalchemy import Boolean, ColumnElement, Connection, func, literal_column, select
+from sqlalchemy import (
+    Boolean,
+    ColumnElement,
+    Connection,
+    String,
+    cast,
+    func,
+    literal_column,
+    or_,
+    select,
+)
 
 from ...ports.records import (
     EventRecord,
@@ -24,6 +34,7 @@ from ..tables import (
     lease_devices,
     leases,
     ledger,
+    nodes,
     requests,
 )
 from .queue import QUEUED, Queue
@@ -33,6 +44,7 @@ from .rows import (
     read_devices,
     read_groups,
     read_leases,
+    read_marks,
     read_requests,
     to_events,
 )
@@ -75,6 +87,8 @@ def _conditions(which: RequestFilter) -> list[ColumnElement[bool]]:
     for name, value in which.labels.items():
         labelled = select(labels.c.number).where(labels.c.name == name, labels.c.value == value)
         conditions.append(requests.c.number.in_(labelled))
+    if which.text is not None:
+        conditions.append(_says(which.text))
     if which.server_name is not None:
         conditions.append(requests.c.server_name == which.server_name)
     alive = which.states is not None and not which.states & TERMINAL
@@ -89,6 +103,17 @@ def _conditions(which: RequestFilter) -> list[ColumnElement[bool]]:
     return conditions
 
 
+def _says(text: str) -> ColumnElement[bool]:
+    """What has no index is looked for last, in what the other conditions have left."""
+    words = (
+        requests.c.id,
+        requests.c.server_name,
+        requests.c.job["notebook_name"].as_string(),
+        cast(requests.c.job["command"], String),
+    )
+    return or_(*(func.lower(word).contains(text.lower(), autoescape=True) for word in words))
+
+
 def _of_whom(which: RequestFilter) -> list[ColumnElement[bool]]:
     conditions: list[ColumnElement[bool]] = []
     if which.reader is not None:
@@ -100,6 +125,8 @@ def _of_whom(which: RequestFilter) -> list[ColumnElement[bool]]:
         conditions.append(requests.c.owner == which.owner)
     if which.groups is not None:
         conditions.append(requests.c.group_name.in_(sorted(which.groups)))
+    if which.node is not None:
+        conditions.append(leases.c.node == which.node)
     return conditions
 
 
@@ -116,25 +143,19 @@ def of_key(connection: Connection, owner: str, key: str) -> RequestRecord | None
 
 
 def live_session(connection: Connection, owner: str, server_name: str) -> RequestRecord | None:
-    query = REQUESTS.where(*_session(owner, server_name), requests.c.ended_at.is_(None))
-    return next(iter(read_requests(connection, query)), None)
-
-
-def session_count(connection: Connection, owner: str, server_name: str) -> int:
-    query = select(func.count()).select_from(requests).where(*_session(owner, server_name))
-    return connection.scalar(query) or 0
-
-
-def _session(owner: str, server_name: str) -> list[ColumnElement[bool]]:
-    return [
+    query = REQUESTS.where(
         requests.c.kind == str(Kind.SESSION),
         requests.c.owner == owner,
         requests.c.server_name == server_name,
-    ]
+        requests.c.ended_at.is_(None),
+    )
+    return next(iter(read_requests(connection, query)), None)
 
 
 def snapshot(connection: Connection, queue: Queue) -> Snapshot:
+    nodes_now = connection.scalars(select(nodes.c.name)).all()
     return Snapshot(
+        takes_work=pool.takes_work(nodes_now, read_marks(connection)),
         devices=tuple(read_devices(connection).values()),
         groups=tuple(read_groups(connection).values()),
         waiting=queue.read(connection),
@@ -216,10 +237,12 @@ def usage(connection: Connection, *, now: float, owner: str | None) -> tuple[Usa
     )
     if owner is not None:
         in_ledger = in_ledger.where(ledger.c.owner == owner)
-        running = running.where(requests.c.owner == owner)
     charged = {(who, group): total for who, group, total in connection.execute(in_ledger)}
     opened: dict[tuple[str, str], float] = {}
     for who, group, charged_until in connection.execute(running):
+        # Few leases live; asked for one owner, the database would look at all their requests.
+        if owner not in (None, who):
+            continue
         since = max(0.0, now - charged_until)
         opened[who, group] = opened.get((who, group), 0.0) + since
     return tuple(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, fields
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, and_, func, select
@@ -17,12 +17,24 @@ from ...ports.records import (
     LeaseRecord,
     LeaseState,
     LedgerEntry,
+    LedgerKind,
     RequestRecord,
 )
+from ...scheduling.idleness import IdleWarning
 from ...scheduling.lifecycle import State
-from ...scheduling.model import Device, Group, Health, Kind, PriorityClass, Waiting
+from ...scheduling.model import (
+    Device,
+    Group,
+    Health,
+    Kind,
+    Mark,
+    MarkKind,
+    PriorityClass,
+    Waiting,
+)
 from ..moves import epoch_of
-from ..tables import attempts, devices, groups, lease_devices, leases, ledger, requests
+from ..pool import marked
+from ..tables import attempts, devices, groups, lease_devices, leases, ledger, marks, requests
 
 _MANY = 500
 """How many names one question lists; databases have a limit to it."""
@@ -159,6 +171,10 @@ def _request(row: Row[*tuple[object, ...]], held: Mapping[str, tuple[str, ...]])
         started_at=row.started_at,
         ended_at=row.ended_at,
         lease=None if row.lease_id is None else _lease(row, held),
+        claim=row.claim,
+        claimed_at=row.claimed_at,
+        warning=None if row.idle_warning is None else _warning(row.idle_warning),
+        kept_at=row.kept_at,
     )
 
 
@@ -170,11 +186,9 @@ def request_columns(request: RequestRecord) -> dict[str, object]:
         "owner": request.owner,
         "group_name": request.group,
         "devices": request.devices,
-        "seconds": request.seconds,
         "idempotency_key": request.idempotency_key,
         "model": request.model,
         "priority": str(request.priority),
-        "server_name": request.server_name,
         "job": None if request.job is None else _job_columns(request.job),
         "labels": dict(request.labels),
         "submitted_at": request.submitted_at,
@@ -192,6 +206,10 @@ def _job(columns: Mapping[str, Any]) -> JobSpec:
     return JobSpec(**{**columns, "command": tuple(columns.get("command", ()))})
 
 
+def _warning(columns: Mapping[str, Any]) -> IdleWarning:
+    return IdleWarning(**{**columns, "seen": tuple(columns["seen"])})
+
+
 def request_changes(request: RequestRecord) -> dict[str, object]:
     """What moves change in a request."""
     cause = request.cause
@@ -204,6 +222,12 @@ def request_changes(request: RequestRecord) -> dict[str, object]:
         "cause_details": None if cause is None else cause.details,
         "started_at": request.started_at,
         "ended_at": request.ended_at,
+        "seconds": request.seconds,
+        "server_name": request.server_name,
+        "claim": request.claim,
+        "claimed_at": request.claimed_at,
+        "idle_warning": None if request.warning is None else asdict(request.warning),
+        "kept_at": request.kept_at,
     }
 
 
@@ -246,6 +270,8 @@ def group_columns(group: Group) -> dict[str, object]:
         "max_devices": group.max_devices,
         "max_devices_per_user": group.max_devices_per_user,
         "max_seconds": group.max_seconds,
+        "idle_seconds": group.idle_seconds,
+        "removed_at": None,
     }
 
 
@@ -264,7 +290,7 @@ def device_columns(device: Device) -> dict[str, object]:
 
 def read_groups(connection: Connection) -> dict[str, Group]:
     """All of them, by name."""
-    rows = connection.execute(select(groups)).all()
+    rows = connection.execute(select(groups).where(groups.c.removed_at.is_(None))).all()
     # Sorted here: databases order text by their own locale.
     return {
         row.name: Group(
@@ -273,13 +299,36 @@ def read_groups(connection: Connection) -> dict[str, Group]:
             max_devices=row.max_devices,
             max_devices_per_user=row.max_devices_per_user,
             max_seconds=row.max_seconds,
+            idle_seconds=row.idle_seconds,
         )
         for row in sorted(rows, key=lambda row: str(row.name))
     }
 
 
+def read_marks(connection: Connection) -> tuple[Mark, ...]:
+    """All of them, by target and kind."""
+    rows = connection.execute(select(marks)).all()
+    return tuple(
+        Mark(
+            target=row.target,
+            kind=MarkKind(row.kind),
+            since=row.since,
+            why=row.why,
+            by=row.set_by,
+            until=row.until,
+        )
+        for row in sorted(rows, key=lambda row: (str(row.target), str(row.kind)))
+    )
+
+
 def read_devices(connection: Connection) -> dict[str, Device]:
-    """All of them, by node and index."""
+    """All of them, by node and index, with their marks."""
+    found = read_marks(connection)
+    return {name: marked(each, found) for name, each in read_seen(connection).items()}
+
+
+def read_seen(connection: Connection) -> dict[str, Device]:
+    """All devices as they were seen last: without what was said about them."""
     rows = connection.execute(select(devices)).all()
     return {
         row.id: Device(
@@ -331,8 +380,12 @@ def read_ledger(
         query = query.where(ledger.c.owner == owner)
     if request_id is not None:
         query = query.where(ledger.c.request_id == request_id)
-    return tuple(
-        LedgerEntry(
+    return tuple(to_ledger(connection.execute(query)))
+
+
+def to_ledger(rows: Iterable[Row[*tuple[object, ...]]]) -> Iterator[LedgerEntry]:
+    for row in rows:
+        yield LedgerEntry(
             id=row.id,
             lease_id=row.lease_id,
             request_id=row.request_id,
@@ -343,6 +396,5 @@ def read_ledger(
             starts_at=row.starts_at,
             ends_at=row.ends_at,
             device_seconds=row.device_seconds,
+            kind=LedgerKind(row.kind),
         )
-        for row in connection.execute(query)
-    )

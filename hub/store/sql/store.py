@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
+from ...ports.audit import Change, ChangeFilter
+from ...ports.history import (
+    Capacity,
+    Census,
+    LedgerFilter,
+    Levels,
+    UsageBy,
+    Used,
+    UsedRequests,
+    WaitRow,
+    Window,
+)
 from ...ports.records import (
     Cause,
     EventRecord,
     Glance,
     Handle,
+    Json,
     LeaseRecord,
     LedgerEntry,
     NewEvent,
@@ -19,13 +32,23 @@ from ...ports.records import (
     RequestRecord,
     Usage,
 )
+from ...scheduling.idleness import IdleWarning
 from ...scheduling.lifecycle import State
-from ...scheduling.model import Device, Group, Health, Holding, Snapshot, Start
-from .. import moves
+from ...scheduling.model import (
+    Device,
+    Group,
+    Health,
+    Holding,
+    Mark,
+    MarkKind,
+    Snapshot,
+    Start,
+)
+from .. import idle_moves, moves, wishes
 from ..moves import Step
-from . import glancing, pool, reading, writing
+from . import administration, glancing, history, pool, reading, writing
 from .queue import Queue
-from .rows import read_charged, read_devices, read_groups, read_ledger
+from .rows import read_charged, read_devices, read_groups, read_ledger, read_marks
 from .transactions import Transactions
 
 
@@ -39,12 +62,20 @@ class SqlStore:
         self._read = transactions.read
         self._write = transactions.write
         self._close = transactions.close
+        self.together = transactions.together
         self._queue = Queue()
 
     # -- the pool and the quota tree ------------------------------------------------------
 
-    def put_group(self, group: Group) -> None:
-        self._write(lambda c: pool.put_group(c, group))
+    def put_group(self, group: Group, *, change: Change | None = None) -> None:
+        def work(connection: Connection) -> None:
+            pool.put_group(connection, group)
+            administration.note(connection, change)
+
+        self._write(work)
+
+    def remove_group(self, name: str, *, at: float, change: Change | None = None) -> None:
+        self._write(lambda c: administration.remove_group(c, name, change, at=at))
 
     def group(self, name: str) -> Group:
         return self._read(lambda c: pool.group(c, name))
@@ -52,8 +83,14 @@ class SqlStore:
     def groups(self) -> tuple[Group, ...]:
         return tuple(self._read(read_groups).values())
 
-    def set_teachers(self, group: str, teachers: Sequence[str]) -> None:
-        self._write(lambda c: pool.set_teachers(c, group, teachers))
+    def set_teachers(
+        self, group: str, teachers: Sequence[str], *, change: Change | None = None
+    ) -> None:
+        def work(connection: Connection) -> None:
+            pool.set_teachers(connection, group, teachers)
+            administration.note(connection, change)
+
+        self._write(work)
 
     def teachers(self, group: str) -> tuple[str, ...]:
         return self._read(lambda c: pool.teachers(c, group))
@@ -70,6 +107,26 @@ class SqlStore:
     def devices(self) -> tuple[Device, ...]:
         return tuple(self._read(read_devices).values())
 
+    def nodes(self) -> tuple[str, ...]:
+        return self._read(administration.node_names)
+
+    def marks(self) -> tuple[Mark, ...]:
+        return self._read(read_marks)
+
+    def put_mark(self, mark: Mark, *, change: Change | None = None) -> None:
+        self._write(lambda c: administration.put_mark(c, mark, change))
+
+    def remove_mark(self, target: str, kind: MarkKind, *, change: Change | None = None) -> bool:
+        return self._write(lambda c: administration.remove_mark(c, target, kind, change))
+
+    # -- who changed what -----------------------------------------------------------------
+
+    def add_change(self, change: Change) -> None:
+        self._write(lambda c: administration.note(c, change))
+
+    def changes(self, which: ChangeFilter) -> tuple[Change, ...]:
+        return self._read(lambda c: administration.find_changes(c, which))
+
     # -- requests -------------------------------------------------------------------------
 
     def submit(self, new: NewRequest, now: float) -> RequestRecord:
@@ -83,9 +140,6 @@ class SqlStore:
 
     def live_session(self, owner: str, server_name: str) -> RequestRecord | None:
         return self._read(lambda c: reading.live_session(c, owner, server_name))
-
-    def session_count(self, owner: str, server_name: str) -> int:
-        return self._read(lambda c: reading.session_count(c, owner, server_name))
 
     def snapshot(self) -> Snapshot:
         return self._read(lambda c: reading.snapshot(c, self._queue))
@@ -110,13 +164,26 @@ class SqlStore:
     def started(self, lease_id: str, handle: Handle, *, now: float) -> RequestRecord:
         return self._move(lease_id, now, lambda r: moves.started(r, lease_id, handle, now=now))
 
-    def stop(self, request_id: str, target: State, cause: Cause, *, now: float) -> RequestRecord:
+    def stop(
+        self,
+        request_id: str,
+        target: State,
+        cause: Cause,
+        *,
+        now: float,
+        change: Change | None = None,
+    ) -> RequestRecord:
         def work(connection: Connection) -> RequestRecord:
             before = reading.request(connection, request_id)
             step = moves.stop(before, target, cause, now=now)
+            if step.request is not before:
+                administration.note(connection, change)
             return writing.keep(connection, before, step, now)
 
         return self._write(work)
+
+    def halt(self, request_id: str, cause: Cause, *, now: float) -> RequestRecord:
+        return self._wish(request_id, now, lambda r: moves.halt(r, cause, now=now))
 
     def finish(self, lease_id: str, *, now: float, charge_until: float) -> RequestRecord:
         return self._move(
@@ -147,6 +214,41 @@ class SqlStore:
             )
 
         return self._move(lease_id, now, move)
+
+    # -- what people change about a request that goes on ----------------------------------
+
+    def keep_place(
+        self, request_id: str, server_name: str, *, now: float, desk: NewRequest | None = None
+    ) -> RequestRecord:
+        return self._write(
+            lambda c: writing.keep_place(c, request_id, server_name, now=now, desk=desk)
+        )
+
+    def claim(self, request_id: str, *, now: float) -> RequestRecord:
+        return self._wish(request_id, now, lambda r: wishes.claimed(r, now=now))
+
+    def unclaimed(
+        self, request_id: str, cause: Cause, *, now: float, charge_until: float
+    ) -> RequestRecord:
+        return self._wish(
+            request_id,
+            now,
+            lambda r: wishes.unclaimed(r, cause, now=now, charge_until=charge_until),
+        )
+
+    def extend(self, request_id: str, seconds: int, *, by: str, now: float) -> RequestRecord:
+        return self._wish(request_id, now, lambda r: wishes.extended(r, seconds, by))
+
+    # -- sessions that hold devices and do nothing ---------------------------------------
+
+    def warn_idle(self, request_id: str, warning: IdleWarning, *, now: float) -> RequestRecord:
+        return self._wish(request_id, now, lambda r: idle_moves.warned(r, warning))
+
+    def withdraw_warning(self, request_id: str, why: str, *, now: float) -> RequestRecord:
+        return self._wish(request_id, now, lambda r: idle_moves.withdrawn(r, why))
+
+    def keep_idle(self, request_id: str, *, now: float) -> RequestRecord:
+        return self._wish(request_id, now, lambda r: idle_moves.kept(r, now=now))
 
     # -- leases, events, ledger -----------------------------------------------------------
 
@@ -183,6 +285,11 @@ class SqlStore:
             lambda c: reading.find_events(c, request_id, after=after, limit=limit, kinds=kinds)
         )
 
+    def tell(
+        self, request_id: str, kind: str, data: Mapping[str, Json], *, now: float
+    ) -> RequestRecord:
+        return self._wish(request_id, now, lambda r: moves.told(r, kind, data))
+
     def usage(self, *, now: float, owner: str | None = None) -> tuple[Usage, ...]:
         return self._read(lambda c: reading.usage(c, now=now, owner=owner))
 
@@ -194,11 +301,51 @@ class SqlStore:
     def charged(self, request_ids: Sequence[str]) -> Mapping[str, float]:
         return self._read(lambda c: read_charged(c, request_ids))
 
+    # -- looking back ---------------------------------------------------------------------
+
+    def used(self, which: LedgerFilter, by: UsageBy, *, now: float) -> tuple[Used, ...]:
+        return self._read(lambda c: history.used(c, which, by, now=now))
+
+    def used_requests(self, which: LedgerFilter, *, now: float, most: int) -> UsedRequests:
+        return self._read(lambda c: history.used_requests(c, which, now=now, most=most))
+
+    def ledger_lines(
+        self, which: LedgerFilter, *, limit: int, before: int | None = None
+    ) -> tuple[LedgerEntry, ...]:
+        return self._read(lambda c: history.ledger_lines(c, which, limit=limit, before=before))
+
+    def waits(self, window: Window) -> tuple[WaitRow, ...]:
+        return self._read(lambda c: history.waits(c, window))
+
+    def levels(self, window: Window) -> Levels:
+        return self._read(lambda c: history.levels(c, window))
+
+    def note_capacity(self, now: float) -> None:
+        self._write(lambda c: history.note_capacity(c, now))
+
+    def capacity(self, until: float) -> tuple[Capacity, ...]:
+        return self._read(lambda c: history.read_capacity(c, until))
+
+    def census(self) -> Census:
+        return self._read(history.census)
+
+    def check(self) -> None:
+        self._read(lambda c: c.scalar(select(1)))
+
     def glance(self, after: int | None) -> Glance:
         return self._read(lambda c: glancing.glance(c, after))
 
     def close(self) -> None:
         self._close()
+
+    def _wish(
+        self, request_id: str, now: float, move: Callable[[RequestRecord], Step]
+    ) -> RequestRecord:
+        def work(connection: Connection) -> RequestRecord:
+            before = reading.request(connection, request_id)
+            return writing.keep(connection, before, move(before), now)
+
+        return self._write(work)
 
     def _move(
         self, lease_id: str, now: float, move: Callable[[RequestRecord], Step]

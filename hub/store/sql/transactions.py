@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable
-from threading import Lock
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Lock, local
 from typing import TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event
@@ -59,10 +60,27 @@ class Transactions:
             self._where = url.database or self._where
             _speak_sqlite(self._engine, busy_timeout)
         self._writing = self._engine.execution_options(carrel_writes=True)
+        self._shared = _Shared()
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """Run ``work`` on one consistent view of the database."""
+        shared = self._shared.connection
+        if shared is not None:
+            return self._try(lambda: work(shared))
         return self._try(lambda: self._run(self._engine, work))
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """All that this thread reads within is read from one view, in one transaction."""
+        if self._shared.connection is not None:
+            yield
+            return
+        with self._try(self._engine.connect) as connection, connection.begin():
+            self._shared.connection = connection
+            try:
+                yield
+            finally:
+                self._shared.connection = None
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Run ``work`` as the only writer; whatever it raises undoes all of it."""
@@ -110,6 +128,12 @@ class Transactions:
             f" (waited {self._patience:g} seconds).",
             accepted="Nothing was changed. Try again in a moment.",
         )
+
+
+class _Shared(local):
+    """The transaction that a thread reads in for a while."""
+
+    connection: Connection | None = None
 
 
 def _speak_sqlite(engine: Engine, busy_timeout: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import fsum
 
 from sqlalchemy import Connection, insert, select, update
 from sqlalchemy.exc import IntegrityError
@@ -12,14 +13,16 @@ from ...ports.records import (
     EventRecord,
     LeaseRecord,
     LeaseState,
+    LedgerKind,
     NewEvent,
     NewRequest,
     RequestRecord,
 )
 from ...scheduling.model import Kind, Start
-from .. import moves
+from .. import moves, wishes
 from ..moves import Interval, Step
 from ..pool import Room
+from ..pool import open_nodes as open_to_work
 from ..tables import (
     attempts,
     events,
@@ -40,6 +43,7 @@ from .rows import (
     read_devices,
     read_groups,
     read_leases,
+    read_marks,
     read_requests,
     request_changes,
     request_columns,
@@ -89,7 +93,9 @@ def grant(
     devices = read_devices(connection)
     room = Room(read_groups(connection).values(), reading.holdings(connection))
     # A request on CPU goes to a node too; with several of them the core will choose.
-    any_node = min(connection.scalars(select(nodes.c.name)), default="")
+    known = connection.scalars(select(nodes.c.name)).all()
+    open_nodes = open_to_work(known, read_marks(connection))
+    any_node = min(open_nodes, default="")
     granted = []
     for start in starts:
         request = _find(connection, start.request_id)
@@ -97,7 +103,7 @@ def grant(
         taken = pool.taken(connection)
         if request is None or not moves.grantable(request, wanted, devices, taken):
             continue
-        if not room.allows(request):
+        if not room.allows(request) or (not wanted and known and not any_node):
             continue
         node = devices[wanted[0]].node if wanted else any_node
         step = moves.grant(request, wanted, node=node, now=now, until=until)
@@ -135,6 +141,25 @@ def launch(connection: Connection, lease_id: str, *, now: float, token_hash: str
     return keep(connection, request, step, now)
 
 
+def keep_place(
+    connection: Connection,
+    request_id: str,
+    server_name: str,
+    *,
+    now: float,
+    desk: NewRequest | None,
+) -> RequestRecord:
+    before = reading.request(connection, request_id)
+    step = wishes.kept(before, server_name)
+    name = step.request.server_name
+    live = reading.live_session(connection, before.owner, name)
+    wishes.check_name_is_free(before, name, live)
+    kept = keep(connection, before, step, now)
+    if desk is not None:
+        submit(connection, desk, now)
+    return kept
+
+
 def keep(connection: Connection, before: RequestRecord, step: Step, now: float) -> RequestRecord:
     """Make a step last: the request, its lease, the charge and the events, all or nothing."""
     request = step.request
@@ -150,6 +175,8 @@ def keep(connection: Connection, before: RequestRecord, step: Step, now: float) 
             _add_lease(connection, request.lease)
     if request.lease is not None and step.charge is not None:
         _enter(connection, request, request.lease, step.charge)
+    if request.lease is not None and step.credit:
+        _credit(connection, request.lease)
     _tell(connection, step, now)
     return request
 
@@ -197,8 +224,23 @@ def _enter(
     )
 
 
+def _credit(connection: Connection, lease: LeaseRecord) -> None:
+    """The line that takes back everything which this lease was charged."""
+    query = select(ledger).where(ledger.c.lease_id == lease.id).order_by(ledger.c.id)
+    rows = connection.execute(query).all()
+    if not rows:
+        return
+    line = rows[0]._asdict() | {
+        "ends_at": rows[-1].ends_at,
+        "device_seconds": -fsum(row.device_seconds for row in rows),
+        "kind": str(LedgerKind.CREDIT),
+    }
+    del line["id"]
+    connection.execute(insert(ledger).values(line))
+
+
 def _tell(connection: Connection, step: Step, now: float) -> None:
-    """One event for each state that was entered."""
+    """One event for each state that was entered, and for what else is to be told."""
     rows = [
         {
             "request_id": step.request.id,
@@ -209,7 +251,18 @@ def _tell(connection: Connection, step: Step, now: float) -> None:
         }
         for state in step.entered
     ]
-    connection.execute(insert(events), rows)
+    rows += [
+        {
+            "request_id": step.request.id,
+            "epoch": moves.epoch_of(step.request),
+            "at": now,
+            "kind": told.kind,
+            "data": dict(told.data),
+        }
+        for told in step.told
+    ]
+    if rows:
+        connection.execute(insert(events), rows)
 
 
 def renew(connection: Connection, lease_ids: Sequence[str], *, now: float, until: float) -> None:

@@ -156,7 +156,7 @@ CASES = [
         ),
         Plan(
             starts=(start("small", "a0"),),
-            waits=(wait("larger than the limit", 1, Reason.GROUP_MAXIMUM, "cs101"),),
+            waits=(wait("larger than the limit", 1, Reason.ABOVE_MAXIMUM, "cs101"),),
         ),
         id="a request that exceeds a limit lowered since holds nobody, and nobody knows until when",
     ),
@@ -187,8 +187,8 @@ CASES = [
         ),
         Plan(
             waits=(
-                wait("cpu", 1, Reason.GROUP_MAXIMUM, "cs101"),
-                wait("gpu", 1, Reason.GROUP_MAXIMUM, "cs101"),
+                wait("cpu", 1, Reason.ABOVE_MAXIMUM, "cs101"),
+                wait("gpu", 1, Reason.ABOVE_MAXIMUM, "cs101"),
             )
         ),
         id="without its group nothing starts",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -78,10 +79,14 @@ class TestTables:
 
 
 def _definitions(connection: sa.Connection) -> dict[str, frozenset[str]]:
-    """Every table and index, line by line, as SQLite was told to make it."""
+    """Every table and index, part by part, as SQLite was told to make it.
+
+    A column that was added later stands on the last line of its table, and a table that was
+    made anew has its name in quotes.
+    """
     query = "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"
     return {
-        name: frozenset(line.strip(" \t,") for line in sql.splitlines())
+        name: frozenset(part.strip(" \t,") for part in re.split(r"\n|, ", sql.replace('"', "")))
         for name, sql in connection.exec_driver_sql(query)
         if name != "alembic_version"
     }

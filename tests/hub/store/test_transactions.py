@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from carrel.hub.errors import Unavailable
+from carrel.hub.errors import NotFound, Unavailable
 from carrel.hub.ports.records import NewRequest, RequestFilter, RequestRecord
 from carrel.hub.scheduling.lifecycle import LIVE, TERMINAL, State
 from carrel.hub.scheduling.model import Device, Group, Kind, Start
@@ -49,6 +49,24 @@ def _job(number: int) -> NewRequest:
         seconds=60,
         idempotency_key=str(number),
     )
+
+
+def test_what_is_read_together_is_of_one_moment(store: SqlStore) -> None:
+    with ThreadPoolExecutor(1) as others:
+        with store.together():
+            before = store.waiting_for_devices()
+            others.submit(store.submit, _job(1), 100.0).result()
+            with store.together():
+                assert store.waiting_for_devices() == before == 0
+            assert store.requests(RequestFilter()) == ()
+        assert store.waiting_for_devices() == 1
+
+
+def test_an_error_ends_what_is_read_together(store: SqlStore) -> None:
+    with pytest.raises(NotFound), store.together():
+        store.request("j-1")
+    store.submit(_job(1), 100.0)
+    assert store.request("j-1").id == "j-1"
 
 
 class TestCrashes:
@@ -152,10 +170,11 @@ class TestTheDatabaseItself:
             "UPDATE requests SET idempotency_key = '1' WHERE id = 'j-2'",
             "UPDATE requests SET state = 'failed' WHERE id = 'j-1'",
             "UPDATE leases SET state = 'released'",
-            "INSERT INTO ledger SELECT NULL, 'j-1.1', 'j-1', 1, 'ada', 'lab', 1, 5, 5, 0",
-            "INSERT INTO requests SELECT 99, 's-9', kind, owner, group_name, devices, seconds,"
-            " 'k9', model, priority, server_name, job, labels, state, 0, NULL, NULL, NULL, NULL,"
-            " 0, NULL, NULL FROM requests WHERE id = 's-1'",
+            "INSERT INTO ledger SELECT NULL, 'j-1.1', 'j-1', 1, 'ada', 'lab', 1, 5, 5, 0, 'charge'",
+            "INSERT INTO requests (number, id, kind, owner, group_name, devices, seconds,"
+            " idempotency_key, priority, server_name, labels, state, epoch, submitted_at)"
+            " SELECT 99, 's-9', kind, owner, group_name, devices, seconds, 'k9', priority,"
+            " server_name, labels, state, 0, 0 FROM requests WHERE id = 's-1'",
             "INSERT INTO group_teachers VALUES ('nowhere', 'tom')",
         ],
         ids=[
@@ -234,7 +253,6 @@ def test_a_long_history_is_not_read_by_what_happens_all_the_time(store: SqlStore
         store.ledger(request_id="j-1")
         store.charged(["j-1"])
         store.live_session("ada", "")
-        store.session_count("ada", "")
         store.requests(RequestFilter(owner="ada"))
         for each in _FILTERS:
             store.requests(each)

@@ -5,21 +5,25 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from math import fsum
 from threading import RLock
 
-from ..ports.records import (
+from ...ports.history import Capacity
+from ...ports.records import (
     EventRecord,
     JobSpec,
     Json,
     LeaseRecord,
     LeaseState,
     LedgerEntry,
+    LedgerKind,
     RequestFilter,
     RequestRecord,
 )
-from ..scheduling.model import Device, Group, Kind
-from . import moves
-from .moves import Interval, Step
+from ...scheduling.model import Device, Group, Kind
+from .. import moves
+from ..moves import Interval, Step
+from .noticeboard import Noticeboard
 
 
 class Shelf:
@@ -40,6 +44,8 @@ class Shelf:
         self._reported: set[tuple[str, int]] = set()
         self._events: list[EventRecord] = []
         self._ledger: list[LedgerEntry] = []
+        self._board = Noticeboard()
+        self._capacity: list[Capacity] = []
 
     def _keep(self, step: Step, now: float) -> RequestRecord:
         request = step.request
@@ -48,9 +54,13 @@ class Shelf:
             self._keep_lease(request.lease)
             if step.charge is not None:
                 self._enter(request, request.lease, step.charge)
+            if step.credit:
+                self._credit(request.lease)
         for state in step.entered:
             epoch = moves.epoch_of(request)
             self._tell(request.id, epoch, now, "state", moves.event_data(step, state))
+        for told in step.told:
+            self._tell(request.id, moves.epoch_of(request), now, told.kind, told.data)
         return request
 
     def _keep_lease(self, lease: LeaseRecord) -> None:
@@ -92,6 +102,18 @@ class Shelf:
             )
         )
 
+    def _credit(self, lease: LeaseRecord) -> None:
+        lines = [entry for entry in self._ledger if entry.lease_id == lease.id]
+        if lines:
+            back = replace(
+                lines[0],
+                id=len(self._ledger) + 1,
+                ends_at=lines[-1].ends_at,
+                device_seconds=-fsum(entry.device_seconds for entry in lines),
+                kind=LedgerKind.CREDIT,
+            )
+            self._ledger.append(back)
+
     def _sessions(self, owner: str, server_name: str) -> list[RequestRecord]:
         return [
             request
@@ -108,13 +130,21 @@ def matches(request: RequestRecord, which: RequestFilter) -> bool:
     return (
         which.owner in (None, request.owner)
         and (which.groups is None or request.group in which.groups)
+        and (which.node is None or (request.lease is not None and request.lease.node == which.node))
         and which.kind in (None, request.kind)
         and (which.states is None or request.state in which.states)
         and which.server_name in (None, request.server_name)
         and (which.reader in (None, request.owner) or request.group in which.reader_groups)
         and (which.ids is None or request.id in which.ids)
         and which.labels.items() <= request.labels.items()
+        and (which.text is None or _says(request, which.text))
     )
+
+
+def _says(request: RequestRecord, text: str) -> bool:
+    job = request.job
+    words = (request.id, request.server_name, *((job.notebook_name, *job.command) if job else ()))
+    return any(text.casefold() in word.casefold() for word in words)
 
 
 def as_stored(data: Mapping[str, Json]) -> dict[str, Json]:

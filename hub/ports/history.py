@@ -1,0 +1,197 @@
+"""What the store answers about the past: sums of the ledger, waits, and how full the pool was.
+
+Spans of time are half open: ``since`` belongs to them, ``until`` does not. Days are those of
+UTC, so that a charge belongs to the same day for everybody and no day has 23 hours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from ..scheduling.model import Kind
+from .records import CauseCode, LedgerEntry
+
+DAY = 86400.0
+WAIT_BOUNDS = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 43200.0, 86400.0)
+"""Upper bounds, in seconds, of the classes into which all waits are counted."""
+
+
+class UsageBy(StrEnum):
+    """What device-seconds are added up for."""
+
+    OWNER = "owner"
+    """A person in a group."""
+    DAY = "day"
+    REQUEST = "request"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerFilter:
+    """None means: any; what is given must all hold.
+
+    Attributes:
+        reader: only what this person was charged, or the groups in ``reader_groups``.
+        since, until: of a line that goes beyond, the part between them counts.
+    """
+
+    owner: str | None = None
+    groups: frozenset[str] | None = None
+    reader: str | None = None
+    reader_groups: frozenset[str] = frozenset()
+    since: float | None = None
+    until: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Used:
+    """Device-seconds of one owner and group, one day or one request.
+
+    Attributes:
+        owner, group: empty for a day, which is added up over all of them.
+        day: when that day begins.
+        charged: stands in the ledger.
+        open: used since its last line.
+        first, last: between which they were used.
+    """
+
+    owner: str = ""
+    group: str = ""
+    request_id: str = ""
+    day: float | None = None
+    charged: float = 0.0
+    open: float = 0.0
+    first: float = 0.0
+    last: float = 0.0
+
+    @property
+    def total(self) -> float:
+        return self.charged + self.open
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsedRequests:
+    """The newest rows by request, and how many rows there are."""
+
+    rows: tuple[Used, ...]
+    total: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """A span of time in ``buckets`` equal parts; of one group or of all."""
+
+    since: float
+    until: float
+    buckets: int
+    group: str | None = None
+
+    @property
+    def width(self) -> float:
+        return (self.until - self.since) / self.buckets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitRow:
+    """How long those waited for devices who were first granted them in one part of a window.
+
+    Both figures are waits that somebody had (nearest rank), in seconds.
+    """
+
+    bucket: int
+    kind: Kind
+    count: int
+    median: float
+    ninetieth: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flow:
+    """What began, or ended, in one part of a window.
+
+    Attributes:
+        amount: how much of it.
+        offset: the sum of amount times seconds since the window began.
+    """
+
+    bucket: int
+    amount: float
+    offset: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Levels:
+    """Begun and ended: devices on lease, and requests that wait for devices.
+
+    What began before the window and lasts into it, began with it. A request waits until it is
+    first granted its devices, or ends.
+    """
+
+    leased: tuple[Flow, ...]
+    released: tuple[Flow, ...]
+    queued: tuple[Flow, ...]
+    left: tuple[Flow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capacity:
+    """From ``at`` on there were so many healthy devices: in order, and not in quarantine."""
+
+    at: float
+    healthy: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitCount:
+    """All waits of a kind: how many were at most as long as each of ``WAIT_BOUNDS``."""
+
+    within: tuple[int, ...]
+    count: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Census:
+    """Counts over everything that is stored, for monitoring."""
+
+    ends: Mapping[tuple[Kind, CauseCode], int]
+    leases: Mapping[Kind, int]
+    """Live ones."""
+    waits: Mapping[Kind, WaitCount]
+    size_bytes: int
+
+
+class History(Protocol):
+    """The part of the store that looks back."""
+
+    def used(self, which: LedgerFilter, by: UsageBy, *, now: float) -> tuple[Used, ...]:
+        """Lines that span a day, or an end of the window, are split by the overlap.
+
+        Ordered by day, by owner and group, or by last use with the newest first.
+        """
+
+    def used_requests(self, which: LedgerFilter, *, now: float, most: int) -> UsedRequests:
+        """The first ``most`` of what is used by request, one at the least."""
+
+    def ledger_lines(
+        self, which: LedgerFilter, *, limit: int, before: int | None = None
+    ) -> tuple[LedgerEntry, ...]:
+        """Whole lines that touch the window, newest first; ``before`` is an id."""
+
+    def waits(self, window: Window) -> tuple[WaitRow, ...]:
+        """By part and kind, where there were any."""
+
+    def levels(self, window: Window) -> Levels: ...
+
+    def note_capacity(self, now: float) -> None:
+        """Write down how many devices are healthy, if that has changed."""
+
+    def capacity(self, until: float) -> tuple[Capacity, ...]:
+        """Every change before ``until``, oldest first."""
+
+    def census(self) -> Census: ...
+
+    def check(self) -> None:
+        """Raises Unavailable unless the store answers."""

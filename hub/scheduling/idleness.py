@@ -1,0 +1,225 @@
+"""When a session that holds devices does nothing: looks go in, a verdict comes out.
+
+Three things are looked at, and work in any one of them is work: the cells that its kernels run
+(also silent ones), the CPU that its processes use (also those of a terminal, or what was left
+in the background), and its devices. An open tab is none of them. What cannot be found out
+counts as work, and is said.
+
+Nothing is concluded from a time in which nobody looked: after a gap (a machine that slept, a
+clock that jumped, a service that was away) the watch begins anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+CPU_SHARE = 0.02
+"""Of one core, averaged between two looks: above it something computes. Kernels that run
+nothing use a tenth of it together; a loop that only waits for a file stays below."""
+LONGEST_LOOK_SECONDS = 30.0
+LONGEST_REPORT_SECONDS = 15.0
+_LOOKS_PER_SPAN = 4
+"""How many looks the shortest of the spans in question holds at least."""
+_SAME_SECONDS = 1.0
+"""Sessions tell how long ago it was, and messages take their time."""
+_GAP = 5
+"""Looks that are this many times later than they should be leave a gap."""
+
+
+class Use(StrEnum):
+    """What a device did since the look before."""
+
+    WORKED = "worked"
+    QUIET = "quiet"
+    NOT_MEASURED = "not_measured"
+    """A simulated one: it has no work of its own, the CPU shows what its session does."""
+    UNKNOWN = "unknown"
+    """The driver does not answer, or cannot tell for this device."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceUse:
+    """One device: ``name`` is for people, ``detail`` what else was seen (memory that is held)."""
+
+    name: str
+    use: Use
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernels:
+    """What a session tells of its kernels.
+
+    Attributes:
+        running: how many of them run a cell now.
+        cell_at: when a cell was last seen to run; None for never.
+    """
+
+    count: int
+    running: int
+    cell_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """One observation of one session.
+
+    Attributes:
+        kernels: None where the session does not tell.
+        cpu_seconds: used by all its processes, counted from an arbitrary beginning; None where
+            it is not known.
+    """
+
+    at: float
+    kernels: Kernels | None
+    cpu_seconds: float | None
+    devices: tuple[DeviceUse, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watch:
+    """Everything that the looks so far come to.
+
+    Attributes:
+        began: the first look.
+        quiet_since: nothing that counts as work was seen after it.
+        worked_at: when work was last seen; None for never.
+        work: what that was, as a sentence.
+        cpu_used: CPU seconds since ``quiet_since``.
+    """
+
+    began: float
+    last: Look
+    quiet_since: float
+    worked_at: float | None = None
+    work: str = ""
+    cpu_used: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdleWarning:
+    """A session was told that it will be stopped.
+
+    Attributes:
+        idle_since: nothing was done after it.
+        seen: the evidence, one sentence each.
+    """
+
+    warned_at: float
+    stops_at: float
+    idle_since: float
+    seen: tuple[str, ...] = ()
+
+
+class Verdict(StrEnum):
+    LEAVE = "leave"
+    WARN = "warn"
+    WITHDRAW = "withdraw"
+    STOP = "stop"
+
+
+def look_seconds(idle_seconds: float, countdown: float) -> float:
+    """How long to wait between two looks, for this idle time and this countdown."""
+    return min(LONGEST_LOOK_SECONDS, min(idle_seconds, countdown) / _LOOKS_PER_SPAN)
+
+
+def watched(before: Watch | None, look: Look, *, every: float) -> Watch:
+    """The watch after one more look; ``every`` is the time that should lie between two."""
+    if before is None or not 0 <= look.at - before.last.at <= _GAP * every:
+        return Watch(began=look.at, last=look, quiet_since=look.at)
+    work = _work(before.last, look)
+    if work:
+        return Watch(
+            began=before.began, last=look, quiet_since=look.at, worked_at=look.at, work=work
+        )
+    used = _cpu_between(before.last, look) or 0.0
+    return replace(before, last=look, cpu_used=before.cpu_used + used)
+
+
+def verdict(
+    watch: Watch,
+    warning: IdleWarning | None,
+    *,
+    kept_at: float | None,
+    idle_seconds: float,
+) -> Verdict:
+    """What is to be done about a session after its newest look.
+
+    1. a group without an idle rule leaves it, and takes a warning back
+    2. not warned: warned after ``idle_seconds`` without work, counted anew when it was kept
+    3. warned: work takes the warning back
+    4. a countdown that ran out while nobody looked begins again
+    5. it is stopped when the countdown is over and two looks since agree
+    """
+    now = watch.last.at
+    if idle_seconds <= 0:
+        return Verdict.LEAVE if warning is None else Verdict.WITHDRAW
+    if warning is None:
+        since = max(watch.quiet_since, kept_at or watch.quiet_since)
+        return Verdict.WARN if now - since >= idle_seconds else Verdict.LEAVE
+    if watch.worked_at is not None and watch.worked_at > warning.warned_at:
+        return Verdict.WITHDRAW
+    if now < warning.stops_at:
+        return Verdict.LEAVE
+    if watch.began > warning.stops_at:
+        return Verdict.WARN
+    return Verdict.STOP if now > watch.began else Verdict.LEAVE
+
+
+def seen(watch: Watch) -> tuple[str, ...]:
+    """The evidence behind a warning, one sentence each, without times of day."""
+    kernels = watch.last.kernels
+    sentences = []
+    if kernels is not None:
+        sentences.append(
+            f"{_kernels(kernels.count)} ran no cell." if kernels.count else "It has no kernel."
+        )
+    sentences.append(f"Its processes used {watch.cpu_used:.1f} s of CPU.")
+    for device in watch.last.devices:
+        did = "has no use to measure" if device.use is Use.NOT_MEASURED else "did no work"
+        sentences.append(f"{device.name} {did}{device.detail and f'; {device.detail}'}.")
+    return tuple(sentences)
+
+
+def _work(before: Look, look: Look) -> str:
+    """What counts as work between two looks; empty for none."""
+    kernels = look.kernels
+    if kernels is None:
+        return "Its kernels do not tell whether they run a cell, which counts as work."
+    if kernels.running:
+        return f"{_kernels(kernels.running)} run{'s' * (kernels.running == 1)} a cell."
+    if _later(kernels, before.kernels):
+        return "A cell ran."
+    used = _cpu_between(before, look)
+    if used is None:
+        return "The CPU time of its processes is not known, which counts as work."
+    share = used / max(look.at - before.at, 1e-3)
+    if share >= CPU_SHARE:
+        return f"Its processes used {share:.0%} of a CPU core."
+    for device in look.devices:
+        if device.use is Use.WORKED:
+            return f"{device.name} worked."
+        if device.use is Use.UNKNOWN:
+            return f"It is not known whether {device.name} worked, which counts as work."
+    return ""
+
+
+def _later(kernels: Kernels, before: Kernels | None) -> bool:
+    """Whether a cell ran of which the look before did not know yet."""
+    if kernels.cell_at is None:
+        return False
+    known = before.cell_at if before else None
+    return known is None or kernels.cell_at > known + _SAME_SECONDS
+
+
+def _cpu_between(before: Look, look: Look) -> float | None:
+    """None also where the count fell: it has begun anew."""
+    if before.cpu_seconds is None or look.cpu_seconds is None:
+        return None
+    used = look.cpu_seconds - before.cpu_seconds
+    return used if used >= 0 else None
+
+
+def _kernels(count: int) -> str:
+    return "Its kernel" if count == 1 else f"{count} kernels"

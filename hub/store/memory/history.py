@@ -1,0 +1,61 @@
+"""What looks back on what lies in memory; the sums are made in ``past``."""
+
+from __future__ import annotations
+
+from ...ports.history import (
+    Capacity,
+    Census,
+    LedgerFilter,
+    Levels,
+    UsageBy,
+    Used,
+    UsedRequests,
+    WaitRow,
+    Window,
+)
+from ...ports.records import LedgerEntry
+from .. import pool
+from . import past
+from .pool import Pool
+
+
+class History(Pool):
+    """``hub.ports.history.History`` in dictionaries."""
+
+    def used(self, which: LedgerFilter, by: UsageBy, *, now: float) -> tuple[Used, ...]:
+        with self._lock:
+            live = self._live.values()
+            return past.used(self._ledger, live, self._requests, which, by=by, now=now)
+
+    def used_requests(self, which: LedgerFilter, *, now: float, most: int) -> UsedRequests:
+        rows = self.used(which, UsageBy.REQUEST, now=now)
+        return UsedRequests(rows=rows[:most], total=len(rows))
+
+    def ledger_lines(
+        self, which: LedgerFilter, *, limit: int, before: int | None = None
+    ) -> tuple[LedgerEntry, ...]:
+        with self._lock:
+            return past.ledger_lines(self._ledger, which, limit, before)
+
+    def waits(self, window: Window) -> tuple[WaitRow, ...]:
+        with self._lock:
+            return past.waits(self._leases.values(), self._requests, window)
+
+    def levels(self, window: Window) -> Levels:
+        with self._lock:
+            return past.levels(self._leases.values(), self._requests, window)
+
+    def note_capacity(self, now: float) -> None:
+        with self._lock:
+            healthy = pool.healthy(self.devices())
+            if not self._capacity or self._capacity[-1].healthy != healthy:
+                self._capacity.append(Capacity(at=now, healthy=healthy))
+
+    def capacity(self, until: float) -> tuple[Capacity, ...]:
+        with self._lock:
+            found = [change for change in self._capacity if change.at < until]
+            return tuple(sorted(found, key=lambda change: change.at))
+
+    def census(self) -> Census:
+        with self._lock:
+            return past.census(self._leases.values(), self._live.values(), self._requests)

@@ -1,0 +1,169 @@
+"""What looks back, for the store that forgets: the same answers from what lies in memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from math import fsum
+
+from ...history import Interval, added_up, flow, portions, wait_rows
+from ...ports.history import (
+    WAIT_BOUNDS,
+    Census,
+    Flow,
+    LedgerFilter,
+    Levels,
+    UsageBy,
+    Used,
+    WaitCount,
+    WaitRow,
+    Window,
+)
+from ...ports.records import LeaseRecord, LedgerEntry, RequestRecord
+from ...scheduling.model import Kind
+
+Requests = Mapping[str, RequestRecord]
+
+
+def used(
+    lines: Iterable[LedgerEntry],
+    live: Iterable[LeaseRecord],
+    requests: Requests,
+    which: LedgerFilter,
+    *,
+    by: UsageBy,
+    now: float,
+) -> tuple[Used, ...]:
+    intervals = (*_charged(lines), *_open(live, requests, now))
+    chosen = (i for i in intervals if _fits(which, i.owner, i.group))
+    return added_up((part for i in chosen for part in portions(i, which, by)), by)
+
+
+def _charged(lines: Iterable[LedgerEntry]) -> Iterator[Interval]:
+    for line in lines:
+        yield Interval(
+            owner=line.owner,
+            group=line.group,
+            request_id=line.request_id,
+            starts_at=line.starts_at,
+            ends_at=line.ends_at,
+            device_seconds=line.device_seconds,
+        )
+
+
+def _open(live: Iterable[LeaseRecord], requests: Requests, now: float) -> Iterator[Interval]:
+    for lease in live:
+        request = requests[lease.request_id]
+        if request.devices and lease.charged_until < now:
+            yield Interval(
+                owner=request.owner,
+                group=request.group,
+                request_id=request.id,
+                starts_at=lease.charged_until,
+                ends_at=now,
+                device_seconds=request.devices * (now - lease.charged_until),
+                open=True,
+            )
+
+
+def ledger_lines(
+    lines: Iterable[LedgerEntry], which: LedgerFilter, limit: int, before: int | None
+) -> tuple[LedgerEntry, ...]:
+    found = [
+        line
+        for line in lines
+        if _fits(which, line.owner, line.group)
+        and (which.since is None or line.ends_at > which.since)
+        and (which.until is None or line.starts_at < which.until)
+        and (before is None or line.id < before)
+    ]
+    return tuple(reversed(found))[: max(0, limit)]
+
+
+def _fits(which: LedgerFilter, owner: str, group: str) -> bool:
+    return (
+        which.owner in (None, owner)
+        and (which.groups is None or group in which.groups)
+        and (which.reader in (None, owner) or group in which.reader_groups)
+    )
+
+
+def waits(leases: Iterable[LeaseRecord], requests: Requests, window: Window) -> tuple[WaitRow, ...]:
+    granted = (
+        (request.kind, lease.granted_at, lease.granted_at - request.submitted_at)
+        for lease, request in _waited(leases, requests)
+        if window.since <= lease.granted_at < window.until and _counts(request, window)
+    )
+    return wait_rows(window, granted)
+
+
+def levels(leases: Iterable[LeaseRecord], requests: Requests, window: Window) -> Levels:
+    granted = {(lease.request_id, lease.epoch): lease for lease in leases}
+    lent = [
+        (lease.granted_at, lease.released_at, requests[lease.request_id].devices)
+        for lease in granted.values()
+        if _counts(requests[lease.request_id], window)
+    ]
+    asked = [
+        (r.submitted_at, granted[r.id, 1].granted_at if (r.id, 1) in granted else r.ended_at, 1)
+        for r in requests.values()
+        if _counts(r, window)
+    ]
+    leased, released = _flows(window, lent)
+    queued, left = _flows(window, asked)
+    return Levels(leased=leased, released=released, queued=queued, left=left)
+
+
+def _flows(
+    window: Window, spans: Iterable[tuple[float, float | None, int]]
+) -> tuple[tuple[Flow, ...], tuple[Flow, ...]]:
+    touching = [
+        (start, end, amount)
+        for start, end, amount in spans
+        if start < window.until and (end is None or end > window.since)
+    ]
+    ended = [(end, amount) for _, end, amount in touching if end is not None and end < window.until]
+    return flow(window, ((start, amount) for start, _, amount in touching)), flow(window, ended)
+
+
+def _counts(request: RequestRecord, window: Window) -> bool:
+    return request.devices > 0 and window.group in (None, request.group)
+
+
+def _waited(
+    leases: Iterable[LeaseRecord], requests: Requests
+) -> Iterator[tuple[LeaseRecord, RequestRecord]]:
+    """What was granted devices for the first time."""
+    for lease in leases:
+        request = requests[lease.request_id]
+        if lease.epoch == 1 and request.devices:
+            yield lease, request
+
+
+def all_waits(leases: Iterable[LeaseRecord], requests: Requests) -> dict[Kind, WaitCount]:
+    found: dict[Kind, list[float]] = {}
+    for lease, request in _waited(leases, requests):
+        found.setdefault(request.kind, []).append(lease.granted_at - request.submitted_at)
+    return {
+        kind: WaitCount(
+            within=tuple(sum(wait <= bound for wait in several) for bound in WAIT_BOUNDS),
+            count=len(several),
+            seconds=fsum(several),
+        )
+        for kind, several in found.items()
+    }
+
+
+def census(
+    leases: Iterable[LeaseRecord], live: Iterable[LeaseRecord], requests: Requests
+) -> Census:
+    return Census(
+        ends=Counter(
+            (request.kind, request.cause.code)
+            for request in requests.values()
+            if request.ended_at is not None and request.cause is not None
+        ),
+        leases=Counter(requests[lease.request_id].kind for lease in live),
+        waits=all_waits(leases, requests),
+        size_bytes=0,
+    )

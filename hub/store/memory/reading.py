@@ -1,0 +1,88 @@
+"""What is asked of the requests in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+
+from ...ports.records import Glance, LeaseState, RequestFilter, RequestRecord, Touched
+from ...scheduling.lifecycle import TERMINAL, State
+from ...scheduling.model import Holding, Snapshot
+from .. import pool
+from .leases import Leases
+from .pool import Pool
+from .shelf import matches
+
+
+class Reading(Pool, Leases):
+    """One request, a page of them, and the whole picture."""
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        with self._lock:
+            yield
+
+    def request(self, request_id: str) -> RequestRecord:
+        with self._lock:
+            if request_id not in self._requests:
+                raise pool.no_request(request_id)
+            return self._requests[request_id]
+
+    def requests(self, which: RequestFilter) -> tuple[RequestRecord, ...]:
+        with self._lock:
+            newest_first = iter(reversed(self._requests.values()))
+            if which.before is not None and not any(r.id == which.before for r in newest_first):
+                return ()
+            found = (request for request in newest_first if matches(request, which))
+            return tuple(islice(found, max(0, which.limit)))
+
+    def live_session(self, owner: str, server_name: str) -> RequestRecord | None:
+        with self._lock:
+            sessions = self._sessions(owner, server_name)
+            return next((r for r in sessions if r.state not in TERMINAL), None)
+
+    def snapshot(self) -> Snapshot:
+        with self._lock:
+            return Snapshot(
+                takes_work=pool.takes_work(self._nodes, self._board.marks()),
+                devices=self.devices(),
+                groups=self.groups(),
+                waiting=tuple(
+                    pool.waiting(request)
+                    for request in self._requests.values()
+                    if request.state is State.QUEUED
+                ),
+                holdings=self.holdings(),
+            )
+
+    def holdings(self) -> tuple[Holding, ...]:
+        with self._lock:
+            return tuple(
+                pool.holding(self._requests[lease.request_id], lease) for lease in self.leases()
+            )
+
+    def waiting_for_devices(self) -> int:
+        with self._lock:
+            waiting = (r for r in self._requests.values() if r.state is State.QUEUED)
+            return sum(request.devices > 0 for request in waiting)
+
+    def glance(self, after: int | None) -> Glance:
+        with self._lock:
+            last = len(self._events)
+            newest = {event.request_id: event.id for event in self._events[after:]}
+            touched = [
+                Touched(request_id=r.id, owner=r.owner, group=r.group, event_id=newest[r.id])
+                for r in map(self._requests.__getitem__, newest if after is not None else ())
+            ]
+            suspect = (x.request_id for x in self.leases() if x.state is LeaseState.SUSPECT)
+            people = {person for teachers in self._teachers.values() for person in teachers}
+            return Glance(
+                last=last,
+                touched=tuple(sorted(touched, key=lambda each: each.event_id)),
+                suspect=frozenset(suspect),
+                devices=self.devices(),
+                holdings=self.holdings(),
+                waiting=self.waiting_for_devices(),
+                taught={person: self.taught_by(person) for person in people},
+            )

@@ -1,0 +1,200 @@
+"""``MemoryStore``: how requests are made and moved, on top of everything that is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from ...errors import Conflict
+from ...ports.audit import Change
+from ...ports.records import Cause, Handle, Json, LeaseRecord, NewRequest, RequestRecord
+from ...scheduling.idleness import IdleWarning
+from ...scheduling.lifecycle import State
+from ...scheduling.model import Kind, Start
+from .. import idle_moves, moves, pool, wishes
+from ..moves import Step
+from .history import History
+from .reading import Reading
+from .shelf import own_job
+
+
+class MemoryStore(Reading, History):
+    """``hub.ports.store.Store`` in dictionaries."""
+
+    def submit(self, new: NewRequest, now: float) -> RequestRecord:
+        with self._lock:
+            known = self._by_key.get((new.owner, new.idempotency_key))
+            if known is not None:
+                return self._requests[known]
+            if new.kind is Kind.SESSION:
+                live = self.live_session(new.owner, new.server_name)
+                if live is not None:
+                    return live
+            self.group(new.group)
+            if new.id in self._requests:
+                raise Conflict(f"There is a request {new.id} already.")
+            kept = replace(new, job=own_job(new.job), labels=dict(new.labels))
+            self._by_key[new.owner, new.idempotency_key] = new.id
+            return self._keep(moves.queued(kept, now), now)
+
+    # -- the moves of the lifecycle -------------------------------------------------------
+
+    def grant(
+        self, starts: Sequence[Start], *, now: float, lease_seconds: float
+    ) -> tuple[LeaseRecord, ...]:
+        granted = []
+        with self._lock:
+            room = pool.Room(self.groups(), self.holdings())
+            devices = {device.id: device for device in self.devices()}
+            open_nodes = pool.open_nodes(self._nodes, self._board.marks())
+            for start in starts:
+                request = self._requests.get(start.request_id)
+                wanted = tuple(start.devices)
+                if (
+                    request is None
+                    or not moves.grantable(request, wanted, devices, self._taken())
+                    or not room.allows(request)
+                    or (not wanted and self._nodes and not open_nodes)
+                ):
+                    continue
+                on = {devices[name].node for name in wanted[:1]} or open_nodes
+                until = now + lease_seconds
+                step = moves.grant(request, wanted, node=min(on, default=""), now=now, until=until)
+                lease = self._keep(step, now).lease
+                if lease is not None:
+                    granted.append(lease)
+                    room.take(request)
+        return tuple(granted)
+
+    def launch(self, lease_id: str, *, now: float, token_hash: str = "") -> RequestRecord:
+        with self._lock:
+            before = self._of_lease(lease_id)
+            step = moves.launch(before, lease_id, now=now)
+            if self._tokens.get(token_hash, lease_id) != lease_id:
+                raise Conflict("Another attempt has this token already.")
+            self._tokens = {t: lease for t, lease in self._tokens.items() if lease != lease_id}
+            if token_hash:
+                self._tokens[token_hash] = lease_id
+            return self._keep(step, now)
+
+    def started(self, lease_id: str, handle: Handle, *, now: float) -> RequestRecord:
+        return self._move(lease_id, now, lambda r: moves.started(r, lease_id, handle, now=now))
+
+    def stop(
+        self,
+        request_id: str,
+        target: State,
+        cause: Cause,
+        *,
+        now: float,
+        change: Change | None = None,
+    ) -> RequestRecord:
+        with self._lock:
+            before = self.request(request_id)
+            step = moves.stop(before, target, cause, now=now)
+            if step.request is not before:
+                self._board.note(change)
+            return self._keep(step, now)
+
+    def halt(self, request_id: str, cause: Cause, *, now: float) -> RequestRecord:
+        return self._wish(request_id, now, lambda r: moves.halt(r, cause, now=now))
+
+    def finish(self, lease_id: str, *, now: float, charge_until: float) -> RequestRecord:
+        return self._move(
+            lease_id,
+            now,
+            lambda r: moves.finish(r, lease_id, now=now, charge_until=charge_until),
+        )
+
+    def give_back(self, lease_id: str, *, now: float, charge_until: float) -> RequestRecord:
+        return self._move(
+            lease_id,
+            now,
+            lambda r: moves.give_back(r, lease_id, now=now, charge_until=charge_until),
+        )
+
+    def lose(
+        self,
+        lease_id: str,
+        cause: Cause,
+        *,
+        now: float,
+        charge_until: float,
+        requeue: bool = False,
+    ) -> RequestRecord:
+        def move(request: RequestRecord) -> Step:
+            return moves.lose(
+                request, lease_id, cause, now=now, charge_until=charge_until, requeue=requeue
+            )
+
+        return self._move(lease_id, now, move)
+
+    def tell(
+        self, request_id: str, kind: str, data: Mapping[str, Json], *, now: float
+    ) -> RequestRecord:
+        return self._wish(request_id, now, lambda r: moves.told(r, kind, data))
+
+    # -- what people change about a request that goes on ----------------------------------
+
+    def keep_place(
+        self, request_id: str, server_name: str, *, now: float, desk: NewRequest | None = None
+    ) -> RequestRecord:
+        with self._lock:
+            before = self.request(request_id)
+            step = wishes.kept(before, server_name)
+            name = step.request.server_name
+            wishes.check_name_is_free(before, name, self.live_session(before.owner, name))
+            if desk is not None and (desk.owner, desk.idempotency_key) not in self._by_key:
+                self.group(desk.group)
+            kept = self._keep(step, now)
+            if desk is not None:
+                self.submit(desk, now)
+            return kept
+
+    def claim(self, request_id: str, *, now: float) -> RequestRecord:
+        return self._wish(request_id, now, lambda r: wishes.claimed(r, now=now))
+
+    def unclaimed(
+        self, request_id: str, cause: Cause, *, now: float, charge_until: float
+    ) -> RequestRecord:
+        return self._wish(
+            request_id,
+            now,
+            lambda r: wishes.unclaimed(r, cause, now=now, charge_until=charge_until),
+        )
+
+    def extend(self, request_id: str, seconds: int, *, by: str, now: float) -> RequestRecord:
+        return self._wish(request_id, now, lambda r: wishes.extended(r, seconds, by))
+
+    # -- sessions that hold devices and do nothing ----------------------------------------
+
+    def warn_idle(self, request_id: str, warning: IdleWarning, *, now: float) -> RequestRecord:
+        return self._wish(request_id, now, lambda r: idle_moves.warned(r, warning))
+
+    def withdraw_warning(self, request_id: str, why: str, *, now: float) -> RequestRecord:
+        return self._wish(request_id, now, lambda r: idle_moves.withdrawn(r, why))
+
+    def keep_idle(self, request_id: str, *, now: float) -> RequestRecord:
+        return self._wish(request_id, now, lambda r: idle_moves.kept(r, now=now))
+
+    # -- the store itself -----------------------------------------------------------------
+
+    def check(self) -> None:
+        """It is always there."""
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+    # -- within ---------------------------------------------------------------------------
+
+    def _wish(
+        self, request_id: str, now: float, move: Callable[[RequestRecord], Step]
+    ) -> RequestRecord:
+        with self._lock:
+            return self._keep(move(self.request(request_id)), now)
+
+    def _move(
+        self, lease_id: str, now: float, move: Callable[[RequestRecord], Step]
+    ) -> RequestRecord:
+        with self._lock:
+            return self._keep(move(self._of_lease(lease_id)), now)

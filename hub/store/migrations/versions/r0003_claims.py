@@ -1,0 +1,18 @@
+"""Sessions whose device is held until their owner comes."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "r0003"
+down_revision = "r0002"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.add_column(
+        "requests", sa.Column("claim", sa.Boolean(), nullable=False, server_default=sa.false())
+    )
+    op.add_column("requests", sa.Column("claimed_at", sa.Double(), nullable=True))

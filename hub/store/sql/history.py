@@ -1,0 +1,362 @@
+"""What looks back, in SQL: sums where the database can make them, and only odd lines one by one.
+
+Of the ledger, everything that lies within the window (and within one day, where days are
+asked for) is added up by the database; the few lines that span an edge are read and split.
+How full the pool was comes as sums per part of the window; waits are read and ranked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Double,
+    Integer,
+    Row,
+    Select,
+    and_,
+    case,
+    cast,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    text,
+)
+
+from ...history import Interval, added_up, portions, wait_rows
+from ...ports.history import (
+    DAY,
+    WAIT_BOUNDS,
+    Capacity,
+    Census,
+    Flow,
+    LedgerFilter,
+    Levels,
+    UsageBy,
+    Used,
+    UsedRequests,
+    WaitCount,
+    WaitRow,
+    Window,
+)
+from ...ports.records import CauseCode, LedgerEntry
+from ...scheduling.model import Kind
+from .. import pool
+from ..tables import capacity, leases, ledger, requests
+from .rows import read_devices, to_ledger
+
+
+def used(
+    connection: Connection, which: LedgerFilter, by: UsageBy, *, now: float
+) -> tuple[Used, ...]:
+    found = [
+        *_whole_lines(connection, which, by),
+        *(
+            part
+            for interval in (*_odd_lines(connection, which, by), *_open(connection, which, now))
+            for part in portions(interval, which, by)
+        ),
+    ]
+    return added_up(found, by)
+
+
+def used_requests(
+    connection: Connection, which: LedgerFilter, *, now: float, most: int
+) -> UsedRequests:
+    """First which are the newest, then the sums of these alone."""
+    by = UsageBy.REQUEST
+    odd = (*_odd_lines(connection, which, by), *_open(connection, which, now))
+    parts = [part for interval in odd for part in portions(interval, which, by)]
+    inside = _whole_of(connection, which, by)
+    request_id = ledger.c.request_id
+    newest = select(request_id).where(*inside).group_by(request_id)
+    names = connection.scalars(newest.order_by(_LAST.desc(), request_id).limit(most)).all()
+    of_odd = {part.request_id for part in parts}
+    found = list(_whole_lines(connection, which, by, sorted({*names, *of_odd})))
+    total = connection.scalar(select(func.count(request_id.distinct())).where(*inside)) or 0
+    return UsedRequests(
+        rows=added_up([*parts, *found], by)[:most],
+        total=total + len(of_odd - {row.request_id for row in found}),
+    )
+
+
+_LAST = func.max(ledger.c.ends_at)
+
+
+def _whole_lines(
+    connection: Connection,
+    which: LedgerFilter,
+    by: UsageBy,
+    request_ids: Sequence[str] | None = None,
+) -> Iterator[Used]:
+    keys = _keys(connection, by)
+    query = select(
+        *keys,
+        func.sum(ledger.c.device_seconds).label("charged"),
+        func.min(ledger.c.starts_at).label("first"),
+        _LAST.label("last"),
+    ).where(*_whole_of(connection, which, by))
+    if request_ids is not None:
+        query = query.where(ledger.c.request_id.in_(request_ids))
+    return map(_used, connection.execute(query.group_by(*keys)))
+
+
+def _whole_of(
+    connection: Connection, which: LedgerFilter, by: UsageBy
+) -> list[ColumnElement[bool]]:
+    return [*_of_whom(which, ledger), ~_odd(connection, which, by), *_touching(which)]
+
+
+def _used(row: Row[*tuple[Any, ...]]) -> Used:
+    named = row._mapping
+    return Used(
+        owner=named.get("owner", ""),
+        group=named.get("group_name", ""),
+        request_id=named.get("request_id", ""),
+        day=named["day"] * DAY if "day" in named else None,
+        charged=row.charged,
+        first=row.first,
+        last=row.last,
+    )
+
+
+def _keys(connection: Connection, by: UsageBy) -> Sequence[ColumnElement[Any]]:
+    match by:
+        case UsageBy.DAY:
+            return (_whole(connection, ledger.c.starts_at / DAY).label("day"),)
+        case UsageBy.REQUEST:
+            return (ledger.c.owner, ledger.c.group_name, ledger.c.request_id)
+        case UsageBy.OWNER:
+            return (ledger.c.owner, ledger.c.group_name)
+
+
+def _odd_lines(connection: Connection, which: LedgerFilter, by: UsageBy) -> Iterator[Interval]:
+    query = select(ledger).where(
+        *_of_whom(which, ledger), _odd(connection, which, by), *_touching(which)
+    )
+    for line in to_ledger(connection.execute(query)):
+        yield Interval(
+            owner=line.owner,
+            group=line.group,
+            request_id=line.request_id,
+            starts_at=line.starts_at,
+            ends_at=line.ends_at,
+            device_seconds=line.device_seconds,
+        )
+
+
+def _open(connection: Connection, which: LedgerFilter, now: float) -> Iterator[Interval]:
+    query = (
+        select(requests.c.owner, requests.c.group_name, requests.c.id, requests.c.devices)
+        .add_columns(leases.c.charged_until)
+        .join_from(leases, requests)
+        .where(leases.c.released_at.is_(None), requests.c.devices > 0)
+        .where(leases.c.charged_until < now, *_of_whom(which, requests))
+    )
+    for row in connection.execute(query):
+        yield Interval(
+            owner=row.owner,
+            group=row.group_name,
+            request_id=row.id,
+            starts_at=row.charged_until,
+            ends_at=now,
+            device_seconds=row.devices * (now - row.charged_until),
+            open=True,
+        )
+
+
+def _odd(connection: Connection, which: LedgerFilter, by: UsageBy) -> ColumnElement[bool]:
+    """Lines that go beyond the window, or beyond the day that they begin on."""
+    conditions: list[ColumnElement[bool]] = []
+    if which.since is not None:
+        conditions.append(ledger.c.starts_at < which.since)
+    if which.until is not None:
+        conditions.append(ledger.c.ends_at > which.until)
+    if by is UsageBy.DAY:
+        midnight = (_whole(connection, ledger.c.starts_at / DAY) + 1) * DAY
+        conditions.append(ledger.c.ends_at > midnight)
+    return or_(*conditions) if conditions else literal(False)
+
+
+def _touching(which: LedgerFilter) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = []
+    if which.since is not None:
+        conditions.append(ledger.c.ends_at > which.since)
+    if which.until is not None:
+        conditions.append(ledger.c.starts_at < which.until)
+    return conditions
+
+
+def _of_whom(which: LedgerFilter, table: object) -> list[ColumnElement[bool]]:
+    columns = ledger.c if table is ledger else requests.c
+    conditions: list[ColumnElement[bool]] = []
+    if which.owner is not None:
+        conditions.append(columns.owner == which.owner)
+    if which.groups is not None:
+        conditions.append(columns.group_name.in_(sorted(which.groups)))
+    if which.reader is not None:
+        readable = columns.owner == which.reader
+        if which.reader_groups:
+            readable |= columns.group_name.in_(sorted(which.reader_groups))
+        conditions.append(readable)
+    return conditions
+
+
+def ledger_lines(
+    connection: Connection, which: LedgerFilter, *, limit: int, before: int | None
+) -> tuple[LedgerEntry, ...]:
+    query = select(ledger).where(*_of_whom(which, ledger), *_touching(which))
+    if before is not None:
+        query = query.where(ledger.c.id < before)
+    query = query.order_by(ledger.c.id.desc()).limit(max(0, limit))
+    return tuple(to_ledger(connection.execute(query)))
+
+
+# -- waits ------------------------------------------------------------------------------------
+
+
+def waits(connection: Connection, window: Window) -> tuple[WaitRow, ...]:
+    # Ranks are found in Python: the database takes several times as long for them.
+    query = (
+        select(requests.c.kind, leases.c.granted_at, requests.c.submitted_at)
+        .join_from(leases, requests)
+        .where(leases.c.epoch == 1, requests.c.devices > 0, *_of_group(window))
+        .where(leases.c.granted_at >= window.since, leases.c.granted_at < window.until)
+    )
+    kinds = {str(kind): kind for kind in Kind}
+    rows = connection.execute(query).all()
+    granted = [(kinds[kind], at, at - since) for kind, at, since in rows]
+    return wait_rows(window, granted)
+
+
+# -- how full the pool was --------------------------------------------------------------------
+
+
+def levels(connection: Connection, window: Window) -> Levels:
+    lent = select().select_from(leases.join(requests)).where(requests.c.devices > 0)
+    lent = lent.where(*_of_group(window))
+    first = and_(leases.c.request_id == requests.c.id, leases.c.epoch == 1)
+    asked = select().select_from(requests.outerjoin(leases, first)).where(requests.c.devices > 0)
+    # What ended before the window left before it: of that, no lease is looked for.
+    recent = or_(requests.c.ended_at.is_(None), requests.c.ended_at > window.since)
+    asked = asked.where(*_of_group(window), recent)
+    left = func.coalesce(leases.c.granted_at, requests.c.ended_at)
+    begun, ended = _flows(connection, window, lent, leases.c.granted_at, leases.c.released_at)
+    queued, gone = _flows(
+        connection, window, asked, requests.c.submitted_at, left, amount=literal(1)
+    )
+    return Levels(leased=begun, released=ended, queued=queued, left=gone)
+
+
+def _flows(
+    connection: Connection,
+    window: Window,
+    of: Select[*tuple[object, ...]],
+    start: ColumnElement[float],
+    end: ColumnElement[float | None],
+    *,
+    amount: ColumnElement[int] = requests.c.devices,
+) -> tuple[tuple[Flow, ...], tuple[Flow, ...]]:
+    """What began and what ended in each part of the window, of what touches it."""
+    since = literal(window.since, Double)
+    touching = of.where(start < window.until, or_(end.is_(None), end > window.since))
+    begun = case((start < since, since), else_=start) - since
+    return (
+        _flow(connection, window, touching, begun, amount),
+        _flow(connection, window, touching.where(end < window.until), end - since, amount),
+    )
+
+
+def _flow(
+    connection: Connection,
+    window: Window,
+    of: Select[*tuple[object, ...]],
+    offset: ColumnElement[Any],
+    amount: ColumnElement[int],
+) -> tuple[Flow, ...]:
+    bucket = _whole(connection, offset / window.width).label("bucket")
+    query = of.add_columns(
+        bucket, func.sum(amount).label("amount"), func.sum(amount * offset).label("offset")
+    )
+    rows = connection.execute(query.group_by("bucket").order_by("bucket"))
+    return tuple(
+        Flow(bucket=row.bucket, amount=float(row.amount), offset=row.offset) for row in rows
+    )
+
+
+def note_capacity(connection: Connection, now: float) -> None:
+    healthy = pool.healthy(read_devices(connection).values())
+    newest = select(capacity.c.healthy).order_by(capacity.c.id.desc()).limit(1)
+    if connection.scalar(newest) != healthy:
+        connection.execute(insert(capacity).values(at=now, healthy=healthy))
+
+
+def read_capacity(connection: Connection, until: float) -> tuple[Capacity, ...]:
+    query = select(capacity).where(capacity.c.at < until).order_by(capacity.c.at, capacity.c.id)
+    return tuple(Capacity(at=row.at, healthy=row.healthy) for row in connection.execute(query))
+
+
+# -- counts for monitoring --------------------------------------------------------------------
+
+
+def census(connection: Connection) -> Census:
+    ends = (
+        select(requests.c.kind, requests.c.cause_code, func.count())
+        .where(requests.c.ended_at.is_not(None), requests.c.cause_code.is_not(None))
+        .group_by(requests.c.kind, requests.c.cause_code)
+    )
+    lent = (
+        select(requests.c.kind, func.count())
+        .join_from(leases, requests)
+        .where(leases.c.released_at.is_(None))
+        .group_by(requests.c.kind)
+    )
+    return Census(
+        ends={
+            (Kind(kind), CauseCode(code)): number for kind, code, number in connection.execute(ends)
+        },
+        leases={Kind(kind): number for kind, number in connection.execute(lent)},
+        waits=_all_waits(connection),
+        size_bytes=_size(connection),
+    )
+
+
+def _all_waits(connection: Connection) -> dict[Kind, WaitCount]:
+    wait = leases.c.granted_at - requests.c.submitted_at
+    within = [func.sum(case((wait <= bound, 1), else_=0)) for bound in WAIT_BOUNDS]
+    query = (
+        select(requests.c.kind, func.count(), func.sum(wait), *within)
+        .join_from(leases, requests)
+        .where(leases.c.epoch == 1, requests.c.devices > 0)
+        .group_by(requests.c.kind)
+    )
+    return {
+        Kind(kind): WaitCount(within=tuple(counts), count=number, seconds=seconds)
+        for kind, number, seconds, *counts in connection.execute(query)
+    }
+
+
+def _size(connection: Connection) -> int:
+    if connection.dialect.name == "sqlite":
+        query = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
+    else:
+        query = "SELECT pg_database_size(current_database())"
+    return int(connection.scalar(text(query)) or 0)
+
+
+# -- within -----------------------------------------------------------------------------------
+
+
+def _of_group(window: Window) -> list[ColumnElement[bool]]:
+    return [] if window.group is None else [requests.c.group_name == window.group]
+
+
+def _whole(connection: Connection, value: ColumnElement[Any]) -> ColumnElement[int]:
+    """Rounded down; what is given is never negative. PostgreSQL's cast alone would round."""
+    down = value if connection.dialect.name == "sqlite" else func.floor(value)
+    return cast(down, Integer)

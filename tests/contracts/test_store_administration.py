@@ -1,0 +1,185 @@
+"""Marks, the audit list, removed groups and credits: the same from both stores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from carrel.hub.errors import Conflict, NotFound
+from carrel.hub.ports.audit import Action, Change, ChangeFilter
+from carrel.hub.ports.records import Cause, CauseCode, RequestFilter
+from carrel.hub.ports.store import Store
+from carrel.hub.scheduling.lifecycle import State
+from carrel.hub.scheduling.model import Group, Health, Mark, MarkKind, Start
+from carrel.hub.store import MemoryStore, open_store
+
+from .store_kit import CANCELLED, charges, device, furnish, granted, job, running, states
+
+FAULT = Cause(code=CauseCode.DEVICE_FAULT, message="Its device failed.", details="lost")
+DRAIN = Mark(target="n1", kind=MarkKind.DRAIN, since=5.0, why="fan", by="root", until=900.0)
+QUARANTINE = Mark(target="D0", kind=MarkKind.QUARANTINE, since=6.0, why="lost")
+
+
+@pytest.fixture(params=["memory", "sql"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    made: Store = MemoryStore() if request.param == "memory" else open_store(tmp_path / "c.db")
+    furnish(made)
+    yield made
+    made.close()
+
+
+def change(target: str, who: str = "root", action: Action = Action.DRAIN) -> Change:
+    return Change(at=7.0, who=who, action=action, target=target, before={"a": 1}, after={"a": 2})
+
+
+class TestMarks:
+    def test_they_are_on_the_devices_and_keep_them_from_being_lent(self, store: Store) -> None:
+        store.put_mark(DRAIN)
+        store.put_mark(QUARANTINE)
+        assert store.marks() == (QUARANTINE, DRAIN)
+        first, second = store.devices()
+        assert (first.marks, second.marks) == ((QUARANTINE, DRAIN), (DRAIN,))
+        assert not first.lendable
+        assert not store.snapshot().takes_work
+        store.submit(job("a"), 1.0)
+        assert store.grant([Start(request_id="j-a", devices=("D1",))], now=2, lease_seconds=3) == ()
+        store.submit(job("cpu", devices=0), 1.0)
+        assert store.grant([Start(request_id="j-cpu", devices=())], now=2, lease_seconds=3) == ()
+
+    def test_what_is_seen_does_not_lift_them(self, store: Store) -> None:
+        store.put_mark(QUARANTINE)
+        store.sync_devices("n1", [device("D0"), device("D1", 1)])
+        store.set_health("D0", Health.OK, "")
+        assert store.devices()[0].quarantine == QUARANTINE
+
+    def test_they_are_replaced_and_taken_away(self, store: Store) -> None:
+        store.put_mark(DRAIN)
+        later = Mark(target="n1", kind=MarkKind.DRAIN, since=8.0, by="eve")
+        store.put_mark(later)
+        assert store.marks() == (later,)
+        assert store.remove_mark("n1", MarkKind.DRAIN)
+        assert not store.remove_mark("n1", MarkKind.DRAIN)
+        assert store.snapshot().takes_work
+
+    @pytest.mark.parametrize(
+        "mark",
+        [
+            Mark(target="nowhere", kind=MarkKind.DRAIN, since=1.0),
+            Mark(target="n1", kind=MarkKind.QUARANTINE, since=1.0),
+        ],
+    )
+    def test_there_is_nothing_to_mark(self, store: Store, mark: Mark) -> None:
+        with pytest.raises(NotFound):
+            store.put_mark(mark, change=change("x"))
+        assert store.changes(ChangeFilter()) == ()
+
+    def test_they_outlive_a_restart(self, tmp_path: Path) -> None:
+        first = open_store(tmp_path / "c.db")
+        furnish(first)
+        first.put_mark(QUARANTINE)
+        first.close()
+        second = open_store(tmp_path / "c.db")
+        assert second.devices()[0].quarantine == QUARANTINE
+        second.close()
+
+
+class TestChanges:
+    def test_newest_first_and_filtered(self, store: Store) -> None:
+        for number, who in enumerate(["root", "eve", "root"]):
+            store.add_change(change(f"t{number}", who))
+        found = store.changes(ChangeFilter())
+        assert [(each.id, each.target) for each in found] == [(3, "t2"), (2, "t1"), (1, "t0")]
+        assert (found[0].before, found[0].after) == ({"a": 1}, {"a": 2})
+        assert [c.id for c in store.changes(ChangeFilter(who="root"))] == [3, 1]
+        assert [c.id for c in store.changes(ChangeFilter(older_than=3, limit=1))] == [2]
+        assert [c.id for c in store.changes(ChangeFilter(target="t1"))] == [2]
+        assert store.changes(ChangeFilter(action=Action.RELEASE)) == ()
+
+    def test_a_refused_change_leaves_no_line(self, store: Store) -> None:
+        with pytest.raises(NotFound):
+            store.remove_group("nothing", at=1.0, change=change("nothing"))
+        assert store.changes(ChangeFilter()) == ()
+
+    def test_a_stop_that_changes_nothing_leaves_no_line(self, store: Store) -> None:
+        store.submit(job("a"), 1.0)
+        for _ in range(2):
+            store.stop("j-a", State.CANCELLED, CANCELLED, now=2.0, change=change("j-a"))
+        assert len(store.changes(ChangeFilter())) == 1
+
+
+class TestRemovedGroups:
+    def test_history_stays_and_the_name_can_come_back(self, store: Store) -> None:
+        store.submit(job("a"), 1.0)
+        with pytest.raises(Conflict):
+            store.remove_group("lab", at=2.0)
+        store.stop("j-a", State.CANCELLED, CANCELLED, now=2.0)
+        store.set_teachers("lab", ["grace"])
+        store.remove_group("lab", at=3.0)
+        assert store.groups() == ()
+        assert store.taught_by("grace") == frozenset()
+        assert store.request("j-a").group == "lab"
+        store.put_group(Group(name="lab", max_devices=1))
+        assert store.group("lab").max_devices == 1
+
+    def test_one_with_groups_below_stays(self, store: Store) -> None:
+        store.put_group(Group(name="below", parent="lab"))
+        with pytest.raises(Conflict):
+            store.remove_group("lab", at=2.0)
+
+
+class TestHalting:
+    def test_it_goes_back_to_its_old_place_uncharged(self, store: Store) -> None:
+        lease = running(store, job("a"), "D0", at=100.0)
+        store.renew([lease.id], now=160.0, until=190.0)
+        store.charge(now=160.0)
+        store.halt("j-a", FAULT, now=170.0)
+        assert store.request("j-a").state is State.STOPPING
+        store.finish(lease.id, now=171.0, charge_until=170.0)
+        after = store.request("j-a")
+        assert (after.state, after.cause, after.submitted_at) == (State.QUEUED, None, 100.0)
+        assert states(store, "j-a")[-3:] == ["stopping", "halted", "queued"]
+        assert charges(store) == [(lease.id, 100.0, 160.0, 60.0), (lease.id, 100.0, 160.0, -60.0)]
+        assert store.charged(["j-a"]) == {"j-a": 0.0}
+        assert [usage.charged for usage in store.usage(now=200.0)] == [0.0]
+        store.finish(lease.id, now=172.0, charge_until=170.0)
+        assert len(store.ledger()) == 2
+
+    def test_what_was_only_granted_waits_again(self, store: Store) -> None:
+        granted(store, job("a"), "D0")
+        assert store.halt("j-a", FAULT, now=101.0).state is State.QUEUED
+        assert store.leases() == ()
+
+    def test_a_failure_becomes_another_attempt_and_an_end_does_not(self, store: Store) -> None:
+        lease = running(store, job("a"), "D0")
+        error = Cause(code=CauseCode.CELL_ERROR, message="CUDA error")
+        store.stop("j-a", State.FAILED, error, now=101.0)
+        assert store.halt("j-a", FAULT, now=102.0).target is State.HALTED
+        assert store.stop("j-a", State.CANCELLED, CANCELLED, now=103.0).target is State.CANCELLED
+        assert store.halt("j-a", FAULT, now=104.0).target is State.CANCELLED
+        assert store.finish(lease.id, now=105.0, charge_until=104.0).state is State.CANCELLED
+        assert store.halt("j-a", FAULT, now=106.0).state is State.CANCELLED
+
+    def test_a_session_that_ends_by_a_fault_is_not_charged(self, store: Store) -> None:
+        lease = running(store, job("a"), "D0")
+        store.stop("j-a", State.FAILED, FAULT, now=150.0)
+        store.finish(lease.id, now=151.0, charge_until=150.0)
+        assert charges(store) == []
+
+
+def test_the_service_tells_until_the_end(store: Store) -> None:
+    store.submit(job("a"), 1.0)
+    store.tell("j-a", "drain_warning", {"stops_at": 9.0}, now=2.0)
+    store.stop("j-a", State.CANCELLED, CANCELLED, now=3.0)
+    store.tell("j-a", "drain_warning", {"stops_at": 10.0}, now=4.0)
+    told = [event.data for event in store.events("j-a") if event.kind == "drain_warning"]
+    assert told == [{"stops_at": 9.0}]
+
+
+def test_requests_are_found_by_their_node(store: Store) -> None:
+    running(store, job("a"), "D0")
+    store.submit(job("b"), 200.0)
+    found = [request.id for request in store.requests(RequestFilter(node="n1"))]
+    assert found == ["j-a"]
+    assert store.requests(RequestFilter(node="n2")) == ()

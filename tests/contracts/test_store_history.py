@@ -1,0 +1,292 @@
+"""What every store answers about the past, asked of both."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
+from math import fsum
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from carrel.hub.ports.history import (
+    DAY,
+    WAIT_BOUNDS,
+    Capacity,
+    Flow,
+    LedgerFilter,
+    UsageBy,
+    Used,
+    UsedRequests,
+    WaitRow,
+    Window,
+)
+from carrel.hub.ports.records import CauseCode
+from carrel.hub.ports.store import Store
+from carrel.hub.scheduling.lifecycle import State
+from carrel.hub.scheduling.model import Group, Health, Kind, Mark, MarkKind, Start
+from carrel.hub.store import MemoryStore, open_store
+
+from .store_kit import CANCELLED, device, furnish, granted, job, running, session
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    made: Store = MemoryStore() if request.param == "memory" else open_store(tmp_path / "c.db")
+    furnish(made)
+    yield made
+    made.close()
+
+
+def used_until(store: Store, lease_id: str, at: float) -> None:
+    store.renew([lease_id], now=at, until=at + 30)
+    store.charge(now=at)
+
+
+class TestUsed:
+    def test_a_line_that_spans_midnight_belongs_to_both_days(self, store: Store) -> None:
+        lease = running(store, job("a"), "D0", at=DAY - 300)
+        used_until(store, lease.id, DAY + 100)
+        assert store.used(LedgerFilter(), UsageBy.DAY, now=DAY + 110) == (
+            Used(day=0.0, charged=300, first=DAY - 300, last=DAY),
+            Used(day=DAY, charged=100, open=10, first=DAY, last=DAY + 110),
+        )
+
+    def test_a_line_that_ends_at_midnight_belongs_to_one(self, store: Store) -> None:
+        lease = running(store, job("a"), "D0", at=DAY - 300)
+        used_until(store, lease.id, DAY)
+        (day,) = store.used(LedgerFilter(), UsageBy.DAY, now=DAY)
+        assert (day.day, day.total) == (0.0, 300)
+
+    def test_of_a_line_beyond_the_window_the_part_inside_counts(self, store: Store) -> None:
+        lease = running(store, job("a", devices=2), "D0", "D1", at=1000)
+        used_until(store, lease.id, 2000)
+        window = LedgerFilter(since=1500, until=1600)
+        assert store.used(window, UsageBy.REQUEST, now=2100) == (
+            Used(owner="ada", group="lab", request_id="j-a", charged=200, first=1500, last=1600),
+        )
+        assert store.used(LedgerFilter(since=2050), UsageBy.OWNER, now=2100) == (
+            Used(owner="ada", group="lab", open=100, first=2050, last=2100),
+        )
+        assert store.used(LedgerFilter(until=1000), UsageBy.OWNER, now=2100) == ()
+
+    def test_people_see_their_own_and_what_their_groups_used(self, store: Store) -> None:
+        used_until(store, running(store, job("a", owner="ada"), "D0", at=100).id, 200)
+        used_until(store, running(store, job("b", owner="bob"), "D1", at=100).id, 150)
+
+        def owners(which: LedgerFilter) -> list[str]:
+            return [row.owner for row in store.used(which, UsageBy.OWNER, now=150)]
+
+        assert owners(LedgerFilter()) == ["ada", "bob"]
+        assert owners(LedgerFilter(owner="bob")) == ["bob"]
+        assert owners(LedgerFilter(reader="bob")) == ["bob"]
+        assert owners(LedgerFilter(reader="tom", reader_groups=frozenset({"lab"}))) == [
+            "ada",
+            "bob",
+        ]
+        assert owners(LedgerFilter(reader="tom")) == []
+        assert owners(LedgerFilter(groups=frozenset({"other"}))) == []
+
+    def test_by_request_the_newest_comes_first(self, store: Store) -> None:
+        first = running(store, job("a"), "D0", at=100)
+        store.stop("j-a", State.CANCELLED, CANCELLED, now=200)
+        store.finish(first.id, now=200, charge_until=200)
+        used_until(store, running(store, job("b"), "D1", at=100).id, 250)
+        found = store.used(LedgerFilter(), UsageBy.REQUEST, now=300)
+        assert [(row.request_id, row.charged, row.open) for row in found] == [
+            ("j-b", 150, 50),
+            ("j-a", 100, 0),
+        ]
+
+    def test_by_request_the_newest_can_be_had_alone_and_all_are_counted(self, store: Store) -> None:
+        store.sync_devices("n1", [device(f"D{index}", index) for index in range(4)])
+        for number in range(4):
+            lease = running(store, job(f"{number}"), f"D{number}", at=100 + number)
+            used_until(store, lease.id, 200 + 10 * number)
+            if number < 3:
+                store.stop(f"j-{number}", State.CANCELLED, CANCELLED, now=205 + 10 * number)
+                store.finish(lease.id, now=250, charge_until=205 + 10 * number)
+        # Lines that the edges cut, one that goes on, and those that lie within.
+        for which in (
+            LedgerFilter(),
+            LedgerFilter(since=203, until=228),
+            LedgerFilter(owner="ada", since=150),
+            LedgerFilter(owner="eve"),
+        ):
+            everything = store.used(which, UsageBy.REQUEST, now=300)
+            for most in (1, 2, 9):
+                found = store.used_requests(which, now=300, most=most)
+                assert found == UsedRequests(rows=everything[:most], total=len(everything))
+
+    def test_lines_come_newest_first_and_page_by_page(self, store: Store) -> None:
+        lease = running(store, job("a"), "D0", at=100)
+        for at in (110, 120, 130):
+            used_until(store, lease.id, at)
+        lines = store.ledger_lines(LedgerFilter(), limit=2)
+        assert [line.ends_at for line in lines] == [130, 120]
+        older = store.ledger_lines(LedgerFilter(), limit=2, before=lines[-1].id)
+        assert [line.ends_at for line in older] == [110]
+        touching = store.ledger_lines(LedgerFilter(since=115, until=120), limit=9)
+        assert [line.ends_at for line in touching] == [120]
+
+
+SPANS = st.lists(
+    st.tuples(
+        st.sampled_from(["ada", "bob"]),
+        st.integers(0, 4 * 86400),
+        st.integers(1, 3 * 86400),
+        st.integers(1, 2),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("history") / "empty.db"
+    open_store(path).close()
+    return path
+
+
+@settings(max_examples=12, deadline=None, database=None)
+@given(spans=SPANS, cut=st.integers(1, 6 * 86400))
+def test_whatever_is_asked_for_the_sum_is_that_of_the_ledger(
+    empty: Path, spans: list[tuple[str, int, int, int, bool]], cut: int
+) -> None:
+    with TemporaryDirectory() as folder:
+        # A copy of a file with the tables in it: making them takes long.
+        sql = open_store(shutil.copy(empty, Path(folder) / "c.db"))
+        for store in (MemoryStore(), sql):
+            _furnish(store, spans)
+            end = max(start + length for _, start, length, _, _ in spans) + 100.0
+            ledger = fsum(line.device_seconds for line in store.ledger())
+            usage = store.usage(now=end)
+            for by in UsageBy:
+                rows = store.used(LedgerFilter(), by, now=end)
+                assert fsum(row.charged for row in rows) == pytest.approx(ledger)
+                assert fsum(row.open for row in rows) == pytest.approx(
+                    fsum(each.open for each in usage)
+                )
+                # Two windows that meet are the whole, wherever they meet.
+                parts = [
+                    row
+                    for which in (LedgerFilter(until=cut), LedgerFilter(since=cut))
+                    for row in store.used(which, by, now=end)
+                ]
+                assert fsum(row.charged for row in parts) == pytest.approx(ledger)
+            days = store.used(LedgerFilter(), UsageBy.DAY, now=end)
+            assert all(d.day is not None and d.day <= d.first < d.last <= d.day + DAY for d in days)
+        sql.close()
+
+
+def _furnish(store: Store, spans: list[tuple[str, int, int, int, bool]]) -> None:
+    furnish(store)
+    store.put_group(Group(name="lab", max_devices=12, max_devices_per_user=12))  # All at once.
+    names = count()
+    for owner, start, length, devices, ends in spans:
+        number = next(names)
+        ids = [f"X{number}-{index}" for index in range(devices)]
+        store.sync_devices(f"n{number}", [device(x, node=f"n{number}") for x in ids])
+        new = job(str(number), owner=owner, devices=devices)
+        lease = running(store, new, *ids, at=float(start))
+        used_until(store, lease.id, start + length / 3)
+        if ends:
+            store.stop(new.id, State.CANCELLED, CANCELLED, now=float(start + length))
+            store.finish(lease.id, now=float(start + length), charge_until=float(start + length))
+
+
+class TestWaits:
+    def test_they_count_where_they_ended_by_kind(self, store: Store) -> None:
+        window = Window(since=1000, until=3000, buckets=2)
+        for number, wait in enumerate((10, 20, 30, 40)):
+            _granted_after(store, job(str(number)), wait, at=1500)
+        _granted_after(store, session("s"), 5, at=2500)
+        _granted_after(store, job("cpu", devices=0), 500, at=1500)
+        _granted_after(store, job("later"), 5, at=3000)
+        assert store.waits(window) == (
+            WaitRow(bucket=0, kind=Kind.JOB, count=4, median=20, ninetieth=40),
+            WaitRow(bucket=1, kind=Kind.SESSION, count=1, median=5, ninetieth=5),
+        )
+        assert store.waits(replace(window, group="other")) == ()
+        assert store.waits(replace(window, group="lab", buckets=1))[0].count == 4
+
+    def test_nine_of_ten_waited_no_longer_than_the_ninetieth(self, store: Store) -> None:
+        for number in range(10):
+            _granted_after(store, job(str(number)), number + 1, at=50)
+        (row,) = store.waits(Window(since=0, until=100, buckets=1))
+        assert (row.count, row.median, row.ninetieth) == (10, 5, 9)
+
+    def test_another_attempt_is_no_other_wait(self, store: Store) -> None:
+        lease = granted(store, job("a"), "D0", at=100)
+        store.give_back(lease.id, now=110, charge_until=110)
+        store.grant([Start(request_id="j-a", devices=("D0",))], now=150, lease_seconds=30)
+        (row,) = store.waits(Window(since=0, until=200, buckets=1))
+        assert (row.count, row.median) == (1, 0)
+
+
+def _granted_after(store: Store, new: object, wait: float, *, at: float) -> None:
+    store.submit(new, at - wait)  # type: ignore[arg-type]
+    start = Start(request_id=new.id, devices=("D0",) * new.devices)  # type: ignore[attr-defined]
+    (lease,) = store.grant([start], now=at, lease_seconds=30)
+    store.stop(lease.request_id, State.CANCELLED, CANCELLED, now=at)
+
+
+class TestLevels:
+    def test_what_began_and_ended_in_each_part(self, store: Store) -> None:
+        before = running(store, job("a"), "D0", at=50)
+        store.submit(job("b", devices=2), 120)
+        store.stop("j-a", State.CANCELLED, CANCELLED, now=160)
+        store.finish(before.id, now=160, charge_until=160)
+        store.grant([Start(request_id="j-b", devices=("D0", "D1"))], now=170, lease_seconds=30)
+        found = store.levels(Window(since=100, until=200, buckets=2))
+        assert found.leased == (
+            Flow(bucket=0, amount=1, offset=0),
+            Flow(bucket=1, amount=2, offset=140),
+        )
+        assert found.released == (Flow(bucket=1, amount=1, offset=60),)
+        assert found.queued == (Flow(bucket=0, amount=1, offset=20),)
+        assert found.left == (Flow(bucket=1, amount=1, offset=70),)
+
+    def test_what_was_over_before_or_comes_after_is_not_in_it(self, store: Store) -> None:
+        lease = running(store, job("a"), "D0", at=50)
+        store.stop("j-a", State.CANCELLED, CANCELLED, now=90)
+        store.finish(lease.id, now=90, charge_until=90)
+        store.submit(job("b"), 200)
+        found = store.levels(Window(since=100, until=200, buckets=2))
+        assert (found.leased, found.released, found.queued, found.left) == ((), (), (), ())
+
+
+def test_capacity_is_written_down_when_it_changes(store: Store) -> None:
+    store.note_capacity(100)
+    store.note_capacity(110)
+    store.put_mark(Mark(target="D0", kind=MarkKind.DRAIN, since=115, by="root"))
+    store.note_capacity(115)  # Emptied, and as healthy as before.
+    store.put_mark(Mark(target="D0", kind=MarkKind.QUARANTINE, since=120, by="root"))
+    store.note_capacity(120)
+    store.set_health("D1", Health.SICK, "Xid 79")
+    store.note_capacity(130)
+    assert store.capacity(130) == (Capacity(at=100, healthy=2), Capacity(at=120, healthy=1))
+    assert store.capacity(131)[-1] == Capacity(at=130, healthy=0)
+
+
+def test_a_census_counts_ends_leases_and_waits(store: Store) -> None:
+    running(store, job("a"), "D0", at=100)
+    store.submit(session("s"), 100)
+    store.grant([Start(request_id="s-s", devices=("D1",))], now=160, lease_seconds=30)
+    store.submit(job("c"), 100)
+    store.stop("j-c", State.CANCELLED, CANCELLED, now=170)
+    found = store.census()
+    assert dict(found.ends) == {(Kind.JOB, CauseCode.CANCELLED): 1}
+    assert dict(found.leases) == {Kind.JOB: 1, Kind.SESSION: 1}
+    waited = found.waits[Kind.SESSION]
+    assert (waited.count, waited.seconds) == (1, 60)
+    assert waited.within == tuple(int(bound >= 60) for bound in WAIT_BOUNDS)
+    assert found.waits[Kind.JOB].within[0] == 1
+    store.check()

@@ -1,0 +1,171 @@
+"""What people change about a request that goes on, asked of both stores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from carrel.hub.errors import Conflict, NotFound
+from carrel.hub.ports.records import Cause, CauseCode, NewRequest, RequestRecord
+from carrel.hub.ports.store import Store
+from carrel.hub.scheduling.lifecycle import State
+from carrel.hub.scheduling.model import Start
+from carrel.hub.store import MemoryStore, open_store
+
+from .store_kit import CANCELLED, charges, furnish, granted, job, running, session, states
+
+UNCLAIMED = Cause(code=CauseCode.UNCLAIMED, message="Nobody claimed it.")
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    made: Store = MemoryStore() if request.param == "memory" else open_store(tmp_path / "c.db")
+    furnish(made)
+    yield made
+    made.close()
+
+
+def held(name: str = "a", server: str = "gpu") -> NewRequest:
+    return replace(session(name, server=server), claim=True)
+
+
+def kinds(store: Store, request_id: str) -> list[str]:
+    return [event.kind for event in store.events(request_id) if event.kind != "state"]
+
+
+class TestKeepPlace:
+    def test_a_waiting_session_is_kept_under_another_name_in_its_place(self, store: Store) -> None:
+        before = store.submit(session("a"), 100)
+        kept = store.keep_place("s-a", "gpu", now=105)
+        assert kept == replace(before, server_name="gpu", claim=True)
+        assert kept == store.request("s-a") == store.live_session("ada", "gpu")
+        assert store.live_session("ada", "") is None
+        assert store.snapshot().waiting[0].submitted_at == 100
+        assert kinds(store, "s-a") == ["kept"]
+        assert states(store, "s-a") == ["queued"]
+
+    def test_the_desk_comes_in_the_same_transaction(self, store: Store) -> None:
+        store.submit(session("a"), 100)
+        desk = replace(session("desk"), devices=0)
+        store.keep_place("s-a", "gpu", now=105, desk=desk)
+        assert live(store, "").id == "s-desk"
+
+    def test_a_desk_that_cannot_be_stored_leaves_everything_as_it_was(self, store: Store) -> None:
+        store.submit(session("a"), 100)
+        desk = replace(session("desk"), devices=0, group="nowhere")
+        with pytest.raises(NotFound):
+            store.keep_place("s-a", "gpu", now=105, desk=desk)
+        assert not store.request("s-a").claim
+        assert kinds(store, "s-a") == []
+
+    def test_repeating_it_keeps_the_name(self, store: Store) -> None:
+        store.submit(session("a"), 100)
+        first = store.keep_place("s-a", "gpu", now=105)
+        assert store.keep_place("s-a", "gpu-2", now=106) == first
+        assert kinds(store, "s-a") == ["kept"]
+
+    def test_a_granted_one_is_held(self, store: Store) -> None:
+        lease = granted(store, session("a"), "D0")
+        store.keep_place("s-a", "gpu", now=101)
+        with pytest.raises(Conflict, match="is held for its owner"):
+            store.launch(lease.id, now=102)
+        assert store.request("s-a").state is State.GRANTED
+
+    def test_a_name_that_another_session_has_is_refused(self, store: Store) -> None:
+        store.submit(session("a"), 100)
+        store.submit(session("b", server="gpu"), 101)
+        with pytest.raises(Conflict, match="'gpu' of ada is queued already"):
+            store.keep_place("s-a", "gpu", now=102)
+        assert store.keep_place("s-a", "gpu-2", now=103).server_name == "gpu-2"
+
+    def test_what_does_not_wait_for_devices_is_refused(self, store: Store) -> None:
+        running(store, session("a"), "D0")
+        store.submit(job("b"), 100)
+        store.submit(replace(session("c", server="cpu"), devices=0), 100)
+        for name in ("s-a", "j-b", "s-c"):
+            with pytest.raises(Conflict) as refused:
+                store.keep_place(name, "gpu", now=101)
+            assert refused.value.accepted == "A session that waits for devices."
+
+
+class TestClaim:
+    def test_a_held_lease_starts_once_it_is_claimed(self, store: Store) -> None:
+        lease = granted(store, held(), "D0")
+        with pytest.raises(Conflict, match="Claim it first"):
+            store.launch(lease.id, now=101)
+        claimed = store.claim("s-a", now=105)
+        assert (claimed.claim, claimed.claimed_at, claimed.unclaimed) == (True, 105, False)
+        assert claimed == store.request("s-a")
+        assert store.claim("s-a", now=107) == claimed
+        assert store.launch(lease.id, now=108).state is State.STARTING
+        assert store.claim("s-a", now=109).state is State.STARTING
+        assert kinds(store, "s-a") == ["claimed"]
+
+    def test_there_is_nothing_to_claim_before_the_grant_nor_after_the_end(
+        self, store: Store
+    ) -> None:
+        store.submit(held(), 100)
+        with pytest.raises(Conflict, match="still waits in the queue"):
+            store.claim("s-a", now=101)
+        store.stop("s-a", State.CANCELLED, CANCELLED, now=102)
+        with pytest.raises(Conflict, match=r"it is cancelled\. Cancelled by ada\."):
+            store.claim("s-a", now=103)
+
+    def test_what_starts_by_itself_is_not_claimed(self, store: Store) -> None:
+        granted(store, session("a"), "D0")
+        with pytest.raises(Conflict, match="starts by itself"):
+            store.claim("s-a", now=101)
+
+    def test_what_nobody_claims_ends_and_is_charged_for_the_window(self, store: Store) -> None:
+        lease = granted(store, held(), "D0")
+        ended = store.unclaimed("s-a", UNCLAIMED, now=130, charge_until=110)
+        assert (ended.state, ended.cause, ended.ended_at) == (State.CANCELLED, UNCLAIMED, 130)
+        assert charges(store) == [(lease.id, 100, 110, 10)]
+        assert store.leases() == ()
+        assert store.unclaimed("s-a", UNCLAIMED, now=140, charge_until=140) == ended
+
+    def test_whoever_claims_a_moment_before_keeps_it(self, store: Store) -> None:
+        granted(store, held(), "D0")
+        claimed = store.claim("s-a", now=109.9)
+        assert store.unclaimed("s-a", UNCLAIMED, now=110, charge_until=110) == claimed
+
+    def test_one_that_went_back_to_the_queue_after_its_claim_starts_by_itself(
+        self, store: Store
+    ) -> None:
+        lease = granted(store, held(), "D0")
+        store.claim("s-a", now=101)
+        store.launch(lease.id, now=102)
+        store.give_back(lease.id, now=103, charge_until=100)
+        (again,) = store.grant(
+            [Start(request_id="s-a", devices=("D1",))], now=104, lease_seconds=30
+        )
+        assert store.launch(again.id, now=105).state is State.STARTING
+
+
+class TestExtend:
+    def test_it_adds_to_the_time_limit_and_tells_so(self, store: Store) -> None:
+        running(store, session("a"), "D0")
+        assert store.extend("s-a", 1800, by="ada", now=200).seconds == 5400
+        assert store.extend("s-a", 60, by="tom", now=201) == store.request("s-a")
+        assert [e.data for e in store.events("s-a") if e.kind == "extended"] == [
+            {"seconds": 5400, "added": 1800, "by": "ada"},
+            {"seconds": 5460, "added": 60, "by": "tom"},
+        ]
+        assert store.holdings()[0].until == 100 + 5460
+
+    def test_what_does_not_run_is_not_extended(self, store: Store) -> None:
+        store.submit(job("a"), 100)
+        with pytest.raises(Conflict, match="it is queued"):
+            store.extend("j-a", 60, by="ada", now=101)
+        store.stop("j-a", State.CANCELLED, CANCELLED, now=102)
+        with pytest.raises(Conflict, match="it is cancelled"):
+            store.extend("j-a", 60, by="ada", now=103)
+
+
+def live(store: Store, server: str) -> RequestRecord:
+    found = store.live_session("ada", server)
+    assert found is not None
+    return found

@@ -1,0 +1,87 @@
+"""What a changed quota means is said before it is saved."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from carrel.hub.scheduling.consequences import consequences
+from carrel.hub.scheduling.model import Device, Group, Holding, Kind, Snapshot, Waiting
+
+NOW = 1000.0
+CS = Group(name="cs", max_devices=8, max_devices_per_user=8)
+CS101 = Group(name="cs101", parent="cs", max_devices=4, max_devices_per_user=4)
+DEVICES = tuple(
+    Device(id=f"D{i}", node="n", index=i, model="H200", memory_bytes=1) for i in range(6)
+)
+
+
+def holding(owner: str, *devices: str) -> Holding:
+    return Holding(
+        request_id=f"r-{owner}", owner=owner, group="cs101", devices=devices, since=0, until=9000
+    )
+
+
+def waiting(name: str, devices: int) -> Waiting:
+    return Waiting(
+        id=name,
+        kind=Kind.JOB,
+        owner="ben",
+        group="cs101",
+        devices=devices,
+        seconds=60,
+        submitted_at=1,
+    )
+
+
+FOUR_HELD = Snapshot(
+    devices=DEVICES, groups=(CS, CS101), holdings=(holding("ada", "D0", "D1", "D2", "D3"),)
+)
+
+
+def test_a_lowered_maximum_stops_nothing_and_says_who_is_above_it() -> None:
+    lowered = replace(CS101, max_devices=2, max_devices_per_user=2)
+    assert consequences(lowered, FOUR_HELD, NOW) == (
+        "cs101 holds 4 devices, above the new maximum of 2: nothing is stopped, "
+        "nothing new starts.",
+        "ada holds more than the 2 devices of one member: nothing is stopped, "
+        "nothing new starts for them.",
+    )
+
+
+def test_what_waits_and_could_never_start_is_counted() -> None:
+    queue = tuple(waiting(f"w{i}", 3) for i in range(3))
+    snapshot = replace(FOUR_HELD, waiting=queue, holdings=())
+    assert "3 requests that wait could never start and would be told." in consequences(
+        replace(CS101, max_devices=2), snapshot, NOW
+    )
+
+
+def test_a_raised_maximum_starts_what_waits_and_frees_what_was_stuck() -> None:
+    low = replace(CS101, max_devices=1)
+    snapshot = Snapshot(devices=DEVICES, groups=(CS, low), waiting=(waiting("w", 2),))
+    assert consequences(CS101, snapshot, NOW) == (
+        "1 request that could never start could again.",
+        "1 request that waits would start at once.",
+    )
+
+
+def test_limits_above_and_below_are_named() -> None:
+    assert consequences(replace(CS101, max_devices=10), FOUR_HELD, NOW) == (
+        "cs, above it, allows 8 devices at one time: cs101 never holds more.",
+    )
+    assert consequences(replace(CS, max_devices=3), replace(FOUR_HELD, holdings=()), NOW) == (
+        "cs101, below it, may hold 4 by its own maximum, and 3 by this one.",
+    )
+
+
+def test_a_shorter_time_is_for_new_requests() -> None:
+    assert consequences(replace(CS101, max_seconds=3600), FOUR_HELD, NOW) == (
+        "New requests may ask for 1 hour at most; what waits or runs keeps its time limit.",
+    )
+
+
+def test_a_new_group_and_no_change_at_all() -> None:
+    assert consequences(Group(name="lab", max_devices=1), FOUR_HELD, NOW) == (
+        "A new group: nobody waits or runs in it yet.",
+    )
+    assert consequences(CS101, FOUR_HELD, NOW) == ("Nothing changes.",)

@@ -1,0 +1,210 @@
+"""When a session that holds devices does nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from carrel.hub.scheduling.idleness import (
+    CPU_SHARE,
+    DeviceUse,
+    IdleWarning,
+    Kernels,
+    Look,
+    Use,
+    Verdict,
+    Watch,
+    look_seconds,
+    seen,
+    verdict,
+    watched,
+)
+
+EVERY = 30.0
+QUIET = Look(
+    at=0.0,
+    kernels=Kernels(count=1, running=0, cell_at=-50.0),
+    cpu_seconds=10.0,
+    devices=(DeviceUse(name="GPU #0", use=Use.QUIET),),
+)
+WARNING = IdleWarning(warned_at=1000.0, stops_at=1600.0, idle_since=0.0, seen=("It slept.",))
+
+
+def after(*looks: Look) -> Watch:
+    watch: Watch | None = None
+    for number, look in enumerate(looks):
+        watch = watched(watch, replace(look, at=number * EVERY), every=EVERY)
+    assert watch is not None
+    return watch
+
+
+def test_a_session_in_which_nothing_runs_is_quiet_since_the_first_look() -> None:
+    watch = after(*[QUIET] * 5)
+    assert (watch.quiet_since, watch.worked_at, watch.last.at) == (0.0, None, 120.0)
+
+
+@pytest.mark.parametrize(
+    ("look", "work"),
+    [
+        (replace(QUIET, kernels=Kernels(count=2, running=1)), "Its kernel runs a cell."),
+        (replace(QUIET, kernels=Kernels(count=1, running=0, cell_at=40.0)), "A cell ran."),
+        (
+            replace(QUIET, cpu_seconds=10.0 + EVERY / 2),
+            "Its processes used 50% of a CPU core.",
+        ),
+        (replace(QUIET, devices=(DeviceUse(name="GPU #0", use=Use.WORKED),)), "GPU #0 worked."),
+        (
+            replace(QUIET, kernels=None),
+            "Its kernels do not tell whether they run a cell, which counts as work.",
+        ),
+        (
+            replace(QUIET, cpu_seconds=None),
+            "The CPU time of its processes is not known, which counts as work.",
+        ),
+        (
+            replace(QUIET, cpu_seconds=1.0),
+            "The CPU time of its processes is not known, which counts as work.",
+        ),
+        (
+            replace(QUIET, devices=(DeviceUse(name="GPU #0", use=Use.UNKNOWN),)),
+            "It is not known whether GPU #0 worked, which counts as work.",
+        ),
+    ],
+)
+def test_work_of_any_kind_and_what_is_not_known_begin_the_time_anew(look: Look, work: str) -> None:
+    watch = after(QUIET, QUIET, look)
+    assert (watch.quiet_since, watch.worked_at, watch.work) == (60.0, 60.0, work)
+
+
+def test_a_cell_that_ran_before_the_look_and_was_told_after_it_is_work() -> None:
+    later = replace(QUIET, kernels=Kernels(count=1, running=0, cell_at=25.0))
+    assert after(QUIET, QUIET, later).work == "A cell ran."
+
+
+def test_the_same_cell_told_again_a_little_later_is_not() -> None:
+    again = replace(QUIET, kernels=Kernels(count=1, running=0, cell_at=-49.4))
+    assert after(QUIET, again, QUIET).worked_at is None
+
+
+def test_a_little_cpu_is_no_work_and_is_told() -> None:
+    little = replace(QUIET, cpu_seconds=10.0 + 0.5 * CPU_SHARE * EVERY)
+    watch = after(QUIET, little)
+    assert watch.worked_at is None
+    assert seen(watch) == (
+        "Its kernel ran no cell.",
+        "Its processes used 0.3 s of CPU.",
+        "GPU #0 did no work.",
+    )
+
+
+def test_the_evidence_says_what_is_held_and_what_cannot_be_measured() -> None:
+    look = replace(
+        QUIET,
+        kernels=Kernels(count=0, running=0),
+        devices=(
+            DeviceUse(name="GPU #0", use=Use.QUIET, detail="1 process on it"),
+            DeviceUse(name="Simulated GPU 1 (simulated)", use=Use.NOT_MEASURED),
+        ),
+    )
+    assert seen(after(look, look)) == (
+        "It has no kernel.",
+        "Its processes used 0.0 s of CPU.",
+        "GPU #0 did no work; 1 process on it.",
+        "Simulated GPU 1 (simulated) has no use to measure.",
+    )
+
+
+@pytest.mark.parametrize("jump", [-3600.0, 3600.0])
+def test_after_a_gap_or_a_jump_of_the_clock_the_watch_begins_anew(jump: float) -> None:
+    watch = watched(after(QUIET, QUIET), replace(QUIET, at=EVERY + jump), every=EVERY)
+    assert watch == Watch(began=EVERY + jump, last=watch.last, quiet_since=EVERY + jump)
+
+
+def quiet(since: float, now: float, *, worked_at: float | None = None) -> Watch:
+    return Watch(began=since, last=replace(QUIET, at=now), quiet_since=since, worked_at=worked_at)
+
+
+@pytest.mark.parametrize(
+    ("watch", "warning", "kept_at", "idle_seconds", "expected"),
+    [
+        (quiet(0, 1799), None, None, 1800, Verdict.LEAVE),
+        (quiet(0, 1800), None, None, 1800, Verdict.WARN),
+        (quiet(0, 9999), None, None, 0, Verdict.LEAVE),
+        (quiet(0, 3000), None, 1500.0, 1800, Verdict.LEAVE),
+        (quiet(0, 3300), None, 1500.0, 1800, Verdict.WARN),
+        (quiet(0, 1599), WARNING, None, 900, Verdict.LEAVE),
+        (quiet(0, 1600), WARNING, None, 900, Verdict.STOP),
+        (quiet(1200, 1230, worked_at=1200.0), WARNING, None, 900, Verdict.WITHDRAW),
+        (quiet(500, 1100, worked_at=500.0), WARNING, None, 900, Verdict.LEAVE),
+        (quiet(0, 1100), WARNING, None, 0, Verdict.WITHDRAW),
+        # The service was killed and is back: the countdown goes on.
+        (quiet(1590, 1590), WARNING, None, 900, Verdict.LEAVE),
+        (quiet(1590, 1620), WARNING, None, 900, Verdict.STOP),
+        # It was away when the countdown ended: nobody could have seen it.
+        (quiet(2000, 2000), WARNING, None, 900, Verdict.WARN),
+    ],
+)
+def test_verdicts(
+    watch: Watch,
+    warning: IdleWarning | None,
+    kept_at: float | None,
+    idle_seconds: float,
+    expected: Verdict,
+) -> None:
+    assert verdict(watch, warning, kept_at=kept_at, idle_seconds=idle_seconds) is expected
+
+
+KERNELS = st.one_of(
+    st.none(),
+    st.builds(
+        Kernels,
+        count=st.integers(0, 3),
+        running=st.integers(0, 2),
+        cell_at=st.one_of(st.none(), st.floats(0, 5000)),
+    ),
+)
+DEVICES = st.lists(
+    st.builds(DeviceUse, name=st.just("GPU"), use=st.sampled_from(Use)), max_size=2
+).map(tuple)
+STEPS = st.lists(
+    st.tuples(st.floats(1, 200), KERNELS, st.one_of(st.none(), st.floats(0, 3)), DEVICES),
+    min_size=1,
+    max_size=30,
+)
+
+
+@given(steps=STEPS, idle_seconds=st.floats(1, 2000))
+def test_nobody_is_warned_who_worked_or_of_whom_something_was_not_known_lately(
+    steps: list[tuple[float, Kernels | None, float | None, tuple[DeviceUse, ...]]],
+    idle_seconds: float,
+) -> None:
+    watch: Watch | None = None
+    now, cpu, worked = 0.0, 0.0, 0.0
+    for pause, kernels, used, devices in steps:
+        now += pause
+        cpu += used or 0.0
+        look = Look(
+            at=now, kernels=kernels, cpu_seconds=None if used is None else cpu, devices=devices
+        )
+        watch = watched(watch, look, every=EVERY)
+        if (
+            kernels is None
+            or kernels.running
+            or used is None
+            or used >= CPU_SHARE * pause
+            or any(device.use in (Use.WORKED, Use.UNKNOWN) for device in devices)
+        ):
+            worked = now
+        told = verdict(watch, None, kept_at=None, idle_seconds=idle_seconds)
+        if told is Verdict.WARN:
+            assert now - worked >= idle_seconds
+        assert told in (Verdict.WARN, Verdict.LEAVE)
+        assert watch.began <= watch.quiet_since <= now
+
+
+@given(idle=st.floats(1, 86400), countdown=st.floats(1, 3600))
+def test_there_are_several_looks_in_every_span(idle: float, countdown: float) -> None:
+    assert 4 * look_seconds(idle, countdown) <= min(idle, countdown) + 1e-9
