@@ -1,0 +1,221 @@
+"""Copies files into and out of a backup, hashed as they go; databases are copied as databases.
+
+What lies in outputs and homes was written by somebody's job, which may still be at it. Every
+step into it is taken from the folder above, by its descriptor, and never through a link.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+import stat
+from collections.abc import Callable
+from contextlib import AbstractContextManager, closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from ..errors import BackupFailed
+from .manifest import Entry, Kind, printable
+
+Advance = Callable[[int], None]
+"""Told how many more bytes are done."""
+CHUNK = 1 << 20
+MAX_DEPTH = 64
+MAX_PATH_BYTES = 3000
+SQLITE_HEADER = b"SQLite format 3\0"
+SQLITE_COMPANIONS = ("-wal", "-shm", "-journal")
+"""Beside a database while it is open; what they hold is in the copy."""
+_BUSY_SECONDS = 30.0
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# A pipe that a job left there must not hold the reader up.
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+
+
+class Progress(Protocol):
+    """Tells whoever watches how it goes."""
+
+    def say(self, text: str) -> None: ...
+
+    def bar(self, label: str, total: int) -> AbstractContextManager[Advance]:
+        """Of ``total`` bytes."""
+
+
+def everything(_name: str) -> bool:
+    return True
+
+
+@dataclass(slots=True)
+class Copier:
+    """Copies parts of a state folder below ``target`` and notes what it copied."""
+
+    target: Path
+    advance: Advance
+    entries: list[Entry] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+    def database(self, source: Path, path: str) -> None:
+        """As it is at one moment, while others write to it."""
+        copy = self.target / path
+        about = source.stat()
+        os.close(os.open(copy, _NEW, 0o600))
+        copy_database(source, copy)
+        size, digest = hashed(copy)
+        self.advance(size)
+        self._note(path, Kind.FILE, about, size=size, sha256=digest)
+
+    def file(self, source: Path, path: str) -> None:
+        """One that may be missing."""
+        self._file(str(source), None, path)
+
+    def tree(self, source: Path, path: str, keep: Callable[[str], bool] = everything) -> None:
+        """A folder that may be missing; of its own entries only those to keep."""
+        try:
+            folder = os.open(source, _FOLDER)
+        except FileNotFoundError:
+            return
+        try:
+            self._folder(folder, path, keep, depth=0)
+        finally:
+            os.close(folder)
+
+    def _folder(self, folder: int, path: str, keep: Callable[[str], bool], depth: int) -> None:
+        (self.target / path).mkdir(mode=0o700, parents=not depth)
+        self._note(path, Kind.FOLDER, os.fstat(folder))
+        with os.scandir(folder) as found:
+            names = sorted(item.name for item in found if keep(item.name))
+        for name in names:
+            below = f"{path}/{name}"
+            try:
+                self._item(name, folder, below, depth)
+            except FileNotFoundError:
+                continue  # It went away while we looked.
+            except PermissionError:
+                self.left_out.append(printable(below))
+
+    def _item(self, name: str, folder: int, path: str, depth: int) -> None:
+        about = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        too_far = depth + 1 >= MAX_DEPTH or len(os.fsencode(path)) > MAX_PATH_BYTES
+        if stat.S_ISDIR(about.st_mode) and not too_far:
+            below = os.open(name, _FOLDER, dir_fd=folder)
+            try:
+                self._folder(below, path, everything, depth + 1)
+            finally:
+                os.close(below)
+        elif stat.S_ISREG(about.st_mode) and not too_far:
+            self._file(name, folder, path)
+        elif stat.S_ISLNK(about.st_mode):
+            target = os.readlink(name, dir_fd=folder)
+            self._note(path, Kind.LINK, about, target=target)
+        else:
+            self.left_out.append(printable(path))
+
+    def _file(self, name: str, folder: int | None, path: str) -> None:
+        try:
+            descriptor = os.open(name, _FILE, dir_fd=folder)
+        except OSError as error:
+            if isinstance(error, FileNotFoundError | PermissionError):
+                raise
+            self.left_out.append(printable(path))  # A link or a socket took its place.
+            return
+        with os.fdopen(descriptor, "rb") as source:
+            about = os.fstat(descriptor)
+            if not stat.S_ISREG(about.st_mode):
+                self.left_out.append(printable(path))
+                return
+            size, digest = copy_stream(source, self.target / path, self.advance)
+        self._note(path, Kind.FILE, about, size=size, sha256=digest)
+
+    def _note(
+        self,
+        path: str,
+        kind: Kind,
+        about: os.stat_result,
+        *,
+        size: int = 0,
+        sha256: str = "",
+        target: str = "",
+    ) -> None:
+        self.entries.append(
+            Entry(
+                path=path,
+                kind=kind,
+                # A file must not come back with more rights than its owner's.
+                mode=stat.S_IMODE(about.st_mode) & 0o777,
+                modified=about.st_mtime,
+                size=size,
+                sha256=sha256,
+                target=target,
+            )
+        )
+
+
+def copy_stream(source: BinaryIO, target: Path, advance: Advance) -> tuple[int, str]:
+    """Into a new file; its size and hash, as they were written."""
+    size, digest = 0, hashlib.sha256()
+    with os.fdopen(os.open(target, _NEW, 0o600), "wb") as copy:
+        while chunk := source.read(CHUNK):
+            copy.write(chunk)
+            digest.update(chunk)
+            size += len(chunk)
+            advance(len(chunk))
+    return size, digest.hexdigest()
+
+
+def hashed(path: Path, advance: Advance = lambda _: None) -> tuple[int, str]:
+    """Size and hash of a file. Raises OSError where it is none, or is a link."""
+    size, digest = 0, hashlib.sha256()
+    with os.fdopen(os.open(path, _FILE), "rb") as file:
+        while chunk := file.read(CHUNK):
+            digest.update(chunk)
+            size += len(chunk)
+            advance(len(chunk))
+    return size, digest.hexdigest()
+
+
+def is_database(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(SQLITE_HEADER)) == SQLITE_HEADER
+
+
+def copy_database(source: Path, target: Path) -> None:
+    """SQLite's online backup: one moment of it, while others read and write.
+
+    All pages are copied in one step. Taken in several, it would begin anew whenever somebody
+    writes in between, and never end beside a busy service.
+
+    Raises:
+        BackupFailed: it is damaged, or stays locked.
+    """
+    uri = f"{source.resolve().as_uri()}?mode=ro"
+    try:
+        with (
+            closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS)) as original,
+            closing(sqlite3.connect(target, isolation_level=None)) as copy,
+        ):
+            original.backup(copy)
+            # One file without companions; the next to open it chooses for itself.
+            copy.execute("PRAGMA journal_mode = DELETE")
+            (found,) = copy.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.Error as error:
+        raise BackupFailed(f"The database {source} cannot be copied: {error}.") from error
+    if found != "ok":
+        raise BackupFailed(f"The database {source} is damaged: {found}.")
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of all files below a folder, about: it may change meanwhile."""
+    total, left = 0, [folder]
+    while left:
+        try:
+            with os.scandir(left.pop()) as found:
+                for item in found:
+                    if item.is_dir(follow_symlinks=False):
+                        left.append(Path(item.path))
+                    elif item.is_file(follow_symlinks=False):
+                        total += item.stat(follow_symlinks=False).st_size
+        except (FileNotFoundError, PermissionError, NotADirectoryError):
+            continue
+    return total
