@@ -38,9 +38,17 @@ ENTRIES = {
     "cancel": Entry(module=_CLIENT, help="Cancel requests, one by one or by label."),
     "output": Entry(module=_CLIENT, help="Fetch a job's executed notebook, or its files."),
     "wait": Entry(module=_CLIENT, help="Wait for a job; its end is the exit status."),
+    "session": Entry(
+        module=_CLIENT, help="Sessions: start, ls, claim, keep, keep-place, extend, open, stop."
+    ),
+    "quote": Entry(module=_CLIENT, help="Show how long something would wait; sends nothing."),
     "queue": Entry(module=_CLIENT, help="Show who waits, in order, and why."),
-    "pool": Entry(module=_CLIENT, help="Show the devices of the pool."),
-    "usage": Entry(module=_CLIENT, help="Show your device-seconds, down to the ledger."),
+    "pool": Entry(module=_CLIENT, help="Show the devices of the pool; drain, quarantine."),
+    "usage": Entry(module=_CLIENT, help="Show device-seconds, down to the ledger."),
+    "history": Entry(module=_CLIENT, help="Show how full the pool was, and past waits."),
+    "audit": Entry(
+        module=_CLIENT, help="Show who changed what (administrators).", administrators=True
+    ),
     "up": Entry(
         module=".up_commands",
         help="Start Carrel on this machine, and keep it running.",
@@ -51,12 +59,27 @@ ENTRIES = {
         help="Stop Carrel with all sessions and jobs.",
         administrators=True,
     ),
+    "backup": Entry(
+        module=".backup_commands",
+        help="Copy what the site cannot lose, also while it runs.",
+        administrators=True,
+    ),
+    "restore": Entry(
+        module=".backup_commands",
+        help="Make a state folder of a backup.",
+        administrators=True,
+    ),
     "user": Entry(
         module=".user_commands", help="Accounts: add, passwd, list, remove.", administrators=True
     ),
     "group": Entry(
         module=".group_commands",
         help="Groups, their limits, members and teachers.",
+        administrators=True,
+    ),
+    "metrics-token": Entry(
+        module=".metrics_command",
+        help="Print the token that reads /metrics.",
         administrators=True,
     ),
 }

@@ -11,18 +11,20 @@ from types import MappingProxyType
 
 import click
 
+from .audit_command import audit_command
 from .job_commands import run_command, submit_command, wait_command
 from .output_command import output_command
+from .pool_commands import pool_command
 from .request_commands import (
     cancel_command,
     logs_command,
-    pool_command,
     ps_command,
     queue_command,
     show_command,
-    usage_command,
 )
+from .session_commands import quote_command, session_command
 from .signing_commands import login_command, logout_command
+from .usage_commands import history_command, usage_command
 
 COMMANDS: Mapping[str, click.Command] = MappingProxyType(
     {
@@ -36,8 +38,12 @@ COMMANDS: Mapping[str, click.Command] = MappingProxyType(
         "cancel": cancel_command,
         "output": output_command,
         "wait": wait_command,
+        "session": session_command,
+        "quote": quote_command,
         "queue": queue_command,
         "pool": pool_command,
+        "audit": audit_command,
         "usage": usage_command,
+        "history": history_command,
     }
 )

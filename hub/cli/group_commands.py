@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
@@ -14,11 +14,11 @@ from ..client import values
 from ..config import StateFolder
 from ..errors import Conflict, InvalidInput
 from ..ports.store import Store
+from ..quota_tree import QuotaTree, check_group_name
 from ..scheduling.model import Group
 from ..store import open_store
-from ..wire import NAME
 from . import membership
-from .options import existing, state_option
+from .options import existing, operator, state_option
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _LONGEST = 366 * 86400
@@ -54,6 +54,15 @@ max_time = click.option(
     metavar="SPAN",
     callback=_span,
     help=f"Longest time limit: {values.TIME_HELP}.",
+)
+idle = click.option(
+    "--idle",
+    metavar="SPAN",
+    callback=lambda context, parameter, value: (
+        0 if value == "0" else _span(context, parameter, value)
+    ),
+    help="After how long without work a session with devices is warned and then stopped; "
+    "0 for never.",
 )
 parent = click.option(
     "--parent", metavar="GROUP", help="Group above, whose limits bind too; '' for none."
@@ -97,6 +106,7 @@ def group() -> None:
 @max_devices
 @max_devices_per_user
 @max_time
+@idle
 @member
 @teacher
 def add(
@@ -107,21 +117,23 @@ def add(
     max_devices: int | None,
     max_devices_per_user: int | None,
     max_time: int | None,
+    idle: int | None,
     members: tuple[str, ...],
     teachers: tuple[str, ...],
 ) -> None:
     """Make a group.
 
     Without --max-devices its members may run on CPU only. What is not given is: 1 device per
-    member (0 where the group has none), and a longest time limit of 8h.
+    member (0 where the group has none), a longest time limit of 8h, and 30m without work.
 
     \b
     Examples:
       carrel group add cs --max-devices 8
       carrel group add cs101 --parent cs --max-devices 4 --max-time 2h --member ada
     """
-    _check_name(name)
-    made = _changed(Group(name=name), parent, max_devices, max_devices_per_user, max_time)
+    check_group_name(name)
+    limits = (parent, max_devices, max_devices_per_user, max_time, idle)
+    made = _changed(Group(name=name), limits)
     if max_devices_per_user is None:
         made = replace(made, max_devices_per_user=min(1, made.max_devices))
     with _store(state) as store:
@@ -131,8 +143,9 @@ def add(
                 accepted=f"Change it with: carrel group set {name}",
             )
         membership.check_members(state, members)
-        store.put_group(made)
-        store.set_teachers(name, teachers)
+        tree = QuotaTree(store, time.time)
+        tree.put(made, who=operator())
+        tree.set_teachers(name, teachers, who=operator())
     click.echo(f"Made the group {name}.")
     membership.note_strangers(state, teachers)
     membership.join(state, name, members)
@@ -145,6 +158,7 @@ def add(
 @max_devices
 @max_devices_per_user
 @max_time
+@idle
 @member
 @click.option(
     "--remove-member",
@@ -161,6 +175,7 @@ def add(
     multiple=True,
     help="Take the role of teacher away; may be repeated.",
 )
+@click.option("--dry-run", is_flag=True, help="Only say what it would mean now.")
 def set_(
     *,
     name: str,
@@ -169,10 +184,12 @@ def set_(
     max_devices: int | None,
     max_devices_per_user: int | None,
     max_time: int | None,
+    idle: int | None,
     members: tuple[str, ...],
     leavers: tuple[str, ...],
     teachers: tuple[str, ...],
     former: tuple[str, ...],
+    dry_run: bool,
 ) -> None:
     """Change a group; what is not named stays as it is.
 
@@ -181,26 +198,46 @@ def set_(
     \b
     Examples:
       carrel group set cs101 --max-devices 6
+      carrel group set cs101 --idle 45m
       carrel group set cs101 --teacher grace --remove-teacher alan
       carrel group set cs101 --member ada --remove-member ben
     """
-    limits = (parent, max_devices, max_devices_per_user, max_time)
+    limits = (parent, max_devices, max_devices_per_user, max_time, idle)
     if not any((members, leavers, teachers, former)) and all(one is None for one in limits):
         raise click.UsageError("Say what to change, with one of the options.")
     with _store(state) as store:
         before = store.group(name)
         membership.check_members(state, (*members, *leavers))
-        after = _changed(before, *limits)
-        if after != before:
-            store.put_group(after)
-        known = store.teachers(name)
-        wanted = tuple(sorted({*known, *teachers} - set(former)))
-        if wanted != tuple(sorted(known)):
-            store.set_teachers(name, wanted)
+        tree, after = QuotaTree(store, time.time), _changed(before, limits)
+        for sentence in tree.preview(after) if after != before else ():
+            click.echo(sentence)
+        if dry_run:
+            click.echo("Nothing was changed.")
+            return
+        tree.put(after, who=operator())
+        wanted = {*store.teachers(name), *teachers} - set(former)
+        tree.set_teachers(name, wanted, who=operator())
     click.echo(f"The group {name} is set.")
     membership.note_strangers(state, teachers)
     membership.join(state, name, members)
     membership.leave(state, name, leavers)
+
+
+@group.command(short_help="Remove a group.")
+@click.argument("name")
+@state_option
+def remove(*, name: str, state: StateFolder) -> None:
+    """Remove a group; its past requests and its ledger are kept, and so is JupyterHub's group.
+
+    Refused while requests of it wait or run, or groups stand below it.
+
+    \b
+    Example:
+      carrel group remove cs101
+    """
+    with _store(state) as store:
+        QuotaTree(store, time.time).remove(name, who=operator())
+    click.echo(f"Removed the group {name}. Its requests and its ledger are kept.")
 
 
 @group.command()
@@ -226,6 +263,9 @@ def show(*, name: str, state: StateFolder, as_json: bool) -> None:
     click.echo(f"Devices at one time   {found.max_devices}")
     click.echo(f"Devices per member    {found.max_devices_per_user}")
     click.echo(f"Longest time limit    {_shown(found.max_seconds)}")
+    click.echo(
+        f"Idle time             {_shown(found.idle_seconds) if found.idle_seconds else 'any'}"
+    )
     click.echo(f"Teachers              {', '.join(teachers) or 'none'}")
     known = "unknown: Carrel is not running" if members is None else ", ".join(members) or "none"
     click.echo(f"Members               {known}")
@@ -267,12 +307,10 @@ def _store(state: StateFolder) -> Iterator[Store]:
 
 
 def _changed(
-    before: Group,
-    parent: str | None,
-    max_devices: int | None,
-    max_devices_per_user: int | None,
-    max_time: int | None,
+    before: Group, limits: tuple[str | None, int | None, int | None, int | None, int | None]
 ) -> Group:
+    """What is None stays as it is."""
+    parent, max_devices, max_devices_per_user, max_time, idle = limits
     return replace(
         before,
         parent=before.parent if parent is None else parent or None,
@@ -281,15 +319,8 @@ def _changed(
             before.max_devices_per_user if max_devices_per_user is None else max_devices_per_user
         ),
         max_seconds=before.max_seconds if max_time is None else max_time,
+        idle_seconds=before.idle_seconds if idle is None else idle,
     )
-
-
-def _check_name(name: str) -> None:
-    if not re.fullmatch(NAME, name):
-        raise InvalidInput(
-            f"{name!r} is not a name that a group can have.",
-            accepted="It has 1 to 64 of a to z, 0 to 9, dot, underscore, @ and hyphen.",
-        )
 
 
 def _shown(seconds: int) -> str:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 
 import click
 
 from ..accounts.store import Accounts
 from ..config import StateFolder
 from ..errors import NotFound, Unavailable
-from .options import hub_of
+from ..people import People
+from ..store import open_store
+from .options import hub_of, operator
 
 
 def check_members(state: StateFolder, names: tuple[str, ...]) -> None:
@@ -40,18 +44,29 @@ def note_strangers(state: StateFolder, teachers: tuple[str, ...]) -> None:
 
 def join(state: StateFolder, name: str, members: tuple[str, ...]) -> None:
     if members:
-        with closing(hub_of(state)) as hub:
-            hub.add_to_group(name, members)
+        with people_of(state) as people:
+            people.join(name, members, who=operator())
         for member in members:
             click.echo(f"{member} is a member of {name}.")
 
 
 def leave(state: StateFolder, name: str, leavers: tuple[str, ...]) -> None:
     if leavers:
-        with closing(hub_of(state)) as hub:
-            hub.remove_from_group(name, leavers)
+        with people_of(state) as people:
+            people.leave(name, leavers, who=operator())
         for leaver in leavers:
             click.echo(f"{leaver} is no member of {name} any more.")
+
+
+@contextmanager
+def people_of(state: StateFolder) -> Iterator[People]:
+    """The people of this installation, for as long as it takes."""
+    with (
+        closing(open_store(state.database)) as store,
+        closing(hub_of(state)) as hub,
+        closing(Accounts(state.accounts)) as accounts,
+    ):
+        yield People(store, hub, accounts, time.time)
 
 
 def members(state: StateFolder, name: str) -> list[str] | None:

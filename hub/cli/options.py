@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -40,6 +41,11 @@ def existing(state: StateFolder) -> Settings:
 def hub_of(state: StateFolder) -> HubApi:
     """The running hub of this installation, with the service's rights."""
     return HubApi(existing(state).hub_api_url, Secrets.ensure(state).service_token)
+
+
+def operator() -> str:
+    """Whoever works at the command line of this machine, as the audit list names them."""
+    return f"cli:{getpass.getuser()}"
 
 
 def _folder(_context: click.Context, _parameter: click.Parameter, value: str) -> StateFolder:

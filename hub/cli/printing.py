@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
@@ -11,7 +12,15 @@ import click
 from pydantic import BaseModel
 
 from .. import wording
-from ..wire import DeviceOut, LedgerOut, PoolOut, ProgressOut, QueueOut, RequestOut, UsageReport
+from ..wire import (
+    DeviceOut,
+    LedgerOut,
+    PoolOut,
+    ProgressOut,
+    QueueOut,
+    RequestOut,
+    WarningOut,
+)
 from .terminal import plain
 
 _WIDEST = 40
@@ -106,10 +115,12 @@ def _request_row(request: RequestOut, now: float) -> list[str]:
 
 
 def place(request: RequestOut) -> str:
-    """``queued, place 2``, ``running 3/9``, ``timed out``."""
+    """``queued, place 2``, ``running 3/9``, ``running, idle``, ``timed out``."""
     state = wording.state(request.state)
     if request.wait and request.wait.place:
         return f"{state}, place {request.wait.place}"
+    if request.warning:
+        return f"{state}, idle"
     if request.progress and request.progress.cells and request.state == "running":
         return f"{state} {request.progress.done}/{request.progress.cells}"
     return state
@@ -142,6 +153,8 @@ def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
     if wait := request.wait:
         yield "Waits", wait.sentence
         yield "Expected start", _estimate(wait.expected_at, wait.latest_at, now)
+    if warning := request.warning:
+        yield "Warning", _warning(warning, now)
     if cause := request.cause:
         yield "Cause", f"{cause.message} ({cause.code})"
     yield "Owner", f"{request.owner}, group {request.group}"
@@ -153,6 +166,9 @@ def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
     if request.ends_by is not None and not request.ended:
         left = wording.duration(request.ends_by - now)
         yield "Ends by", f"{local_time(request.ends_by, now)} ({left} left)"
+    if request.claim_by is not None:
+        left = wording.duration(request.claim_by - now)
+        yield "Held until", f"{local_time(request.claim_by, now)} ({left} left to claim it)"
     if progress := request.progress:
         yield "Progress", _progress(progress)
     yield "Command", shlex.join(request.command)
@@ -172,6 +188,13 @@ def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
         for device in lease.devices:
             yield "Device", device_name(device)
     yield "Used", wording.device_seconds(request.device_seconds)
+
+
+def _warning(warning: WarningOut, now: float) -> str:
+    left = wording.duration(warning.stops_at - now)
+    end = f"It is stopped at {local_time(warning.stops_at, now)} (in {left})"
+    how = "unless something runs in it" + (", or it is kept" * warning.can_keep)
+    return " ".join([warning.message, f"{end} {how}.", *warning.seen])
 
 
 def _progress(progress: ProgressOut) -> str:
@@ -227,7 +250,7 @@ def pool_table(pool: PoolOut) -> None:
             str(device.index),
             device.model + (" (simulated)" if device.simulated else ""),
             wording.memory(device.memory_bytes),
-            device.state,
+            _tile(device, time.time()),
             device.owner or device.request_id or "",
             device.why,
         ]
@@ -241,6 +264,15 @@ def pool_table(pool: PoolOut) -> None:
         return
     simulated = " All of them are simulated." if pool.simulated else ""
     click.echo(f"{pool.free} of {wording.devices(pool.total)} free, {waiting}{simulated}")
+
+
+def _tile(device: DeviceOut, now: float) -> str:
+    """``free``, ``taken, draining until 14:05``, ``sick, quarantined``."""
+    said = [device.state, *(["quarantined"] if device.quarantined else [])]
+    if device.draining and device.state != "draining":
+        said.append("draining")
+    until = f" until {local_time(device.drain_until, now)}" if device.drain_until else ""
+    return ", ".join(said) + until
 
 
 def queue_table(queue: QueueOut, now: float) -> None:
@@ -261,16 +293,6 @@ def queue_table(queue: QueueOut, now: float) -> None:
     )
     if queue.total > len(rows):
         click.echo(f"These are the first {len(rows)} of {queue.total}.")
-
-
-def usage_table(report: UsageReport) -> None:
-    rows = [
-        [each.group, each.owner, f"{each.charged:,.0f}", f"{each.open:,.0f}"]
-        for each in report.by_group
-    ]
-    if rows:
-        table(["GROUP", "OWNER", "CHARGED", "OPEN"], rows, right="CHARGED,OPEN")
-    click.echo(f"Together {wording.device_seconds(report.device_seconds)}.")
 
 
 def ledger_table(lines: Sequence[LedgerOut], now: float) -> None:

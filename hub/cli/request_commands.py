@@ -43,6 +43,11 @@ from .terminal import Tamer
 )
 @click.option("--owner", metavar="NAME", help="Of one person whom you may see.")
 @click.option(
+    "--text",
+    default="",
+    help="Only with this in the id, the session's or notebook's name, or command.",
+)
+@click.option(
     "--limit",
     metavar="N",
     default=100,
@@ -60,6 +65,7 @@ def ps_command(
     labels: tuple[str, ...],
     everybody: bool,
     owner: str | None,
+    text: str,
     limit: int,
     as_json: bool,
     site: str | None,
@@ -82,6 +88,7 @@ def ps_command(
             states=chosen,
             labels=dict(values.label(text) for text in labels),
             owner=owner,
+            text=text,
             mine=not others,
             limit=limit,
         )
@@ -137,58 +144,6 @@ def show_command(request_id: str, as_json: bool, site: str | None) -> None:
         printing.as_json(found)
     else:
         printing.request_details(found, time.time())
-
-
-@click.command("pool", cls=ClientCommand)
-@json_option
-@site_option
-def pool_command(as_json: bool, site: str | None) -> None:
-    """List the devices of the pool.
-
-    \b
-    STATE is
-      free   can be lent now
-      yours  works for you
-      taken  lent to somebody
-      busy   used by a process from outside Carrel
-      sick   set aside because of errors
-      gone   does not answer any more
-
-    \b
-    Example:
-      carrel pool
-    """
-    with Client.from_environment(site) as client:
-        found = client.pool()
-    if as_json:
-        printing.as_json(found)
-    else:
-        printing.pool_table(found)
-
-
-@click.command("usage", cls=ClientCommand)
-@click.option("--ledger", is_flag=True, help="Also every line of the ledger behind the sums.")
-@json_option
-@site_option
-def usage_command(ledger: bool, as_json: bool, site: str | None) -> None:
-    """Show the device-seconds that you have used, by group.
-
-    CHARGED stands in the ledger; OPEN has been used since its last line.
-
-    \b
-    Examples:
-      carrel usage
-      carrel usage --ledger
-    """
-    with Client.from_environment(site) as client:
-        found = client.usage()
-    if as_json:
-        printing.as_json(found)
-        return
-    printing.usage_table(found)
-    if ledger and found.ledger:
-        click.echo()
-        printing.ledger_table(found.ledger, time.time())
 
 
 @click.command("logs", cls=ClientCommand)
@@ -247,6 +202,7 @@ def _log_in_terminal(parts: Iterable[bytes]) -> None:
     help="All of yours that have not ended and carry this label; may be repeated: each must fit.",
 )
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--reason", default="", metavar="TEXT", help="Why; the owner reads it.")
 @json_option
 @site_option
 def cancel_command(
@@ -254,6 +210,7 @@ def cancel_command(
     request_ids: tuple[str, ...],
     labels: tuple[str, ...],
     yes: bool,
+    reason: str,
     as_json: bool,
     site: str | None,
 ) -> None:
@@ -267,6 +224,7 @@ def cancel_command(
       carrel cancel j-7k2m4qpz s-3nd5wq2a
       carrel cancel --label sweep=7
       carrel cancel --label sweep=7 --yes --json
+      carrel cancel j-7k2m4qpz --reason 'The node needs a new fan.'
     """
     if bool(request_ids) == bool(labels):
         raise click.UsageError("Name what to cancel: either IDs, or --label KEY=VALUE.")
@@ -276,7 +234,7 @@ def cancel_command(
         if not chosen and not as_json:
             click.echo("Nothing that waits or runs carries this label.")
         for request_id in chosen:
-            found = client.cancel(request_id)
+            found = client.cancel(request_id, reason)
             if as_json:
                 printing.as_json(found)
             else:

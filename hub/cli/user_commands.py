@@ -11,12 +11,12 @@ from contextlib import closing, contextmanager
 import click
 
 from ..accounts.names import parse_name
-from ..accounts.passwords import random_password
 from ..accounts.store import Accounts
 from ..config import StateFolder
 from ..errors import InvalidInput
-from ..store import open_store
-from .options import existing, hub_of, state_option
+from ..people import People
+from .membership import people_of
+from .options import existing, operator, state_option
 
 password_stdin = click.option(
     "--password-stdin", is_flag=True, help="Read the password from the first line of stdin."
@@ -59,22 +59,15 @@ def add(
       carrel user add ben --group cs101 --group lab
       printf %s "$PASSWORD" | carrel user add cleo --password-stdin
     """
+    given = _from_stdin() if password_stdin else ""
+    with _people(state) as people:
+        password = people.add(name, given, admin=admin, groups=groups, who=operator())
     name = parse_name(name)
-    existing(state)
-    _check_groups(state, groups)
-    password = _from_stdin() if password_stdin else random_password()
-    with _accounts(state) as accounts:
-        accounts.add(name, password, admin=admin)
     click.echo(f"Made the account {name}{' (administrator)' if admin else ''}.")
     if not password_stdin:
         click.echo(f"Password, shown this once: {password}")
-    if groups:
-        with closing(hub_of(state)) as hub:
-            # An administrator becomes one at sign-in: the hub lets no service make one.
-            hub.add_user(name, admin=False)
-            for group in groups:
-                hub.add_to_group(group, (name,))
-                click.echo(f"{name} is a member of {group}.")
+    for group in groups:
+        click.echo(f"{name} is a member of {group}.")
 
 
 @user.command(short_help="Set a new password.")
@@ -94,17 +87,14 @@ def passwd(*, name: str, state: StateFolder, password_stdin: bool, at_random: bo
     """
     if password_stdin and at_random:
         raise click.UsageError("Give --random or --password-stdin, not both.")
-    name = parse_name(name)
-    existing(state)
-    with _accounts(state) as accounts:
-        if at_random:
-            password = random_password()
-        elif password_stdin:
-            password = _from_stdin()
-        else:
-            password = click.prompt("New password", hide_input=True, confirmation_prompt=True)
-        accounts.set_password(name, password)
-    click.echo(f"Set a new password for {name}.")
+    with _people(state) as people:
+        given = ""
+        if password_stdin:
+            given = _from_stdin()
+        elif not at_random:
+            given = click.prompt("New password", hide_input=True, confirmation_prompt=True)
+        password = people.set_password(name, given, who=operator())
+    click.echo(f"Set a new password for {parse_name(name)}.")
     if at_random:
         click.echo(f"Password, shown this once: {password}")
 
@@ -147,7 +137,8 @@ def list_(*, state: StateFolder, as_json: bool) -> None:
 @user.command(short_help="Remove an account, and stop its sessions.")
 @click.argument("name")
 @state_option
-def remove(*, name: str, state: StateFolder) -> None:
+@click.option("--force", is_flag=True, help="Also the last administrator's account.")
+def remove(*, name: str, state: StateFolder, force: bool) -> None:
     """Remove an account and the hub's user, and stop that user's sessions.
 
     Carrel has to be running. The home folder, the requests and the ledger are kept; an account
@@ -157,37 +148,21 @@ def remove(*, name: str, state: StateFolder) -> None:
     Example:
       carrel user remove student3
     """
-    name = parse_name(name)
-    with _accounts_of_existing(state) as accounts:
-        if accounts.find(name) is None:
-            accounts.remove(name)  # raises, and lists the accounts there are
-        with closing(hub_of(state)) as hub:
-            hub.remove_user(name)
-        accounts.remove(name)
-    click.echo(f"Removed {name}. The home folder and the ledger are kept.")
+    with _people(state) as people:
+        people.remove(name, who=operator(), force=force)
+    click.echo(f"Removed {parse_name(name)}. The home folder and the ledger are kept.")
 
 
-def _check_groups(state: StateFolder, groups: tuple[str, ...]) -> None:
-    """Before anything is made: is the hub there, and does Carrel know the groups?"""
-    if not groups:
-        return
-    with closing(hub_of(state)) as hub:
-        hub.users()
-    with closing(open_store(state.database)) as store:
-        for group in groups:
-            store.group(group)
+@contextmanager
+def _people(state: StateFolder) -> Iterator[People]:
+    existing(state)
+    with people_of(state) as people:
+        yield people
 
 
 @contextmanager
 def _accounts(state: StateFolder) -> Iterator[Accounts]:
     with closing(Accounts(state.accounts)) as accounts:
-        yield accounts
-
-
-@contextmanager
-def _accounts_of_existing(state: StateFolder) -> Iterator[Accounts]:
-    existing(state)
-    with _accounts(state) as accounts:
         yield accounts
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 from contextlib import closing
 from pathlib import Path
@@ -10,9 +11,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from carrel.hub.accounts import Accounts
-from carrel.hub.cli import cli, membership, user_commands
+from carrel.hub.cli import cli, membership
 from carrel.hub.config import Settings, StateFolder
 from carrel.hub.errors import CarrelError, NotFound, Unavailable
+from carrel.hub.ports.audit import ChangeFilter
 from carrel.hub.ports.world import HubUser
 from carrel.hub.store import open_store
 
@@ -64,8 +66,7 @@ class FakeHub:
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch) -> FakeHub:
     found = FakeHub()
-    for module in (user_commands, membership):
-        monkeypatch.setattr(module, "hub_of", lambda _: found)
+    monkeypatch.setattr(membership, "hub_of", lambda _: found)
     return found
 
 
@@ -171,7 +172,59 @@ class TestUser:
         assert "is not a name" in refusal("user", "add", name)
 
 
+class TestAudit:
+    """What is done at this command line is written down with the name of the system's user."""
+
+    def test_groups_and_people(self, state: StateFolder, hub: FakeHub) -> None:
+        carrel("group", "add", "cs101", "--max-devices", "4")
+        carrel("group", "set", "cs101", "--max-devices", "2")
+        carrel("user", "add", "ada", "--group", "cs101")
+        carrel("group", "remove", "cs101")
+        with closing(open_store(state.database)) as store:
+            lines = store.changes(ChangeFilter())
+        assert {line.who for line in lines} == {f"cli:{getpass.getuser()}"}
+        assert [(str(line.action), line.target) for line in reversed(lines)] == [
+            ("group set", "cs101"),
+            ("group set", "cs101"),
+            ("account add", "ada"),
+            ("member add", "ada"),
+            ("group remove", "cs101"),
+        ]
+        assert (lines[3].before, lines[3].after) == ({"max_devices": 4}, {"max_devices": 2})
+
+    def test_the_last_administrator_is_removed_only_by_force(
+        self, state: StateFolder, hub: FakeHub
+    ) -> None:
+        carrel("user", "add", "ada", "--admin")
+        carrel("user", "add", "ben")
+        assert "last administrator" in refusal("user", "remove", "ada")
+        assert "ada" in carrel("user", "list")
+        carrel("user", "remove", "ada", "--force")
+        assert "ada" not in carrel("user", "list")
+
+    def test_a_dry_run_says_what_it_means_and_changes_nothing(self, state: StateFolder) -> None:
+        carrel("group", "add", "cs", "--max-devices", "2")
+        carrel("group", "add", "cs101", "--parent", "cs", "--max-devices", "1")
+        said = carrel("group", "set", "cs101", "--max-devices", "4", "--dry-run")
+        assert "cs, above it, allows 2 devices at one time" in said
+        assert json.loads(carrel("group", "show", "cs101", "--json"))["max_devices"] == 1
+
+    def test_a_group_below_keeps_the_one_above(self, state: StateFolder) -> None:
+        carrel("group", "add", "cs")
+        carrel("group", "add", "cs101", "--parent", "cs")
+        assert "stands above cs101" in refusal("group", "remove", "cs")
+
+
 class TestGroup:
+    def test_its_idle_time_is_set_shown_and_switched_off(self, state: StateFolder) -> None:
+        carrel("group", "add", "cs101", "--idle", "45m")
+        assert "Idle time             45m" in carrel("group", "show", "cs101")
+        carrel("group", "set", "cs101", "--max-devices", "2")
+        assert json.loads(carrel("group", "show", "cs101", "--json"))["idle_seconds"] == 2700
+        carrel("group", "set", "cs101", "--idle", "0")
+        assert json.loads(carrel("group", "show", "cs101", "--json"))["idle_seconds"] == 0
+        assert "Idle time             any" in carrel("group", "show", "cs101")
+
     def test_a_group_is_made_changed_and_shown(self, state: StateFolder, hub: FakeHub) -> None:
         hub.members = {"ada": set(), "ben": {"cs101"}}
         carrel("group", "add", "cs", "--max-devices", "8")
@@ -190,6 +243,7 @@ class TestGroup:
             "max_devices": 6,
             "max_devices_per_user": 1,
             "max_seconds": 5400,
+            "idle_seconds": 1800,
             "teachers": ["grace"],
             "members": ["ada"],
         }

@@ -310,6 +310,28 @@ class TestLooking:
         assert "Together 65 device-seconds." in text
         assert "1 Jan 1970 00:00:00  1 Jan 1970 00:01:00            60.0" in text
 
+    def test_usage_asks_for_a_group_and_days_that_are_included(
+        self, service: FakeService, carrel: Carrel
+    ) -> None:
+        asked: list[dict[str, list[str]]] = []
+        row = {"day": "2026-10-01", "charged": 60.0, "open": 0.0, "first_at": 0.0, "last_at": 1.0}
+        report = {"device_seconds": 60.0, "by_group": [], "by": "day", "rows": [row], "ledger": []}
+
+        def answer(handler: Any) -> None:
+            asked.append(handler.query)
+            handler.say(200, report)
+
+        service.extra["GET", "/services/carrel/api/v1/usage"] = answer
+        since, until = "2026-10-01", "2026-10-31"
+        text = carrel(
+            "usage", "--group", "cs101", "--since", since, "--until", until, "--by", "day"
+        ).output
+        assert asked == [
+            {"group": ["cs101"], "since": ["1790812800"], "until": ["1793491200"], "by": ["day"]}
+        ]
+        assert "2026-10-01       60     0" in text
+        assert "is no day" in carrel("usage", "--since", "2026-02-30").output
+
     def test_a_pool_without_devices_says_so(self, service: FakeService, carrel: Carrel) -> None:
         pool = {"devices": [], "free": 0, "total": 0, "waiting": 0, "simulated": False}
         service.extra["GET", "/services/carrel/api/v1/pool"] = lambda h: h.say(200, pool)
@@ -404,9 +426,21 @@ class TestLogin:
         assert f"There is no JupyterHub at {service.site}" in done.stderr
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS))
-def test_every_command_explains_itself(name: str) -> None:
-    done = CliRunner().invoke(cli, [name, "--help"])
+def called() -> list[list[str]]:
+    """Every command of everybody as it is typed, those of groups too."""
+    return [
+        words
+        for name, command in sorted(COMMANDS.items())
+        for words in (
+            [[name, below] for below in command.commands]
+            if isinstance(command, click.Group)
+            else [[name]]
+        )
+    ]
+
+
+@pytest.mark.parametrize("words", called(), ids=" ".join)
+def test_every_command_explains_itself(words: list[str]) -> None:
+    done = CliRunner().invoke(cli, [*words, "--help"])
     assert done.exit_code == 0
-    assert isinstance(COMMANDS[name], click.Command)
-    assert "--json" in done.output or name == "logout"
+    assert "--json" in done.output or words == ["logout"]

@@ -1,0 +1,388 @@
+"""``carrel session …``: sessions from a terminal, as they are on the desk; and ``carrel quote``."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import TypeVar
+from urllib.parse import quote
+
+import click
+
+from .. import wording
+from ..client import LIVE_STATES, Client, values
+from ..errors import NotFound
+from ..wire import QuoteIn, QuoteOut, RequestOut, SessionIn
+from . import following, printing
+from .client_base import ClientCommand, WaitingCommand, json_option, site_option
+from .session_waiting import wait_for_session
+
+F = TypeVar("F", bound=Callable[..., object])
+
+_DEFAULT = ("-", "default")
+_STATUS_HELP = """\b
+Exit status of --wait:
+  0    it runs, or its device is held for you
+  1    it failed
+  3    it was cancelled
+  4    its time limit ended it
+  6    refused, or Carrel does not answer
+  130  Ctrl-C: it keeps its place in the queue"""
+
+
+@click.group("session")
+def session_command() -> None:
+    """Sessions: start, list, claim, extend and stop them.
+
+    SESSION is the name of a session (`-` for the default one) or the ID of its request.
+
+    \b
+    Examples:
+      carrel session start --devices 1 --hours 2 --wait
+      carrel session start --devices 1 --claim
+      carrel session ls
+    """
+
+
+def _hours(function: F) -> F:
+    return click.option(
+        "--hours",
+        type=click.FloatRange(min=0, min_open=True),
+        default=1.0,
+        show_default=True,
+        help="Hours, after which it is stopped.",
+    )(function)
+
+
+def _devices(function: F) -> F:
+    return click.option(
+        "--devices",
+        type=click.IntRange(min=0),
+        default=0,
+        show_default=True,
+        help="Whole devices (GPUs); 0 for a session on CPU.",
+    )(function)
+
+
+def _group(function: F) -> F:
+    return click.option(
+        "--group", default="", help="Who it is charged to; may be left out by members of one group."
+    )(function)
+
+
+def _session(function: F) -> F:
+    return click.argument("session", metavar="SESSION")(function)
+
+
+@session_command.command("start", cls=WaitingCommand, epilog=_STATUS_HELP)
+@_devices
+@_hours
+@_group
+@click.option("--name", default="", help="A name, beside the default session.")
+@click.option(
+    "--claim",
+    is_flag=True,
+    help="Hold the device when it comes, until `carrel session claim`, for a while.",
+)
+@click.option(
+    "--wait", "wait", is_flag=True, help="Wait until it runs (with --claim: until it is held)."
+)
+@json_option
+@site_option
+def start_command(
+    *,
+    devices: int,
+    hours: float,
+    group: str,
+    name: str,
+    claim: bool,
+    wait: bool,
+    as_json: bool,
+    site: str | None,
+) -> None:
+    """Start a session; it queues where what it needs is not free.
+
+    \b
+    Examples:
+      carrel session start
+      carrel session start --devices 1 --hours 2 --name thesis --wait
+      carrel session start --devices 1 --claim
+    """
+    chosen: dict[str, object] = {"devices": devices, "hours": hours, "group": group}
+    options = SessionIn.model_validate(chosen | ({"claim": True} if claim else {}))
+    with Client.from_environment(site) as client:
+        request = client.start_session("" if name in _DEFAULT else name, options)
+        if wait:
+            sys.exit(_waited(client, request, as_json=as_json))
+        _tell(client, request, as_json=as_json)
+
+
+@session_command.command("ls", cls=ClientCommand)
+@json_option
+@site_option
+def ls_command(as_json: bool, site: str | None) -> None:
+    """List your sessions that have not ended.
+
+    \b
+    Example:
+      carrel session ls
+    """
+    with Client.from_environment(site) as client:
+        found = client.requests(kind="session", states=LIVE_STATES, limit=None)
+        now = time.time()
+    if as_json:
+        printing.as_json({"requests": found})
+    elif found:
+        printing.requests_table(found, now, owners=False)
+        for each in found:
+            if each.claim_by is not None:
+                click.echo(_held(each))
+    else:
+        click.echo("You have no session. Start one with: carrel session start")
+
+
+@session_command.command("stop", cls=ClientCommand)
+@_session
+@json_option
+@site_option
+def stop_command(session: str, as_json: bool, site: str | None) -> None:
+    """Stop a session, or take it out of the queue.
+
+    \b
+    Example:
+      carrel session stop thesis
+    """
+    with Client.from_environment(site) as client:
+        found = client.cancel(_found(client, session).id)
+    if as_json:
+        printing.as_json(found)
+    else:
+        click.echo(printing.cancelled(found))
+
+
+@session_command.command("claim", cls=WaitingCommand, epilog=_STATUS_HELP)
+@_session
+@click.option("--wait", "wait", is_flag=True, help="Wait until it runs.")
+@json_option
+@site_option
+def claim_command(session: str, wait: bool, as_json: bool, site: str | None) -> None:
+    """Start the session whose device is held for you.
+
+    \b
+    Example:
+      carrel session claim gpu --wait
+    """
+    with Client.from_environment(site) as client:
+        request = client.claim(_found(client, session).id)
+        if wait:
+            sys.exit(_waited(client, request, as_json=as_json))
+        _tell(client, request, as_json=as_json)
+
+
+@session_command.command("keep", cls=ClientCommand)
+@_session
+@json_option
+@site_option
+def keep_command(session: str, as_json: bool, site: str | None) -> None:
+    """Keep a session that is about to be stopped for being idle. This can be done once.
+
+    \b
+    Example:
+      carrel session keep -
+    """
+    with Client.from_environment(site) as client:
+        found = client.keep(_found(client, session).id)
+    if as_json:
+        printing.as_json(found)
+    else:
+        click.echo(f"{found.id} is kept; the time without work is counted anew.")
+
+
+@session_command.command("keep-place", cls=ClientCommand)
+@_session
+@json_option
+@site_option
+def keep_place_command(session: str, as_json: bool, site: str | None) -> None:
+    """Work on CPU now: open the default session on CPU, and keep the place in the queue.
+
+    The session that waits is then held for you when its device comes; see `claim`.
+
+    \b
+    Example:
+      carrel session keep-place -
+    """
+    with Client.from_environment(site) as client:
+        kept = client.keep_place(_found(client, session).id)
+        if as_json:
+            printing.as_json(kept)
+            return
+        click.echo(f"{kept.id} keeps its place as the session {wording.server(kept.server_name)}.")
+        click.echo(f"The desk on CPU: {_address(client, '')}")
+
+
+@session_command.command("extend", cls=ClientCommand)
+@_session
+@click.option(
+    "--time", "span", default="1h", show_default=True, metavar="SPAN", help=values.TIME_HELP + "."
+)
+@json_option
+@site_option
+def extend_command(session: str, span: str, as_json: bool, site: str | None) -> None:
+    """Let a session (or a job, by its ID) run for longer, where nobody waits for its devices.
+
+    \b
+    Examples:
+      carrel session extend -
+      carrel session extend thesis --time 30m
+    """
+    seconds = values.seconds(span)
+    with Client.from_environment(site) as client:
+        found = client.extend(_found(client, session).id, seconds)
+    if as_json:
+        printing.as_json(found)
+        return
+    now = time.time()
+    until = printing.local_time(found.ends_by, now)
+    left = wording.duration((found.ends_by or now) - now)
+    click.echo(f"{found.id} runs until {until} ({left} left).")
+
+
+@session_command.command("open", cls=ClientCommand)
+@_session
+@click.option("--browser", is_flag=True, help="Also open it in a browser of this computer.")
+@json_option
+@site_option
+def open_command(session: str, browser: bool, as_json: bool, site: str | None) -> None:
+    """Print the address of a session.
+
+    \b
+    Example:
+      carrel session open - --browser
+    """
+    with Client.from_environment(site) as client:
+        found = _found(client, session)
+        address = _address(client, found.server_name)
+    if as_json:
+        printing.as_json({"id": found.id, "state": found.state, "url": address})
+    else:
+        click.echo(address)
+        if found.state != "running":
+            click.echo(f"It is {wording.state_meaning(found.state)}.", err=True)
+    if browser:
+        click.launch(address)
+
+
+@click.command("quote", cls=ClientCommand)
+@click.option(
+    "--devices",
+    type=click.IntRange(min=0),
+    multiple=True,
+    default=(1,),
+    show_default="1",
+    help="Whole devices (GPUs), 0 for CPU; may be repeated, to compare.",
+)
+@_hours
+@_group
+@json_option
+@site_option
+def quote_command(
+    *, devices: tuple[int, ...], hours: float, group: str, as_json: bool, site: str | None
+) -> None:
+    """Show how long a session or job would wait, and what it would use; sends nothing.
+
+    \b
+    Examples:
+      carrel quote --devices 1 --hours 2
+      carrel quote --devices 0 --devices 1 --devices 2 --json
+    """
+    seconds = max(1, round(hours * 3600))
+    asked = [QuoteIn(group=group, devices=each, seconds=seconds) for each in devices]
+    with Client.from_environment(site) as client:
+        found = client.quotes(asked)
+    if as_json:
+        printing.as_json({"quotes": found})
+        return
+    for each in found:
+        click.echo(_quoted(each))
+
+
+def _quoted(found: QuoteOut) -> str:
+    what = wording.devices(found.devices)
+    if not found.admitted:
+        return f"{what}: refused. {found.sentence}"
+    uses = f" Uses up to {wording.device_seconds(found.device_seconds)}." if found.devices else ""
+    return f"{what}: {found.sentence}{uses}"
+
+
+def _found(client: Client, session: str) -> RequestOut:
+    """By the name of a session of one's own that lives, or else by its request's ID."""
+    name = "" if session in _DEFAULT else session
+    mine = client.requests(kind="session", states=LIVE_STATES, limit=None)
+    for each in mine:
+        if each.server_name == name or each.id == session:
+            return each
+    if not name:
+        raise NotFound("You have no default session that runs or waits.", accepted=_names(mine))
+    try:
+        return client.request(session)
+    except NotFound:
+        raise NotFound(
+            f"You have no session {session!r} that runs or waits.", accepted=_names(mine)
+        ) from None
+
+
+def _names(mine: list[RequestOut]) -> str:
+    if not mine:
+        return "Start one with: carrel session start"
+    return f"Your sessions: {', '.join(each.server_name or '- (default)' for each in mine)}."
+
+
+def _waited(client: Client, request: RequestOut, *, as_json: bool) -> int:
+    try:
+        found = wait_for_session(client, request, as_json=as_json)
+    except KeyboardInterrupt:
+        name = request.server_name or "-"
+        click.echo(
+            f"\n{request.id} keeps its place in the queue. See: carrel session ls. "
+            f"Give it up with: carrel session stop {name}",
+            err=True,
+        )
+        return 130
+    if found.ended:
+        return following.exit_status([found])
+    if not as_json:
+        _tell(client, found, as_json=False)
+    return 0
+
+
+def _tell(client: Client, request: RequestOut, *, as_json: bool) -> None:
+    """What has been reached, and what to do next."""
+    if as_json:
+        printing.as_json(request)
+    elif request.claim_by is not None:
+        click.echo(_held(request))
+    elif request.state in ("starting", "running"):
+        click.echo(f"{request.id}: {_address(client, request.server_name)}")
+    else:
+        waits = f" {request.wait.sentence}" if request.wait else ""
+        click.echo(f"{request.id}: {printing.place(request)}.{waits}")
+        if request.claim:
+            click.echo("Its device will be held for you; see: carrel session ls")
+        else:
+            click.echo(f"It starts by itself at {_address(client, request.server_name)}")
+
+
+def _held(request: RequestOut) -> str:
+    now = time.time()
+    left = wording.duration((request.claim_by or now) - now)
+    what = "device is" if request.devices == 1 else "devices are"
+    return (
+        f"{request.id}: its {what} held for you for {left} more. "
+        f"Start it with: carrel session claim {request.server_name or '-'}"
+    )
+
+
+def _address(client: Client, server_name: str) -> str:
+    base = f"{client.site.base}user/{quote(client.me().name, safe='@~')}/"
+    return f"{base}{quote(server_name, safe='@~')}/" if server_name else base

@@ -1,0 +1,41 @@
+"""Waiting for a session in a terminal: its place and estimate as they change, until it is there."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from .. import wording
+from ..client import Client
+from ..wire import RequestOut
+from . import printing
+
+
+def wait_for_session(client: Client, request: RequestOut, *, as_json: bool) -> RequestOut:
+    """The request once it runs, has its device held, or has ended; tells every change until then.
+
+    One that a claim has just freed is not held any more, and is waited for until it runs.
+    """
+    told = ""
+    for found in client.follow(request.id):
+        if not isinstance(found, RequestOut):
+            continue
+        line = printing.dumped(found) if as_json else _line(found)
+        if line != told:
+            click.echo(line)
+            told = line
+        request = found
+        if found.ended or found.state == "running" or found.claim_by is not None:
+            break
+    return request
+
+
+def _line(request: RequestOut) -> str:
+    """As ``carrel submit --wait`` tells it, with when it is expected to start."""
+    now = time.time()
+    line = printing.change(request, now)
+    if request.wait and request.wait.expected_at is not None:
+        line += f" Expected {printing.local_time(request.wait.expected_at, now)}"
+        line += f", in {wording.duration(request.wait.expected_at - now)}."
+    return line

@@ -1,0 +1,79 @@
+"""``carrel backup`` and ``carrel restore`` as they are typed."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from carrel.hub.cli import cli
+from carrel.hub.config import Secrets, Settings, StateFolder
+from carrel.hub.errors import CarrelError
+from carrel.hub.store import open_store
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> StateFolder:
+    made = StateFolder.at(tmp_path / "site")
+    made.create()
+    Settings().save(made)
+    Secrets.ensure(made)
+    open_store(made.database).close()
+    (made.homes / "ada").mkdir()
+    return made
+
+
+def carrel(*words: object) -> Result:
+    return CliRunner().invoke(cli, [str(word) for word in words])
+
+
+def test_there_and_back_with_json(state: StateFolder, tmp_path: Path) -> None:
+    target, there = tmp_path / "backup", tmp_path / "there"
+    made = json.loads(carrel("backup", target, "--state", state.root, "--json").stdout)
+    assert made["backup"] == str(target)
+    assert (made["homes"], made["left_out"]) == (False, [])
+    checked = json.loads(carrel("restore", target, "--check", "--json").stdout)
+    assert checked == {"state": None, "aside": None} | without(made, "backup")
+    done = json.loads(carrel("restore", target, "--state", there, "--json").stdout)
+    assert done == {"state": str(there), "aside": None} | without(made, "backup")
+    with closing(open_store(there / "carrel.db")) as store:
+        assert store.groups() == ()
+
+
+def test_what_was_replaced_is_named_with_the_way_to_its_homes(
+    state: StateFolder, tmp_path: Path
+) -> None:
+    target = tmp_path / "backup"
+    carrel("backup", target, "--state", state.root)
+    said = carrel("restore", target, "--state", state.root, "--replace").stdout
+    (aside,) = tmp_path.glob("site.before-*")
+    assert f"The former state folder lies in {aside}." in said
+    assert f"cp -a {aside}/homes {state.root}" in said
+
+
+def test_sizes_are_said_before_anything_is_copied(state: StateFolder, tmp_path: Path) -> None:
+    (state.homes / "ada" / "data").write_bytes(b"x" * 2048)
+    without_homes = carrel("backup", tmp_path / "one", "--state", state.root)
+    assert "left out  (--homes takes them along)" in without_homes.stderr
+    with_homes = carrel("backup", tmp_path / "two", "--state", state.root, "--homes")
+    assert "homes        2.0 KiB" in with_homes.stderr
+
+
+def test_a_refusal_is_one_sentence_that_names_what_is_accepted(
+    state: StateFolder, tmp_path: Path
+) -> None:
+    (tmp_path / "backup").mkdir()
+    (tmp_path / "backup" / "mine").touch()
+    refused = carrel("backup", tmp_path / "backup", "--state", state.root).exception
+    assert isinstance(refused, CarrelError)
+    assert str(refused) == (
+        f"{tmp_path / 'backup'} exists and is not empty. Name a folder that does not exist yet, "
+        "for instance one with the date."
+    )
+
+
+def without(found: dict[str, object], name: str) -> dict[str, object]:
+    return {key: value for key, value in found.items() if key != name}
