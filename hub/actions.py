@@ -96,7 +96,8 @@ class JobActions:
         now = c.clock()
         until = min(now, max(seen, last))
         if c.store.request(request.id).state is State.STOPPING:
-            c.store.finish(lease.id, now=now, charge_until=until)
+            if c.store.finish(lease.id, now=now, charge_until=until).state is State.QUEUED:
+                c.progress.requeued(request.id)
             return
         tail = c.files.log(request.id, lease.epoch)[-_LOG_TAIL:]
         retries = request.job.retries if request.job else 0
@@ -184,8 +185,7 @@ def give_back_or_fail(
 ) -> None:
     """Nothing ran: another attempt, or the end after too many."""
     now = commands.clock()
-    # A lost attempt did run: it is counted by its own limit.
-    came_to_nothing = lease.epoch - _times_lost(commands, request)
+    came_to_nothing = _came_to_nothing(commands, request)
     try:
         if came_to_nothing < MAX_ATTEMPTS:
             commands.store.give_back(lease.id, now=now, charge_until=lease.granted_at)
@@ -202,7 +202,22 @@ def give_back_or_fail(
     commands.pulse.beat()
 
 
+def _came_to_nothing(commands: Commands, request: RequestRecord) -> int:
+    """How many of its attempts were started and never ran.
+
+    Not those that were lost, which have a limit of their own, nor those whose device failed.
+    """
+    moves = _moves(commands, request)
+    excused = {epoch for epoch, state in moves if state in (State.LOST, State.HALTED)}
+    return len({epoch for epoch, state in moves if state == State.STARTING} - excused)
+
+
 def _times_lost(commands: Commands, request: RequestRecord) -> int:
     """How many of its attempts ran and were lost; those that were given back are not."""
-    moves = commands.store.events(request.id, kinds=frozenset({"state"}))
-    return sum(move.data.get("state") == State.LOST for move in moves)
+    return sum(state == State.LOST for _, state in _moves(commands, request))
+
+
+def _moves(commands: Commands, request: RequestRecord) -> list[tuple[int, Json]]:
+    """What states its attempts went through, in order."""
+    found = commands.store.events(request.id, kinds=frozenset({"state"}))
+    return [(event.epoch, event.data.get("state")) for event in found]

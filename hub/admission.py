@@ -40,6 +40,7 @@ class GroupChoice:
     max_devices: int
     max_devices_per_user: int
     max_seconds: int
+    idle_seconds: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,15 +114,16 @@ class Admission:
 def choices(groups: Iterable[Group], known: Iterable[Group]) -> list[GroupChoice]:
     """Those that can be used, with what ``known`` groups above them leave of their limits."""
     tree = quota.Tree(known)
-    limits = {group.name: quota.limits(tree, group.name) for group in groups}
+    limits = [(group, quota.limits(tree, group.name)) for group in groups]
     return [
         GroupChoice(
-            name=name,
+            name=group.name,
             max_devices=found.max_devices,
             max_devices_per_user=found.max_devices_per_user,
             max_seconds=int(found.max_seconds),
+            idle_seconds=group.idle_seconds,
         )
-        for name, found in limits.items()
+        for group, found in limits
         if found is not None
     ]
 

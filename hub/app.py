@@ -17,6 +17,8 @@ from typing import cast
 
 from fastapi import FastAPI
 
+from . import logs
+from .accounts.store import Accounts
 from .board import Board
 from .commands import Commands
 from .config import Secrets, Settings, StateFolder
@@ -24,11 +26,13 @@ from .demo import prepare_demo
 from .errors import BackendFailed, CarrelError, StateInUse, Unavailable
 from .files import LocalFiles
 from .hubapi import HubApi
+from .idling import Idling
 from .loop import Loop
 from .ports.backend import Backend, BackendSettings
 from .progress import ProgressBook
 from .pulse import Pulse
 from .store import open_store
+from .vitals import Vitals
 from .web.application import Server, build_app
 from .web.auth import HubSignIn
 
@@ -44,13 +48,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m carrel.hub.app", description=__doc__)
     parser.add_argument("--state", required=True, help="the state folder")
     chosen = parser.parse_args(arguments)
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s"
-    )
-    logging.getLogger("httpx").setLevel(logging.WARNING)
     try:
         state = StateFolder.at(chosen.state)
         settings = Settings.load(state)
+        logs.configure(logs.chosen_form(settings.log))
         with only_one(state):
             serve(state, settings)
     except CarrelError as error:
@@ -63,6 +64,7 @@ def serve(state: StateFolder, settings: Settings) -> None:
     """Build everything, then serve until SIGTERM."""
     secrets = Secrets.ensure(state)
     store = open_store(state.database)
+    accounts = Accounts(state.accounts)
     hub = HubApi(settings.hub_api_url, secrets.service_token)
     backend = choose_backend(state, settings)
     pulse = Pulse()
@@ -75,8 +77,11 @@ def serve(state: StateFolder, settings: Settings) -> None:
         pulse=pulse,
         clock=time.time,
         progress=ProgressBook(store),
+        claim_seconds=settings.claim_seconds,
     )
-    loop = Loop(commands, node=NODE)
+    idling = Idling(commands, settings.idle_countdown_seconds)
+    vitals = Vitals()
+    loop = Loop(commands, node=NODE, idling=idling, vitals=vitals)
     loop.inventory()
     stopping = threading.Event()
 
@@ -101,6 +106,11 @@ def serve(state: StateFolder, settings: Settings) -> None:
         hub_token=secrets.hub_token,
         crypt_key=secrets.crypt_key,
         lifespan=lifespan,
+        idling=idling,
+        accounts=accounts,
+        metrics_token=secrets.metrics_token,
+        vitals=vitals,
+        checks={"store": store.check, "hub": hub.check},
     )
     server = Server.of(app, port=settings.service_port)
     try:
@@ -108,6 +118,7 @@ def serve(state: StateFolder, settings: Settings) -> None:
     finally:
         loop.close()
         hub.close()
+        accounts.close()
         store.close()
 
 

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import islice
 
+from .scheduling.idleness import Kernels
 from .scheduling.model import Plan, Wait
 
 ASK_SECONDS = 30.0
 """For how long a start at the hub may be the answer to a question of the service."""
 
+TOLD_SECONDS = 60.0
+"""For how long what a session told of its kernels counts; it tells four times as often."""
+
 
 class Board:
     """Holds the waits of the last cycle, who listens on behalf of a session, and for which
-    requests the hub was asked to start a server."""
+    requests the hub was asked to start a server, and what sessions tell of their kernels."""
 
     def __init__(self) -> None:
         self._waits: dict[str, Wait] = {}
         self._listeners: dict[str, int] = {}
         self._asked: dict[tuple[str, str], tuple[str, float]] = {}
+        self._kernels: dict[str, tuple[Kernels, float]] = {}
         self._lock = threading.Lock()
 
     def publish(self, plan: Plan) -> bool:
@@ -61,6 +66,20 @@ class Board:
     def attached(self, request_id: str) -> bool:
         """Whether the hub has a spawner that will act on a grant."""
         return request_id in self._listeners
+
+    def tell_kernels(self, request_id: str, kernels: Kernels, *, now: float) -> None:
+        """A session says what its kernels do."""
+        self._kernels[request_id] = kernels, now
+
+    def kernels_of(self, request_id: str, *, now: float) -> Kernels | None:
+        """What it said last; None where that is too long ago to be true still."""
+        kernels, at = self._kernels.get(request_id, (None, 0.0))
+        return kernels if 0 <= now - at < TOLD_SECONDS else None
+
+    def forget_kernels(self, but: Collection[str]) -> None:
+        """Of all requests but these."""
+        for request_id in set(self._kernels) - set(but):
+            del self._kernels[request_id]
 
     def ask(self, owner: str, server_name: str, request_id: str, *, now: float) -> None:
         """The hub is about to be asked for this server, for the sake of this request."""

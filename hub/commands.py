@@ -6,74 +6,33 @@ whole thing or raises a ``CarrelError`` and leaves nothing behind.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import BinaryIO
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from . import endings, listing, outputs, views
-from .admission import Admission, GroupChoice, check_server_name, choices
-from .board import Board
-from .errors import CarrelError, Conflict, Forbidden, NotFound, Unavailable
+from . import endings
+from .admission import check_server_name
+from .errors import CarrelError, Conflict, Forbidden, InvalidInput, NotFound, Unavailable
 from .intake import Intake
-from .listing import Wanted
+from .looking import Looking
 from .mistakes import invalid_body
 from .ports.backend import Backend
-from .ports.records import (
-    Cause,
-    CauseCode,
-    Glance,
-    Handle,
-    NewEvent,
-    RequestRecord,
-)
-from .ports.store import Store
-from .ports.world import Clock, Files, Hub, Identity
-from .progress import ProgressBook
+from .ports.records import Cause, CauseCode, Handle, NewEvent, RequestRecord
+from .ports.world import Identity
 from .pulse import Pulse
-from .repeating import same_job
 from .scheduling.lifecycle import State
-from .scheduling.model import Group, Wait
-from .showing import Showing, pool_of
 from .tokens import token_hash
 from .views import Viewer
-from .wire import (
-    EventOut,
-    EventsIn,
-    FilesOut,
-    GroupOut,
-    GroupsOut,
-    JobIn,
-    LedgerOut,
-    MeOut,
-    OpenSessionIn,
-    PoolOut,
-    QueueOut,
-    RequestOut,
-    RequestsOut,
-    SessionIn,
-    StartedIn,
-    StopIn,
-    UsageReport,
-)
-
-EVENTS_AT_ONCE = 100
-"""How many events one look at a history reads; each may hold a picture."""
+from .wire import EventsIn, JobIn, OpenSessionIn, RequestOut, SessionIn, StartedIn, StopIn
 
 
-@dataclass(frozen=True, slots=True)
-class Commands:
-    """The service's own interface; everything it needs is passed in."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commands(Looking):
+    """The service's own interface: what may be asked of it, besides what it shows."""
 
-    store: Store
-    hub: Hub
-    files: Files
     backend: Backend
-    board: Board
     pulse: Pulse
-    clock: Clock
-    progress: ProgressBook
 
     # -- asking ---------------------------------------------------------------------------
 
@@ -94,10 +53,6 @@ class Commands:
                 self.files.discard(made.id)
         self.pulse.beat()
         return self._shown(record, self._viewer(who))
-
-    def same_job(self, who: Identity, request_id: str) -> JobIn:
-        """What was submitted as this job, ready to be submitted again."""
-        return same_job(self._visible(who, request_id), self.files)
 
     def start_session(self, who: Identity, server_name: str, options: SessionIn) -> RequestOut:
         """Queue a session and ask the hub to bring its server up when it is granted.
@@ -133,14 +88,29 @@ class Commands:
             raise invalid_body(error, SessionIn) from error
         live = self.store.live_session(body.owner, body.server_name)
         self._check_wanted(body, live)
+        if options.claim:
+            raise InvalidInput(
+                "A server that JupyterHub starts does not wait to be claimed.",
+                accepted="Leave 'claim' out, or ask the Carrel service for the session.",
+                field="claim",
+            )
+        if live is not None and live.unclaimed and live.state is State.GRANTED:
+            # Its owner starts the server at the hub itself: that is coming for the device.
+            live = self.store.claim(live.id, now=self.clock())
         record = live or self._queue_session(body.owner, body.server_name, options)
         return self._shown(record, Viewer(identity=None))
 
-    def cancel(self, who: Identity, request_id: str) -> RequestOut:
-        """End a request: a waiting one at once, a running one after its processes are gone."""
-        record = self._visible(who, request_id)
-        target, cause = endings.asked_by(who.name, record)
-        return self._stop(record.id, target, cause, self._viewer(who))
+    def cancel(self, who: Identity, request_id: str, reason: str = "") -> RequestOut:
+        """End a request: a waiting one at once, a running one after its processes are gone.
+
+        Its owner sees the reason. Somebody else's request gets a line in the audit list.
+        """
+        record, now = self._visible(who, request_id), self.clock()
+        target, cause = endings.asked_by(who.name, record, reason)
+        change = endings.audited(who.name, record, reason, now)
+        ended = self.store.stop(record.id, target, cause, now=now, change=change)
+        self.pulse.beat()
+        return self._shown(ended, self._viewer(who))
 
     def stop_session(self, who: Identity, server_name: str) -> None:
         live = self.store.live_session(who.name, check_server_name(server_name))
@@ -150,118 +120,12 @@ class Commands:
 
     def end_session(self, request_id: str, body: StopIn) -> RequestOut:
         """The hub's spawner says how a session came to its end."""
+        record = self.store.request(request_id)
+        if body.cause == "cancelled" and record.unclaimed:
+            # Only the wait at the hub was called off: the place is kept for its owner.
+            return self._shown(record, Viewer(identity=None))
         target, cause = endings.told_by_spawner(body)
         return self._stop(request_id, target, cause, Viewer(identity=None))
-
-    # -- looking --------------------------------------------------------------------------
-
-    def me(self, who: Identity) -> MeOut:
-        return MeOut(
-            name=who.name,
-            admin=who.admin,
-            groups=[group.name for group in self._groups_now(who)],
-            teaches=sorted(self.store.taught_by(who.name)),
-        )
-
-    def groups_for(self, who: Identity) -> list[GroupChoice]:
-        """Groups that the person may use now; the last known ones while the hub is away."""
-        return choices(self._groups_now(who), self.store.groups())
-
-    def request(self, who: Identity | None, request_id: str) -> RequestOut:
-        return self._shown(self._visible(who, request_id), self._viewer(who))
-
-    def requests(
-        self,
-        who: Identity,
-        *,
-        kind: str | None = None,
-        states: frozenset[str] | None = None,
-        mine: bool = True,
-        limit: int = 200,
-    ) -> list[RequestOut]:
-        """One's own, newest first; without ``mine`` also what one is entitled to see."""
-        wanted = Wanted(kind=kind, states=states, mine=mine, limit=limit)
-        return self.find_requests(who, wanted).requests
-
-    def find_requests(self, who: Identity, wanted: Wanted) -> RequestsOut:
-        """A page of what was asked for and may be seen."""
-        viewer = self._viewer(who)
-        page = listing.page(self.store, viewer, wanted)
-        return RequestsOut(requests=self._showing.all(page.records, viewer), next=page.next)
-
-    def queue(self, who: Identity | None, limit: int = 200) -> QueueOut:
-        return self._showing.queue(self._viewer(who), limit)
-
-    def groups(self, who: Identity) -> GroupsOut:
-        return GroupsOut(
-            groups=[
-                GroupOut(**asdict(choice), teachers=list(self.store.teachers(choice.name)))
-                for choice in self.groups_for(who)
-            ]
-        )
-
-    def events(
-        self,
-        who: Identity | None,
-        request_id: str,
-        after: int = 0,
-        *,
-        limit: int = EVENTS_AT_ONCE,
-    ) -> list[EventOut]:
-        """The next ones, not all at once: they hold what cells printed."""
-        self._visible(who, request_id)
-        found = self.store.events(request_id, after=after, limit=limit)
-        return [views.event_out(event) for event in found]
-
-    def log(self, who: Identity | None, request_id: str, offset: int = 0) -> bytes:
-        return outputs.log(self.files, self._visible(who, request_id), offset)
-
-    def output(self, who: Identity, request_id: str) -> tuple[str, bytes]:
-        return outputs.notebook(self.files, self._visible(who, request_id))
-
-    def files_of(self, who: Identity, request_id: str) -> FilesOut:
-        """What the newest attempt that left any files put into its output folder."""
-        record = self._visible(who, request_id)
-        return views.files_out(outputs.files(self.files, record)[1])
-
-    def open_file(self, who: Identity, request_id: str, name: str) -> BinaryIO:
-        """One of these, to be read and closed by the caller."""
-        return outputs.open_file(self.files, self._visible(who, request_id), name)
-
-    def pool(self, who: Identity | None) -> PoolOut:
-        return self._showing.pool(self._viewer(who))
-
-    def glance(self, after: int | None) -> Glance:
-        """What those who follow the store look at together, before any of them reads."""
-        return self.store.glance(after)
-
-    def pool_at(self, glance: Glance, viewer: Viewer) -> PoolOut:
-        """As ``pool``, of that moment."""
-        return pool_of(glance.devices, glance.holdings, glance.waiting, viewer)
-
-    def waits(self) -> Mapping[str, Wait]:
-        """Everybody's place as the last plan left it, by request; never changed in place."""
-        return self.board.waits
-
-    def usage(self, who: Identity) -> UsageReport:
-        by_group = self.store.usage(now=self.clock(), owner=who.name)
-        return UsageReport(
-            device_seconds=sum(usage.total for usage in by_group),
-            by_group=[views.usage_out(usage) for usage in by_group],
-            ledger=[views.ledger_out(entry) for entry in self.store.ledger(owner=who.name)],
-        )
-
-    def ledger(self, who: Identity, request_id: str) -> list[LedgerOut]:
-        self._visible(who, request_id)
-        return [views.ledger_out(e) for e in self.store.ledger(request_id=request_id)]
-
-    def server_ready(self, owner: str, server_name: str) -> bool:
-        """Whether the hub routes to this server."""
-        try:
-            server = self.hub.user(owner).servers.get(server_name)
-        except (Unavailable, NotFound):
-            return False
-        return server is not None and server.ready
 
     # -- what attempts and spawners report ------------------------------------------------
 
@@ -303,8 +167,10 @@ class Commands:
         for report in events:
             if report.kind == "ended":
                 target, cause = endings.reported(report.data)
-                request_id = self.store.lease(lease_id).request_id
-                self.store.stop(request_id, target, cause, now=self.clock())
+                request = self.store.request(self.store.lease(lease_id).request_id)
+                # What is halted dies of being stopped, and says so; that is not its end.
+                if request.target is not State.HALTED or target is State.SUCCEEDED:
+                    self.store.stop(request.id, target, cause, now=self.clock())
         if added:
             self.pulse.beat()
         return len(added)
@@ -319,35 +185,8 @@ class Commands:
     # -- within ---------------------------------------------------------------------------
 
     @property
-    def _admission(self) -> Admission:
-        return Admission(self.store, self.hub)
-
-    @property
     def _intake(self) -> Intake:
         return Intake(self._admission, self.backend, self.files)
-
-    @property
-    def _showing(self) -> Showing:
-        return Showing(store=self.store, board=self.board, progress=self.progress, clock=self.clock)
-
-    def _groups_now(self, who: Identity) -> tuple[Group, ...]:
-        """As the hub has them, or as they were at sign-in while it is away."""
-        try:
-            return self._admission.groups_of(who.name)
-        except (Unavailable, NotFound):
-            entitled = who.groups | self.store.taught_by(who.name)
-            return tuple(group for group in self.store.groups() if group.name in entitled)
-
-    def _viewer(self, who: Identity | None) -> Viewer:
-        teaches = self.store.taught_by(who.name) if who else frozenset()
-        return Viewer(identity=who, teaches=teaches)
-
-    def _visible(self, who: Identity | None, request_id: str) -> RequestRecord:
-        record = self.store.request(request_id)
-        if not self._viewer(who).may_see(record.owner, record.group):
-            # The same answer as for one that does not exist: ids tell nothing.
-            raise NotFound(f"There is no request {request_id}.")
-        return record
 
     def _queue_session(self, owner: str, server_name: str, options: SessionIn) -> RequestRecord:
         made = self._intake.session(owner, server_name, options)
@@ -366,6 +205,8 @@ class Commands:
         self.board.answered(body.owner, body.server_name)
         if live is None:
             record = self.store.request(asked)
+            if record.unclaimed:
+                raise Conflict(f"The place of {asked} is kept; it does not start by itself.")
             why = record.cause.message if record.cause else f"It is {record.state}."
             raise Conflict(f"The request {asked} of this session has ended: {why}")
 
@@ -373,6 +214,3 @@ class Commands:
         record = self.store.stop(request_id, target, cause, now=self.clock())
         self.pulse.beat()
         return self._shown(record, viewer)
-
-    def _shown(self, record: RequestRecord, viewer: Viewer) -> RequestOut:
-        return self._showing.one(record, viewer)

@@ -15,6 +15,7 @@ Everything lies in one folder:
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -24,6 +25,9 @@ from typing import Self
 
 from .errors import InvalidInput
 
+CLAIM_SECONDS = 600.0
+"""The claim window where nothing else was chosen."""
+IDLE_COUNTDOWN_SECONDS = 600.0
 SERVICE_PREFIX = "/services/carrel/"
 DEFAULT_STATE = "~/.local/share/carrel"
 
@@ -91,10 +95,17 @@ class Settings:
     """What was chosen at the first start and stays until it is edited.
 
     Attributes:
+        ip: the address that people connect to (the proxy).
         port: where people connect (the proxy).
-        hub_port, service_port, proxy_api_port: between the three processes, on 127.0.0.1.
+        hub_port, service_port, proxy_api_port: between the three processes, on 127.0.0.1; chosen
+            at the first start.
         demo: sample accounts and the sample group are made, and pages say that it is a demo.
-        simulated_devices: devices to pretend; None asks the driver.
+        simulated_devices: devices to pretend; without a number the driver is asked.
+        claim_seconds: the claim window: how long a device is held for an owner who has to
+            come for it.
+        idle_countdown_seconds: between the warning of a session that holds devices and does
+            nothing, and its end.
+        log: form of the service's log, `text` or `json`; CARREL_LOG has the last word.
     """
 
     ip: str = "127.0.0.1"
@@ -104,6 +115,9 @@ class Settings:
     proxy_api_port: int = 0
     demo: bool = False
     simulated_devices: int | None = None
+    claim_seconds: float = CLAIM_SECONDS
+    idle_countdown_seconds: float = IDLE_COUNTDOWN_SECONDS
+    log: str = "text"
 
     @property
     def url(self) -> str:
@@ -158,22 +172,26 @@ class Secrets:
         service_token: the service's token at the hub's API (an external hub service).
         hub_token: the hub's token at the service: opens sessions on behalf of people.
         crypt_key: signs the service's own form tokens.
+        metrics_token: reads the service's metrics, and nothing else.
     """
 
     proxy_token: str
     service_token: str
     hub_token: str
     crypt_key: str
+    metrics_token: str
 
     @classmethod
     def ensure(cls, state: StateFolder) -> Self:
-        """Read them, or make them at the first start."""
-        try:
-            return cls(**json.loads(state.secrets.read_text()))
-        except FileNotFoundError:
-            made = cls(**{f.name: secrets.token_hex(32) for f in fields(cls)})
-            write_private(state.secrets, json.dumps(asdict(made), indent=2) + "\n")
-            return made
+        """Read them, and make those that lack: all at the first start, a new one later."""
+        known: dict[str, str] = {}
+        with contextlib.suppress(FileNotFoundError):
+            known = json.loads(state.secrets.read_text())
+        lacking = [f.name for f in fields(cls) if f.name not in known]
+        found = cls(**known, **{name: secrets.token_hex(32) for name in lacking})
+        if lacking:
+            write_private(state.secrets, json.dumps(asdict(found), indent=2) + "\n")
+        return found
 
 
 def write_private(path: Path, text: str) -> None:

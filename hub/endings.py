@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from .ports.audit import Action, Change
 from .ports.records import Cause, CauseCode, RequestRecord
 from .scheduling.lifecycle import MAY_RUN, State
 from .scheduling.model import Kind
@@ -17,12 +18,27 @@ _SESSION_ENDS: Mapping[str, tuple[CauseCode, State, str]] = {
 }
 
 
-def asked_by(name: str, request: RequestRecord) -> tuple[State, Cause]:
+def asked_by(name: str, request: RequestRecord, reason: str = "") -> tuple[State, Cause]:
     """Somebody ends a request: a running session is stopped, everything else cancelled."""
     by = "its owner" if name == request.owner else name
+    said = f"{by}: {reason}" if reason else f"{by}."
     if request.kind is Kind.SESSION and request.state in MAY_RUN:
-        return State.SUCCEEDED, Cause(code=CauseCode.STOPPED, message=f"Stopped by {by}.")
-    return State.CANCELLED, Cause(code=CauseCode.CANCELLED, message=f"Cancelled by {by}.")
+        return State.SUCCEEDED, Cause(code=CauseCode.STOPPED, message=f"Stopped by {said}")
+    return State.CANCELLED, Cause(code=CauseCode.CANCELLED, message=f"Cancelled by {said}")
+
+
+def audited(name: str, request: RequestRecord, reason: str, now: float) -> Change | None:
+    """The line in the audit list; none for what is somebody's own."""
+    if name == request.owner:
+        return None
+    return Change(
+        at=now,
+        who=name,
+        action=Action.REQUEST_CANCEL,
+        target=request.id,
+        why=reason,
+        before={"owner": request.owner, "group": request.group, "state": request.state.value},
+    )
 
 
 def told_by_spawner(body: StopIn) -> tuple[State, Cause]:

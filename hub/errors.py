@@ -15,6 +15,7 @@ CarrelError
 ├── Unavailable           a part that is needed does not answer; try again
 ├── StateInUse            another process works on the state folder
 ├── PortBusy              something else listens on the port
+├── BackupFailed          a backup could not be made, or not be brought back, as a whole
 └── BackendFailed         an engine could not start or stop something
 """
 
@@ -104,6 +105,10 @@ class StateInUse(CarrelError):
 
 class PortBusy(CarrelError):
     code = "port_busy"
+
+
+class BackupFailed(CarrelError):
+    code = "backup_failed"
 
 
 class BackendFailed(CarrelError):

@@ -84,7 +84,7 @@ class LocalFiles:
     def files(self, request_id: str, epoch: int) -> OutputFiles:
         walk = _Walk()
         try:
-            with _folder(self.outputs / safe_name(request_id) / str(epoch) / FILES) as top:
+            with opened_folder(self.outputs / safe_name(request_id) / str(epoch) / FILES) as top:
                 walk.into(top, "", 0)
         except OSError:
             return OutputFiles(files={})  # Not made yet, or gone, or not a folder any more.
@@ -104,14 +104,7 @@ class LocalFiles:
         )
 
     def _open(self, request_id: str, epoch: int, steps: tuple[str, ...]) -> BinaryIO:
-        """Raises OSError unless the last step is a regular file, and no step is a link."""
-        with _folder(self.outputs / safe_name(request_id) / str(epoch), *steps[:-1]) as above:
-            descriptor = os.open(steps[-1], _FILE, dir_fd=above)
-        file = os.fdopen(descriptor, "rb")
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            file.close()
-            raise FileNotFoundError(steps[-1])
-        return file
+        return opened_file(self.outputs / safe_name(request_id) / str(epoch), *steps)
 
     def _folder(self, request_id: str) -> Path:
         folder = self.outputs / safe_name(request_id)
@@ -120,7 +113,7 @@ class LocalFiles:
 
 
 @contextmanager
-def _folder(path: Path, *steps: str) -> Iterator[int]:
+def opened_folder(path: Path, *steps: str) -> Iterator[int]:
     """A descriptor of the folder that the steps lead to from ``path``, links not followed."""
     descriptor = os.open(path, _FOLDER)
     try:
@@ -131,6 +124,17 @@ def _folder(path: Path, *steps: str) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def opened_file(path: Path, *steps: str) -> BinaryIO:
+    """Raises OSError unless the last step is a regular file, and no step is a link."""
+    with opened_folder(path, *steps[:-1]) as above:
+        descriptor = os.open(steps[-1], _FILE, dir_fd=above)
+    file = os.fdopen(descriptor, "rb")
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        file.close()
+        raise FileNotFoundError(steps[-1])
+    return file
 
 
 class _Walk:

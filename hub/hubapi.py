@@ -14,6 +14,7 @@ from .ports.records import Json
 from .ports.world import HubServer, HubUser
 
 _TIMEOUT_SECONDS = 10.0
+_CHECK_SECONDS = 2.0
 _PAGE = 200
 
 
@@ -76,6 +77,15 @@ class HubApi:
     def remove_from_group(self, group: str, users: tuple[str, ...]) -> None:
         path = f"/groups/{quote(group, safe='')}/users"
         self._call("DELETE", path, body={"users": list(users)}, fine=frozenset({404}))
+
+    def check(self) -> None:
+        """Raises Unavailable unless it answers, soon."""
+        try:
+            fine = self._client.get("/", timeout=_CHECK_SECONDS).is_success
+        except httpx.HTTPError:
+            fine = False
+        if not fine:
+            raise Unavailable("JupyterHub does not answer.")
 
     def close(self) -> None:
         self._client.close()

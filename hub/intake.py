@@ -87,16 +87,23 @@ class Intake:
         self.admission.admit(
             Ask(owner=owner, group=group, devices=options.devices, seconds=seconds)
         )
-        number = self.admission.store.session_count(owner, server_name) + 1
+        if options.claim and options.devices == 0:
+            raise InvalidInput(
+                "A session on CPU has no device that could be held.",
+                accepted="Leave 'claim' out, or ask for at least one device.",
+                field="claim",
+            )
+        request_id = new_id("s")
         return NewRequest(
-            id=new_id("s"),
+            id=request_id,
             kind=Kind.SESSION,
             owner=owner,
             group=group,
             devices=options.devices,
             seconds=seconds,
-            idempotency_key=f"session/{server_name}/{number}",
+            idempotency_key=request_id,
             server_name=server_name,
+            claim=options.claim,
         )
 
     def _notebook(self, owner: str, body: JobIn) -> JobSpec:

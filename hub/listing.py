@@ -22,6 +22,8 @@ class Wanted:
 
     Attributes:
         labels: each ``name=value``; all must hold.
+        node: of the newest lease.
+        text: in the id, the session's name, the notebook's name or the command.
         owner: somebody by name; without one, ``mine`` says whether others' count too.
         cursor: id of the last request of the page before.
     """
@@ -31,6 +33,8 @@ class Wanted:
     labels: tuple[str, ...] = ()
     group: str | None = None
     owner: str | None = None
+    node: str | None = None
+    text: str = ""
     mine: bool = True
     limit: int = 200
     cursor: str = ""
@@ -58,6 +62,8 @@ def page(store: Store, viewer: Viewer, wanted: Wanted) -> Page:
         states=_states(wanted.states) if wanted.states else None,
         labels=_labels(wanted.labels),
         groups=frozenset({wanted.group}) if wanted.group else None,
+        node=wanted.node,
+        text=wanted.text or None,
         before=_cursor(store, viewer, wanted.cursor) if wanted.cursor else None,
         limit=wanted.limit + 1,
     )

@@ -16,38 +16,30 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
 from functools import partial
 
 from .actions import UNATTENDED_GRACE, JobActions, SessionActions
 from .commands import Commands
-from .errors import CarrelError, StaleEpoch, Unavailable
+from .errors import CarrelError, Unavailable
+from .faults import Faults
+from .idling import Idling
 from .planning import Planner
-from .ports.backend import Life, Sighting
-from .ports.records import (
-    Cause,
-    CauseCode,
-    Handle,
-    LeaseRecord,
-    LeaseState,
-    RequestFilter,
-    RequestRecord,
-)
-from .scheduling.lifecycle import HOLDS_DEVICES, MAY_RUN, State
+from .ports.records import Cause, CauseCode, LeaseRecord, RequestFilter, RequestRecord
+from .scheduling.lifecycle import HOLDS_DEVICES, State
 from .scheduling.model import Kind
+from .vitals import Vitals
+from .watching import LEASE_SECONDS, Memory, Watch
 from .wording import duration
 
 log = logging.getLogger(__name__)
 
-LEASE_SECONDS = 30.0
-RENEW_EVERY = 5.0
-"""Between two writes of a sign of life; the loop's own memory is fresher."""
 CHARGE_EVERY = 60.0
 INVENTORY_EVERY = 10.0
 ORPHANS_EVERY = 5.0
-CLAIM_WINDOW = 600.0
+HUB_WINDOW = 600.0
 """How long a granted session is held for a hub that does not come."""
 EXIT_GRACE = 3.0
 """How long a job that has reported its end may take to exit by itself."""
@@ -66,47 +58,30 @@ _BY_ITSELF = frozenset(
     }
 )
 
-Pairs = Sequence[tuple[LeaseRecord, RequestRecord]]
-
-
-@dataclass(slots=True)
-class Memory:
-    """What the loop knows beyond the store; all of it may be lost."""
-
-    seen: dict[str, float] = field(default_factory=dict)
-    """Last sign of life by lease."""
-    handles: dict[str, Handle] = field(default_factory=dict)
-    """What the backend returned, until the attempt has reported itself."""
-    unattended: dict[str, float] = field(default_factory=dict)
-    """Since when a waiting session has had no spawner at the hub."""
-    stopping: dict[str, float] = field(default_factory=dict)
-    """Since when a lease is on its way out."""
-    last: dict[str, float] = field(default_factory=dict)
-    """When each periodic duty was last done."""
-
-    def due(self, duty: str, every: float, now: float) -> bool:
-        if now - self.last.get(duty, 0.0) < every:
-            return False
-        self.last[duty] = now
-        return True
-
-    def forget(self, lease_id: str) -> None:
-        for known in (self.seen, self.handles, self.stopping):
-            known.pop(lease_id, None)
-
 
 class Loop:
     """One instance acts on one store; the state folder's lock sees to that."""
 
-    def __init__(self, commands: Commands, *, node: str) -> None:
+    def __init__(
+        self,
+        commands: Commands,
+        *,
+        node: str,
+        idling: Idling | None = None,
+        vitals: Vitals | None = None,
+    ) -> None:
         self._commands = commands
         self._store = commands.store
         self._backend = commands.backend
         self._board = commands.board
         self._jobs = JobActions(commands)
         self._sessions = SessionActions(commands)
+        self._faults = Faults(commands)
         self._node = node
+        self._idling = idling
+        self._vitals = vitals or Vitals()
         self._memory = Memory()
+        self._watch = Watch(commands, self._faults, self._memory)
         self._planner = Planner()
         self._threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="act")
         self._in_flight: dict[str, Future[None]] = {}
@@ -118,11 +93,15 @@ class Loop:
             seen = pulse.count
             pause = IDLE_SECONDS
             try:
+                began = time.monotonic()
                 pause = await asyncio.to_thread(self.cycle)
+                self._vitals.cycled(time.monotonic() - began)
             except CarrelError as error:
+                self._vitals.failed()
                 log.warning("cycle: %s", error)
             except Exception:
                 # A bug in one cycle must not end scheduling for everybody.
+                self._vitals.failed()
                 log.exception("cycle failed")
             await asyncio.sleep(self._planner.rest)
             await pulse.after(seen, pause)
@@ -134,109 +113,17 @@ class Loop:
     def cycle(self) -> float:
         """One pass over everything; returns how long to wait for a beat."""
         now = self._commands.clock()
+        changed = self._faults.act(now)
         holding = self._store.requests(_filter(*HOLDS_DEVICES))
         pairs = [(request.lease, request) for request in holding if request.lease is not None]
-        changed = self._watch(pairs, now)
-        changed |= self._limits(pairs, now)
+        changed |= self._watch.look(pairs, busy=set(self._in_flight), now=now)
+        changed |= self._watch.limits(pairs, now)
         changed |= self._decide()
         stopping = self._act(now)
         self._duties(now)
         if changed:
             self._commands.pulse.beat()
         return min(BUSY_SECONDS if stopping else IDLE_SECONDS, max(0.0, self._planner.due_in()))
-
-    # -- 1 watch --------------------------------------------------------------------------
-
-    def _watch(self, pairs: Pairs, now: float) -> bool:
-        running = [(lease, request) for lease, request in pairs if request.state in MAY_RUN]
-        handles = {
-            lease.id: lease.handle or self._memory.handles.get(lease.id) for lease, _ in running
-        }
-        # What is being started or stopped while the engine is asked looks dead or alive by
-        # chance; it tells by itself, and the next cycle sees it.
-        busy = set(self._in_flight)
-        sightings = self._backend.look(handles) if handles else {}
-        changed = False
-        for lease, request in running:
-            if lease.id in busy and sightings[lease.id].life is Life.DEAD:
-                continue
-            try:
-                changed |= self._reconcile(lease, request, sightings[lease.id], now)
-            except StaleEpoch:
-                changed = True  # It moved on while we looked; the next cycle sees how.
-        self._renew(pairs, now)
-        return changed
-
-    def _reconcile(
-        self, lease: LeaseRecord, request: RequestRecord, sighting: Sighting, now: float
-    ) -> bool:
-        if sighting.life is Life.UNKNOWN:
-            return False
-        if sighting.life is Life.ALIVE:
-            return self._alive(lease, request, sighting, now)
-        seen = max(lease.seen_at, self._memory.seen.get(lease.id, 0.0))
-        session = request.kind is Kind.SESSION
-        match request.state:
-            case State.STARTING if session:
-                if not self._sessions.not_started(lease, request):
-                    return False
-            case State.STARTING:
-                self._jobs.not_started(lease, request)
-            case State.RUNNING if session:
-                self._sessions.died(lease, request, seen)
-            case State.RUNNING:
-                self._jobs.died(lease, request, seen)
-            case _:
-                last = 0.0 if session else self._jobs.collect(lease, request)
-                self._store.finish(lease.id, now=now, charge_until=min(now, max(seen, last)))
-        self._memory.forget(lease.id)
-        return True
-
-    def _alive(
-        self, lease: LeaseRecord, request: RequestRecord, sighting: Sighting, now: float
-    ) -> bool:
-        self._memory.seen[lease.id] = now
-        starting = request.state is State.STARTING and request.kind is Kind.SESSION
-        if starting and sighting.handle and not self._board.attached(request.id):
-            # Its hub died between the fork and the report: the process is adopted.
-            self._store.started(lease.id, sighting.handle, now=now)
-            return True
-        return False
-
-    def _renew(self, pairs: Pairs, now: float) -> None:
-        seen = self._memory.seen
-        overdue = [
-            lease.id
-            for lease, request in pairs
-            if lease.state is LeaseState.LIVE
-            and request.state in MAY_RUN
-            and max(lease.expires_at, seen.get(lease.id, 0.0) + LEASE_SECONDS) < now
-        ]
-        if overdue:
-            log.warning("no sign of life from %s: suspect", ", ".join(overdue))
-            self._store.suspect(overdue)
-        if not self._memory.due("renew", RENEW_EVERY, now):
-            return
-        # What is granted and not yet launched is held by the service itself.
-        held = [lease.id for lease, request in pairs if request.state is State.GRANTED]
-        alive = [lease_id for lease_id, at in seen.items() if at == now]
-        if held or alive:
-            self._store.renew([*held, *alive], now=now, until=now + LEASE_SECONDS)
-
-    # -- 2 limits -------------------------------------------------------------------------
-
-    def _limits(self, pairs: Pairs, now: float) -> bool:
-        changed = False
-        for lease, request in pairs:
-            over = now - lease.granted_at >= request.seconds
-            if over and request.state in (State.GRANTED, State.STARTING, State.RUNNING):
-                cause = Cause(
-                    code=CauseCode.TIME_LIMIT,
-                    message=f"Its time limit of {duration(request.seconds)} is over.",
-                )
-                self._store.stop(request.id, State.TIMED_OUT, cause, now=now)
-                changed = True
-        return changed
 
     # -- 3 decide -------------------------------------------------------------------------
 
@@ -287,7 +174,8 @@ class Loop:
 
     def _attend(self, now: float) -> None:
         """Find waiting sessions that no spawner listens for, and ask the hub for one."""
-        waiting = self._store.requests(_filter(State.QUEUED, State.GRANTED, kind=Kind.SESSION))
+        found = self._store.requests(_filter(State.QUEUED, State.GRANTED, kind=Kind.SESSION))
+        waiting = [request for request in found if not request.unclaimed]
         before = self._memory.unattended
         self._memory.unattended = {
             request.id: before.get(request.id, now)
@@ -299,11 +187,12 @@ class Loop:
             since = self._memory.unattended.get(request.id)
             if since is None or now - since < UNATTENDED_GRACE:
                 continue
-            if lease and request.state is State.GRANTED and now - lease.granted_at > CLAIM_WINDOW:
+            asked = max(request.claimed_at or 0.0, lease.granted_at) if lease else now
+            if request.state is State.GRANTED and now - asked > HUB_WINDOW:
                 cause = Cause(
                     code=CauseCode.START_FAILED,
                     message="JupyterHub did not start the server within "
-                    f"{duration(CLAIM_WINDOW)} of the grant.",
+                    f"{duration(HUB_WINDOW)} of the grant.",
                 )
                 self._store.stop(request.id, State.FAILED, cause, now=now)
                 continue
@@ -329,14 +218,20 @@ class Loop:
             self._once("inventory", self.inventory)
         if self._memory.due("orphans", ORPHANS_EVERY, now):
             self._once("orphans", self._sessions.find_orphans)
+        if self._idling is not None and self._memory.due("idle", self._idling.every, now):
+            self._once("idle", self._idling.look)
 
     def inventory(self) -> None:
         """Write down which devices there are now; a driver that hangs leaves the last list."""
-        before = self._store.devices()
+        before, began = self._store.devices(), self._commands.clock()
         try:
-            self._store.sync_devices(self._node, self._backend.inventory())
+            seen = self._backend.inventory()
+            self._store.sync_devices(self._node, seen)
+            self._faults.found(seen, began=began)
         except Unavailable as error:
             log.warning("inventory: %s", error)
+            self._faults.looked(began)
+        self._store.note_capacity(began)
         if self._store.devices() != before:
             self._commands.pulse.beat()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from . import views
@@ -12,7 +12,7 @@ from .ports.store import Store
 from .ports.world import Clock
 from .progress import ProgressBook
 from .scheduling.lifecycle import TERMINAL, State
-from .scheduling.model import Device, Holding
+from .scheduling.model import Device, Holding, Mark
 from .views import Viewer
 from .wire import PoolOut, QueueOut, RequestOut
 
@@ -25,29 +25,39 @@ class Showing:
     board: Board
     progress: ProgressBook
     clock: Clock
+    claim_seconds: float
 
     def one(self, record: RequestRecord, viewer: Viewer) -> RequestOut:
         return self.all([record], viewer)[0]
 
     def all(self, records: Sequence[RequestRecord], viewer: Viewer) -> list[RequestOut]:
-        devices = {device.id: device for device in self.store.devices()}
-        charged = self.store.charged([record.id for record in records])
+        store = self.store
+        leases = [record.lease for record in records if record.lease is not None]
+        held = any(lease.released_at is None for lease in leases)
+        with store.together():
+            devices = {device.id: device for device in store.devices()} if leases else {}
+            drains = dated_drains(store.marks()) if held else {}
+            charged = store.charged([record.id for record in records])
         now = self.clock()
         return [
             views.request_out(
                 record,
+                drain=drain_of(record, drains),
                 viewer=viewer,
                 devices=devices,
                 wait=self.board.wait_of(record.id) if record.state is State.QUEUED else None,
                 progress=self.progress.of(record),
                 device_seconds=charged[record.id] + _open_seconds(record, now),
+                claim_by=claim_by(record, self.claim_seconds),
             )
             for record in records
         ]
 
     def pool(self, viewer: Viewer) -> PoolOut:
         store = self.store
-        return pool_of(store.devices(), store.holdings(), store.waiting_for_devices(), viewer)
+        with store.together():
+            seen = store.devices(), store.holdings(), store.waiting_for_devices()
+        return pool_of(*seen, viewer)
 
     def queue(self, viewer: Viewer, limit: int) -> QueueOut:
         """The head of the queue, as the last cycle left it."""
@@ -65,6 +75,27 @@ class Showing:
             ],
             total=max(len(waiting), self.board.waiting),
         )
+
+
+def dated_drains(marks: Iterable[Mark]) -> Mapping[str, Mark]:
+    """Of devices and nodes on which what is left will be stopped."""
+    return {mark.target: mark for mark in marks if mark.until is not None}
+
+
+def drain_of(record: RequestRecord, drains: Mapping[str, Mark]) -> Mark | None:
+    """The one that will stop it first."""
+    lease = record.lease
+    if lease is None or lease.released_at is not None:
+        return None
+    found = [drains[name] for name in (*lease.devices, lease.node) if name in drains]
+    return min(found, key=lambda mark: mark.until or 0.0, default=None)
+
+
+def claim_by(record: RequestRecord, window: float) -> float | None:
+    """Until when its device is held for its owner; None where nothing is held."""
+    if record.state is not State.GRANTED or not record.unclaimed or record.lease is None:
+        return None
+    return record.lease.granted_at + min(window, record.seconds)
 
 
 def pool_of(

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from .ports.records import EventRecord, Json, LeaseRecord, LedgerEntry, RequestRecord, Usage
 from .ports.world import Identity, OutputFiles
-from .scheduling.lifecycle import TERMINAL
-from .scheduling.model import Device, Health, Holding, Wait
+from .scheduling.lifecycle import TERMINAL, State
+from .scheduling.model import Device, Health, Holding, Mark, Wait
 from .wire import (
     CauseOut,
     DeviceOut,
@@ -27,8 +27,9 @@ from .wire import (
     RequestOut,
     UsageOut,
     WaitOut,
+    WarningOut,
 )
-from .wording import server, wait_sentence
+from .wording import drain_warning, idle_warning, server, wait_sentence
 
 _LONGEST_TITLE = 120
 
@@ -59,10 +60,12 @@ def device_out(device: Device, holding: Holding | None, viewer: Viewer) -> Devic
     """A tile of the pool."""
     if holding is not None:
         state = "yours" if holding.owner == viewer.name else "taken"
-    elif device.health is Health.OK:
-        state = "free"
-    else:
+    elif device.quarantine is not None and device.health is not Health.GONE:
+        state = "sick"
+    elif device.health is not Health.OK:
         state = device.health.value
+    else:
+        state = "draining" if device.draining else "free"
     named = holding is not None and viewer.may_see(holding.owner, holding.group)
     return DeviceOut.model_validate(
         {
@@ -73,11 +76,23 @@ def device_out(device: Device, holding: Holding | None, viewer: Viewer) -> Devic
             "memory_bytes": device.memory_bytes,
             "simulated": device.simulated,
             "state": state,
-            "why": device.why if device.health is not Health.OK else "",
+            "why": why_not_lent(device),
+            "draining": device.draining,
+            "drain_until": device.drain.until if device.drain else None,
+            "quarantined": device.quarantine is not None,
             "request_id": holding.request_id if holding and named else None,
             "owner": holding.owner if holding and named else None,
         }
     )
+
+
+def why_not_lent(device: Device) -> str:
+    """The sentence on its tile; empty where it is lent as ever."""
+    if device.quarantine is not None:
+        return f"In quarantine: {device.quarantine.why}"
+    if device.health is not Health.OK:
+        return device.why
+    return f"Draining: {device.drain.why}" if device.drain and device.drain.why else ""
 
 
 def request_out(
@@ -88,6 +103,8 @@ def request_out(
     wait: Wait | None,
     progress: ProgressOut | None,
     device_seconds: float,
+    claim_by: float | None = None,
+    drain: Mark | None = None,
 ) -> RequestOut:
     lease = record.lease
     job = record.job
@@ -124,6 +141,27 @@ def request_out(
         progress=progress,
         device_seconds=round(device_seconds, 3),
         ended=record.state in TERMINAL,
+        claim=record.unclaimed,
+        claim_by=claim_by,
+        warning=warning_out(record, drain),
+    )
+
+
+def warning_out(record: RequestRecord, drain: Mark | None = None) -> WarningOut | None:
+    """Only of what runs: what ended has a cause. What stops it first is told."""
+    warning = record.warning
+    if drain is not None and drain.until is not None and record.state is State.RUNNING:
+        first = warning is None or drain.until < warning.stops_at
+        if first:
+            message = drain_warning(drain.why)
+            return WarningOut(stops_at=drain.until, message=message, can_keep=False)
+    if warning is None or record.state is not State.RUNNING:
+        return None
+    return WarningOut(
+        stops_at=warning.stops_at,
+        message=idle_warning(warning.warned_at - warning.idle_since, record.devices),
+        seen=list(warning.seen),
+        can_keep=record.kept_at is None,
     )
 
 
@@ -211,6 +249,7 @@ def ledger_out(entry: LedgerEntry) -> LedgerOut:
         starts_at=entry.starts_at,
         ends_at=entry.ends_at,
         device_seconds=entry.device_seconds,
+        kind=entry.kind.value,
     )
 
 

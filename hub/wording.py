@@ -5,10 +5,11 @@ Sentences hold no times of day: those are shown beside them, in the reader's own
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from .scheduling.model import Reason, Wait
+from .scheduling.model import Device, Reason, Wait
+from .scheduling.wordforms import span
 
 _STATES: Mapping[str, str] = MappingProxyType(
     {
@@ -31,14 +32,18 @@ _TILES: Mapping[str, str] = MappingProxyType(
     {
         "free": "can be lent now",
         "yours": "works for you",
+        "held": "held for somebody who may claim it",
         "taken": "lent to somebody",
         "busy": "a process from outside Carrel works on it",
         "sick": "set aside because of errors",
+        "quarantined": "taken out by an administrator",
+        "draining": "being emptied: nothing new starts on it",
         "gone": "does not answer any more",
     }
 )
 
 _UNITS_SHOWN = 2
+_MINUTE = 60
 _GIBIBYTE = 2**30
 _STEP = 1024
 _ONE_DECIMAL_BELOW = 10
@@ -56,7 +61,7 @@ def _why(wait: Wait) -> str:
     match wait.reason:
         case Reason.NO_FREE_DEVICE:
             fitting = f"{wait.detail} devices" if wait.detail else "devices"
-            return f"Too few {fitting} are free; the next ones that come free are its."
+            return f"Too few {fitting} are free; it gets the next ones that come free."
         case Reason.BEHIND_OTHERS:
             ahead = count(wait.ahead, "request")
             verb = "is" if wait.ahead == 1 else "are"
@@ -67,16 +72,64 @@ def _why(wait: Wait) -> str:
         case Reason.USER_MAXIMUM:
             group = f" of {wait.detail}" if wait.detail else ""
             return f"Its owner has no room for it within the maximum per member{group} now."
+        case Reason.ABOVE_MAXIMUM:
+            group = f"{wait.detail} allows" if wait.detail else "its group allows"
+            return f"It asks for more than {group} by now: it cannot start as it is."
         case Reason.POOL_TOO_SMALL:
             model = f"{wait.detail} " if wait.detail else ""
-            return f"Too few {model}devices are in working order now; it starts when enough are."
+            return f"Too few {model}devices can be lent now; it starts when enough can."
+        case Reason.DRAINING:
+            return "Every node is being emptied; it starts when one takes work again."
         case _:
             return "It starts now."
+
+
+def quote_sentence(wait: Wait, now: float) -> str:
+    """What a request that nobody has sent yet would have to expect."""
+    if wait.place < 1:
+        return "It would start at once."
+    if wait.estimate is None:
+        return f"It would wait at place {wait.place}. {_why(wait)}"
+    soon = _minutes(wait.estimate.at - now)
+    return f"It would wait at place {wait.place}, for about {soon}. {_why(wait)}"
+
+
+def unclaimed_sentence(window: float, held: int) -> str:
+    """Why a request ended whose device was held in vain."""
+    what = "device" if held == 1 else "devices"
+    return f"Nobody claimed it within {span(window)}; the {what} went to the next."
+
+
+def idle_warning(seconds: float, held: int) -> str:
+    """What a person reads whose session does nothing; the time of its end stands beside it."""
+    return f"This session has done nothing for {_minutes(seconds)} and holds {devices(held)}."
+
+
+def idle_cause(seconds: float, seen: Sequence[str]) -> str:
+    """Why a session was stopped, with the evidence."""
+    return " ".join([f"Stopped after {_minutes(seconds)} without work.", *seen])
+
+
+def _minutes(seconds: float) -> str:
+    """For what is estimated, or looked at twice a minute: the seconds say nothing."""
+    return duration(seconds - seconds % _MINUTE if seconds > _MINUTE else seconds)
 
 
 def count(number: int, noun: str) -> str:
     """``1 request``, ``2 requests``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def drain_warning(why: str) -> str:
+    """What whoever works there reads; the time stands beside it."""
+    reason = f" ({why.rstrip('.')})" if why else ""
+    return f"Its device or node is taken out of service{reason}. Save what you need before."
+
+
+def device_name(device: Device) -> str:
+    """``NVIDIA H200 #0 of node1``; a simulated one says so."""
+    simulated = " (simulated)" if device.simulated else ""
+    return f"{device.model} #{device.index}{simulated} of {device.node}"
 
 
 def devices(number: int) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from . import describing, values
+from .answers import LogPart, OutputFile
 from .blocking import Client
 from .credentials import Credentials, CredentialsFile, credentials_here, session_home
-from .rest import LIVE_STATES, AsyncClient, LogPart, OutputFile
+from .rest import LIVE_STATES, AsyncClient
 from .signin import login, sign_in_with_token
 from .site import Site
 

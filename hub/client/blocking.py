@@ -122,6 +122,7 @@ class Client:
     requests = _at_once(AsyncClient.requests)
     request = _at_once(AsyncClient.request)
     cancel = _at_once(AsyncClient.cancel)
+    send = _at_once(AsyncClient.send)
     log = _at_once(AsyncClient.log)
     whole_log = _one_by_one(AsyncClient.whole_log)
     output = _at_once(AsyncClient.output)
@@ -130,6 +131,12 @@ class Client:
 
     start_session = _at_once(AsyncClient.start_session)
     stop_session = _at_once(AsyncClient.stop_session)
+    claim = _at_once(AsyncClient.claim)
+    keep_place = _at_once(AsyncClient.keep_place)
+    extend = _at_once(AsyncClient.extend)
+    quotes = _at_once(AsyncClient.quotes)
+    keep = _at_once(AsyncClient.keep)
+    tell_kernels = _at_once(AsyncClient.tell_kernels)
 
     changes = _one_by_one(AsyncClient.changes)
     follow = _one_by_one(AsyncClient.follow)

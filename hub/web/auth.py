@@ -29,6 +29,7 @@ CLIENT_ID = f"service-{SERVICE_NAME}"
 ACCESS_SCOPE = f"access:services!service={SERVICE_NAME}"
 READ_SCOPE = "custom:carrel:read"
 SUBMIT_SCOPE = "custom:carrel:submit"
+METRICS_SCOPE = "custom:carrel:metrics"
 
 _HUB_SECONDS = 5.0
 """How long the hub may take to answer before it counts as away."""

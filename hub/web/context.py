@@ -7,10 +7,19 @@ from dataclasses import dataclass
 from jinja2 import Environment
 from starlette.requests import Request
 
+from ..administration import Administration
+from ..claims import Claims
 from ..commands import Commands
 from ..config import SERVICE_PREFIX, Settings
-from ..ports.world import Clock
+from ..extending import Extending
+from ..figures import Figures
+from ..idling import Idling
+from ..ports.world import Clock, Identity
+from ..quotes import Quotes
+from .choices import GroupBook
 from .gate import Gate
+from .metrics import Metrics
+from .readiness import Readiness
 from .seal import Seal
 from .sharing import Looks
 from .streams import Streams
@@ -21,6 +30,15 @@ class Web:
     """Passed around whole; made once by ``build_app``."""
 
     commands: Commands
+    claims: Claims
+    extending: Extending
+    quotes: Quotes
+    idling: Idling
+    administration: Administration
+    figures: Figures
+    metrics: Metrics
+    readiness: Readiness
+    groups: GroupBook
     gate: Gate
     seal: Seal
     streams: Streams
@@ -31,8 +49,14 @@ class Web:
 
     def render(self, template: str, **values: object) -> str:
         """A page or a part of one."""
+        who = values.get("who")
+        teaches = self.figures.teaches(who) if isinstance(who, Identity) else []
         return self.templates.get_template(template).render(
-            prefix=SERVICE_PREFIX, settings=self.settings, now=self.clock(), **values
+            prefix=SERVICE_PREFIX,
+            settings=self.settings,
+            now=self.clock(),
+            teaches=teaches,
+            **values,
         )
 
 

@@ -2,25 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TypeVar
 
+from .. import wording
 from ..admission import GroupChoice
 from ..commands import Commands
-from ..errors import CarrelError, Conflict, InvalidInput, NotAMember
+from ..listing import Wanted
 from ..ports.world import Identity
-from ..scheduling.lifecycle import LIVE, TERMINAL, State
+from ..scheduling.lifecycle import LIVE, TERMINAL
 from ..scheduling.model import Kind
-from ..wire import PoolOut, RequestOut, SessionIn, UsageReport
+from ..wire import DeviceOut, PoolOut, RequestOut, UsageReport
 
-_WAITING = frozenset({State.QUEUED})
 _LISTED = 200
-_JOBS_SHOWN = 20
+_JOBS_LIVE = 20
+_JOBS_ENDED = 5
 _OTHERS_SHOWN = 50
+_ENDED_LOOKED_AT = 20
 _RECENT_SECONDS = 24 * 3600.0
 _ORDERLY = frozenset({"succeeded", "stopped", "cancelled"})
+
+
+TILE_STATES = (
+    "free", "yours", "held", "taken", "busy", "draining", "quarantined", "sick", "gone",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meter:
+    """Devices that I hold in a group, of as many as it lets me hold."""
+
+    group: str
+    held: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tile:
+    """A device as the desk shows it: ``state`` is one word of TILE_STATES."""
+
+    device: DeviceOut
+    state: str
+    why: str
+
+
+def _tile(device: DeviceOut, held: RequestOut | None, mine: frozenset[str]) -> Tile:
+    """What matters most to whoever looks: that it is theirs, that it is held, that it is out."""
+    state: str = device.state
+    why = device.why
+    if held is not None and device.state in ("yours", "taken"):
+        state = "held"
+        why = "waits for you: claim it" if held.id in mine else "waits to be claimed"
+    elif device.quarantined and device.state in ("free", "sick", "draining"):
+        state = "quarantined"
+    elif device.draining and device.state == "free":
+        state = "draining"
+    return Tile(device=device, state=state, why=why or wording.tile_meaning(state))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +68,9 @@ class Desk:
     Attributes:
         sessions: of mine, those that have not ended.
         mishaps: of mine, sessions of the last day that ended otherwise than they should.
-        jobs: my newest ones.
-        waiting: of mine, the newest in the queue.
+        jobs: mine that have not ended, then the newest that have.
+        groups: those that I may use, with their limits.
+        waiting: of my newest jobs, those in the queue.
         others: requests of other people that I may see as a teacher or an administrator,
             live ones first.
     """
@@ -43,6 +82,58 @@ class Desk:
     others: tuple[RequestOut, ...]
     pool: PoolOut
     usage: UsageReport
+    groups: tuple[GroupChoice, ...]
+
+    @property
+    def held(self) -> tuple[RequestOut, ...]:
+        """Sessions whose device is here and waits for me; what ends first comes first."""
+        found = [r for r in self.sessions if r.claim_by is not None]
+        return tuple(sorted(found, key=lambda r: r.claim_by or 0.0))
+
+    @property
+    def waits(self) -> bool:
+        """Whether I wait for anything that could be told by a notification."""
+        return any(r.wait is not None for r in self.sessions)
+
+    @property
+    def meters(self) -> tuple[Meter, ...]:
+        """What I hold in each group that lends me devices, and in any where I hold some."""
+        mine = [*self.sessions, *self.jobs]
+        held = Counter[str]()
+        for request in mine:
+            if request.lease is not None and not request.ended:
+                held[request.group] += len(request.lease.devices)
+        most = {g.name: min(g.max_devices, g.max_devices_per_user) for g in self.groups}
+        names = dict.fromkeys([*most, *held])
+        return tuple(
+            Meter(group=name, held=held[name], most=most.get(name, 0))
+            for name in names
+            if held[name] or most.get(name, 0)
+        )
+
+    def may_extend(self, request: RequestOut, seconds: float, now: float) -> bool:
+        """Whether its group allows that much more; whether somebody waits is asked on the click."""
+        group = next((group for group in self.groups if group.name == request.group), None)
+        left = max(0.0, (request.ends_by or now) - now)
+        return group is None or left + seconds <= group.max_seconds
+
+    @property
+    def tiles(self) -> tuple[Tile, ...]:
+        """The pool, in its own order."""
+        held = {
+            device.id: request
+            for request in (*self.sessions, *self.others)
+            if request.claim_by is not None and request.lease is not None
+            for device in request.lease.devices
+        }
+        mine = frozenset(request.id for request in self.sessions)
+        return tuple(_tile(device, held.get(device.id), mine) for device in self.pool.devices)
+
+    @property
+    def legend(self) -> tuple[tuple[str, int], ...]:
+        """How many tiles there are of each state, in the order of the words."""
+        counted = Counter(tile.state for tile in self.tiles)
+        return tuple((state, counted[state]) for state in TILE_STATES if counted[state])
 
     @property
     def first_in_line(self) -> RequestOut | None:
@@ -56,24 +147,47 @@ class Desk:
         return sum(tile.state == "yours" for tile in self.pool.devices)
 
 
-def gather(commands: Commands, who: Identity, *, now: float) -> Desk:
+def gather(
+    commands: Commands, who: Identity, groups: Sequence[GroupChoice] = (), *, now: float
+) -> Desk:
     """Reads the desk of one person, without asking the hub for anything. Blocks."""
-    newest = partial(commands.requests, who, limit=_LISTED)
-    # What is alive is asked for by itself: nothing that came after it pushes it off the desk.
-    ended = newest(kind=Kind.SESSION, states=TERMINAL, mine=True)
-    seen = (
-        *newest(kind=None, states=LIVE, mine=False),
-        *newest(kind=None, states=TERMINAL, mine=False),
-    )
+    lists = [
+        # What is alive is asked for by itself: nothing that came after it pushes it off the desk.
+        Wanted(kind=Kind.SESSION, states=LIVE, limit=_LISTED),
+        Wanted(kind=Kind.SESSION, states=TERMINAL, limit=_ENDED_LOOKED_AT),
+        Wanted(kind=Kind.JOB, states=LIVE, limit=_LISTED),
+        Wanted(kind=Kind.JOB, states=TERMINAL, limit=_JOBS_ENDED),
+    ]
+    if who.admin or commands.store.taught_by(who.name):
+        lists.append(Wanted(states=LIVE, mine=False, limit=2 * _OTHERS_SHOWN))
+    pages = commands.several(who, lists)
+    sessions, ended, live, done, *seen = (tuple(page.requests) for page in pages)
+    with commands.store.together():
+        pool, usage = commands.pool(who), commands.usage(who)
     return Desk(
-        sessions=tuple(newest(kind=Kind.SESSION, states=LIVE, mine=True)),
+        sessions=sessions,
         mishaps=tuple(r for r in ended if _mishap(r, now))[:3],
-        jobs=tuple(newest(kind=Kind.JOB, states=None, mine=True)[:_JOBS_SHOWN]),
-        waiting=tuple(newest(kind=None, states=_WAITING, mine=True)),
-        others=tuple(r for r in seen if r.owner != who.name)[:_OTHERS_SHOWN],
-        pool=commands.pool(who),
-        usage=commands.usage(who),
+        jobs=(*live[:_JOBS_LIVE], *done),
+        waiting=tuple(request for request in live if request.wait is not None),
+        others=_others(commands, who, *seen),
+        pool=pool,
+        usage=usage,
+        groups=tuple(groups),
     )
+
+
+def _others(
+    commands: Commands, who: Identity, live: Sequence[RequestOut] | None = None
+) -> tuple[RequestOut, ...]:
+    """What runs and waits first, then what has ended; nothing is asked for a plain member."""
+    if live is None:
+        return ()
+    found = [request for request in live if request.owner != who.name]
+    if len(found) < _OTHERS_SHOWN:
+        ended = Wanted(states=TERMINAL, mine=False, limit=2 * _OTHERS_SHOWN)
+        seen = commands.several(who, [ended])[0].requests
+        found += [request for request in seen if request.owner != who.name]
+    return tuple(found[:_OTHERS_SHOWN])
 
 
 def _mishap(request: RequestOut, now: float) -> bool:
@@ -84,76 +198,3 @@ def _mishap(request: RequestOut, now: float) -> bool:
         and request.ended_at is not None
         and now - request.ended_at < _RECENT_SECONDS
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartForm:
-    """The form that starts a session, as it was filled in, with what was wrong with it."""
-
-    server_name: str = ""
-    devices: str = "1"
-    hours: str = "1"
-    group: str = ""
-    problem: str = ""
-    accepted: str = ""
-    field: str = ""
-
-    @classmethod
-    def filled(cls, fields: Mapping[str, str]) -> StartForm:
-        return cls(
-            server_name=fields.get("server_name", "").strip(),
-            devices=fields.get("devices", "").strip(),
-            hours=fields.get("hours", "").strip(),
-            group=fields.get("group", "").strip(),
-        )
-
-    def options(self) -> SessionIn:
-        """Raises InvalidInput for what is no number."""
-        return SessionIn(
-            devices=_number(int, self.devices, "devices", "A whole number, 0 for none."),
-            hours=_number(float, self.hours.replace(",", "."), "hours", "A number such as 1.5."),
-            group=self.group,
-        )
-
-    def refused(self, error: CarrelError, groups: list[GroupChoice]) -> StartForm:
-        """The same entries with the refusal beside the field that caused it."""
-        return StartForm(
-            server_name=self.server_name,
-            devices=self.devices,
-            hours=self.hours,
-            group=self.group,
-            problem=error.message,
-            accepted=error.accepted,
-            field=error.field or self._field_of(error, groups),
-        )
-
-    def _field_of(self, error: CarrelError, groups: list[GroupChoice]) -> str:
-        if isinstance(error, NotAMember):
-            return "group"
-        if isinstance(error, Conflict):
-            return "server_name"
-        chosen = next((group for group in groups if group.name == self.group), None)
-        if chosen is None:
-            return ""
-        options = self.options()
-        if not 0 < options.hours * 3600 <= chosen.max_seconds:
-            return "hours"
-        most = min(chosen.max_devices, chosen.max_devices_per_user)
-        return "" if 0 <= options.devices <= most else "devices"
-
-
-_Number = TypeVar("_Number", int, float)
-
-
-def _number(kind: Callable[[str], _Number], text: str, field: str, accepted: str) -> _Number:
-    try:
-        return kind(text)
-    except ValueError:
-        raise InvalidInput(
-            f"{text[:40]!r} is no number of {field}.", accepted=accepted, field=field
-        ) from None
-
-
-def device_choices(groups: list[GroupChoice]) -> int:
-    """The most devices that any of the groups lets one person hold."""
-    return max((min(g.max_devices, g.max_devices_per_user) for g in groups), default=0)

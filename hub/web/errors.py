@@ -20,9 +20,12 @@ from ..errors import CarrelError, NotFound, NotSignedIn, Unavailable
 from ..mistakes import invalid
 from ..wire import ErrorBody, ErrorOut
 from .context import web_of
+from .headers import ALWAYS
+from .tracing import HEADER, id_of
 
 API_PREFIX = f"{SERVICE_PREFIX}api/"
 PROBLEM_TYPE = "application/problem+json"
+_FOR_PROGRAMS = frozenset({"/metrics", f"{SERVICE_PREFIX}metrics"})
 _RETRY_SECONDS = 3
 _log = logging.getLogger(__name__)
 
@@ -37,8 +40,8 @@ def install(app: FastAPI) -> None:
 
 def answer(request: Request, error: CarrelError) -> Response:
     """The answer to a caller, in the form that fits the address."""
-    if request.url.path.startswith(API_PREFIX):
-        return _as_json(error)
+    if request.url.path.startswith(API_PREFIX) or request.url.path in _FOR_PROGRAMS:
+        return _as_json(request, error)
     if isinstance(error, NotSignedIn) and request.headers.get("hx-request"):
         # The page is open, but its sign-in has run out: lead the whole page to a new one.
         return Response(status_code=error.http_status, headers={"HX-Redirect": SERVICE_PREFIX})
@@ -46,30 +49,38 @@ def answer(request: Request, error: CarrelError) -> Response:
     title = HTTPStatus(error.http_status).phrase
     page = web.render("error.html", error=error, title=title, status=error.http_status)
     return Response(
-        page, error.http_status, headers=_headers(error), media_type="text/html; charset=utf-8"
+        page,
+        error.http_status,
+        headers=_headers(request, error),
+        media_type="text/html; charset=utf-8",
     )
 
 
-def _as_json(error: CarrelError) -> Response:
+def _as_json(request: Request, error: CarrelError) -> Response:
     body = ErrorOut(
         title=HTTPStatus(error.http_status).phrase,
         status=error.http_status,
         detail=error.message,
         code=error.code,
         accepted=error.accepted,
+        request_id=id_of(request.scope),
         error=ErrorBody(code=error.code, message=error.message, accepted=error.accepted),
     )
     # Sentences quote what came, and that may be no Unicode at all.
     content = body.model_dump_json().encode("utf-8", "replace")
-    return Response(content, error.http_status, headers=_headers(error), media_type=PROBLEM_TYPE)
+    return Response(
+        content, error.http_status, headers=_headers(request, error), media_type=PROBLEM_TYPE
+    )
 
 
-def _headers(error: CarrelError) -> dict[str, str]:
+def _headers(request: Request, error: CarrelError) -> dict[str, str]:
+    # Also here: the answer to a surprise leaves outside of everything that adds headers.
+    named = {HEADER: id_of(request.scope)}
     if isinstance(error, Unavailable):
-        return {"Retry-After": str(_RETRY_SECONDS)}
+        return {**named, "Retry-After": str(_RETRY_SECONDS)}
     if isinstance(error, NotSignedIn):
-        return {"WWW-Authenticate": "token"}
-    return {}
+        return {**named, "WWW-Authenticate": "token"}
+    return named
 
 
 async def _on_carrel_error(request: Request, error: Exception) -> Response:
@@ -96,10 +107,12 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
 async def _on_surprise(request: Request, error: Exception) -> Response:
     # Starlette raises it again after this answer, so the server's log has the traceback.
     _log.error("%s %s failed: %s", request.method, request.url.path, type(error).__name__)
-    return answer(
+    said = answer(
         request,
         CarrelError(
             "Something went wrong inside the service.",
             accepted="Nothing more is known here; the service's log has the details.",
         ),
     )
+    said.headers.update(ALWAYS)  # it leaves outside of what adds them
+    return said

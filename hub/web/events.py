@@ -103,12 +103,14 @@ async def page_events(web: Web, who: Identity) -> AsyncGenerator[bytes, None]:
         yield message("changed") if news else ALIVE
 
 
-async def wait_events(web: Web, who: Identity, request_id: str) -> AsyncGenerator[bytes, None]:
+async def wait_events(
+    web: Web, who: Identity, request_id: str, csrf: str
+) -> AsyncGenerator[bytes, None]:
     """Follows one session from the queue into the open door."""
 
     def read() -> tuple[WaitView, str]:
         view = wait_view(web.commands.request(who, request_id), web.clock())
-        return view, web.render("wait_status.html", view=view)
+        return view, web.render("wait_status.html", view=view, csrf=csrf)
 
     shown: str | None = None
     told = Told()

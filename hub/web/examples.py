@@ -15,6 +15,8 @@ from ..errors import (
     TooLarge,
     Unavailable,
 )
+from . import admin_examples as administration
+from . import history_examples as history
 
 _AT = 1_795_258_800.0
 _NOTEBOOK = (
@@ -24,6 +26,7 @@ _NOTEBOOK = (
 )
 
 BODY_EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
+    **administration.BODIES,
     "JobIn": {
         "notebook": {
             "summary": "A notebook on one device",
@@ -53,6 +56,28 @@ BODY_EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
         "session": {
             "summary": "Two hours with one device",
             "value": {"devices": 1, "hours": 2.0, "group": "cs101"},
+        },
+        "held": {
+            "summary": "The same, held for its owner when the device comes",
+            "value": {"devices": 1, "hours": 2.0, "group": "cs101", "claim": True},
+        },
+    },
+    "KernelsIn": {
+        "idle": {
+            "summary": "Two kernels, and no cell for ten minutes",
+            "value": {"count": 2, "running": 0, "cell_seconds_ago": 600.0},
+        }
+    },
+    "ExtendIn": {"extend": {"summary": "Half an hour more", "value": {"seconds": 1800}}},
+    "QuotesIn": {
+        "quotes": {
+            "summary": "An hour with one device, or with two",
+            "value": {
+                "quotes": [
+                    {"kind": "session", "group": "cs101", "devices": 1, "seconds": 3600},
+                    {"kind": "session", "group": "cs101", "devices": 2, "seconds": 3600},
+                ]
+            },
         }
     },
 }
@@ -81,6 +106,8 @@ _REQUEST: dict[str, Any] = {
 }
 
 ANSWER_EXAMPLES: dict[str, dict[str, Any]] = {
+    **administration.ANSWERS,
+    **history.ANSWERS,
     "RequestOut": _REQUEST,
     "RequestsOut": {"requests": [_REQUEST], "next": "j-7f3k2m9p"},
     "FilesOut": {
@@ -97,6 +124,20 @@ ANSWER_EXAMPLES: dict[str, dict[str, Any]] = {
                 "teachers": ["teacher1"],
             }
         ]
+    },
+    "WatchOut": {
+        "state": "running",
+        "warning": {
+            "stops_at": _AT + 600,
+            "message": "This session has done nothing for 30 min and holds 1 device.",
+            "seen": [
+                "Its kernel ran no cell.",
+                "Its processes used 0.4 s of CPU.",
+                "NVIDIA H200 #0 did no work; 1 process on it, 3 GiB of its memory in use.",
+            ],
+            "can_keep": True,
+        },
+        "again_seconds": 5.0,
     },
     "QueueOut": {
         "queue": [
@@ -123,6 +164,34 @@ ANSWER_EXAMPLES: dict[str, dict[str, Any]] = {
         ],
         "total": 2,
     },
+    "QuotesOut": {
+        "quotes": [
+            {
+                "admitted": True,
+                "sentence": "It would wait at place 2, for about 30 min. 1 request is ahead of it.",
+                "group": "cs101",
+                "devices": 1,
+                "starts_now": False,
+                "place": 2,
+                "ahead": 1,
+                "expected_at": _AT + 1800,
+                "latest_at": _AT + 1800,
+                "device_seconds": 3600.0,
+                "message": "",
+                "accepted": "",
+            },
+            {
+                "admitted": False,
+                "sentence": "One person may hold at most 1 device in cs101 at one time; you asked "
+                "for 2. Ask for 0 to 1.",
+                "group": "cs101",
+                "devices": 2,
+                "message": "One person may hold at most 1 device in cs101 at one time; you asked "
+                "for 2.",
+                "accepted": "Ask for 0 to 1.",
+            },
+        ]
+    },
     "MeOut": {"name": "student1", "admin": False, "groups": ["cs101"], "teaches": []},
 }
 
@@ -147,5 +216,6 @@ def problem_example(status: int) -> dict[str, Any]:
         "status": status,
         "detail": error.message,
         **said,
+        "request_id": "r-5f0c6a2be19d4c37",
         "error": {**said, "message": error.message},
     }

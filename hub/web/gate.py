@@ -6,6 +6,7 @@
 | a program | a JupyterHub token | read with custom:carrel:read, change with custom:carrel:submit |
 | the hub | the installation's hub token | open and end sessions, follow every request |
 | an attempt | the token of its lease | report under that lease |
+| monitoring | the metrics token, or one with custom:carrel:metrics | read /metrics |
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from starlette.requests import Request
 from ..commands import Commands
 from ..errors import Forbidden, NotSignedIn
 from ..ports.world import Identity
-from .auth import ACCESS_SCOPE, READ_SCOPE, SUBMIT_SCOPE, Person, SignIn
+from .auth import ACCESS_SCOPE, METRICS_SCOPE, READ_SCOPE, SUBMIT_SCOPE, Person, SignIn
 from .csrf import HEADER, Csrf
 from .seal import Seal, same
 
@@ -27,6 +28,7 @@ SESSION_PURPOSE = "session"
 _HUB_SESSION_COOKIE = "jupyterhub-session-id"
 _AUTHORIZATION = re.compile(r"(?:token|bearer)\s+(\S+)\s*", re.IGNORECASE)
 _HOW = "Send a JupyterHub token as 'Authorization: token …', or sign in with a browser."
+_HOW_TO_MONITOR = "Send what `carrel metrics-token` prints as 'Authorization: Bearer …'."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +47,7 @@ class Gate:
     seal: Seal
     csrf: Csrf
     hub_token: str
+    metrics_token: str = ""
 
     async def visitor(self, request: Request) -> Visitor | None:
         """The person behind the cookie; None where there is none or it has run out."""
@@ -103,6 +106,15 @@ class Gate:
             )
         if commands.lease_of_token(token) != lease_id:
             raise Forbidden("This token belongs to another lease.")
+
+    async def monitor(self, request: Request) -> None:
+        """Raises NotSignedIn or Forbidden unless the token may read the metrics."""
+        token = token_of(request)
+        if token is None:
+            raise NotSignedIn("The metrics need a token.", accepted=_HOW_TO_MONITOR)
+        # Without the hub, too: that it is away is what monitoring wants to know.
+        if not (self.metrics_token and same(token, self.metrics_token)):
+            await self._program(token, METRICS_SCOPE, "read the metrics")
 
     def is_hub(self, token: str) -> bool:
         return same(token, self.hub_token)

@@ -81,7 +81,7 @@ Upload = Annotated[FormData, Depends(_upload)]
 
 
 async def on_sign_in_first(request: Request, _error: Exception) -> Response:
-    return to_sign_in(request.url.path)
+    return to_sign_in(request.url.path + (f"?{request.url.query}" if request.url.query else ""))
 
 
 def html(page: str, status: int = 200) -> Response:

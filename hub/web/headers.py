@@ -15,7 +15,7 @@ _POLICY = "; ".join(
         "frame-ancestors 'none'",
     )
 )
-_ALWAYS = {
+ALWAYS = {
     "Content-Security-Policy": _POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -37,7 +37,7 @@ class SafeHeaders:
         async def send_safe(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in _ALWAYS.items():
+                for name, value in ALWAYS.items():
                     headers.setdefault(name, value)
             await send(message)
 

@@ -21,7 +21,8 @@ from .job_history import Attempt, Cell, History, cell_number, cut_sentence, fold
 from .sharing import Told
 from .streams import ALIVE, message
 
-_PARTS = ("state", "facts", "files")
+_SESSION_PARTS = ("state", "facts")
+_PARTS = (*_SESSION_PARTS, "files")
 _log = logging.getLogger(__name__)
 
 
@@ -70,7 +71,8 @@ class Feed:
         request = commands.request(who, self.request_id)
         sent = []
         while batch := commands.events(who, self.request_id, self.after):
-            sent += [message("piece", self._piece(e), event_id=e.id) for e in batch]
+            if request.kind != "session":  # its page has no cells and no files
+                sent += [message("piece", self._piece(e), event_id=e.id) for e in batch]
             self.after = batch[-1].id
         parts = self._parts(request, silence or bool(sent))
         if parts:
@@ -86,7 +88,7 @@ class Feed:
         self._signature = signature
         values = page_values(self.web, self.visitor, request, self._csrf)
         new = []
-        for part in _PARTS:
+        for part in _SESSION_PARTS if request.kind == "session" else _PARTS:
             html = self.web.render(f"request_{part}.html", **values)
             if self._shown.get(part) != html:
                 self._shown[part] = html

@@ -16,6 +16,8 @@ from enum import StrEnum
 
 from pydantic import JsonValue
 
+from .frame_style import Theme, output_style
+
 _IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _SVG = "image/svg+xml"
 _HTML = "text/html"
@@ -36,11 +38,6 @@ SANDBOXED: Mapping[str, str] = {
     "X-Content-Type-Options": "nosniff",
 }
 """Headers of an answer that holds what a notebook made."""
-_FRAME_STYLE = (
-    "body{font:14px system-ui,sans-serif;margin:6px;color:#1b2733;background:#fff}"
-    "table{border-collapse:collapse}td,th{padding:3px 8px;border-bottom:1px solid #d9dee4;"
-    "text-align:right}img,svg{max-width:100%}"
-)
 
 
 class Form(StrEnum):
@@ -132,7 +129,7 @@ class Content:
     data: bytes
 
 
-def content(output: JsonValue) -> Content | None:
+def content(output: JsonValue, theme: Theme = "light") -> Content | None:
     """The picture or the HTML of an output; None where it has neither."""
     data = output.get("data") if isinstance(output, dict) else None
     if not isinstance(data, dict):
@@ -146,7 +143,7 @@ def content(output: JsonValue) -> Content | None:
     if _SVG in data:
         return Content(mime=_SVG, data=_text(data[_SVG]).encode())
     if _HTML in data:
-        page = f"<!doctype html><meta charset=utf-8><style>{_FRAME_STYLE}</style>"
+        page = f"<!doctype html><meta charset=utf-8><style>{output_style(theme)}</style>"
         return Content(mime="text/html; charset=utf-8", data=(page + _text(data[_HTML])).encode())
     return None
 

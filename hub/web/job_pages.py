@@ -9,9 +9,11 @@ from starlette.responses import RedirectResponse, Response
 
 from ..config import SERVICE_PREFIX
 from ..errors import NotFound
+from ..looking import EVENTS_AT_ONCE
 from ..ports.world import Identity
 from ..wire import EventOut
 from .context import Web
+from .frame_style import theme_of
 from .guests import Follower, Form, Guest, html
 from .job_feed import Feed, job_feed, page_values
 from .job_history import History
@@ -32,9 +34,11 @@ def show(web: Carrel, visitor: Guest, request_id: RequestId) -> Response:
     who = visitor.identity
     # In this order: the feed goes on after the events, and sends a newer state by itself.
     request = web.commands.request(who, request_id)
-    history = History.of(_events(web, who, request_id)) if request.kind != "session" else History()
     csrf = web.gate.csrf.issue(visitor.session)
-    values = page_values(web, visitor, request, csrf)
+    with web.commands.store.together():
+        told = _events(web, who, request_id) if request.kind != "session" else []
+        values = page_values(web, visitor, request, csrf)
+    history = History.of(told)
     return html(web.render("request.html", history=history, **values))
 
 
@@ -56,14 +60,17 @@ def feed(
 
 
 @router.get("/requests/{request_id}/outputs/{event_id}")
-def output(web: Carrel, visitor: Follower, request_id: RequestId, event_id: EventId) -> Response:
+def output(
+    web: Carrel, visitor: Follower, request: Request, request_id: RequestId, event_id: EventId
+) -> Response:
     """A picture or a piece of HTML that a cell put out. Nothing in it runs."""
     event = _event(web, visitor.identity, request_id, event_id)
-    found = content(event.data.get("output")) if event is not None else None
+    found = content(event.data.get("output"), theme_of(request)) if event is not None else None
     if found is None:
         raise NotFound(f"{request_id} has no picture or HTML with the number {event_id}.")
-    # It never changes: the browser may keep it, for this person only.
-    keep = {"Cache-Control": "private, max-age=3600"}
+    # A picture never changes: the browser may keep it, for this person only.
+    picture = found.mime.startswith("image/")
+    keep = {"Cache-Control": "private, max-age=3600" if picture else "no-store"}
     return Response(found.data, media_type=found.mime, headers={**SANDBOXED, **keep})
 
 
@@ -82,11 +89,12 @@ def notebook(web: Carrel, visitor: Guest, request_id: RequestId) -> Response:
 
 
 @router.get("/requests/{request_id}/notebook/content")
-def notebook_content(web: Carrel, visitor: Follower, request_id: RequestId) -> Response:
+def notebook_content(
+    web: Carrel, visitor: Follower, request: Request, request_id: RequestId
+) -> Response:
     name, written = web.commands.output(visitor.identity, request_id)
-    return Response(
-        notebook_page(name, written), media_type="text/html; charset=utf-8", headers=SANDBOXED
-    )
+    page = notebook_page(name, written, theme_of(request))
+    return Response(page, media_type="text/html; charset=utf-8", headers=SANDBOXED)
 
 
 @router.post("/requests/{request_id}/again")
@@ -100,9 +108,11 @@ def again(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> R
 
 def _events(web: Web, who: Identity, request_id: str) -> list[EventOut]:
     found: list[EventOut] = []
-    while batch := web.commands.events(who, request_id, found[-1].id if found else 0):
+    while True:
+        batch = web.commands.events(who, request_id, found[-1].id if found else 0)
         found += batch
-    return found
+        if len(batch) < EVENTS_AT_ONCE:
+            return found
 
 
 def _event(web: Web, who: Identity, request_id: str, event_id: int) -> EventOut | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 from urllib.parse import urlencode
@@ -39,7 +39,8 @@ _CHOICES = (
     ("bad", "failed or timed out"),
     *((str(state), str(state).replace("_", " ")) for state in State),
 )
-_FILTERS = ("state", "kind", "group", "label", "whose")
+_TABS = (("", "All"), ("live", "Not ended"), ("ended", "Ended"), ("bad", "Failed"))
+_FILTERS = ("state", "kind", "group", "label", "text", "whose", "owner", "node")
 
 router = APIRouter(include_in_schema=False)
 
@@ -52,7 +53,10 @@ class Filter:
     kind: str = ""
     group: str = ""
     label: str = ""
+    text: str = ""
     whose: str = "mine"
+    owner: str = ""
+    node: str = ""
     cursor: str = ""
 
     @property
@@ -65,13 +69,20 @@ class Filter:
             [*self.pairs, *([("cursor", cursor)] if cursor else [])]
         )
 
+    def tab(self, state: str) -> str:
+        """The same list with another choice of states, from its beginning."""
+        return replace(self, state=state).url()
+
     def wanted(self) -> Wanted:
         states = _BY_CHOICE.get(self.state, frozenset({self.state}))
         return Wanted(
             kind=self.kind or None,
             states=frozenset(map(str, states)) if states else None,
             labels=tuple(self.label.split()),
+            text=self.text,
             group=self.group or None,
+            owner=self.owner or None,
+            node=self.node or None,
             mine=self.whose != "all",
             limit=_PER_PAGE,
             cursor=self.cursor,
@@ -87,32 +98,50 @@ def list_requests(
     kind: Annotated[str, Query(max_length=20)] = "",
     group: Annotated[str, Query(max_length=64)] = "",
     label: Annotated[str, Query(max_length=1000)] = "",
+    text: Annotated[str, Query(max_length=200)] = "",
     whose: Annotated[str, Query(max_length=10)] = "mine",
+    owner: Annotated[str, Query(max_length=255)] = "",
+    node: Annotated[str, Query(max_length=255)] = "",
     cursor: Annotated[str, Query(max_length=64)] = "",
 ) -> Response:
     """Newest first; every filter and every page has its own address."""
     chosen = Filter(
-        state=state, kind=kind, group=group, label=label.strip(), whose=whose, cursor=cursor
+        state=state,
+        kind=kind,
+        group=group.strip(),
+        label=label.strip(),
+        text=text.strip(),
+        whose=whose,
+        owner=owner.strip(),
+        node=node.strip(),
+        cursor=cursor,
     )
     who, error = visitor.identity, None
     try:
         found = web.commands.find_requests(who, chosen.wanted())
     except CarrelError as refused:
         found, error = RequestsOut(requests=[]), refused
-    me = web.commands.me(who)
     page = web.render(
         "requests.html",
         filter=chosen,
         found=found,
         error=error,
         states=_CHOICES,
-        groups=sorted({*me.groups, *me.teaches, *filter(None, [chosen.group])}),
+        tabs=_TABS,
+        groups=sorted({*_groups_seen(web, who), *filter(None, [chosen.group])}),
         first_page=chosen.url(),
         next_page=chosen.url(found.next) if found.next else "",
         who=who,
         csrf=web.gate.csrf.issue(visitor.session),
     )
     return html(page, error.http_status if error else 200)
+
+
+def _groups_seen(web: Web, who: Identity) -> Iterable[str]:
+    """Those whose requests may be in the list."""
+    if who.admin:
+        return (group.name for group in web.commands.store.groups())
+    return (*(group.name for group in web.groups.now(who)), *web.figures.teaches(who))
 
 
 @router.post("/requests/cancel")
@@ -125,7 +154,8 @@ def cancel_many(web: Carrel, visitor: Guest, pairs: Pairs) -> Response:
     targets = list(_cancellable(web, who, chosen) if everything else _named(web, who, ids))
     done, problems = 0, list[str]()
     if fields.get("confirmed") == "yes":
-        done, problems = _cancel(web, who, targets)
+        reason = fields.get("reason", "").strip()[:500]
+        done, problems = _cancel(web, who, targets, reason)
         targets = targets[done + len(problems) :]
     return html(
         web.render(
@@ -134,6 +164,7 @@ def cancel_many(web: Carrel, visitor: Guest, pairs: Pairs) -> Response:
             which="all" if everything else "chosen",
             ids=[] if everything else [target.id for target in targets],
             left=len(targets),
+            others=any(target.owner != who.name for target in targets),
             done=done,
             problems=problems[:5],
             back=chosen.url(),
@@ -166,7 +197,9 @@ def _named(web: Web, who: Identity, ids: Sequence[str]) -> Iterator[RequestOut]:
             yield request
 
 
-def _cancel(web: Web, who: Identity, targets: Sequence[RequestOut]) -> tuple[int, list[str]]:
+def _cancel(
+    web: Web, who: Identity, targets: Sequence[RequestOut], reason: str
+) -> tuple[int, list[str]]:
     """How many were cancelled before the patience ended, and what went wrong."""
     until, done, problems = time.monotonic() + _PATIENCE_SECONDS, 0, list[str]()
     # The newest first, which is how they are listed: nothing behind it is started in between.
@@ -174,7 +207,7 @@ def _cancel(web: Web, who: Identity, targets: Sequence[RequestOut]) -> tuple[int
         if time.monotonic() > until:
             break
         try:
-            web.commands.cancel(who, target.id)
+            web.commands.cancel(who, target.id, reason)
             done += 1
         except CarrelError as error:
             problems.append(f"{target.id}: {error}")

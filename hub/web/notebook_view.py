@@ -5,11 +5,12 @@ from __future__ import annotations
 import nbformat
 
 from ..errors import InvalidInput, TooLarge
+from .frame_style import Theme, notebook_style
 
 _MOST_BYTES = 4 * 1024 * 1024
 
 
-def notebook_page(name: str, content: bytes) -> str:
+def notebook_page(name: str, content: bytes, theme: Theme) -> str:
     """The notebook as HTML. It may hold scripts: the answer must forbid them.
 
     Raises:
@@ -33,16 +34,5 @@ def notebook_page(name: str, content: bytes) -> str:
     exporter = HTMLExporter(template_name="basic", sanitize_html=False)  # type: ignore[no-untyped-call]
     exporter.embed_images = False
     body, _ = exporter.from_notebook_node(node)
-    return (
-        f"<!doctype html><meta charset=utf-8><title>Notebook</title><style>{_STYLE}</style>{body}"
-    )
-
-
-_STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #1b2733; background: #fff; margin: 1rem; }
-pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: .3rem 0; }
-.highlight, .input_area { background: #f5f6f8; border-radius: .3rem; padding: .4rem .6rem; }
-.prompt, .jp-InputPrompt, .jp-OutputPrompt { color: #586572; font: 12px monospace; }
-table { border-collapse: collapse; } td, th { padding: 3px 8px; border-bottom: 1px solid #d9dee4; }
-img, svg { max-width: 100%; }
-"""
+    head = f"<meta charset=utf-8><title>Notebook</title><style>{notebook_style(theme)}</style>"
+    return f"<!doctype html><html lang=en>{head}{body}"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from contextlib import aclosing
+from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
 
@@ -15,24 +16,35 @@ from ..errors import CarrelError
 from ..ports.world import Identity
 from ..wire import RequestOut
 from .context import Web
-from .desk import StartForm, device_choices, gather
+from .desk import gather
 from .events import page_events, wait_events
 from .gate import Visitor
 from .guests import Follower, Form, Guest, html
+from .links import MOST_NEXT, door, server_of, wait_url
 from .routes import Carrel, RequestId, Server
 from .signing_in import SEE_OTHER, signed_out
+from .start_form import StartForm, device_choices
 from .streams import EventStream
-from .waiting import server_of, server_url, session_of, wait_url, wait_view
+from .waiting import session_of, wait_view
 
 _SOON_SECONDS = 1.0
 
 router = APIRouter(include_in_schema=False)
 
 
+Next = Annotated[str, Query(max_length=MOST_NEXT)]
+"""Where inside a session a link wanted to go; used only if it lies inside it."""
+
+
 @router.get("/")
-def desk(web: Carrel, visitor: Guest) -> Response:
-    """A student's home."""
-    return _desk(web, visitor, StartForm())
+def desk(
+    web: Carrel,
+    visitor: Guest,
+    server_name: Annotated[str, Query(max_length=255)] = "",
+    next: Next = "",  # JupyterHub's own name for it
+) -> Response:
+    """A student's home; the hub's own pages lead here with the session that was asked for."""
+    return desk_page(web, visitor, StartForm(server_name=server_name.strip(), next=next))
 
 
 @router.get("/desk/live")
@@ -42,7 +54,7 @@ def desk_live(web: Carrel, visitor: Guest) -> Response:
     return html(
         web.render(
             "desk_live.html",
-            desk=gather(web.commands, who, now=web.clock()),
+            desk=gather(web.commands, who, web.groups.lately(who), now=web.clock()),
             who=who,
             csrf=web.gate.csrf.issue(visitor.session),
         )
@@ -52,13 +64,19 @@ def desk_live(web: Carrel, visitor: Guest) -> Response:
 @router.post("/sessions")
 def start_session(web: Carrel, visitor: Guest, fields: Form) -> Response:
     """The start form: on to the waiting page, or back to the form with what was wrong."""
-    form = StartForm.filled(fields)
+    form, who = StartForm.filled(fields), visitor.identity
+    now_on_cpu = fields.get("how") == "cpu"
     try:
-        web.commands.start_session(visitor.identity, form.server_name, form.options())
+        if now_on_cpu:
+            made = web.claims.start(who, form.server_name, form.options())
+            web.claims.keep_place(who, made.id)
+        else:
+            web.commands.start_session(who, form.server_name, form.options())
     except CarrelError as error:
-        refused = form.refused(error, web.commands.groups_for(visitor.identity))
-        return _desk(web, visitor, refused, status=error.http_status)
-    return RedirectResponse(wait_url(form.server_name), SEE_OTHER)
+        refused = form.refused(error, web.commands.groups_for(who))
+        return desk_page(web, visitor, refused, status=error.http_status)
+    # What opens next: the desk on CPU, or the session itself.
+    return RedirectResponse(wait_url("" if now_on_cpu else form.server_name, form.next), SEE_OTHER)
 
 
 @router.post("/sessions/stop")
@@ -69,17 +87,18 @@ def stop_session(web: Carrel, visitor: Guest, fields: Form) -> Response:
 
 @router.post("/requests/{request_id}/cancel")
 def cancel(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> Response:
-    request = web.commands.cancel(visitor.identity, request_id)
+    reason = fields.get("reason", "").strip()[:500]
+    request = web.commands.cancel(visitor.identity, request_id, reason)
     desk_instead = request.kind == "session" and request.owner == visitor.identity.name
     target = SERVICE_PREFIX if desk_instead else f"{SERVICE_PREFIX}requests/{request_id}"
     return RedirectResponse(target, SEE_OTHER)
 
 
 @router.get("/wait/{server}")
-async def wait(web: Carrel, visitor: Guest, server: Server) -> Response:
+async def wait(web: Carrel, visitor: Guest, server: Server, next: Next = "") -> Response:
     """Live until the session can be entered."""
     request = await _session_soon(web, visitor.identity, server_of(server))
-    return await run_in_threadpool(_wait_page, web, visitor, server, request)
+    return await run_in_threadpool(_wait_page, web, visitor, server, request, next)
 
 
 async def _session_soon(web: Web, who: Identity, server_name: str) -> RequestOut | None:
@@ -96,18 +115,21 @@ async def _session_soon(web: Web, who: Identity, server_name: str) -> RequestOut
     return found
 
 
-def _wait_page(web: Web, visitor: Visitor, server: str, request: RequestOut | None) -> Response:
+def _wait_page(
+    web: Web, visitor: Visitor, server: str, request: RequestOut | None, wanted: str
+) -> Response:
     who, name = visitor.identity, server_of(server)
     if request is None:
         return RedirectResponse(SERVICE_PREFIX, SEE_OTHER)
     if request.state == "running" and web.commands.server_ready(who.name, name):
-        return RedirectResponse(server_url(who.name, name), SEE_OTHER)
+        return RedirectResponse(door(who.name, name, wanted), SEE_OTHER)
     return html(
         web.render(
             "wait.html",
             view=wait_view(request, web.clock()),
             server_name=name,
             segment=server,
+            wanted=wanted,
             who=who,
             csrf=web.gate.csrf.issue(visitor.session),
         )
@@ -115,29 +137,17 @@ def _wait_page(web: Web, visitor: Visitor, server: str, request: RequestOut | No
 
 
 @router.get("/wait/{server}/enter")
-def enter(web: Carrel, visitor: Guest, server: Server) -> Response:
+def enter(web: Carrel, visitor: Guest, server: Server, next: Next = "") -> Response:
     """The waiting page asks for the way once it heard that the session is ready."""
-    url = server_url(visitor.identity.name, server_of(server))
+    url = door(visitor.identity.name, server_of(server), next)
     return Response(status_code=200, headers={"HX-Redirect": url})
 
 
 @router.get("/wait/{server}/events")
 def wait_stream(web: Carrel, visitor: Follower, server: Server, request_id: str) -> Response:
     web.commands.request(visitor.identity, request_id)
-    return EventStream(wait_events(web, visitor.identity, request_id))
-
-
-@router.get("/usage")
-def usage(web: Carrel, visitor: Guest) -> Response:
-    """The sums that people are charged by, down to the ledger's lines."""
-    return html(
-        web.render(
-            "usage.html",
-            usage=web.commands.usage(visitor.identity),
-            who=visitor.identity,
-            csrf=web.gate.csrf.issue(visitor.session),
-        )
-    )
+    csrf = web.gate.csrf.issue(visitor.session)
+    return EventStream(wait_events(web, visitor.identity, request_id, csrf))
 
 
 @router.get("/events")
@@ -150,16 +160,28 @@ def logout(web: Carrel, visitor: Guest, fields: Form) -> Response:
     return signed_out()
 
 
-def _desk(web: Web, visitor: Visitor, form: StartForm, *, status: int = 200) -> Response:
+def desk_page(
+    web: Web,
+    visitor: Visitor,
+    form: StartForm,
+    *,
+    notice: CarrelError | None = None,
+    status: int = 200,
+) -> Response:
+    """The desk, with the start form as it was filled in and with what could not be done."""
     who = visitor.identity
-    groups = web.commands.groups_for(who)
+    groups = web.groups.now(who)
+    desk = gather(web.commands, who, groups, now=web.clock())
+    if not form.problem:
+        form = StartForm.beside(desk.sessions, server_name=form.server_name, wanted=form.next)
     page = web.render(
         "desk.html",
-        desk=gather(web.commands, who, now=web.clock()),
+        desk=desk,
         who=who,
         groups=groups,
         most_devices=device_choices(groups),
         form=form,
+        notice=notice,
         csrf=web.gate.csrf.issue(visitor.session),
     )
     return html(page, status)

@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from .. import wording
 from ..wire import RequestOut
+from ..wire.administration import ChangeOut
 
 Show = Literal["clock", "seconds", "date", "in", "left", "ago"]
 _STEP = 1024
@@ -32,11 +33,10 @@ def moment(at: float | None, show: Show = "clock") -> Markup:
     if at is None:
         return Markup("")
     there = datetime.fromtimestamp(at, UTC)
-    return Markup('<time datetime="{}" data-show="{}">{}</time>').format(
-        there.isoformat(timespec="seconds").replace("+00:00", "Z"),
-        show,
-        there.strftime(_WITHOUT_SCRIPT.get(show, "%H:%M UTC")),
-    )
+    exact = there.isoformat(timespec="seconds").replace("+00:00", "Z")
+    words = there.strftime(_WITHOUT_SCRIPT.get(show, "%H:%M UTC"))
+    # A page has hundreds of these, and nothing in one needs escaping.
+    return Markup(f'<time datetime="{exact}" data-show="{show}">{words}</time>')  # noqa: S704
 
 
 def pretty(value: object) -> str:
@@ -72,10 +72,29 @@ def short(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 60 else wording.duration(seconds)  # noqa: PLR2004
 
 
+def differences(change: ChangeOut) -> str:
+    """``max_devices: 4 → 2``; what did not exist, or does not any more, is a dash."""
+    names = sorted({*change.before, *change.after})
+    return ", ".join(
+        f"{name.replace('_', ' ')}: {_side(change.before, name)} → {_side(change.after, name)}"
+        if change.before and change.after
+        else f"{name.replace('_', ' ')}: {_side(change.after or change.before, name)}"
+        for name in names
+    )
+
+
+def _side(values: Mapping[str, object], name: str) -> str:
+    value = values.get(name)
+    if value is None or value == []:
+        return "-"
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
 def filters() -> Mapping[str, Callable[..., object]]:
     return {
         "moment": moment,
         "duration": wording.duration,
+        "differences": differences,
         "devices": wording.devices,
         "device_seconds": wording.device_seconds,
         "memory": wording.memory,

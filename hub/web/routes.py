@@ -22,14 +22,13 @@ from ..wire import (
     RequestOut,
     RequestsOut,
     SessionIn,
-    UsageReport,
 )
 from .bodies import json_body
 from .context import Web, web_of
 from .events import request_events
+from .links import server_of
 from .schema import body_of, problems
 from .streams import EventStream, FileContent
-from .waiting import server_of
 
 MAX_LISTED = 1000
 _EVENT_ID = re.compile(r"[0-9]{1,18}")
@@ -101,15 +100,6 @@ def groups(web: Carrel, who: Reader) -> GroupsOut:
     return web.commands.groups(who)
 
 
-@router.get("/usage", tags=["usage"], summary="My device-seconds")
-def usage(web: Carrel, who: Reader) -> UsageReport:
-    """The sum, by group, and the ledger lines that make it up.
-
-    `charged` stands in the ledger, `open` has been used since its last line.
-    """
-    return web.commands.usage(who)
-
-
 @router.post(
     "/requests",
     status_code=201,
@@ -142,10 +132,20 @@ def list_requests(
         list[Annotated[str, Query(max_length=256)]] | None,
         Query(description="Only with this label, as `name=value`; all of several must hold."),
     ] = None,
+    text: Annotated[
+        str,
+        Query(
+            max_length=200, description="In the id, the session's or notebook's name, or command."
+        ),
+    ] = "",
     owner: Annotated[
         str | None,
         Query(max_length=255, description="Only of this person, as far as you may see them."),
     ] = None,
+    group: Annotated[str, Query(max_length=64, description="Only of this group.")] = "",
+    node: Annotated[
+        str, Query(max_length=255, description="Only those whose newest lease is on this node.")
+    ] = "",
     mine: Annotated[
         bool, Query(description="false adds what one teaches, for administrators everything.")
     ] = True,
@@ -162,7 +162,10 @@ def list_requests(
             kind=kind,
             states=frozenset(state) if state else None,
             labels=tuple(label or ()),
+            text=text,
             owner=owner,
+            group=group or None,
+            node=node or None,
             mine=mine,
             limit=limit,
             cursor=cursor,
@@ -177,12 +180,19 @@ def show(web: Carrel, who: ReaderOrHub, request_id: RequestId) -> RequestOut:
 
 
 @router.delete("/requests/{request_id}", tags=["requests"], summary="Cancel a request")
-def cancel(web: Carrel, who: Writer, request_id: RequestId) -> RequestOut:
+def cancel(
+    web: Carrel,
+    who: Writer,
+    request_id: RequestId,
+    reason: Annotated[
+        str, Query(max_length=500, description="Stands in the cause, where its owner reads it.")
+    ] = "",
+) -> RequestOut:
     """A waiting request ends at once; a running one is `stopping` until its processes are gone.
 
     One that has ended stays as it is.
     """
-    return web.commands.cancel(who, request_id)
+    return web.commands.cancel(who, request_id, reason.strip())
 
 
 @router.get(
@@ -297,7 +307,13 @@ def start_session(
     server: Server,
     body: Annotated[SessionIn, Depends(json_body(SessionIn))],
 ) -> RequestOut | None:
-    """Queues it and asks the hub for its server; it starts by itself when its turn comes."""
+    """Queues it and asks the hub for its server; it starts by itself when its turn comes.
+
+    With `claim` its device is held instead when it comes, until its owner claims it; it then
+    has a name of its own: the one in the address, or for `-` one that is free.
+    """
+    if body.claim:
+        return web.claims.start(who, server_of(server), body)
     return web.commands.start_session(who, server_of(server), body)
 
 

@@ -9,14 +9,33 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from ..wire import ErrorOut, EventsIn, JobIn, OpenSessionIn, SessionIn, StartedIn, StopIn
+from ..wire import (
+    ErrorOut,
+    EventsIn,
+    ExtendIn,
+    JobIn,
+    KernelsIn,
+    OpenSessionIn,
+    QuotesIn,
+    SessionIn,
+    StartedIn,
+    StopIn,
+)
+from ..wire.administration import DrainIn, GroupIn, PersonIn, QuarantineIn
 from .errors import PROBLEM_TYPE
 from .examples import ANSWER_EXAMPLES, BODY_EXAMPLES, problem_example
 
 _BODIES: tuple[type[BaseModel], ...] = (
+    DrainIn,
     EventsIn,
+    ExtendIn,
+    GroupIn,
     JobIn,
+    KernelsIn,
     OpenSessionIn,
+    PersonIn,
+    QuarantineIn,
+    QuotesIn,
     SessionIn,
     StartedIn,
     StopIn,
@@ -36,7 +55,8 @@ A change that a browser asks for with its cookie needs the page's form token in
 
 **Errors** are `application/problem+json` (RFC 9457). `code` is stable and made for programs,
 `detail` is a sentence for people, and `accepted` says what would have been accepted, where that
-helps.
+helps. `request_id` is the id of the call, as in the header `X-Request-ID` of every answer; a
+well-formed one that you send is kept.
 
 **Rights.** What is not yours to see is answered with 404, as if it did not exist. Teachers see
 the requests of the groups they teach, administrators all.

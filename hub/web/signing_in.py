@@ -27,7 +27,7 @@ _STATE_PURPOSE = "oauth-state"
 _STATE_SECONDS = 600
 _SEGMENT = r"[A-Za-z0-9~_%-][A-Za-z0-9.~_%-]{0,99}"
 _OWN_PAGE = re.compile(
-    rf"{re.escape(SERVICE_PREFIX)}(?:|usage|wait/{_SEGMENT}|requests/{_SEGMENT})"
+    rf"{re.escape(SERVICE_PREFIX)}(?:|usage|course/{_SEGMENT}|wait/{_SEGMENT}|requests/{_SEGMENT})"
 )
 _STATE = re.compile(r"[A-Za-z0-9_-]{20,60}")
 
@@ -39,9 +39,9 @@ def own_page(wanted: str) -> str:
     return wanted if _OWN_PAGE.fullmatch(wanted) else SERVICE_PREFIX
 
 
-def to_sign_in(path: str) -> RedirectResponse:
+def to_sign_in(wanted: str) -> RedirectResponse:
     """Sends the browser to the sign-in, and from there back to where it wanted to go."""
-    query = urlencode({"next": own_page(path)})
+    query = urlencode({"next": own_page(wanted)})
     return RedirectResponse(f"{SERVICE_PREFIX}login?{query}", SEE_OTHER)
 
 

@@ -49,6 +49,8 @@ class Streams:
         self._pulse = pulse
         self._keep_alive = keep_alive
         self.closed = False
+        self.open = 0
+        """How many are being followed."""
 
     def close(self) -> None:
         self.closed = True
@@ -62,13 +64,17 @@ class Streams:
         """
         seen, changed = self._pulse.count, True
         pace, clock = Pace(), asyncio.get_running_loop().time
-        while not self.closed:
-            yield changed
-            await asyncio.sleep(pace.pause(clock()))
-            if self.closed:
-                return
-            now = await self._pulse.after(seen, self._keep_alive)
-            seen, changed = now, now != seen
+        self.open += 1
+        try:
+            while not self.closed:
+                yield changed
+                await asyncio.sleep(pace.pause(clock()))
+                if self.closed:
+                    return
+                now = await self._pulse.after(seen, self._keep_alive)
+                seen, changed = now, now != seen
+        finally:
+            self.open -= 1
 
 
 def message(event: str, data: str = "{}", *, event_id: int | None = None) -> bytes:

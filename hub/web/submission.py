@@ -6,7 +6,7 @@ import secrets
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from pydantic import JsonValue
 
@@ -20,7 +20,7 @@ from ..wire import JobIn, NotebookIn
 PARAMETER = "parameter-"
 _PLAIN = (
     "kind", "group", "devices", "time", "memory", "retries", "labels", "kernel", "output",
-    "command", "workdir", "key",
+    "command", "workdir", "key", "source",
 )  # fmt: skip
 _Value = TypeVar("_Value")
 
@@ -56,7 +56,10 @@ class SubmitForm:
 
     Attributes:
         key: makes a form that is sent twice one job.
+        source: where the notebook is from: empty for an upload, ``home:PATH``, ``again:ID``.
         parameters: entries by the parameter's name; what is empty stays the notebook's own.
+        carried: of a job that runs again, the parameters that have no field.
+        archive: of a job that runs again, the files that were uploaded with it.
         notebook: as it came with the form.
     """
 
@@ -71,8 +74,11 @@ class SubmitForm:
     output: str = ""
     command: str = ""
     workdir: str = ""
+    source: str = ""
     key: str = field(default_factory=lambda: secrets.token_urlsafe(12))
     parameters: Mapping[str, str] = field(default_factory=dict)
+    carried: Mapping[str, JsonValue] = field(default_factory=dict)
+    archive: str = ""
     notebook: Notebook | None = None
     problem: str = ""
     accepted: str = ""
@@ -108,7 +114,9 @@ class SubmitForm:
             "seconds": _of("time", values.seconds, self.time),
             "memory_bytes": _of("memory", values.memory_bytes, self.memory) if self.memory else 0,
             "retries": _read("retries", int, self.retries or "0", "A whole number, 0 for none."),
-            "labels": dict(_of("labels", values.label, part) for part in self.labels.split()),
+            "labels": dict(_of("labels", values.label, part) for part in self._words("labels")),
+            "archive": self.archive,
+            "workdir": self.workdir,
             "idempotency_key": self.key,
         }
         if not self.group:
@@ -116,22 +124,25 @@ class SubmitForm:
         more = self._command() if self.kind == "command" else self._notebook()
         return JobIn.model_validate({**common, **more})
 
-    def _command(self) -> dict[str, object]:
+    def _words(self, name: Literal["command", "labels"]) -> list[str]:
         try:
-            words = shlex.split(self.command)
+            return shlex.split(self.command if name == "command" else self.labels)
         except ValueError as error:
             raise InvalidInput(
-                f"The command cannot be split into words: {error}.",
-                accepted="Quote as in a shell, such as: python train.py --name 'my run'.",
-                field="command",
+                f"The {name} cannot be split into words: {error}.",
+                accepted=_QUOTED[name],
+                field=name,
             ) from None
+
+    def _command(self) -> dict[str, object]:
+        words = self._words("command")
         if not words:
             raise InvalidInput(
                 "There is no command.",
                 accepted="Such as: python train.py --lr 0.1",
                 field="command",
             )
-        return {"command": words, "workdir": self.workdir}
+        return {"command": words}
 
     def _notebook(self) -> dict[str, object]:
         if self.notebook is None:
@@ -140,7 +151,7 @@ class SubmitForm:
             )
         return {
             "notebook": NotebookIn(name=self.notebook.name, content=self.notebook.content),
-            "parameters": self._given(self.fields or ()),
+            "parameters": {**self.carried, **self._given(self.fields or ())},
             "kernel": self.kernel,
             "output": self.output,
         }
@@ -179,6 +190,10 @@ class SubmitForm:
         return "" if 0 <= devices <= most else "devices"
 
 
+_QUOTED = {
+    "command": "Quote as in a shell, such as: python train.py --name 'my run'.",
+    "labels": "Such as sweep=7 'kind=first try'.",
+}
 _ALIASES = {"seconds": "time", "memory_bytes": "memory"}
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Annotated
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
@@ -12,15 +13,17 @@ from starlette.responses import RedirectResponse, Response
 
 from ..config import SERVICE_PREFIX
 from ..errors import CarrelError
+from ..home_files import HomeFiles, HomeFolder
 from ..mistakes import invalid_body
 from ..wire import JobIn
 from .context import Web
-from .desk import device_choices
 from .gate import Visitor
 from .guests import Guest, Upload, html
 from .routes import Carrel
 from .signing_in import SEE_OTHER
-from .submission import Notebook, SubmitForm
+from .sources import HOME, Sent, of_job, with_notebook
+from .start_form import device_choices
+from .submission import SubmitForm
 
 _FORM_HEADER = "X-Carrel-Form"
 """Tells the page that a refusal is its own form, to be shown in the form's place."""
@@ -29,8 +32,27 @@ router = APIRouter(include_in_schema=False)
 
 
 @router.get("/submit")
-def submit_page(web: Carrel, visitor: Guest) -> Response:
-    return html(_page(web, visitor, SubmitForm(), "submit.html"))
+def submit_page(
+    web: Carrel, visitor: Guest, again: Annotated[str, Query(max_length=64)] = ""
+) -> Response:
+    """An empty form, or one that is filled in like a job that was submitted ``again``."""
+    form = of_job(web, visitor.identity, again) if again else SubmitForm()
+    return html(_page(web, visitor, form, "submit.html"))
+
+
+@router.get("/submit/home")
+def home(
+    web: Carrel, visitor: Guest, path: Annotated[str, Query(max_length=4096)] = ""
+) -> Response:
+    """One folder of one's own home, to pick a notebook from."""
+    folder, error = HomeFolder(path="", folders=(), notebooks=()), None
+    try:
+        folder = HomeFiles(web.commands.files).folder(visitor.identity.name, path)
+    except CarrelError as refused:
+        error = refused
+    page = web.render("submit_home.html", folder=folder, error=error)
+    # htmx shows only what went well: the sentence stands in the list's place.
+    return html(page)
 
 
 @router.post("/submit/inspect")
@@ -48,33 +70,31 @@ async def submit(web: Carrel, visitor: Guest, request: Request, fields: Upload) 
     return await run_in_threadpool(_submitted, web, visitor, fields, sent, within_page)
 
 
-_Sent = tuple[str, bytes] | None
-
-
-async def _chosen(fields: FormData) -> _Sent:
+async def _chosen(fields: FormData) -> Sent:
     found = fields.get("notebook")
     if isinstance(found, UploadFile) and found.filename:
         return found.filename, await found.read()
     return None
 
 
-def _inspected(web: Web, visitor: Visitor, fields: FormData, sent: _Sent) -> Response:
-    form = SubmitForm.filled(fields)
+def _inspected(web: Web, visitor: Visitor, fields: FormData, sent: Sent) -> Response:
+    pick = fields.get("pick")
+    source = f"{HOME}{pick}" if isinstance(pick, str) and pick else ""
+    # What was entered for another notebook means nothing for this one.
+    form = replace(SubmitForm.filled(fields), kind="notebook", source=source, parameters={})
     try:
-        # What was entered for another notebook means nothing for this one.
-        form = replace(form, notebook=Notebook.read(*sent) if sent else None, parameters={})
+        form = with_notebook(web, visitor.identity, form, sent)
     except CarrelError as error:
         form = form.refused(error, [])
     return html(_page(web, visitor, form, "submit_notebook.html"))
 
 
 def _submitted(
-    web: Web, visitor: Visitor, fields: FormData, sent: _Sent, within_page: bool
+    web: Web, visitor: Visitor, fields: FormData, sent: Sent, within_page: bool
 ) -> Response:
     form = SubmitForm.filled(fields)
     try:
-        if sent and form.kind != "command":
-            form = replace(form, notebook=Notebook.read(*sent))
+        form = with_notebook(web, visitor.identity, form, sent)
         made = web.commands.submit_job(visitor.identity, _job(form))
     except CarrelError as error:
         refused = form.refused(error, web.commands.groups_for(visitor.identity))
@@ -96,7 +116,7 @@ def _job(form: SubmitForm) -> JobIn:
 
 
 def _page(web: Web, visitor: Visitor, form: SubmitForm, template: str) -> str:
-    groups = web.commands.groups_for(visitor.identity)
+    groups = web.groups.now(visitor.identity)
     return web.render(
         template,
         form=form,

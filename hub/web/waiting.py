@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from urllib.parse import quote
 
 from ..commands import Commands
-from ..config import SERVICE_PREFIX
 from ..ports.world import Identity
 from ..scheduling.lifecycle import LIVE, TERMINAL, State
 from ..scheduling.model import Kind
 from ..wire import RequestOut
 
-DEFAULT_SERVER = "-"
-"""How the default server, whose name is empty, is called in addresses."""
 _LISTED = 200
 _RECENT_SECONDS = 3600.0
 _ORDERLY = frozenset({"succeeded", "stopped"})
@@ -32,6 +28,16 @@ class WaitView:
         """The reason without the place, which the page shows in large figures."""
         wait = self.request.wait
         return wait.sentence.removeprefix(f"Place {wait.place}.").strip() if wait else ""
+
+    @property
+    def held(self) -> bool:
+        """Its device is there, and waits for its owner."""
+        return self.request.claim_by is not None
+
+    @property
+    def may_open_on_cpu(self) -> bool:
+        """Whoever waits for a device need not sit idle."""
+        return self.request.state == "queued" and self.request.devices > 0
 
     @property
     def signature(self) -> str:
@@ -63,22 +69,3 @@ def session_of(
     badly = newest.cause is not None and newest.cause.code not in _ORDERLY
     recent = newest.ended_at is not None and now - newest.ended_at < _RECENT_SECONDS
     return newest if badly and recent else None
-
-
-def server_of(segment: str) -> str:
-    """The server's name from its place in an address."""
-    return "" if segment == DEFAULT_SERVER else segment
-
-
-def segment_of(server_name: str) -> str:
-    return quote(server_name, safe="") or DEFAULT_SERVER
-
-
-def wait_url(server_name: str) -> str:
-    return f"{SERVICE_PREFIX}wait/{segment_of(server_name)}"
-
-
-def server_url(owner: str, server_name: str) -> str:
-    """Where the session itself is, behind the same proxy."""
-    base = f"/user/{quote(owner, safe='@~')}/"
-    return f"{base}{quote(server_name, safe='@~')}/" if server_name else base

@@ -29,8 +29,8 @@ def calls(client: type) -> dict[str, list[str]]:
     """Public methods with their parameters."""
     return {
         name: list(inspect.signature(each).parameters)
-        for name, each in vars(client).items()
-        if inspect.isfunction(each) and not name.startswith("_")
+        for name, each in inspect.getmembers(client, inspect.isfunction)
+        if not name.startswith("_")
     }
 
 

@@ -131,6 +131,7 @@ def test_files_of_somebody_else_do_not_exist(commands: Commands) -> None:
 def test_groups_come_with_limits_and_teachers(commands: Commands) -> None:
     (group,) = commands.groups(STUDENT1).groups
     assert (group.name, group.max_devices_per_user, group.teachers) == ("cs101", 2, ["teacher"])
+    assert group.idle_seconds == 1800
 
 
 def event(kind: str, **data: Any) -> EventRecord:

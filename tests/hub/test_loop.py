@@ -15,11 +15,12 @@ from pydantic import JsonValue
 from carrel.hub.actions import MAX_ATTEMPTS
 from carrel.hub.commands import Commands
 from carrel.hub.errors import StaleEpoch
-from carrel.hub.loop import CLAIM_WINDOW, EXIT_GRACE, LEASE_SECONDS, Loop
+from carrel.hub.loop import EXIT_GRACE, HUB_WINDOW, Loop
 from carrel.hub.ports.backend import LaunchOrder, Sighting
 from carrel.hub.ports.records import Handle, LeaseState, NewEvent
 from carrel.hub.scheduling.model import Health
 from carrel.hub.store.memory import MemoryStore
+from carrel.hub.watching import LEASE_SECONDS
 from carrel.hub.wire import EventIn, EventsIn, RequestOut, SessionIn, StartedIn
 from carrel.spawners.fake import FakeAttempt, FakeBackend
 
@@ -440,7 +441,7 @@ def test_a_granted_session_is_given_up_after_the_claim_window(world: World) -> N
     world.settle()
     world.hub.away = True
     for _ in range(4):
-        world.clock.pass_(CLAIM_WINDOW / 3)
+        world.clock.pass_(HUB_WINDOW / 3)
         world.settle()
     assert world.see(made).state == "failed"
     assert world.commands.pool(STUDENT1).free == 2

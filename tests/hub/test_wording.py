@@ -14,7 +14,7 @@ from carrel.hub.scheduling.model import Reason, Wait
     [
         (
             Wait(request_id="a", place=1, reason=Reason.NO_FREE_DEVICE),
-            "Place 1. Too few devices are free; the next ones that come free are its.",
+            "Place 1. Too few devices are free; it gets the next ones that come free.",
         ),
         (
             Wait(request_id="a", place=2, reason=Reason.BEHIND_OTHERS, ahead=1),
@@ -34,7 +34,7 @@ from carrel.hub.scheduling.model import Reason, Wait
         ),
         (
             Wait(request_id="a", place=1, reason=Reason.POOL_TOO_SMALL),
-            "Place 1. Too few devices are in working order now; it starts when enough are.",
+            "Place 1. Too few devices can be lent now; it starts when enough can.",
         ),
         (Wait(request_id="a", place=0, reason=Reason.STARTING), "It starts now."),
     ],

@@ -23,7 +23,9 @@
   const countdown = (seconds) => {
     const s = Math.max(0, Math.floor(seconds));
     const two = (n) => String(n).padStart(2, "0");
-    return `${Math.floor(s / 3600)}:${two(Math.floor(s / 60) % 60)}:${two(s % 60)}`;
+    const hours = Math.floor(s / 3600);
+    const minutes = Math.floor(s / 60) % 60;
+    return `${hours ? `${hours}:${two(minutes)}` : minutes}:${two(s % 60)}`;
   };
   const shown = {
     seconds: (at) => second.format(at),
@@ -65,16 +67,18 @@
   };
 
   // Said aloud once per change, however often the part around it is replaced.
-  const announce = () => {
-    const source = document.querySelector("[data-announce]");
-    const text = source ? source.textContent.replace(/\s+/g, " ").trim() : "";
-    const said = document.getElementById("announcer");
+  const say = (source, said) => {
+    if (!source || !said) return;
+    const text = source.textContent.replace(/\s+/g, " ").trim();
     const words = text.replace(/\(.*?\)/g, "");
-    if (said && said.dataset.words !== words) {
-      // The first one is on the page anyway.
-      if (said.dataset.words !== undefined) said.textContent = text;
-      said.dataset.words = words;
-    }
+    if (said.dataset.words === words) return;
+    // The first one is on the page anyway.
+    if (said.dataset.words !== undefined) said.textContent = text;
+    said.dataset.words = words;
+  };
+  const announce = () => {
+    say(document.querySelector("[data-announce]"), document.getElementById("announcer"));
+    say(document.querySelector("[data-quoted]"), document.getElementById("quote-said"));
   };
 
   const limitToGroup = () => {
@@ -138,6 +142,16 @@
       all[all.length - 1]?.scrollIntoView({ block: "end" });
     }
   };
+  // Whatever changes in the pool may change a quote: it is asked again, though not at every beat.
+  const QUOTE_PAUSE = 1500;
+  let quoting = 0;
+  document.addEventListener("htmx:sseMessage", () => {
+    if (quoting || !document.getElementById("quote")) return;
+    quoting = setTimeout(() => {
+      quoting = 0;
+      document.getElementById("quote")?.dispatchEvent(new Event("refresh"));
+    }, QUOTE_PAUSE);
+  });
   // A stream that was interrupted may tell an event again: each is shown once.
   document.addEventListener("htmx:sseBeforeMessage", (event) => {
     const page = document.querySelector("[data-seen]");
@@ -167,6 +181,11 @@
   });
   document.addEventListener("change", (event) => {
     if (event.target.id === "group") limitToGroup();
+  });
+  // A notebook of the home takes the place of one that was chosen from this computer.
+  document.addEventListener("click", (event) => {
+    const upload = document.getElementById("notebook");
+    if (upload && event.target.closest?.("[data-pick]")) upload.value = "";
   });
   document.addEventListener("submit", (event) => {
     const question = event.target.dataset.confirm;

@@ -1,6 +1,7 @@
 // Light or dark before the first paint: the choice made in JupyterHub, else the system's.
 "use strict";
 (() => {
+  const script = document.currentScript.src;
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const stored = () => {
     try {
@@ -13,8 +14,18 @@
     const choice = stored();
     return choice === "light" || choice === "dark" ? choice : dark.matches ? "dark" : "light";
   };
+  // Frames without scripts cannot know the theme: the service reads it here when it makes them.
+  const tellFrames = () => {
+    const value = `carrel-theme=${wanted()}`;
+    if (document.cookie.split("; ").includes(value)) return;
+    document.cookie = `${value}; path=${new URL("..", script).pathname}; max-age=31536000; samesite=lax`;
+    for (const frame of document.querySelectorAll("iframe.frame")) {
+      frame.setAttribute("src", frame.getAttribute("src"));
+    }
+  };
   const apply = () => {
     document.documentElement.dataset.bsTheme = wanted();
+    tellFrames();
     const toggle = document.getElementById("theme-toggle");
     if (toggle) {
       toggle.hidden = false;

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import httpx
@@ -20,6 +20,7 @@ from carrel.hub.ports.records import Glance, Touched
 from carrel.hub.ports.world import Identity
 from carrel.hub.pulse import Pulse
 from carrel.hub.scheduling.model import Wait
+from carrel.hub.store import MemoryStore
 from carrel.hub.views import Viewer
 from carrel.hub.web import Person, build_app
 from carrel.hub.web.auth import ACCESS_SCOPE, READ_SCOPE, SUBMIT_SCOPE
@@ -97,6 +98,8 @@ class FakeCommands:
 
     def __init__(self, pulse: Pulse) -> None:
         self.pulse = pulse
+        self.store = MemoryStore()
+        self.clock = time.time
         self.found: dict[str, RequestOut] = {}
         self.happened: dict[str, list[EventOut]] = {}
         self.logs: dict[str, bytes] = {}
@@ -224,6 +227,13 @@ class FakeCommands:
         more = after + len(page) < len(found)
         return RequestsOut(requests=page, next=page[-1].id if more else "")
 
+    def several(self, who: Identity, wanted: Sequence[Wanted]) -> list[RequestsOut]:
+        lists = [
+            self.requests(who, kind=w.kind, states=w.states, mine=w.mine, limit=w.limit)
+            for w in wanted
+        ]
+        return [RequestsOut(requests=found) for found in lists]
+
     def files_of(self, who: Identity, request_id: str) -> FilesOut:
         self.request(who, request_id)
         return self.put_out.get(request_id, FilesOut(files=[]))
@@ -232,8 +242,8 @@ class FakeCommands:
         found = self.request(who, request_id)
         return JobIn(group=found.group, command=found.command or ["true"])
 
-    def cancel(self, who: Identity, request_id: str) -> RequestOut:
-        self._called("cancel", who.name, request_id)
+    def cancel(self, who: Identity, request_id: str, reason: str = "") -> RequestOut:
+        self._called("cancel", who.name, request_id, *filter(None, [reason]))
         return self.request(who, request_id)
 
     def end_session(self, request_id: str, body: StopIn) -> RequestOut:
@@ -364,7 +374,7 @@ class Client:
 class World:
     """One application with its fakes, and clients for its kinds of callers."""
 
-    def __init__(self, *, demo: bool = False) -> None:
+    def __init__(self, *, demo: bool = False, metrics_token: str = "") -> None:
         self.pulse = Pulse()
         self.commands = FakeCommands(self.pulse)
         self.sign_in = FakeSignIn()
@@ -376,6 +386,7 @@ class World:
             self.settings,
             hub_token=HUB_TOKEN,
             crypt_key="signs",
+            metrics_token=metrics_token,
         )
 
     @property

@@ -1,0 +1,221 @@
+"""What people and programs can see of Carrel: each of these reads, and changes nothing.
+
+Everything is shown as the one who asks may see it; what they may not see is not found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from typing import BinaryIO
+
+from . import listing, outputs, views
+from .admission import Admission, GroupChoice, choices
+from .board import Board
+from .config import CLAIM_SECONDS
+from .errors import NotFound, Unavailable
+from .listing import Wanted
+from .ports.records import Glance, RequestRecord
+from .ports.store import Store
+from .ports.world import Clock, Files, Hub, Identity
+from .progress import ProgressBook
+from .repeating import same_job
+from .scheduling.model import Group, Wait
+from .showing import Showing, pool_of
+from .views import Viewer
+from .wire import (
+    EventOut,
+    FilesOut,
+    GroupOut,
+    GroupsOut,
+    JobIn,
+    LedgerOut,
+    MeOut,
+    PoolOut,
+    QueueOut,
+    RequestOut,
+    RequestsOut,
+    UsageReport,
+)
+
+EVENTS_AT_ONCE = 100
+"""How many events one look at a history reads; each may hold a picture."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looking:
+    """The reading half of ``Commands``; everything it needs is passed in."""
+
+    store: Store
+    hub: Hub
+    files: Files
+    board: Board
+    clock: Clock
+    progress: ProgressBook
+    claim_seconds: float = CLAIM_SECONDS
+
+    # -- people and pool ------------------------------------------------------------------
+
+    def me(self, who: Identity) -> MeOut:
+        return MeOut(
+            name=who.name,
+            admin=who.admin,
+            groups=[group.name for group in self._groups_now(who)],
+            teaches=sorted(self.store.taught_by(who.name)),
+        )
+
+    def groups_for(self, who: Identity) -> list[GroupChoice]:
+        """Groups that the person may use now; the last known ones while the hub is away."""
+        return choices(self._groups_now(who), self.store.groups())
+
+    def groups(self, who: Identity) -> GroupsOut:
+        return GroupsOut(
+            groups=[
+                GroupOut(**asdict(choice), teachers=list(self.store.teachers(choice.name)))
+                for choice in self.groups_for(who)
+            ]
+        )
+
+    def pool(self, who: Identity | None) -> PoolOut:
+        return self._showing.pool(self._viewer(who))
+
+    def glance(self, after: int | None) -> Glance:
+        """What those who follow the store look at together, before any of them reads."""
+        return self.store.glance(after)
+
+    def pool_at(self, glance: Glance, viewer: Viewer) -> PoolOut:
+        """As ``pool``, of that moment."""
+        return pool_of(glance.devices, glance.holdings, glance.waiting, viewer)
+
+    def usage(self, who: Identity) -> UsageReport:
+        """One's own sums; ``figures`` has what they are made of."""
+        by_group = self.store.usage(now=self.clock(), owner=who.name)
+        return UsageReport(
+            device_seconds=sum(usage.total for usage in by_group),
+            by_group=[views.usage_out(usage) for usage in by_group],
+            ledger=[],
+            ledger_complete=False,
+        )
+
+    # -- requests -------------------------------------------------------------------------
+
+    def request(self, who: Identity | None, request_id: str) -> RequestOut:
+        return self._shown(self._visible(who, request_id), self._viewer(who))
+
+    def requests(
+        self,
+        who: Identity,
+        *,
+        kind: str | None = None,
+        states: frozenset[str] | None = None,
+        mine: bool = True,
+        limit: int = 200,
+    ) -> list[RequestOut]:
+        """One's own, newest first; without ``mine`` also what one is entitled to see."""
+        wanted = Wanted(kind=kind, states=states, mine=mine, limit=limit)
+        return self.find_requests(who, wanted).requests
+
+    def find_requests(self, who: Identity, wanted: Wanted) -> RequestsOut:
+        """A page of what was asked for and may be seen."""
+        return self.several(who, [wanted])[0]
+
+    def several(self, who: Identity, wanted: Sequence[Wanted]) -> list[RequestsOut]:
+        """A page of each, in one go."""
+        with self.store.together():
+            viewer = self._viewer(who)
+            pages = [listing.page(self.store, viewer, each) for each in wanted]
+        shown = iter(self._showing.all([r for page in pages for r in page.records], viewer))
+        return [
+            RequestsOut(requests=list(islice(shown, len(page.records))), next=page.next)
+            for page in pages
+        ]
+
+    def queue(self, who: Identity | None, limit: int = 200) -> QueueOut:
+        return self._showing.queue(self._viewer(who), limit)
+
+    def waits(self) -> Mapping[str, Wait]:
+        """Everybody's place as the last plan left it, by request; never changed in place."""
+        return self.board.waits
+
+    def ledger(self, who: Identity, request_id: str) -> list[LedgerOut]:
+        self._visible(who, request_id)
+        return [views.ledger_out(e) for e in self.store.ledger(request_id=request_id)]
+
+    def same_job(self, who: Identity, request_id: str) -> JobIn:
+        """What was submitted as this job, ready to be submitted again."""
+        return same_job(self._visible(who, request_id), self.files)
+
+    def events(
+        self,
+        who: Identity | None,
+        request_id: str,
+        after: int = 0,
+        *,
+        limit: int = EVENTS_AT_ONCE,
+    ) -> list[EventOut]:
+        """The next ones, not all at once: they hold what cells printed."""
+        self._visible(who, request_id)
+        found = self.store.events(request_id, after=after, limit=limit)
+        return [views.event_out(event) for event in found]
+
+    def log(self, who: Identity | None, request_id: str, offset: int = 0) -> bytes:
+        return outputs.log(self.files, self._visible(who, request_id), offset)
+
+    def output(self, who: Identity, request_id: str) -> tuple[str, bytes]:
+        return outputs.notebook(self.files, self._visible(who, request_id))
+
+    def files_of(self, who: Identity, request_id: str) -> FilesOut:
+        """What the newest attempt that left any files put into its output folder."""
+        record = self._visible(who, request_id)
+        return views.files_out(outputs.files(self.files, record)[1])
+
+    def open_file(self, who: Identity, request_id: str, name: str) -> BinaryIO:
+        """One of these, to be read and closed by the caller."""
+        return outputs.open_file(self.files, self._visible(who, request_id), name)
+
+    def server_ready(self, owner: str, server_name: str) -> bool:
+        """Whether the hub routes to this server."""
+        try:
+            server = self.hub.user(owner).servers.get(server_name)
+        except (Unavailable, NotFound):
+            return False
+        return server is not None and server.ready
+
+    # -- within ---------------------------------------------------------------------------
+
+    @property
+    def _admission(self) -> Admission:
+        return Admission(self.store, self.hub)
+
+    @property
+    def _showing(self) -> Showing:
+        return Showing(
+            store=self.store,
+            board=self.board,
+            progress=self.progress,
+            clock=self.clock,
+            claim_seconds=self.claim_seconds,
+        )
+
+    def _groups_now(self, who: Identity) -> tuple[Group, ...]:
+        """As the hub has them, or as they were at sign-in while it is away."""
+        try:
+            return self._admission.groups_of(who.name)
+        except (Unavailable, NotFound):
+            entitled = who.groups | self.store.taught_by(who.name)
+            return tuple(group for group in self.store.groups() if group.name in entitled)
+
+    def _viewer(self, who: Identity | None) -> Viewer:
+        teaches = self.store.taught_by(who.name) if who else frozenset()
+        return Viewer(identity=who, teaches=teaches)
+
+    def _visible(self, who: Identity | None, request_id: str) -> RequestRecord:
+        record = self.store.request(request_id)
+        if not self._viewer(who).may_see(record.owner, record.group):
+            # The same answer as for one that does not exist: ids tell nothing.
+            raise NotFound(f"There is no request {request_id}.")
+        return record
+
+    def _shown(self, record: RequestRecord, viewer: Viewer) -> RequestOut:
+        return self._showing.one(record, viewer)

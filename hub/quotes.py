@@ -1,0 +1,109 @@
+"""What would happen to requests that nobody has sent yet, for forms that show the wait first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .admission import Admission, Ask
+from .commands import Commands
+from .errors import CarrelError, Refused
+from .ports.world import Identity
+from .scheduling.model import Kind, Wait, Waiting
+from .scheduling.quoting import quotes
+from .wire import QuoteIn, QuoteOut
+from .wording import quote_sentence
+
+
+@dataclass(slots=True)
+class _Groups:
+    """The group that each choice is charged to, asked of the hub once."""
+
+    admission: Admission
+    owner: str
+    known: dict[str, str | Refused]
+
+    def of(self, wanted: str) -> str:
+        if wanted not in self.known:
+            try:
+                self.known[wanted] = self.admission.choose_group(self.owner, wanted)
+            except Refused as refusal:
+                self.known[wanted] = refusal
+        found = self.known[wanted]
+        if isinstance(found, CarrelError):
+            raise found
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Quotes:
+    """Admission, order and placement, asked and not acted upon."""
+
+    commands: Commands
+
+    def quotes(self, who: Identity, asked: Sequence[QuoteIn]) -> list[QuoteOut]:
+        """One answer for each, in order; each as if it alone came now.
+
+        Raises:
+            Unavailable: the hub does not say which groups the person is in.
+        """
+        c = self.commands
+        now = c.clock()
+        groups = _Groups(Admission(c.store, c.hub), who.name, {})
+        answers: list[QuoteOut | None] = []
+        admitted: list[Waiting] = []
+        for number, each in enumerate(asked):
+            try:
+                group = groups.of(each.group)
+                self._admit(who.name, group, each)
+            except Refused as refusal:
+                answers.append(_refused(each, refusal))
+                continue
+            answers.append(None)
+            admitted.append(_waiting(number, who.name, group, each, now))
+        waits = iter(quotes(c.store.snapshot(), admitted, now) if admitted else ())
+        requests = iter(admitted)
+        return [each or _admitted(next(requests), next(waits), now) for each in answers]
+
+    def _admit(self, owner: str, group: str, asked: QuoteIn) -> None:
+        ask = Ask(owner=owner, group=group, devices=asked.devices, seconds=asked.seconds)
+        Admission(self.commands.store, self.commands.hub).admit(ask)
+
+
+def _waiting(number: int, owner: str, group: str, asked: QuoteIn, now: float) -> Waiting:
+    return Waiting(
+        id=f"~{number}",  # sorts behind every id that there is
+        kind=Kind(asked.kind),
+        owner=owner,
+        group=group,
+        devices=asked.devices,
+        seconds=asked.seconds,
+        submitted_at=now,
+    )
+
+
+def _refused(asked: QuoteIn, refusal: Refused) -> QuoteOut:
+    return QuoteOut(
+        admitted=False,
+        sentence=str(refusal),
+        group=asked.group,
+        devices=asked.devices,
+        message=refusal.message,
+        accepted=refusal.accepted,
+    )
+
+
+def _admitted(request: Waiting, wait: Wait, now: float) -> QuoteOut:
+    estimate = wait.estimate
+    return QuoteOut(
+        admitted=True,
+        sentence=quote_sentence(wait, now),
+        group=request.group,
+        devices=request.devices,
+        starts_now=wait.place == 0,
+        place=wait.place,
+        ahead=wait.ahead,
+        expected_at=estimate.at if estimate else None,
+        latest_at=estimate.latest if estimate else None,
+        device_seconds=float(request.devices * request.seconds),
+    )

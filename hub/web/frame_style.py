@@ -1,0 +1,54 @@
+"""How framed content looks: a frame without scripts is made light or dark by the service.
+
+The page's script keeps the reader's choice in a cookie, which holds nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from starlette.requests import Request
+
+Theme = Literal["light", "dark"]
+_COOKIE = "carrel-theme"
+_COLOURS = {
+    "light": {"ink": "#1b2733", "ground": "#ffffff", "code": "#f5f6f8", "line": "#d9dee4",
+              "soft": "#586572"},
+    "dark": {"ink": "#e6eaee", "ground": "#1d232a", "code": "#14181d", "line": "#363f49",
+             "soft": "#a3aeb9"},
+}  # fmt: skip
+
+
+def theme_of(request: Request) -> Theme:
+    return "dark" if request.cookies.get(_COOKIE) == "dark" else "light"
+
+
+def output_style(theme: Theme) -> str:
+    """Of a table or another piece of HTML that a cell put out."""
+    return _base(theme) + (
+        "body{margin:6px;font-size:14px}"
+        "td,th{text-align:right}"
+    )  # fmt: skip
+
+
+def notebook_style(theme: Theme) -> str:
+    """Of a whole notebook."""
+    c = _COLOURS[theme]
+    return _base(theme) + (
+        "body{margin:1rem;font-size:15px;line-height:1.5}"
+        "pre{white-space:pre-wrap;overflow-wrap:anywhere;margin:.3rem 0}"
+        f".highlight,.input_area{{background:{c['code']};border-radius:.3rem;padding:.4rem .6rem}}"
+        f".prompt,.jp-InputPrompt,.jp-OutputPrompt{{color:{c['soft']};font:12px monospace}}"
+    )
+
+
+def _base(theme: Theme) -> str:
+    c = _COLOURS[theme]
+    return (
+        f":root{{color-scheme:{theme}}}"
+        f"body{{font-family:system-ui,sans-serif;color:{c['ink']};background:{c['ground']}}}"
+        "table{border-collapse:collapse}"
+        f"td,th{{padding:3px 8px;border-bottom:1px solid {c['line']}}}"
+        # Pictures are drawn for paper: on a dark ground the ink of a transparent one is lost.
+        "img,svg{max-width:100%;background:#fff}"
+    )

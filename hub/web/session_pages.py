@@ -1,0 +1,79 @@
+"""What people do with sessions on their pages: keep the place, claim, extend; and the quotes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fastapi import APIRouter
+from starlette.responses import RedirectResponse, Response
+
+from ..config import SERVICE_PREFIX
+from ..errors import CarrelError
+from ..scheduling.lifecycle import LIVE
+from ..wire import RequestOut
+from .context import Web
+from .gate import Visitor
+from .guests import Form, Guest, html
+from .links import wait_url
+from .pages import desk_page
+from .quoting import quote
+from .routes import Carrel, RequestId
+from .signing_in import SEE_OTHER
+from .start_form import StartForm
+
+EXTEND_SECONDS = 1800
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.post("/quote")
+def quote_form(web: Carrel, visitor: Guest, fields: Form) -> Response:
+    """The part of a form that says what its choices would have to expect."""
+    who = visitor.identity
+    held: dict[str, int] = {}
+    for request in web.commands.requests(who, kind=None, states=LIVE, mine=True, limit=200):
+        if request.lease is not None:
+            held[request.group] = held.get(request.group, 0) + len(request.lease.devices)
+    view = quote(web.quotes, who, fields, web.groups.lately(who), held)
+    return html(web.render("quote.html", quote=view, job=fields.get("for") == "job"))
+
+
+@router.post("/requests/{request_id}/keep-place")
+def keep_place(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> Response:
+    """On to the desk on CPU, which opens as soon as it runs."""
+    return _acted(
+        web,
+        visitor,
+        lambda: web.claims.keep_place(visitor.identity, request_id),
+        wait_url("", fields.get("next", "")),
+    )
+
+
+@router.post("/requests/{request_id}/claim")
+def claim(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> Response:
+    """On to the waiting page of the session, whose device is there."""
+    name = web.commands.request(visitor.identity, request_id).server_name
+    return _acted(
+        web, visitor, lambda: web.claims.claim(visitor.identity, request_id), wait_url(name)
+    )
+
+
+@router.post("/requests/{request_id}/extend")
+def extend(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> Response:
+    """Half an hour more; back to the page it was asked from."""
+    page = f"requests/{request_id}" if fields.get("back") == "request" else ""
+    return _acted(
+        web,
+        visitor,
+        lambda: web.extending.extend(visitor.identity, request_id, EXTEND_SECONDS),
+        SERVICE_PREFIX + page,
+    )
+
+
+def _acted(web: Web, visitor: Visitor, act: Callable[[], RequestOut], target: str) -> Response:
+    """Where it leads, or the desk with what was wrong: everything else on it still stands."""
+    try:
+        act()
+    except CarrelError as error:
+        return desk_page(web, visitor, StartForm(), notice=error, status=error.http_status)
+    return RedirectResponse(target, SEE_OTHER)

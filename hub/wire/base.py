@@ -1,0 +1,20 @@
+"""What all values on the wire have in common."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+NAME = r"[a-z0-9](?:[a-z0-9._@-]{0,62}[a-z0-9])?"
+"""Names of people and groups."""
+LARGEST = 2**53 - 1
+"""Whole numbers above it are not the same in every JSON reader."""
+
+
+class In(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Out(BaseModel):
+    """Clients ignore fields that a newer service adds."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)

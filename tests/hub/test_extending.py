@@ -1,0 +1,107 @@
+"""More time, where nobody waits for it and the group allows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from carrel.hub.errors import Conflict, NotFound, OverMaximum
+from carrel.hub.extending import Extending
+from carrel.hub.loop import Loop
+from carrel.hub.store.memory import MemoryStore
+from carrel.hub.wire import SessionIn
+from carrel.spawners.fake import FakeBackend
+
+from .doubles import ADMIN, STUDENT1, STUDENT2, TEACHER, Clock, FakeHub, build, device
+from .test_commands import job
+from .test_loop import World
+
+HOUR = 3600
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    """One device."""
+    clock, hub = Clock(), FakeHub()
+    backend = FakeBackend(devices=(device(0),), clock=clock)
+    commands = build(MemoryStore(), backend, hub, clock, tmp_path, devices=1)
+    made = World(commands, backend, hub, clock, Loop(commands, node="local"))
+    yield made
+    made.loop.close()
+
+
+@pytest.fixture
+def extending(world: World) -> Extending:
+    return Extending(world.commands)
+
+
+def test_a_session_runs_on_after_its_first_limit(world: World, extending: Extending) -> None:
+    made = world.running_session()
+    before = world.see(made)
+    assert before.ends_by is not None
+    extended = extending.extend(STUDENT1, made.id, 1800)
+    assert extended.ends_by == before.ends_by + 1800
+    world.clock.pass_(HOUR + 60)
+    world.settle(2)
+    assert world.see(made).state == "running"
+    world.clock.pass_(1800)
+    world.settle(3)
+    assert world.see(made).state == "timed_out"
+
+
+def test_a_job_is_extended_too_and_by_those_who_teach_or_administrate(
+    world: World, extending: Extending
+) -> None:
+    made = world.running_job()
+    for who in (STUDENT1, TEACHER, ADMIN):
+        extending.extend(who, made.id, 60)
+    assert world.see(made).seconds == 600 + 180
+    told = [e.data["by"] for e in world.commands.store.events(made.id) if e.kind == "extended"]
+    assert told == ["student1", "teacher", "admin"]
+    with pytest.raises(NotFound):
+        extending.extend(STUDENT2, made.id, 60)
+
+
+def test_not_while_somebody_waits_for_its_device(world: World, extending: Extending) -> None:
+    made = world.running_session()
+    waits = world.commands.submit_job(STUDENT2, job())
+    world.settle()
+    with pytest.raises(Conflict, match="somebody in the queue waits for the device") as refused:
+        extending.extend(STUDENT1, made.id, 60)
+    assert "student2" not in str(refused.value)
+    world.commands.cancel(STUDENT2, waits.id)
+    assert extending.extend(STUDENT1, made.id, 60).seconds == HOUR + 60
+
+
+def test_a_session_on_cpu_is_in_nobodys_way(world: World, extending: Extending) -> None:
+    desk = world.commands.start_session(STUDENT1, "cpu", SessionIn(devices=0, hours=1.0))
+    world.commands.attach(desk.id)
+    world.settle()
+    world.commands.launch(world.lease(desk))
+    world.running_job()
+    world.commands.submit_job(STUDENT2, job())
+    world.settle()
+    assert extending.extend(STUDENT1, desk.id, 60).seconds == HOUR + 60
+
+
+def test_no_longer_than_the_group_allows_from_now(world: World, extending: Extending) -> None:
+    made = world.running_session()
+    with pytest.raises(OverMaximum, match="allows at most 8 hours from now") as refused:
+        extending.extend(STUDENT1, made.id, 7 * HOUR + 1)
+    assert refused.value.accepted == "Extend it by at most 7 hours."
+    extending.extend(STUDENT1, made.id, 7 * HOUR)
+    with pytest.raises(OverMaximum, match="all of that already"):
+        extending.extend(STUDENT1, made.id, 60)
+    world.clock.pass_(HOUR)
+    assert extending.extend(STUDENT1, made.id, HOUR).seconds == 9 * HOUR
+
+
+def test_what_waits_or_has_ended_is_not_extended(world: World, extending: Extending) -> None:
+    made = world.commands.submit_job(STUDENT1, job())
+    with pytest.raises(Conflict, match="it is queued"):
+        extending.extend(STUDENT1, made.id, 60)
+    world.commands.cancel(STUDENT1, made.id)
+    with pytest.raises(Conflict, match="it is cancelled"):
+        extending.extend(STUDENT1, made.id, 60)

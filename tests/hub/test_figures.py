@@ -1,0 +1,99 @@
+"""Who may ask for which figures about the past."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from carrel.hub.commands import Commands
+from carrel.hub.errors import Forbidden, InvalidInput, NotFound
+from carrel.hub.figures import Figures, UsageAsked
+from carrel.hub.ports.history import UsageBy
+from carrel.hub.scheduling.model import Group
+from carrel.hub.store import MemoryStore
+from carrel.spawners.fake import FakeBackend
+
+from ..contracts.store_kit import job, running
+from .doubles import ADMIN, STRANGER, STUDENT1, STUDENT2, TEACHER, Clock, FakeHub, build
+
+
+@pytest.fixture
+def commands(tmp_path: Path) -> Commands:
+    """student1 and student2 each use a device of cs101 for 100 s, student1 one of lab too."""
+    clock = Clock()
+    made = build(MemoryStore(), FakeBackend(clock=clock), FakeHub(), clock, tmp_path, devices=3)
+    made.store.put_group(Group(name="lab", max_devices=4, max_devices_per_user=4))
+    for number, (owner, group) in enumerate(
+        [("student1", "cs101"), ("student2", "cs101"), ("student1", "lab")]
+    ):
+        new = replace(job(str(number), owner=owner), group=group)
+        running(made.store, new, f"SIM-{number}", at=clock.now - 100)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("who", "asked", "expected"),
+    [
+        (STUDENT1, UsageAsked(), {("student1", "cs101"), ("student1", "lab")}),
+        (STUDENT1, UsageAsked(group="cs101"), {("student1", "cs101")}),
+        (STUDENT1, UsageAsked(mine=False), {("student1", "cs101"), ("student1", "lab")}),
+        (TEACHER, UsageAsked(), set()),
+        (TEACHER, UsageAsked(group="cs101"), {("student1", "cs101"), ("student2", "cs101")}),
+        (TEACHER, UsageAsked(group="lab"), set()),
+        (TEACHER, UsageAsked(mine=False), {("student1", "cs101"), ("student2", "cs101")}),
+        (ADMIN, UsageAsked(), set()),
+        (ADMIN, UsageAsked(group="lab"), {("student1", "lab")}),
+        (STRANGER, UsageAsked(group="cs101"), set()),
+    ],
+)
+def test_everybody_sees_their_own_teachers_their_groups_administrators_all(
+    commands: Commands, who: object, asked: UsageAsked, expected: set[tuple[str, str]]
+) -> None:
+    for by in UsageBy:
+        found = Figures(commands).usage(who, replace(asked, by=by))  # type: ignore[arg-type]
+        assert {(line.owner, line.group) for line in found.by_group} == expected
+        assert found.device_seconds == 100 * len(expected)
+        assert sum(row.charged + row.open for row in found.rows) == found.device_seconds
+
+
+def test_lines_are_the_newest_oldest_first(commands: Commands) -> None:
+    now = commands.clock()
+    for back in (20, 10, 0):
+        live = [lease.id for lease in commands.store.leases()]
+        commands.store.renew(live, now=now - back, until=now + 30)
+        commands.store.charge(now=now - back)
+    mine = Figures(commands).usage(STUDENT2, UsageAsked(lines=2))
+    assert [line.ends_at for line in mine.ledger] == [now - 10, now]
+    assert not mine.ledger_complete
+    older = Figures(commands).usage(STUDENT2, UsageAsked(lines=2, before=mine.ledger[0].id))
+    assert [line.ends_at for line in older.ledger] == [now - 20]
+
+
+def test_a_span_that_ends_before_it_begins_is_refused(commands: Commands) -> None:
+    with pytest.raises(InvalidInput, match="ends before it begins"):
+        Figures(commands).usage(STUDENT1, UsageAsked(since=2.0, until=1.0))
+
+
+def test_an_administrator_is_told_of_a_group_that_there_is_not(commands: Commands) -> None:
+    with pytest.raises(NotFound, match=r"cs999.*Groups: cs101, lab"):
+        Figures(commands).usage(ADMIN, UsageAsked(group="cs999"))
+
+
+def test_how_full_the_pool_was_is_for_administrators_and_teachers(commands: Commands) -> None:
+    figures, store = Figures(commands), commands.store
+    store.note_capacity(commands.clock() - 50)
+    found = figures.pool(ADMIN, "day")
+    assert (len(found.periods), found.waits[0].count) == (24, 3)
+    assert found.periods[-1].healthy == 3
+    course = figures.pool(TEACHER, "day", "cs101")
+    assert course.waits[0].count == 2
+    assert course.periods[-1].leased == pytest.approx(found.periods[-1].leased * 2 / 3)
+    with pytest.raises(Forbidden):
+        figures.pool(TEACHER, "day")
+    for who, group in ((TEACHER, "lab"), (STUDENT1, "cs101"), (ADMIN, "cs999")):
+        with pytest.raises(NotFound, match="that you teach"):
+            figures.pool(who, "day", group)
+    with pytest.raises(InvalidInput, match="One of: day, week, term"):
+        figures.pool(ADMIN, "year")

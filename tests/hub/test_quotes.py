@@ -1,0 +1,113 @@
+"""What a form can show before anything is sent."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from carrel.hub.commands import Commands
+from carrel.hub.errors import Unavailable
+from carrel.hub.ports.records import NewRequest
+from carrel.hub.quotes import Quotes
+from carrel.hub.scheduling.cycle import decide
+from carrel.hub.scheduling.model import Kind, Start
+from carrel.hub.store.memory import MemoryStore
+from carrel.hub.wire import QuoteIn
+from carrel.spawners.fake import FakeBackend
+
+from .doubles import STRANGER, STUDENT1, STUDENT2, Clock, FakeHub, build
+from .test_commands import job
+
+ONE = QuoteIn(devices=1, seconds=3600)
+
+
+@pytest.fixture
+def hub() -> FakeHub:
+    return FakeHub()
+
+
+@pytest.fixture
+def commands(tmp_path: Path, hub: FakeHub) -> Commands:
+    return build(MemoryStore(), FakeBackend(), hub, Clock(), tmp_path, devices=1)
+
+
+def granted(commands: Commands) -> None:
+    made = commands.submit_job(STUDENT2, job(seconds=1800))
+    start = Start(request_id=made.id, devices=("SIM-0",))
+    commands.store.grant([start], now=commands.clock(), lease_seconds=30)
+
+
+def test_what_is_free_starts_at_once(commands: Commands) -> None:
+    (found,) = Quotes(commands).quotes(STUDENT1, [ONE])
+    assert (found.admitted, found.starts_now, found.sentence) == (
+        True, True, "It would start at once.",
+    )  # fmt: skip
+    assert (found.group, found.device_seconds) == ("cs101", 3600)
+    assert commands.queue(None).total == 0, "nothing was sent"
+
+
+def test_what_is_taken_is_waited_for(commands: Commands) -> None:
+    granted(commands)
+    commands.submit_job(STUDENT2, job(seconds=600))
+    wait, cpu = Quotes(commands).quotes(STUDENT1, [ONE, QuoteIn(devices=0)])
+    assert (wait.place, wait.ahead, wait.starts_now) == (2, 1, False)
+    assert wait.expected_at == commands.clock() + 2400
+    assert wait.sentence == (
+        "It would wait at place 2, for about 40 min. 1 request is ahead of it."
+    )
+    assert (cpu.starts_now, cpu.device_seconds) == (True, 0)
+
+
+def test_a_refusal_is_an_answer_like_any_other(commands: Commands) -> None:
+    too_many, elsewhere, fine = Quotes(commands).quotes(
+        STUDENT1, [QuoteIn(devices=99), QuoteIn(group="math"), ONE]
+    )
+    assert not too_many.admitted
+    assert too_many.message.startswith("cs101 may hold at most 4 devices")
+    assert too_many.accepted == "Ask for 0 to 1."
+    assert too_many.sentence == f"{too_many.message} {too_many.accepted}"
+    assert (elsewhere.admitted, elsewhere.message) == (False, "There is no group 'math'.")
+    assert fine.admitted
+
+
+def test_who_has_no_group_is_told_whom_to_ask(commands: Commands) -> None:
+    (found,) = Quotes(commands).quotes(STRANGER, [ONE])
+    assert not found.admitted
+    assert "ask your teacher" in found.accepted
+
+
+def test_without_the_hub_nothing_is_said(commands: Commands, hub: FakeHub) -> None:
+    hub.away = True
+    with pytest.raises(Unavailable):
+        Quotes(commands).quotes(STUDENT1, [ONE])
+
+
+def test_eight_choices_behind_5000_requests_cost_no_eight_decisions(tmp_path: Path) -> None:
+    commands = build(MemoryStore(), FakeBackend(), FakeHub(), Clock(), tmp_path, devices=8)
+    for number in range(5000):
+        commands.store.submit(
+            NewRequest(
+                id=f"j-{number}",
+                kind=Kind.JOB,
+                owner=f"student{number % 90}",
+                group="cs101",
+                devices=1 + number % 2,
+                seconds=3600,
+                idempotency_key=str(number),
+            ),
+            commands.clock(),
+        )
+    asked = [
+        QuoteIn(devices=devices, seconds=3600 * hours)
+        for devices in (0, 1)
+        for hours in (1, 2, 4, 8)
+    ]
+    # The processor's time: how busy the machine is otherwise does not count.
+    began = time.thread_time()
+    decide(commands.store.snapshot(), commands.clock())
+    decided = time.thread_time()
+    found = Quotes(commands).quotes(STUDENT1, asked)
+    assert time.thread_time() - decided < 4 * (decided - began)
+    assert found[-1].ahead > 4900

@@ -1,0 +1,23 @@
+"""The tokens between the processes stay, and those that a newer version needs are made."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+from carrel.hub.config import Secrets, StateFolder
+
+
+def test_what_lacks_is_made_and_the_rest_stays(tmp_path: Path) -> None:
+    state = StateFolder.at(tmp_path)
+    first = Secrets.ensure(state)
+    assert Secrets.ensure(state) == first
+    older = json.loads(state.secrets.read_text())
+    del older["metrics_token"]
+    state.secrets.write_text(json.dumps(older))
+    newer = Secrets.ensure(state)
+    assert newer.hub_token == first.hub_token
+    assert newer.metrics_token not in ("", first.metrics_token)
+    assert Secrets.ensure(state) == newer
+    assert stat.S_IMODE(state.secrets.stat().st_mode) == 0o600

@@ -1,0 +1,19 @@
+"""Every address of the application that is read, whichever router brought it."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+from fastapi.routing import iter_route_contexts
+from starlette.routing import Mount
+
+from .fakes import API
+
+
+def pages_and_parts(app: FastAPI) -> set[str]:
+    """Paths as they were declared, but those of the REST API."""
+    found = {
+        str(route.path)
+        for route in iter_route_contexts(app.routes)
+        if isinstance(route.original_route, Mount) or "GET" in (route.methods or ())
+    }
+    return {path for path in found if not path.startswith(f"{API}/")}

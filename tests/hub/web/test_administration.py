@@ -1,0 +1,319 @@
+"""Administration over HTTP: rights, form tokens, previews, drains, people, the audit list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from carrel.hub.accounts.passwords import Cost
+from carrel.hub.accounts.store import Accounts
+from carrel.hub.commands import Commands
+from carrel.hub.config import Settings
+from carrel.hub.ports.records import Handle
+from carrel.hub.ports.world import Identity
+from carrel.hub.scheduling.model import Start
+from carrel.hub.store.memory import MemoryStore
+from carrel.hub.web import Person, build_app
+from carrel.hub.web.auth import ACCESS_SCOPE
+from carrel.spawners.fake import FakeBackend
+
+from ..doubles import ADMIN, STUDENT1, TEACHER, Clock, FakeHub, build, device
+from ..test_commands import job
+from .fakes import ALL_SCOPES, API, HUB_TOKEN, PREFIX, Client, FakeSignIn, World
+
+GROUP = {"max_devices": 1, "max_devices_per_user": 1}
+READS = ["groups/tree", "people", "audit"]
+CHANGES: list[tuple[str, str, dict[str, object] | None]] = [
+    ("PUT", "groups/cs101", {**GROUP}),
+    ("DELETE", "groups/cs101", None),
+    ("POST", "people", {"name": "zoe"}),
+    ("POST", "people/admin/password", None),
+    ("DELETE", "people/admin", None),
+    ("PUT", "pool/local/drain", {}),
+    ("DELETE", "pool/local/drain", None),
+    ("PUT", "pool/SIM-0/quarantine", {"why": "x"}),
+    ("DELETE", "pool/SIM-0/quarantine", None),
+]
+PAGES = ["admin", "admin/live", "admin/people", "admin/pool", "admin/pool/live", "admin/audit"]
+FORMS = [
+    *("admin/groups", "admin/groups/remove", "admin/people", "admin/people/password"),
+    *("admin/people/remove", "admin/pool"),
+]
+
+
+@dataclass
+class Site:
+    """A real service in memory behind its web side."""
+
+    world: World
+    commands: Commands
+    accounts: Accounts
+    clock: Clock
+
+    def api(self, who: Identity = ADMIN) -> Client:
+        return self.world.program(who.name)
+
+    def page(self, who: Identity = ADMIN) -> Client:
+        return self.world.own_page(f"{who.name}-oauth")
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    clock = Clock()
+    backend = FakeBackend(devices=(device(0), device(1)), clock=clock)
+    commands = build(MemoryStore(), backend, FakeHub(), clock, tmp_path)
+    accounts = Accounts(tmp_path / "accounts.db", cost=Cost(n=2))
+    accounts.add("admin", "a long password", admin=True)
+    world = World()
+    world.sign_in = FakeSignIn()
+    for who in (ADMIN, STUDENT1, TEACHER):
+        world.sign_in.people[who.name] = Person(identity=who, scopes=ALL_SCOPES)
+        scopes = frozenset({ACCESS_SCOPE})
+        world.sign_in.people[f"{who.name}-oauth"] = Person(identity=who, scopes=scopes)
+    world.app = build_app(
+        commands,
+        commands.pulse,
+        world.sign_in,
+        Settings(),
+        hub_token=HUB_TOKEN,
+        crypt_key="signs",
+        clock=clock,
+        accounts=accounts,
+    )
+    yield Site(world, commands, accounts, clock)
+    accounts.close()
+
+
+def sentences(answer: object) -> list[str]:
+    return answer.json()["sentences"]  # type: ignore[attr-defined, no-any-return]
+
+
+# -- rights -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("who", [STUDENT1, TEACHER])
+def test_nobody_else_reads_or_changes_anything(site: Site, who: Identity) -> None:
+    api, page = site.api(who), site.page(who)
+    asked = [api.get(f"{API}/{path}") for path in READS]
+    asked += [api.request(verb, f"{API}/{path}", json=body) for verb, path, body in CHANGES]
+    asked += [page.get(f"{PREFIX}{path}") for path in PAGES]
+    asked += [page.post(f"{PREFIX}{path}", data={"name": "cs101"}) for path in FORMS]
+    assert {answer.status_code for answer in asked} == {403}
+    assert site.commands.store.marks() == ()
+    assert site.accounts.find("admin") is not None
+    assert site.api().get(f"{API}/audit").json()["changes"] == []
+
+
+def test_a_change_by_cookie_needs_the_form_token(site: Site) -> None:
+    browser = site.world.browser("admin-oauth")
+    asked = [browser.request(verb, f"{API}/{path}", json=body) for verb, path, body in CHANGES]
+    asked += [browser.post(f"{PREFIX}{path}", data={"name": "cs101"}) for path in FORMS]
+    assert {answer.status_code for answer in asked} == {403}
+    assert site.commands.store.group("cs101").max_devices == 4
+
+
+def test_only_administrators_have_the_entry(site: Site) -> None:
+    entry = f'href="{PREFIX}admin"'
+    assert entry in site.page().get(PREFIX).text
+    assert entry not in site.page(STUDENT1).get(PREFIX).text
+
+
+# -- groups -----------------------------------------------------------------------------------
+
+
+def test_a_dry_run_says_what_it_means_and_changes_nothing(site: Site) -> None:
+    site.commands.submit_job(STUDENT1, job(devices=2))
+    answer = site.api().put(f"{API}/groups/cs101?dry_run=true", json=GROUP)
+    assert answer.json() == {
+        "sentences": ["1 request that waits could never start and would be told."],
+        "saved": False,
+    }
+    assert site.commands.store.group("cs101").max_devices == 4
+
+
+def test_saving_changes_the_group_and_is_audited_with_both_sides(site: Site) -> None:
+    body = {**GROUP, "teachers": ["grace"], "max_seconds": 28800}
+    assert site.api().put(f"{API}/groups/cs101", json=body).json()["saved"] is True
+    lines = site.api().get(f"{API}/audit").json()["changes"]
+    assert [(line["action"], line["before"], line["after"]) for line in lines] == [
+        ("teachers set", {"teachers": ["teacher"]}, {"teachers": ["grace"]}),
+        (
+            "group set",
+            {"max_devices": 4, "max_devices_per_user": 2},
+            {"max_devices": 1, "max_devices_per_user": 1},
+        ),
+    ]
+    assert {(line["who"], line["target"]) for line in lines} == {("admin", "cs101")}
+
+
+def test_a_group_cannot_stand_below_itself(site: Site) -> None:
+    answer = site.api().put(f"{API}/groups/cs101", json={**GROUP, "parent": "cs101"})
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
+
+
+def test_a_group_with_live_requests_is_not_removed(site: Site) -> None:
+    made = site.commands.submit_job(STUDENT1, job())
+    refused = site.api().delete(f"{API}/groups/cs101")
+    assert refused.status_code == 409
+    assert "1 request that waits or runs" in refused.json()["detail"]
+    site.commands.cancel(STUDENT1, made.id)
+    assert site.api().delete(f"{API}/groups/cs101").status_code == 204
+    assert site.api().get(f"{API}/groups/tree").json() == {"groups": []}
+    assert site.commands.request(STUDENT1, made.id).group == "cs101"
+
+
+def test_the_tree_counts_what_is_below(site: Site) -> None:
+    site.api().put(f"{API}/groups/cs", json={"max_devices": 8, "max_devices_per_user": 8})
+    body = {"parent": "cs", "max_devices": 4, "max_devices_per_user": 2}
+    site.api().put(f"{API}/groups/cs101", json=body)
+    site.commands.submit_job(STUDENT1, job())
+    tree = site.api().get(f"{API}/groups/tree").json()["groups"]
+    assert [(g["name"], g["depth"], g["waiting"]) for g in tree] == [("cs", 0, 1), ("cs101", 1, 1)]
+
+
+def test_the_page_shows_the_preview_before_it_saves(site: Site) -> None:
+    fields = {
+        "name": "cs101",
+        "parent": "",
+        "max_devices": "1",
+        "max_devices_per_user": "1",
+        "max_time": "2h",
+        "idle": "0",
+        "teachers": "teacher",
+        "do": "preview",
+    }
+    preview = site.page().post(f"{PREFIX}admin/groups", data=fields)
+    assert "What this means now" in preview.text
+    assert site.commands.store.group("cs101").max_devices == 4
+    saved = site.page().post(f"{PREFIX}admin/groups", data={**fields, "do": "save"})
+    assert saved.status_code == 303
+    group = site.commands.store.group("cs101")
+    assert (group.max_devices, group.max_seconds, group.idle_seconds) == (1, 7200, 0)
+    wrong = site.page().post(f"{PREFIX}admin/groups", data={**fields, "max_devices": "many"})
+    assert wrong.status_code == 400
+    assert "is no number of devices" in wrong.text
+
+
+# -- nodes and devices ------------------------------------------------------------------------
+
+
+def test_a_drain_is_announced_shown_and_ended(site: Site) -> None:
+    until = site.clock.now + 3600
+    body = {"until": until, "why": "A new fan."}
+    said = site.api().put(f"{API}/pool/local/drain?dry_run=true", json=body)
+    assert sentences(said) == ["Nothing new starts on the node local.", "Nothing runs there."]
+    assert site.commands.store.marks() == ()
+    site.api().put(f"{API}/pool/local/drain", json=body)
+    tiles = site.api(STUDENT1).get(f"{API}/pool").json()["devices"]
+    assert {(t["state"], t["drain_until"], t["why"]) for t in tiles} == {
+        ("draining", until, "Draining: A new fan.")
+    }
+    assert "draining" in site.page().get(f"{PREFIX}admin/pool?target=local").text
+    assert site.api().delete(f"{API}/pool/SIM-0/drain").status_code == 409
+    assert site.api().delete(f"{API}/pool/local/drain").status_code == 200
+    assert site.api(STUDENT1).get(f"{API}/pool").json()["free"] == 2
+
+
+def test_what_runs_there_is_warned_with_the_date(site: Site) -> None:
+    made = site.commands.submit_job(STUDENT1, job())
+    store = site.commands.store
+    start = Start(request_id=made.id, devices=("SIM-0",))
+    (lease,) = store.grant([start], now=site.clock.now, lease_seconds=30)
+    store.launch(lease.id, now=site.clock.now)
+    store.started(lease.id, Handle(pid=1, started_at=1.0), now=site.clock.now)
+    until = site.clock.now + 600
+    site.api().put(f"{API}/pool/SIM-0/drain", json={"until": until})
+    warning = site.commands.request(STUDENT1, made.id).warning
+    assert warning is not None
+    assert (warning.stops_at, warning.can_keep) == (until, False)
+    events = [event for event in store.events(made.id) if event.kind == "drain_warning"]
+    assert [event.data["stops_at"] for event in events] == [until]
+
+
+def test_a_quarantine_needs_its_reason_and_is_released(site: Site) -> None:
+    assert site.api().put(f"{API}/pool/SIM-0/quarantine", json={"why": " "}).status_code == 400
+    assert site.api().put(f"{API}/pool/local/quarantine", json={"why": "x"}).status_code == 404
+    site.api().put(f"{API}/pool/SIM-0/quarantine", json={"why": "Wrong sums."})
+    tile = site.api(STUDENT1).get(f"{API}/pool").json()["devices"][0]
+    assert (tile["state"], tile["why"]) == ("sick", "In quarantine: Wrong sums.")
+    assert site.api().delete(f"{API}/pool/SIM-0/quarantine").status_code == 200
+    assert site.api().delete(f"{API}/pool/SIM-0/quarantine").status_code == 409
+
+
+def test_the_pool_page_drains_by_a_span_and_says_what_is_wrong(site: Site) -> None:
+    fields = {"target": "SIM-0", "why": "fan", "left": "2h", "do": "drain"}
+    site.page().post(f"{PREFIX}admin/pool", data=fields)
+    (mark,) = site.commands.store.marks()
+    assert (mark.by, mark.until) == ("admin", site.clock.now + 7200)
+    wrong = site.page().post(f"{PREFIX}admin/pool", data={**fields, "left": "soon"})
+    assert wrong.status_code == 400
+    empty = site.page().post(f"{PREFIX}admin/pool", data={"target": "SIM-0", "do": "quarantine"})
+    assert empty.status_code == 400
+
+
+# -- people -----------------------------------------------------------------------------------
+
+
+def test_people_are_added_reset_and_removed(site: Site) -> None:
+    made = site.api().post(f"{API}/people", json={"name": "zoe", "groups": ["cs101"]})
+    assert made.status_code == 201
+    assert site.accounts.sign_in("zoe", made.json()["password"]) is not None
+    again = site.api().post(f"{API}/people/zoe/password").json()["password"]
+    assert site.accounts.sign_in("zoe", again) is not None
+    found = site.api().get(f"{API}/people").json()["people"]
+    zoe = next(person for person in found if person["name"] == "zoe")
+    assert (zoe["groups"], zoe["account"], zoe["live"]) == (["cs101"], True, 0)
+    assert site.api().delete(f"{API}/people/zoe").status_code == 204
+    actions = [line["action"] for line in site.api().get(f"{API}/audit").json()["changes"]]
+    assert actions == ["account remove", "new password", "member add", "account add"]
+
+
+def test_the_last_administrator_stays(site: Site) -> None:
+    refused = site.api().delete(f"{API}/people/admin")
+    assert (refused.status_code, site.accounts.find("admin") is not None) == (409, True)
+    assert "last administrator" in refused.json()["detail"]
+
+
+def test_a_new_password_is_on_the_page_once(site: Site) -> None:
+    page = site.page().post(f"{PREFIX}admin/people", data={"name": "zoe", "groups": ""})
+    assert "shown this once" in page.text
+    assert "shown this once" not in site.page().get(f"{PREFIX}admin/people").text
+
+
+# -- other people's requests, and the list -----------------------------------------------------
+
+
+def test_the_owner_reads_why_an_administrator_cancelled(site: Site) -> None:
+    made = site.commands.submit_job(STUDENT1, job())
+    site.api().delete(f"{API}/requests/{made.id}?reason=The+disk+is+full.")
+    cause = site.commands.request(STUDENT1, made.id).cause
+    assert cause is not None
+    assert cause.message == "Cancelled by admin: The disk is full."
+    (line,) = site.api().get(f"{API}/audit?action=request%20cancel").json()["changes"]
+    assert (line["who"], line["target"], line["why"]) == ("admin", made.id, "The disk is full.")
+
+
+def test_what_is_ones_own_is_nobodys_business(site: Site) -> None:
+    made = site.commands.submit_job(STUDENT1, job())
+    site.commands.cancel(STUDENT1, made.id)
+    assert site.api().get(f"{API}/audit").json()["changes"] == []
+
+
+def test_the_list_is_filtered_and_paged(site: Site) -> None:
+    for number in range(3):
+        site.api().put(f"{API}/groups/g{number}", json=GROUP)
+    first = site.api().get(f"{API}/audit?limit=2").json()
+    rest = site.api().get(f"{API}/audit?limit=2&before={first['next']}").json()
+    targets = [line["target"] for line in [*first["changes"], *rest["changes"]]]
+    assert (targets, rest["next"]) == (["g2", "g1", "g0"], None)
+    assert len(site.api().get(f"{API}/audit?target=g1&who=admin").json()["changes"]) == 1
+    assert site.api().get(f"{API}/audit?action=nothing").status_code == 400
+    assert "g1" in site.page().get(f"{PREFIX}admin/audit?target=g1").text
+
+
+@pytest.mark.parametrize("path", [*PAGES, "admin?edit=cs101", "admin/pool?target=SIM-0"])
+def test_every_page_answers(site: Site, path: str) -> None:
+    assert site.page().get(f"{PREFIX}{path}").status_code == 200
