@@ -57,7 +57,8 @@ class Applicant:
 
         Raises:
             EarlierLife: it was stopping when it was found, and has ended now.
-            StartRefused: it ended while it waited.
+            StartRefused: it ended while it waited, or is to be claimed: then nobody waits for
+                it here.
         """
         earlier = request.state == State.STOPPING
         percent = 5
@@ -67,6 +68,12 @@ class Applicant:
                     self.say(percent, "The Carrel service does not answer; the place is kept.")
                 elif found.ended:
                     raise EarlierLife if earlier else ended(found)
+                elif found.claim:
+                    raise StartRefused(
+                        "The place in the queue is kept; claim the device when it has come.",
+                        reason="kept",
+                        status_code=409,
+                    )
                 elif found.lease and found.state in HAS_LEASE:
                     return found
                 else:
@@ -74,15 +81,22 @@ class Applicant:
                     self.say(percent, sentence)
         raise EarlierLife  # the stream ends only after an end
 
-    async def launch(self, lease_id: str) -> None:
+    async def launch(self, request_id: str, lease_id: str) -> None:
         """Write the intent to start.
 
         Raises:
-            EarlierLife: the lease went back meanwhile (nobody came within the claim window).
+            EarlierLife: the lease went back meanwhile, and the request waits again.
+            StartRefused: the request was ended meanwhile: nobody wants it any more.
         """
         try:
             await self.insist(lambda: self.link.launch(lease_id), self.patience)
         except Conflict as error:
+            async with aclosing(self.link.statuses(request_id)) as statuses:
+                async for found in statuses:
+                    if found and found.ended:
+                        raise ended(found) from error
+                    if found and found.state != State.STOPPING:
+                        break
             raise EarlierLife from error
 
     async def report(self, lease_id: str, who: StartedIn) -> None:

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..hub.errors import BackendFailed, Unavailable
-from ..hub.ports.backend import LaunchOrder, Life, Sighting
+from ..hub.ports.backend import Activity, LaunchOrder, Life, Sighting
 from ..hub.ports.records import Handle, Json, NewEvent
+from ..hub.scheduling.idleness import DeviceUse, Use
 from ..hub.scheduling.model import Device, Health
 from .devices.simulated import simulated_devices
 
@@ -42,6 +43,8 @@ class FakeBackend:
         silent: the engine does not answer: ``inventory`` raises, ``look`` knows nothing and
             ``stop`` confirms nothing.
         attempts: every start so far, by lease id.
+        cpu_seconds: what ``activity`` answers for living attempts, by lease id; 0 by default.
+        uses: what it answers for devices; those not named are simulated.
     """
 
     devices: tuple[Device, ...] = field(default_factory=lambda: simulated_devices("node", 2))
@@ -50,6 +53,8 @@ class FakeBackend:
     refuse_starts: str = ""
     silent: bool = False
     attempts: dict[str, FakeAttempt] = field(default_factory=dict)
+    cpu_seconds: dict[str, float] = field(default_factory=dict)
+    uses: dict[str, DeviceUse] = field(default_factory=dict)
     _events: dict[Path, list[NewEvent]] = field(default_factory=dict)
 
     # -- what the service calls -----------------------------------------------------------
@@ -87,6 +92,18 @@ class FakeBackend:
         if attempt.alive:
             return Sighting(life=Life.ALIVE, handle=attempt.handle)
         return Sighting(life=Life.DEAD, exit_status=attempt.exit_status)
+
+    def activity(self, leases: Mapping[str, Handle | None]) -> Activity:
+        if self.silent:
+            return Activity(cpu_seconds={}, devices={})
+        alive = [lease for lease in leases if self._look(lease).life is Life.ALIVE]
+        pretended = {
+            each.id: DeviceUse(name=each.id, use=Use.NOT_MEASURED) for each in self.devices
+        }
+        return Activity(
+            cpu_seconds={lease: self.cpu_seconds.get(lease, 0.0) for lease in alive},
+            devices=pretended | self.uses,
+        )
 
     def stop(self, lease_id: str, handle: Handle | None, *, patience: float = 4.0) -> bool:
         if self.silent:

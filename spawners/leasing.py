@@ -205,7 +205,7 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
                 if request.lease is None:
                     continue
                 if found is None:
-                    await self._applicant.launch(request.lease.id)
+                    await self._applicant.launch(request.id, request.lease.id)
                 return await self._launch(request, request.lease, found)
             except EarlierLife:
                 self._teller.say(5, "The previous session of this name has ended; asking anew.")

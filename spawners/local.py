@@ -20,11 +20,13 @@ from typing import Final
 
 import psutil
 
-from ..hub.errors import BackendFailed
-from ..hub.ports.backend import BackendSettings, LaunchOrder, Life, Sighting
+from ..hub.errors import BackendFailed, Unavailable
+from ..hub.ports.backend import Activity, BackendSettings, LaunchOrder, Life, Sighting
 from ..hub.ports.records import Handle, NewEvent
+from ..hub.scheduling.idleness import DeviceUse
 from ..hub.scheduling.model import Device, Health
 from . import processes
+from .activity import Meter, use_of, use_of_simulated
 from .devices import nvml
 from .devices.environment import device_environment, readable
 from .devices.simulated import simulated_devices
@@ -78,6 +80,7 @@ class LocalBackend:
         self._lock = threading.Lock()
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._starting: set[str] = set()
+        self._meter = Meter()
         self._unseen: frozenset[int] = frozenset()
         self._reason = ""
 
@@ -187,7 +190,7 @@ class LocalBackend:
             handle = leases[lease]
             if lease in starting:
                 seen[lease] = Sighting(life=Life.UNKNOWN)
-            elif processes.find(handle) is not None:
+            elif processes.find(handle, state=self._settings.state) is not None:
                 seen[lease] = Sighting(life=Life.ALIVE, handle=handle)
         missing = {lease: handle for lease, handle in leases.items() if lease not in seen}
         if missing:
@@ -196,7 +199,7 @@ class LocalBackend:
 
     def _search(self, leases: Mapping[str, Handle | None]) -> dict[str, Sighting]:
         try:
-            found = processes.scan(leases)
+            found = processes.scan(leases, state=self._settings.state)
         except OSError as error:
             log.warning("processes cannot be listed: %s", error)
             return {lease: Sighting(life=Life.UNKNOWN) for lease in leases}
@@ -210,9 +213,35 @@ class LocalBackend:
             )
         return sightings
 
+    def activity(self, leases: Mapping[str, Handle | None]) -> Activity:
+        self._meter.forget_others(leases)
+        cpu_seconds = {}
+        try:
+            found = processes.scan(leases, state=self._settings.state)
+        except OSError as error:
+            log.warning("processes cannot be listed: %s", error)
+        else:
+            cpu_seconds = {
+                lease: self._meter.read(lease, members, leases[lease])
+                for lease, members in found.items()
+                if members
+            }
+        return Activity(cpu_seconds=cpu_seconds, devices=self._uses())
+
+    def _uses(self) -> dict[str, DeviceUse]:
+        if self._settings.simulated_devices is not None:
+            pretended = simulated_devices(self._node, self._settings.simulated_devices)
+            return {device.id: use_of_simulated(device) for device in pretended}
+        try:
+            found = nvml.read(self._node).found
+        except Unavailable as error:
+            log.warning("the use of devices is not known: %s", error)
+            return {}
+        return {each.device.id: use_of(each) for each in found}
+
     def stop(self, lease_id: str, handle: Handle | None, *, patience: float = 4.0) -> bool:
         try:
-            ended = processes.stop_set(lease_id, handle, patience)
+            ended = processes.stop_set(lease_id, handle, patience, state=self._settings.state)
         except OSError as error:
             log.warning("processes cannot be listed: %s", error)
             return False
@@ -238,7 +267,8 @@ class LocalBackend:
                 self._starting.discard(lease_id)
 
     def _oldest(self, lease_id: str) -> Handle | None:
-        return processes.oldest(processes.scan({lease_id: None})[lease_id])
+        found = processes.scan({lease_id: None}, state=self._settings.state)
+        return processes.oldest(found[lease_id])
 
     def _exit_status(self, lease_id: str) -> int | None:
         with self._lock:

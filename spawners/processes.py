@@ -6,6 +6,10 @@ so the descendants are needed too: they may have been started with a cleaned env
 What cuts both ties (a cleaned environment and a dead parent) is found only with a cgroup,
 which this engine does not have.
 
+A lease id is unique in one state folder. A backup that was restored beside the original knows
+the same ids, so that whoever asks for one state folder (``state``) never sees processes that
+carry another one as ``CARREL_STATE``.
+
 A zombie is dead: it holds no device. A process that cannot be read (another system account)
 is of a lease only as a descendant, since only our own account starts leases.
 """
@@ -29,6 +33,7 @@ LEASE_VARIABLE: Final = "CARREL_LEASE"
 
 _PROC = Path("/proc")
 _PREFIX = f"{LEASE_VARIABLE}=".encode()
+_STATE_PREFIX = b"CARREL_STATE="
 _SAME_SECONDS = 1.5
 """Create times are computed from the boot time, which is known to a second only."""
 _LADDER: Final = ((signal.SIGINT, 0.5), (signal.SIGTERM, 0.25), (signal.SIGKILL, 0.25))
@@ -37,16 +42,28 @@ _ROUND_SECONDS = 0.25
 """How often SIGKILL is repeated for what was born meanwhile."""
 
 
-def lease_of_environment(pid: int) -> str | None:
+def lease_of_environment(pid: int, *, state: Path | None = None) -> str | None:
     """The lease id that a process was started with; None where it has none or is not ours."""
-    try:
-        environment = (_PROC / str(pid) / "environ").read_bytes()
-    except OSError:
+    environment = _environment(pid)
+    if state is not None and _elsewhere(environment, state):
         return None
-    for entry in environment.split(b"\0"):
+    for entry in environment:
         if entry.startswith(_PREFIX):
             return entry.removeprefix(_PREFIX).decode(errors="replace") or None
     return None
+
+
+def _environment(pid: int) -> list[bytes]:
+    try:
+        return (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def _elsewhere(environment: Iterable[bytes], state: Path) -> bool:
+    """Whether it names another state folder; one that names none may be ours."""
+    named = [entry for entry in environment if entry.startswith(_STATE_PREFIX)]
+    return bool(named) and named[0] != _STATE_PREFIX + os.fsencode(state)
 
 
 def lease_of(process: psutil.Process) -> str | None:
@@ -76,7 +93,7 @@ def _has_threads(pid: int) -> bool:
         return False
 
 
-def find(handle: Handle | None) -> psutil.Process | None:
+def find(handle: Handle | None, *, state: Path | None = None) -> psutil.Process | None:
     """The living process that a handle names; a recycled pid does not match."""
     if handle is None:
         return None
@@ -85,7 +102,9 @@ def find(handle: Handle | None) -> psutil.Process | None:
         same = abs(process.create_time() - handle.started_at) < _SAME_SECONDS
     except psutil.NoSuchProcess:
         return None
-    return process if same and alive(process) else None
+    if not same or (state is not None and _elsewhere(_environment(handle.pid), state)):
+        return None
+    return process if alive(process) else None
 
 
 def handle_of(process: psutil.Process) -> Handle:
@@ -105,12 +124,16 @@ def oldest(processes: Iterable[psutil.Process]) -> Handle | None:
 
 
 def scan(
-    leases: Mapping[str, Handle | None], known: Iterable[psutil.Process] = ()
+    leases: Mapping[str, Handle | None],
+    known: Iterable[psutil.Process] = (),
+    *,
+    state: Path | None = None,
 ) -> dict[str, list[psutil.Process]]:
     """The living processes of each lease, in one pass over /proc, oldest first.
 
     Args:
         known: processes that belong to the only lease asked for, whatever they look like now.
+        state: only those of this state folder.
 
     Raises:
         OSError: /proc cannot be read, so nothing is known.
@@ -123,11 +146,11 @@ def scan(
         if parent is None:
             continue
         children[parent].append(pid)
-        lease = lease_of_environment(pid)
+        lease = lease_of_environment(pid, state=state)
         if lease in roots:
             roots[lease].add(pid)
     for lease, handle in leases.items():
-        first = find(handle)
+        first = find(handle, state=state)
         roots[lease].update([first.pid] if first else ())
         roots[lease].update(p.pid for p in known if alive(p))
     return {lease: _living(_with_descendants(roots[lease], children)) for lease in leases}
@@ -197,7 +220,9 @@ def _wait_one(process: psutil.Process, deadline: float) -> bool:
         os.close(descriptor)
 
 
-def stop_set(lease_id: str, handle: Handle | None, patience: float = 4.0) -> bool:
+def stop_set(
+    lease_id: str, handle: Handle | None, patience: float = 4.0, *, state: Path | None = None
+) -> bool:
     """SIGINT, SIGTERM, SIGKILL to the whole set, looked up anew for each step.
 
     Returns True only once no process of the lease is left. It comes back early when the set
@@ -207,7 +232,7 @@ def stop_set(lease_id: str, handle: Handle | None, patience: float = 4.0) -> boo
         OSError: /proc cannot be read.
     """
     leases = {lease_id: handle}
-    members = scan(leases)[lease_id]
+    members = scan(leases, state=state)[lease_id]
     ends = time.monotonic()
     for number, part in _LADDER:
         ends += patience * part
@@ -218,7 +243,7 @@ def stop_set(lease_id: str, handle: Handle | None, patience: float = 4.0) -> boo
             _send(fresh, number)
             signalled.update(fresh)
             wait_gone(members, min(ends, time.monotonic() + _ROUND_SECONDS))
-            members = scan(leases, members)[lease_id]
+            members = scan(leases, members, state=state)[lease_id]
         if not members:
             return True
     return False

@@ -21,7 +21,7 @@ from jupyterhub.spawner import SimpleLocalProcessSpawner
 from pydantic import JsonValue
 from traitlets import Integer, Unicode, default
 
-from ..extensions.dashboards import jupyter_environment
+from ..extensions.environment import jupyter_environment
 from ..hub.naming import safe_name
 from ..hub.ports.records import Handle
 from ..hub.wire import LeaseOut, StartedIn
@@ -133,7 +133,8 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
         handle = None
         if lease.pid is not None and lease.started_at is not None:
             handle = Handle(pid=lease.pid, started_at=lease.started_at)
-        for process in scan({lease.id: handle})[lease.id][:1]:
+        mine = scan({lease.id: handle}, state=Path(self.state_root) if self.state_root else None)
+        for process in mine[lease.id][:1]:
             env = environment_of(process.pid)
             where = urlsplit(env.get("JUPYTERHUB_SERVICE_URL", ""))
             if where.hostname and where.port and "JUPYTERHUB_API_TOKEN" in env:
@@ -162,7 +163,7 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
 
     async def kill_started(self) -> None:
         proc, pid = self.proc, self.pid
-        alive = proc.poll() is None if proc is not None else still_alive(pid, self.birthmark)
+        alive = proc.poll() is None if proc is not None else self._still_mine()
         if not (pid and alive):
             return
         # The server leads a session of its own: nothing of the hub is in its group.
@@ -176,11 +177,16 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
 
     async def poll(self) -> int | None:
         # After a restart of the hub there is no handle, and the pid alone proves nothing.
-        if self.proc is None and self.pid and not still_alive(self.pid, self.birthmark):
+        if self.proc is None and self.pid and not self._still_mine():
             self.clear_state()
             return 0
         status: int | None = await super().poll()
         return status
+
+    def _still_mine(self) -> bool:
+        """The process that was started, and not by the site that a backup was restored from."""
+        of = environment_of(self.pid).get("CARREL_STATE", self.state_root)
+        return of == self.state_root and still_alive(self.pid, self.birthmark)
 
     def get_state(self) -> dict[str, JsonValue]:
         state = super().get_state()

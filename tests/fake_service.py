@@ -27,7 +27,8 @@ class FakeService:
         files: of a job, by name; page: how many requests a page of the list has at most.
         problems: refuse in the form of RFC 9457, without the older one.
         free: how many devices may be granted at once by PUT /sessions.
-        conflicts: what is answered with 409 the next time: "launch", "started".
+        conflicts: what is answered with 409 the next time: "launch", "started", or "cancel" for
+            a launch of what its owner has cancelled.
         hub_port: everything below /hub is passed on to a hub there, as the proxy does.
         on_stop: called with the request after it has become ``stopping``; ends it by default.
     """
@@ -300,6 +301,10 @@ class _Handler(BaseHTTPRequestHandler):
                 say(409, {"error": {"code": "stale_epoch", "message": "It went to somebody else."}})
                 if what == "launch":
                     fake.grant(lease.split(".")[0])
+            case "POST", ["leases", lease, "launch"] if "cancel" in fake.conflicts:
+                fake.conflicts.remove("cancel")
+                fake.end(fake.requests[lease.split(".")[0]])
+                say(409, {"error": {"code": "stale_epoch", "message": "It has ended."}})
             case "POST", ["leases", lease, "launch"]:
                 fake.change(lease.split(".")[0], state="starting")
                 say(200, fake.requests[lease.split(".")[0]])

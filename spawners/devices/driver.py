@@ -5,6 +5,7 @@ Run as a program by ``nvml.read()``, which explains why.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -30,6 +31,8 @@ class _Unit:
     health: Health
     why: str
     pids: tuple[int, ...]
+    utilization: int | None
+    used_bytes: int
 
 
 def main() -> int:
@@ -82,12 +85,15 @@ def _list_units() -> tuple[list[_Unit], list[str]]:
 def _describe(unit: Unit, index: int, health: Health, why: str) -> _Unit:
     """A device whose UUID can be read is listed, even if nothing else about it can."""
     identity = pynvml.nvmlDeviceGetUUID(unit)
-    model, memory = "NVIDIA GPU", 0
+    model, memory, used = "NVIDIA GPU", 0, 0
     pids: tuple[int, ...] = ()
+    utilization: int | None = None
     try:
         model = pynvml.nvmlDeviceGetName(unit)
-        memory = pynvml.nvmlDeviceGetMemoryInfo(unit).total
+        sizes = pynvml.nvmlDeviceGetMemoryInfo(unit)
+        memory, used = sizes.total, sizes.used
         pids = _pids(unit)
+        utilization = _utilization(unit)
     except pynvml.NVMLError as error:
         if health is Health.OK:
             health, why = _from_error(error)
@@ -99,6 +105,8 @@ def _describe(unit: Unit, index: int, health: Health, why: str) -> _Unit:
         health=health,
         why=why,
         pids=pids,
+        utilization=utilization,
+        used_bytes=used,
     )
 
 
@@ -124,6 +132,19 @@ def _pids(unit: Unit) -> tuple[int, ...]:
     except (pynvml.NVMLError_NotSupported, pynvml.NVMLError_NoPermission):
         return ()
     return tuple(sorted({process.pid for process in processes}))
+
+
+def _utilization(unit: Unit) -> int | None:
+    """The busiest of the driver's last samples (it keeps some seconds of them), in percent."""
+
+    found: list[int] = []
+    # What cannot be measured is no illness: other questions tell of that.
+    with contextlib.suppress(pynvml.NVMLError):
+        found.append(int(pynvml.nvmlDeviceGetUtilizationRates(unit).gpu))
+    with contextlib.suppress(pynvml.NVMLError):
+        _, samples = pynvml.nvmlDeviceGetSamples(unit, pynvml.NVML_GPU_UTILIZATION_SAMPLES, 0)
+        found += [int(sample.sampleValue.uiVal) for sample in samples]
+    return max(found, default=None)
 
 
 def _health(gpu: Unit) -> tuple[Health, str]:

@@ -30,6 +30,10 @@ class Found:
 
     device: Device
     pids: tuple[int, ...] = ()
+    utilization: int | None = None
+    """Percent of its time in which it worked lately; None where the driver cannot tell."""
+    used_bytes: int = 0
+    """Of its memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +113,8 @@ def _parse(text: str, node: str) -> Inventory:
                     why=unit["why"],
                 ),
                 pids=tuple(unit["pids"]),
+                utilization=unit["utilization"],
+                used_bytes=unit["used_bytes"],
             )
             for unit in answer["units"]
         ),

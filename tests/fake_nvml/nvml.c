@@ -10,6 +10,8 @@
      FAKE_NVML_RETIRED=I      GPU I has pages that wait to be retired
      FAKE_NVML_REMAP=I:WHAT   WHAT is "pending" or "failed"
      FAKE_NVML_ECC=I:N        GPU I has N uncorrected errors
+     FAKE_NVML_USE=I:N        GPU I was used N percent of the time just now
+     FAKE_NVML_SAMPLES=I:N    … and up to N percent some seconds ago
      FAKE_NVML_PIDS=I:PID,... processes on unit I (of a MIG instance: 100 * (GPU + 1) + slot)
 */
 #include <signal.h>
@@ -31,6 +33,8 @@ typedef struct {
     unsigned long long used;
     unsigned int gpu_instance, compute_instance;
 } process;
+
+typedef struct { unsigned long long at, value; } sample;
 
 static unit units[MAXIMUM][SLOTS + 1];
 
@@ -149,6 +153,28 @@ int nvmlDeviceGetTotalEccErrors(unit *device, int type, int counter, unsigned lo
     (void)counter;
     const char *text = value_for("FAKE_NVML_ECC", device->gpu);
     *count = text == NULL ? 0 : strtoull(text, NULL, 10);
+    return SUCCESS;
+}
+
+int nvmlDeviceGetUtilizationRates(unit *device, unsigned int *rates /* gpu, memory */) {
+    const char *text = value_for("FAKE_NVML_USE", device->gpu);
+    if (text == NULL) return NOT_SUPPORTED;
+    rates[0] = (unsigned int)atoi(text);
+    rates[1] = 0;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetSamples(unit *device, int type, unsigned long long since, int *value_type,
+                         unsigned int *count, sample *out) {
+    const char *text = value_for("FAKE_NVML_SAMPLES", device->gpu);
+    (void)type;
+    (void)since;
+    if (text == NULL) return NOT_SUPPORTED;
+    *value_type = 1;
+    *count = 2;
+    if (out == NULL) return SUCCESS;
+    memset(out, 0, 2 * sizeof *out);
+    out[1].value = (unsigned long long)atoi(text);
     return SUCCESS;
 }
 

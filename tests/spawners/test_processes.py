@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
@@ -27,9 +28,11 @@ class Lease:
         self.id = name
         self.children: list[subprocess.Popen[str]] = []
 
-    def run(self, code: str, *, marked: bool = True) -> psutil.Process:
+    def run(self, code: str, *, marked: bool = True, state: str = "") -> psutil.Process:
         """Start Python and wait for its first line."""
         environment = {"PATH": os.environ["PATH"]}
+        if state:
+            environment["CARREL_STATE"] = state
         if marked:
             environment["CARREL_LEASE"] = self.id
         child = subprocess.Popen(
@@ -137,3 +140,19 @@ def test_what_cannot_be_stopped_is_not_called_dead(
     lease.run(READY + SLEEP)
     monkeypatch.setattr(psutil.Process, "send_signal", lambda *_: None)
     assert not processes.stop_set(lease.id, None, patience=0.3)
+
+
+def test_a_restored_copy_neither_sees_nor_stops_what_the_original_runs(lease: Lease) -> None:
+    running = lease.run(f"{READY}{SLEEP}", state="/srv/original")
+    handle = processes.handle_of(running)
+    copy, original = Path("/srv/copy"), Path("/srv/original")
+    assert processes.find(handle, state=copy) is None
+    assert processes.scan({lease.id: handle}, state=copy) == {lease.id: []}
+    assert processes.stop_set(lease.id, handle, state=copy)
+    assert processes.find(handle, state=original) == running
+    assert processes.scan({lease.id: None}, state=original) == {lease.id: [running]}
+
+
+def test_a_process_that_names_no_state_folder_is_still_its_lease_s(lease: Lease) -> None:
+    running = lease.run(f"{READY}{SLEEP}")
+    assert processes.scan({lease.id: None}, state=Path("/srv/any")) == {lease.id: [running]}

@@ -184,6 +184,26 @@ def test_case_20_ten_refusals_in_a_row_leave_the_hub_up(
     start_with_a_free_device(hub, service, "dora2")
 
 
+def test_a_spawner_whose_place_is_kept_leaves_without_ending_the_request(
+    hub: HubProcess, service: FakeService
+) -> None:
+    """Its owner works on CPU meanwhile: the device is claimed later, by another server."""
+    service.free = 0
+    hub.add_user("keeper")
+    hub.spawn("keeper", options={"devices": 1})
+    service.wait_for(lambda: [r for r in service.requests.values() if r["owner"] == "keeper"])
+    waiting = of(service, "keeper")["id"]
+    service.change(waiting, server_name="gpu", claim=True)
+    eventually(lambda: not hub.server("keeper").get("pending"))
+    assert "The place in the queue is kept" in list(hub.progress("keeper"))[-1]["message"]
+    assert not service.requests[waiting]["ended"]
+    assert service.called("POST", f"requests/{waiting}/stop") == []
+    service.free = 1
+    hub.spawn("keeper", options={"devices": 0})
+    eventually(lambda: hub.ready("keeper"), 20)
+    assert of(service, "keeper")["id"] != waiting
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -272,6 +292,18 @@ def test_case_10_a_lease_that_went_back_is_applied_for_again(
     assert of(service, "lena")["lease"]["epoch"] == 2
     lease = of(service, "lena")["lease"]["id"]
     assert environment_of(process_of(service, "lena").pid)["CARREL_LEASE"] == lease
+
+
+def test_what_is_cancelled_between_grant_and_launch_does_not_come_back(
+    hub: HubProcess, service: FakeService
+) -> None:
+    service.conflicts = ["cancel"]
+    service.free = 1
+    hub.add_user("nora")
+    hub.spawn("nora")
+    eventually(lambda: not hub.server("nora").get("pending"), 20)
+    assert not hub.ready("nora")
+    assert len([r for r in service.requests.values() if r["owner"] == "nora"]) == 1
 
 
 def test_case_10_a_server_on_a_stale_lease_is_killed(hub: HubProcess, service: FakeService) -> None:

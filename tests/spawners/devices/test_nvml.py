@@ -77,6 +77,23 @@ def test_ill_health_has_a_sentence_and_concerns_one_gpu(
     assert second == gpu(1)
 
 
+@pytest.mark.parametrize(
+    ("behaviour", "expected"),
+    [
+        ({}, None),
+        ({"USE": "0:0"}, 0),
+        ({"USE": "0:37"}, 37),
+        ({"USE": "0:0", "SAMPLES": "0:12"}, 12),
+    ],
+)
+def test_the_use_of_a_gpu_is_the_busiest_of_now_and_of_the_last_seconds(
+    driver: Driver, behaviour: dict[str, str], expected: int | None
+) -> None:
+    driver(**behaviour)
+    (found,) = nvml.read("here").found
+    assert (found.utilization, found.device.health) == (expected, Health.OK)
+
+
 def test_a_gpu_that_cannot_be_opened_is_left_out_and_said(driver: Driver) -> None:
     driver(GPUS=2, NO_HANDLE="0")
     inventory = nvml.read("here")

@@ -1,0 +1,261 @@
+"""What a session tells of its kernels, and how it hears that it is about to be stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from jupyter_client.session import Session
+
+from carrel.extensions.environment import jupyter_environment
+from carrel.extensions.lab import place
+from carrel.extensions.lab.kernels import KernelWatch
+from carrel.extensions.lab.standing import SAVE_SECONDS, Standing, last_call
+from carrel.hub.errors import Conflict, Unavailable
+from carrel.hub.wire import KernelsIn, RequestOut, WarningOut, WatchOut
+
+SHARE = place.HERE / "share" / "labextensions" / "carrel"
+
+
+class Channel:
+    """What a kernel publishes."""
+
+    def __init__(self) -> None:
+        self.session = Session(key=b"key")
+        self.heard: Callable[[list[bytes]], None] | None = None
+        self.closed = False
+        self.execution_state = "idle"
+
+    def connect_iopub(self) -> Channel:
+        return self
+
+    def on_recv(self, callback: Callable[[list[bytes]], None]) -> None:
+        self.heard = callback
+
+    def close(self) -> None:
+        self.closed = True
+
+    def say(self, kind: str, parent: str, cell: str = "1", **content: object) -> None:
+        asked = self.session.msg(parent, header=self.session.msg_header(parent) | {"msg_id": cell})
+        message = self.session.msg(kind, content=content, parent=asked)
+        assert self.heard is not None
+        self.heard([b"topic", *self.session.serialize(message)])
+
+
+@dataclass
+class Kernels:
+    channels: dict[str, Channel] = field(default_factory=dict)
+
+    def list_kernel_ids(self) -> list[str]:
+        return list(self.channels)
+
+    def get_kernel(self, kernel_id: str) -> Channel:
+        return self.channels[kernel_id]
+
+
+@dataclass
+class Bench:
+    now: float = 1000.0
+    manager: Kernels = field(default_factory=Kernels)
+
+    def __post_init__(self) -> None:
+        self.watch = KernelWatch(manager=self.manager, clock=lambda: self.now)
+
+    def kernel(self, name: str) -> Channel:
+        self.manager.channels[name] = Channel()
+        self.watch.refresh()
+        return self.manager.channels[name]
+
+    def told(self) -> tuple[int, int, float | None]:
+        told = self.watch.told()
+        return told.count, told.running, told.cell_seconds_ago
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def test_without_kernels_there_is_nothing(bench: Bench) -> None:
+    bench.watch.refresh()
+    assert bench.told() == (0, 0, None)
+
+
+def test_a_cell_runs_from_busy_to_idle_however_silent_it_is(bench: Bench) -> None:
+    kernel = bench.kernel("k")
+    kernel.say("status", "execute_request", execution_state="busy")
+    bench.now += 3600
+    assert bench.told() == (1, 1, 0.0)
+    kernel.say("status", "execute_request", execution_state="idle")
+    bench.now += 60
+    assert bench.told() == (1, 0, 60.0)
+
+
+def test_a_short_cell_between_two_looks_is_remembered(bench: Bench) -> None:
+    kernel = bench.kernel("k")
+    bench.now += 500
+    kernel.say("status", "execute_request", execution_state="busy")
+    kernel.say("status", "execute_request", execution_state="idle")
+    bench.now += 5
+    assert bench.told() == (1, 0, 5.0)
+
+
+def test_what_tabs_and_widgets_do_is_no_cell(bench: Bench) -> None:
+    kernel = bench.kernel("k")
+    bench.now += 500
+    for asked in ("kernel_info_request", "comm_info_request", "comm_msg"):
+        kernel.say("status", asked, execution_state="busy")
+        kernel.say("comm_msg", asked, data={})
+    assert bench.told() == (1, 0, 500.0)
+
+
+def test_a_kernel_that_is_restarted_in_a_cell_runs_it_no_longer(bench: Bench) -> None:
+    kernel = bench.kernel("k")
+    kernel.say("status", "execute_request", execution_state="busy")
+    kernel.say("status", "kernel_info_request", execution_state="starting")
+    assert bench.told()[1] == 0
+
+
+def test_a_kernel_that_died_in_a_cell_runs_it_no_longer(bench: Bench) -> None:
+    kernel = bench.kernel("k")
+    kernel.say("status", "execute_request", execution_state="busy")
+    kernel.execution_state = "dead"
+    bench.watch.refresh()
+    assert bench.told()[:2] == (1, 0)
+
+
+def test_of_two_cells_at_once_the_end_of_one_is_not_that_of_the_other(bench: Bench) -> None:
+    kernel = bench.kernel("k")
+    kernel.say("status", "execute_request", "long", execution_state="busy")
+    kernel.say("status", "execute_request", "short", execution_state="busy")
+    kernel.say("status", "execute_request", "short", execution_state="idle")
+    assert bench.told()[:2] == (1, 1)
+    kernel.say("status", "execute_request", "long", execution_state="idle")
+    assert bench.told()[:2] == (1, 0)
+
+
+def test_a_kernel_that_is_gone_is_not_listened_to_any_more(bench: Bench) -> None:
+    kernel = bench.kernel("k")
+    kernel.say("status", "execute_request", execution_state="busy")
+    del bench.manager.channels["k"]
+    bench.watch.refresh()
+    assert (bench.told()[:2], kernel.closed) == ((0, 0), True)
+
+
+@dataclass
+class Service:
+    """Answers one after the other, then the last one for ever."""
+
+    answers: list[WatchOut | Exception]
+    asked: list[KernelsIn] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+
+    async def tell_kernels(self, request_id: str, kernels: KernelsIn) -> WatchOut:
+        self.asked.append(kernels)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def keep(self, request_id: str) -> RequestOut:
+        self.kept.append(request_id)
+        return RequestOut.model_construct(id=request_id)
+
+
+def watch_out(stops_at: float | None = None) -> WatchOut:
+    warning = None if stops_at is None else WarningOut(stops_at=stops_at, message="Idle.")
+    return WatchOut(state="running", warning=warning, again_seconds=0.01)
+
+
+def standing(bench: Bench, *answers: WatchOut | Exception) -> Standing:
+    return Standing(
+        service=Service(list(answers)),
+        request_id="s-1",
+        kernels=bench.watch,
+        log=logging.getLogger("test"),
+    )
+
+
+async def heard(subject: Standing, count: int) -> list[WatchOut | None]:
+    """The first changes that a tab hears while the session tells."""
+    running = asyncio.create_task(subject.run())
+    said: list[WatchOut | None] = []
+    try:
+        async with asyncio.timeout(20), aclosing(subject.changes()) as changes:
+            async for now in changes:
+                said.append(now)
+                if len(said) == count:
+                    break
+    finally:
+        running.cancel()
+    return said
+
+
+def test_a_tab_hears_of_the_warning_and_of_its_end_and_not_of_each_question(bench: Bench) -> None:
+    warned = watch_out(stops_at=5e9)
+    subject = standing(bench, watch_out(), watch_out(), warned, warned, watch_out())
+    said = asyncio.run(heard(subject, 3))
+    assert [now.warning if now else None for now in said] == [None, warned.warning, None]
+
+
+def test_an_answer_that_fails_or_is_refused_is_asked_for_again(bench: Bench) -> None:
+    subject = standing(bench, watch_out(stops_at=5e9), Conflict("It is stopping."))
+    assert [now is None for now in asyncio.run(heard(subject, 3))] == [True, False, True]
+    away = standing(bench, Unavailable("The service is away."))
+
+    async def story() -> None:
+        running = asyncio.create_task(away.run())
+        while not isinstance(away.service, Service) or not away.service.asked:
+            await asyncio.sleep(0)
+        assert not running.done()
+        running.cancel()
+
+    asyncio.run(story())
+
+
+def test_keeping_asks_the_service_and_is_told_at_once(bench: Bench) -> None:
+    subject = standing(bench, watch_out())
+    asyncio.run(subject.keep())
+    assert isinstance(subject.service, Service)
+    assert subject.service.kept == ["s-1"]
+    assert subject.now == watch_out()
+
+
+def test_the_last_call_comes_shortly_before_the_end() -> None:
+    warned = watch_out(stops_at=1000.0)
+    assert not last_call(warned, 999.0 - SAVE_SECONDS)
+    assert last_call(warned, 1000.0 - SAVE_SECONDS)
+    assert not last_call(watch_out(), 1000.0)
+    assert not last_call(None, 1000.0)
+
+
+def test_the_front_end_is_where_jupyter_looks_for_it() -> None:
+    package = json.loads((SHARE / "package.json").read_text())
+    build = package["jupyterlab"]["_build"]
+    entry = (SHARE / build["load"]).read_text()
+    assert f"window._JUPYTERLAB.{package['name']} =" in entry
+    assert build["extension"] in entry
+    assert f'"{place.STANDING}"' in entry
+    assert f'"{place.KEEP}"' in entry
+    assert "://" not in entry
+
+
+def test_a_session_finds_both_extensions(tmp_path: Path) -> None:
+    found = jupyter_environment({"JUPYTER_PATH": str(tmp_path)})
+    paths = [Path(each) for each in found["JUPYTER_PATH"].split(":")]
+    assert paths[0] == tmp_path
+    assert any((path / "labextensions" / "carrel" / "package.json").is_file() for path in paths)
+    configs = [Path(each) for each in found["JUPYTER_CONFIG_PATH"].split(":")]
+    enabled = {
+        name
+        for path in configs
+        for file in path.glob("jupyter_server_config.d/*.json")
+        for name in json.loads(file.read_text())["ServerApp"]["jpserver_extensions"]
+    }
+    assert enabled == {"carrel.extensions.dashboards", "carrel.extensions.lab"}

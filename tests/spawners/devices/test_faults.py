@@ -1,0 +1,121 @@
+"""Case 9: a device falls off the bus during a lease: quarantine, requeue, no charge.
+
+The inventory is the real one, through the driver's library as it behaves in each case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import wait
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from carrel.hub.commands import Commands
+from carrel.hub.loop import Loop
+from carrel.hub.ports.backend import BackendSettings
+from carrel.hub.ports.records import Handle
+from carrel.hub.scheduling.model import Device
+from carrel.hub.store.memory import MemoryStore
+from carrel.hub.wire import RequestOut
+from carrel.spawners.fake import FakeBackend
+from carrel.spawners.local import LocalBackend
+
+from ...hub.doubles import ADMIN, STUDENT1, Clock, FakeHub, build
+from ...hub.test_commands import job
+from ..conftest import Driver
+
+
+class Machine(FakeBackend):
+    """Attempts are pretended; the devices are those of the driver."""
+
+    local: LocalBackend
+
+    def inventory(self) -> tuple[Device, ...]:
+        return self.local.inventory()
+
+
+@dataclass
+class Site:
+    commands: Commands
+    backend: Machine
+    clock: Clock
+    loop: Loop
+
+    def settle(self, cycles: int = 3) -> None:
+        for _ in range(cycles):
+            self.loop.cycle()
+            wait(list(self.loop._in_flight.values()), timeout=30)
+
+    def running(self) -> RequestOut:
+        made = self.commands.submit_job(STUDENT1, job())
+        self.settle(1)
+        lease = self.commands.request(ADMIN, made.id).lease
+        assert lease is not None
+        handle = self.backend.attempts[lease.id].handle
+        self.commands.store.started(
+            lease.id, Handle(pid=handle.pid, started_at=handle.started_at), now=self.clock.now
+        )
+        return made
+
+    def device_of(self, request: RequestOut) -> str:
+        lease = self.commands.request(ADMIN, request.id).lease
+        assert lease is not None
+        return lease.devices[0].id[-2:]
+
+
+@pytest.fixture
+def site(tmp_path: Path, driver: Driver) -> Iterator[Site]:
+    driver(GPUS=2)
+    clock = Clock()
+    backend = Machine(clock=clock)
+    settings = BackendSettings(state=tmp_path, service_url="http://127.0.0.1:1")
+    backend.local = LocalBackend(settings, node="local")
+    commands = build(MemoryStore(), backend, FakeHub(), clock, tmp_path, devices=0)
+    found = Site(commands, backend, clock, Loop(commands, node="local"))
+    found.loop.inventory()
+    yield found
+    found.loop.close()
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "evidence"),
+    [
+        ({"LOST": "0"}, "fallen off the bus"),
+        ({"ECC": "0:3"}, "3 uncorrected memory errors"),
+        ({"REMAP": "0:failed"}, "could not be replaced"),
+        ({"NO_HANDLE": "0"}, "not found any more"),
+    ],
+)
+def test_its_job_goes_on_elsewhere_uncharged(
+    site: Site, driver: Driver, behaviour: dict[str, object], evidence: str
+) -> None:
+    made = site.running()
+    assert site.device_of(made) == "00"
+    site.clock.pass_(120)
+    site.settle(2)
+
+    driver(GPUS=2, **behaviour)
+    site.loop.inventory()
+    site.settle()
+
+    (mark,) = site.commands.store.marks()
+    assert mark.fault
+    assert evidence in mark.why
+    assert site.device_of(made) == "01"
+    assert site.commands.store.charged([made.id]) == {made.id: 0.0}
+
+    driver(GPUS=2)
+    site.loop.inventory()
+    first = next(d for d in site.commands.store.devices() if d.id.endswith("00"))
+    assert not first.lendable
+
+
+def test_a_driver_that_hangs_puts_nothing_into_quarantine(site: Site, driver: Driver) -> None:
+    made = site.running()
+    driver(INIT=999)
+    site.loop.inventory()
+    site.settle()
+    assert site.commands.store.marks() == ()
+    assert site.commands.request(ADMIN, made.id).state == "running"

@@ -1,0 +1,132 @@
+"""What leases and devices did: CPU time of changing sets of processes, and the driver's word."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from carrel.hub.ports.backend import BackendSettings
+from carrel.hub.ports.records import Handle
+from carrel.hub.scheduling.idleness import DeviceUse, Use
+from carrel.hub.scheduling.model import Device
+from carrel.spawners.activity import Meter, Spent, spent_between, use_of
+from carrel.spawners.devices.nvml import Found
+from carrel.spawners.local import LocalBackend
+from carrel.spawners.processes import LEASE_VARIABLE, handle_of
+
+A, B = Handle(pid=1, started_at=1.0), Handle(pid=2, started_at=2.0)
+
+
+def spent(own: float, children: float = 0.0) -> Spent:
+    return Spent(own=own, children=children)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "used"),
+    [
+        ({A: spent(5)}, {A: spent(7)}, 2.0),
+        ({A: spent(5)}, {A: spent(5), B: spent(3)}, 3.0),
+        # B ended, and its parent A has waited for it: only what is new counts.
+        ({A: spent(5), B: spent(10)}, {A: spent(5, 12)}, 2.0),
+        ({A: spent(5), B: spent(10, 4)}, {A: spent(5, 14)}, 0.0),
+        # B ended as an orphan.
+        ({A: spent(5), B: spent(10)}, {A: spent(6)}, 1.0),
+        # It came and went between two looks.
+        ({A: spent(5)}, {A: spent(5, 3)}, 3.0),
+        ({}, {}, 0.0),
+    ],
+)
+def test_what_was_used_between_two_looks(
+    before: dict[Handle, Spent], now: dict[Handle, Spent], used: float
+) -> None:
+    assert spent_between(before, now) == pytest.approx(used)
+
+
+BURN = """
+import sys, time
+print(0, flush=True)
+for line in sys.stdin:
+    while time.process_time() < float(line): pass
+    print(0, flush=True)
+"""
+
+
+@pytest.fixture
+def burner() -> Iterator[subprocess.Popen[str]]:
+    """Computes until it has used as many CPU seconds as it is told."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", BURN],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={LEASE_VARIABLE: "s-burns.1"},
+    )
+    assert child.stdout is not None
+    child.stdout.readline()
+    yield child
+    child.kill()
+    child.wait()
+
+
+def burn(child: subprocess.Popen[str], until: float) -> None:
+    assert child.stdin is not None
+    assert child.stdout is not None
+    child.stdin.write(f"{until}\n")
+    child.stdin.flush()
+    child.stdout.readline()
+
+
+def test_the_engine_counts_the_cpu_of_a_lease_and_forgets_it(
+    burner: subprocess.Popen[str],
+) -> None:
+    backend = LocalBackend(BackendSettings(state=Path(), service_url="", simulated_devices=1))
+    lease: dict[str, Handle | None] = {"s-burns.1": None}
+    assert backend.activity(lease).cpu_seconds == {"s-burns.1": 0.0}
+    burn(burner, 0.6)
+    used = backend.activity(lease).cpu_seconds["s-burns.1"]
+    assert 0.3 < used <= 0.7
+    assert backend.activity(lease).cpu_seconds["s-burns.1"] == pytest.approx(used, abs=0.1)
+    assert backend.activity({}).cpu_seconds == {}
+    assert backend.activity(lease).cpu_seconds == {"s-burns.1": 0.0}
+    assert backend.activity({"s-nobody.1": None}).cpu_seconds == {}
+
+
+def test_the_server_of_a_session_does_not_count(burner: subprocess.Popen[str]) -> None:
+    process, meter = psutil.Process(burner.pid), Meter()
+    server = handle_of(process)
+    assert meter.read("s-1", [process], server) == 0.0
+    burn(burner, 0.5)
+    assert meter.read("s-1", [process], server) == 0.0
+
+
+def test_simulated_devices_have_no_use_of_their_own() -> None:
+    backend = LocalBackend(BackendSettings(state=Path(), service_url="", simulated_devices=1))
+    (device,) = backend.inventory()
+    assert backend.activity({}).devices == {
+        device.id: DeviceUse(name="Simulated GPU 0 (simulated)", use=Use.NOT_MEASURED)
+    }
+
+
+@pytest.mark.parametrize(
+    ("utilization", "pids", "use", "detail"),
+    [
+        (0, (), Use.QUIET, ""),
+        (1, (7,), Use.WORKED, "1 process on it, 3 GiB of its memory in use"),
+        # A kernel holds memory long after its last cell: that is no work.
+        (0, (7, 8), Use.QUIET, "2 processes on it, 3 GiB of its memory in use"),
+        # The driver does not measure it (MIG): nobody there is proof enough.
+        (None, (), Use.QUIET, ""),
+        (None, (7,), Use.UNKNOWN, "1 process on it, 3 GiB of its memory in use"),
+    ],
+)
+def test_what_the_driver_tells_of_a_device(
+    utilization: int | None, pids: tuple[int, ...], use: Use, detail: str
+) -> None:
+    device = Device(id="GPU-1", node="n", index=0, model="NVIDIA H200", memory_bytes=1 << 37)
+    found = Found(device=device, pids=pids, utilization=utilization, used_bytes=3 << 30)
+    assert use_of(found) == DeviceUse(name="NVIDIA H200 #0", use=use, detail=detail)
