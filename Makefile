@@ -31,7 +31,7 @@ up: $(MADE)/carrel $(MADE)/proxy ## Build what is missing and start Carrel with 
 	@exec $(CLEAN_ENV) $(BIN)/carrel up --demo $(ARGS)
 
 .PHONY: test
-test: $(MADE)/dev $(MADE)/carrel $(MADE)/proxy ## Run the tests (all but the slow ones)
+test: $(MADE)/dev $(MADE)/carrel $(MADE)/proxy $(MADE)/axe ## Run the tests (all but the slow ones)
 	@$(CLEAN_ENV) $(BIN)/python -m pytest -m "not slow" $(ARGS)
 
 .PHONY: test-slow
@@ -47,6 +47,16 @@ lint: $(MADE)/dev $(MADE)/carrel ## Check style (ruff) and types (mypy)
 .PHONY: types
 types: $(MADE)/dev .typed/carrel ## Check types alone
 	MYPYPATH=.typed $(BIN)/mypy -p carrel
+
+.PHONY: docs
+docs: $(MADE)/dev $(MADE)/carrel ## Build the documentation into docs/_build (warnings are errors)
+	@$(CLEAN_ENV) $(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
+
+.PHONY: reference
+reference: $(MADE)/dev $(MADE)/carrel ## Write the pages and pictures anew that are made from the code
+	@for page in diagram rooms cli_reference rest_api config_reference; do \
+		$(CLEAN_ENV) $(BIN)/python -m tests.$$page || exit 1; done
 
 .PHONY: format
 format: $(MADE)/dev ## Format the code
@@ -66,7 +76,7 @@ build: $(MADE)/dev ## Build the wheel into dist/
 
 .PHONY: clean
 clean: ## Remove everything that was built; state folders are not touched
-	rm -rf $(VENV) .typed build dist *.egg-info artefacts
+	rm -rf $(VENV) .typed build dist *.egg-info artefacts docs/_build
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -101,6 +111,11 @@ $(MADE)/carrel: pyproject.toml __init__.py $(MADE)/up
 $(MADE)/proxy: hub/proxy/package-lock.json $(MADE)/carrel
 	@echo "Installing the proxy …" >&2
 	@$(BIN)/python -m carrel.hub.supervise.proxy >&2
+	@touch $@
+
+$(MADE)/axe: tests/e2e/axe/package-lock.json $(MADE)/dev $(MADE)/carrel
+	@echo "Installing the accessibility checks …" >&2
+	@$(BIN)/python -m tests.e2e.axe >&2
 	@touch $@
 
 $(MADE)/lock: $(MADE)/python

@@ -19,18 +19,21 @@ ROOT = Path(__file__).parents[1]
 # other as long as there is no circle.
 LAYERS = (
     ("images.catalogue", "hub.errors"),
-    ("hub.scheduling", "hub.config", "hub.naming", "hub.pulse"),
+    ("hub.scheduling", "hub.config", "hub.naming", "hub.pulse", "hub.logs"),
     ("hub.simulation", "hub.ports", "hub.wire", "hub.wording", "hub.mistakes"),
     (
-        *("hub.store", "hub.accounts", "hub.files", "hub.hubapi", "hub.client"),
+        *("hub.store", "hub.accounts", "hub.files", "hub.home_files", "hub.hubapi", "hub.client"),
         *("hub.views", "hub.board", "hub.progress", "hub.notebooks", "hub.admission"),
         *("hub.intake", "hub.endings", "hub.tokens", "hub.archives", "hub.listing", "hub.showing"),
-        *("hub.repeating", "hub.typed_parameters", "hub.planning", "hub.outputs"),
-        *("hub.commands", "hub.actions", "hub.loop"),
+        *("hub.claims", "hub.extending", "hub.quotes"),
+        *("hub.history", "hub.figures", "hub.vitals"),
+        *("hub.repeating", "hub.typed_parameters", "hub.idling", "hub.planning", "hub.outputs"),
+        *("hub.administration", "hub.people", "hub.pool_care", "hub.quota_tree", "hub.faults"),
+        *("hub.looking", "hub.commands", "hub.actions", "hub.watching", "hub.loop"),
     ),
     ("hub.web", "spawners", "extensions", "courses", "images.build"),
     ("hub.app", "hub.demo"),
-    ("hub.supervise", "hub.cli", "hub.jupyterhub_config"),
+    ("hub.supervise", "hub.backup", "hub.cli", "hub.jupyterhub_config"),
 )
 # JupyterHub runs this file by its path: there is no package for it to be relative to.
 RUN_BY_PATH = ("hub.jupyterhub_config",)

@@ -1,0 +1,43 @@
+"""How Sphinx builds the documentation: ``make docs``.
+
+The pages are Markdown that reads well without Sphinx too. Nothing in the built pages asks another
+host for anything: the theme brings its files along, and pictures are SVG drawn from the code.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+_PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+
+project = "Carrel"
+author = "The Carrel developers"
+project_copyright = author
+release = _PROJECT["project"]["version"]
+language = "en"
+
+extensions = ["myst_parser"]
+# The table of contents for readers of the repository; index.md takes it in.
+exclude_patterns = ["README.md", "_build"]
+myst_heading_anchors = 4
+myst_links_external_new_tab = False
+# An indented block is a command or what it prints: nothing to be coloured by guessing.
+highlight_language = "none"
+
+html_theme = "furo"
+html_title = f"{project} {release}"
+html_show_sourcelink = False
+html_copy_source = False
+html_static_path = ["_static"]
+html_css_files = ["carrel-docs.css"]
+html_theme_options = {
+    "light_css_variables": {
+        "color-brand-primary": "#1f5f8b",
+        "color-brand-content": "#1f5f8b",
+    },
+    "dark_css_variables": {
+        "color-brand-primary": "#8cc4ea",
+        "color-brand-content": "#8cc4ea",
+    },
+}

@@ -1,0 +1,155 @@
+"""Writes docs/reference/configuration.md from the code: ``python -m tests.config_reference``."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import MISSING, fields
+from pathlib import Path
+
+from traitlets.config import Configurable
+
+from carrel.hub import config
+from carrel.hub.accounts.authenticator import CarrelAuthenticator
+from carrel.hub.config import Settings
+from carrel.spawners.leasing import LeaseMixin
+from carrel.spawners.sessions import LocalSession
+
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "configuration.md"
+SOURCE = Path(config.__file__).parents[1]
+CODE = ("hub", "spawners", "extensions", "courses", "images")
+VARIABLE = re.compile(r"\bCARREL_[A-Z_]+\b")
+
+# Every variable that the code names, and nothing else: a test compares.
+SET_BY_PEOPLE: Mapping[str, str] = {
+    "CARREL_STATE": "the state folder, for commands of administrators (`--state` wins)",
+    "CARREL_URL": "the site that commands for everybody talk to, instead of one signed in to",
+    "CARREL_TOKEN": "the token to use there",
+    "CARREL_LOG": "form of the service's log, `text` or `json`, instead of `log` in settings.json",
+    "CARREL_PROXY_COMMAND": "another `configurable-http-proxy`, with its arguments, for "
+    "`carrel up`",
+}
+SET_BY_CARREL: Mapping[str, str] = {
+    "CARREL_URL": "the service, through the proxy; in sessions",
+    "CARREL_STATE": "the installation that the process belongs to",
+    "CARREL_LEASE": "the lease that the process belongs to; its descendants inherit it",
+    "CARREL_REQUEST": "the request",
+    "CARREL_DEVICES": "the leased devices, for people to read",
+    "CARREL_OUTPUT_DIR": "in jobs: what is put there comes back with `carrel output --files`",
+    "CARREL_PROGRESS": "in jobs: the file behind `carrel.progress`",
+    "CUDA_VISIBLE_DEVICES": "the leased devices and no other, by UUID",
+    "CUDA_DEVICE_ORDER": "`PCI_BUS_ID`",
+    "NVIDIA_VISIBLE_DEVICES": "the same for the container runtime; `void` without a real device",
+}
+
+INTRODUCTION = """\
+# Configuration
+
+An installation is configured in two files of its state folder: `settings.json`, which `carrel up`
+writes, and `jupyterhub_config.py`, which a site may write
+([how to configure JupyterHub](../how-to/configure-jupyterhub.md)). Groups, limits and accounts are
+no configuration: they are changed while Carrel runs, with `carrel group` and `carrel user`.
+
+This page is written from the code; after a change there, run `python -m tests.config_reference`.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [INTRODUCTION, "## The state folder\n", f"```text\n{_layout()}\n```\n"]
+    parts += ["## settings.json\n", "Edited while Carrel is down.\n", *_settings()]
+    parts += ["\n## JupyterHub options of Carrel's own\n"]
+    parts.append("What has no default here is set by `carrel up`.\n")
+    for title, owner, made_by in (
+        ("LeaseMixin", LeaseMixin, "every session on a lease, whichever engine"),
+        ("LocalSession", LocalSession, "sessions as local processes (`carrel-local`)"),
+        ("CarrelAuthenticator", CarrelAuthenticator, "the embedded accounts (`carrel`)"),
+    ):
+        parts += [f"### {title}\n", f"For {made_by}.\n", *_options(title, owner), ""]
+    parts += ["## Environment variables that are read\n", *_table("variable", SET_BY_PEOPLE)]
+    parts += ["\n## Environment variables of sessions and jobs\n"]
+    parts += [*_table("variable", SET_BY_CARREL), ""]
+    return "\n".join(parts)
+
+
+def variables_in_code() -> set[str]:
+    """Every name of a Carrel variable in the source."""
+    return {
+        name
+        for folder in CODE
+        for path in (SOURCE / folder).rglob("*.py")
+        if "node_modules" not in path.parts
+        for name in VARIABLE.findall(path.read_text(encoding="utf-8"))
+    }
+
+
+def variables_on_the_page() -> set[str]:
+    return {name for name in {**SET_BY_PEOPLE, **SET_BY_CARREL} if VARIABLE.fullmatch(name)}
+
+
+def _layout() -> str:
+    """The tree in the docstring of hub/config.py."""
+    lines = inspect.cleandoc(config.__doc__ or "").split("\n")
+    return "\n".join(line.strip() for line in lines if line.startswith("    "))
+
+
+def _settings() -> Iterator[str]:
+    meanings = _attributes(Settings)
+    yield "| name | default | |"
+    yield "| --- | --- | --- |"
+    for each in fields(Settings):
+        default = "" if each.default is MISSING else f"`{json.dumps(each.default)}`"
+        yield f"| `{each.name}` | {default} | {meanings.get(each.name, '')} |"
+
+
+def _attributes(owner: type) -> dict[str, str]:
+    """The paragraph ``Attributes:`` of a class, by name; one line may tell of several."""
+    _, _, below = inspect.cleandoc(owner.__doc__ or "").partition("Attributes:\n")
+    found: dict[str, str] = {}
+    names: list[str] = []
+    for line in below.split("\n"):
+        head, colon, meaning = line.strip().partition(":")
+        if colon and not line.startswith("        "):
+            names = head.split(", ")
+            found |= dict.fromkeys(names, meaning.strip())
+        elif line.strip():
+            found |= {name: f"{found[name]} {line.strip()}" for name in names}
+    return found
+
+
+def _options(name: str, owner: type[Configurable]) -> Iterator[str]:
+    """What Carrel's class adds; options of the classes below it are JupyterHub's own."""
+    yield "| option | default | |"
+    yield "| --- | --- | --- |"
+    for trait_name, trait in sorted(owner.class_traits(config=True).items()):
+        home = next(base for base in owner.__mro__ if trait_name in vars(base))
+        ours = home.__module__.startswith("carrel.")
+        inherited = name != "LeaseMixin" and issubclass(LeaseMixin, home)
+        if ours and not inherited:
+            default = trait.default_value_repr()
+            shown = "" if default in ("''", "traitlets.Undefined", "[]") else f"`{default}`"
+            help_text = _markdown(" ".join(str(trait.help).split()))
+            yield f"| `c.{name}.{trait_name}` | {shown} | {help_text} |"
+
+
+def _markdown(text: str) -> str:
+    return text.replace("``", "`").replace("|", "\\|")
+
+
+def _table(title: str, rows: Mapping[str, str]) -> Iterable[str]:
+    yield f"| {title} | |"
+    yield "| --- | --- |"
+    for name, meaning in rows.items():
+        yield f"| `{name}` | {meaning} |"
+
+
+def main() -> None:
+    PAGE.parent.mkdir(parents=True, exist_ok=True)
+    PAGE.write_text(page(), encoding="utf-8")
+    print(f"Wrote {PAGE}")
+
+
+if __name__ == "__main__":
+    main()

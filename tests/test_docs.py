@@ -1,0 +1,172 @@
+"""The documentation: builds without a warning, asks no other host, and is what the code says."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import click
+import pytest
+
+from carrel.hub.cli import cli
+
+from . import config_reference, diagram, rooms
+from .test_architecture import LAYERS, ROOT, modules
+
+DOCS = ROOT / "docs"
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+COMMAND = re.compile(
+    r"^(?: {4,}|\$ |)(?:\.venv/bin/)?carrel ([^A-Z\s].*)$"  # a line of a block
+    r"|`(?:\.venv/bin/)?carrel ([^`A-Z\s]\S[^`]*)`",  # or within a sentence
+    re.MULTILINE,
+)
+CSS_ADDRESS = re.compile(r"(?:url\(|@import)\s*['\"]?((?:https?:)?//[^'\")]+)")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built as `make docs` does it, into a folder of the test's own."""
+    folder = tmp_path_factory.mktemp("docs")
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html"),
+            *("-d", str(folder / "doctrees"), str(DOCS), str(folder / "html")),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder / "html"
+
+
+class Fetched(HTMLParser):
+    """What a browser fetches by itself when it shows a page; links are for people to follow."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+        self.without_words: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        self.addresses += [given[name] for name in ("src", "srcset", "poster") if name in given]
+        if tag == "link" and given.get("rel") not in ("canonical", "index", "search", "next"):
+            self.addresses.append(given.get("href", ""))
+        if tag == "img" and not given.get("alt"):
+            self.without_words.append(given.get("src", ""))
+
+
+def outside(addresses: list[str]) -> list[str]:
+    return [address for address in addresses if re.match(r"(?:[a-z]+:)?//", address)]
+
+
+def test_the_built_pages_ask_no_other_host_for_anything(site: Path) -> None:
+    pages = sorted(site.rglob("*.html"))
+    assert len(pages) > 20
+    asked = {
+        (page.name, address)
+        for page in pages
+        for address in outside(Fetched(page.read_text(encoding="utf-8")).addresses)
+    }
+    styles = {
+        (sheet.name, address)
+        for sheet in site.rglob("*.css")
+        for address in CSS_ADDRESS.findall(sheet.read_text(encoding="utf-8"))
+    }
+    assert asked | styles == set()
+
+
+def test_every_picture_says_in_words_what_it_shows(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        assert Fetched(page.read_text(encoding="utf-8")).without_words == [], page.name
+
+
+def test_every_page_is_in_the_table_of_contents(site: Path) -> None:
+    first = (site / "index.html").read_text(encoding="utf-8")
+    for page in DOCS.rglob("*.md"):
+        name = page.relative_to(DOCS).with_suffix("")
+        if name.parts[0] in ("README", "index", "_build") or name.parts[0] == "decisions":
+            continue
+        assert f'href="{name.as_posix()}.html"' in first, f"{name} is linked from nowhere"
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/README.md"])
+def test_links_between_files_lead_somewhere(page: str) -> None:
+    """Sphinx checks those of all other pages."""
+    for target in LINK.findall((ROOT / page).read_text(encoding="utf-8")):
+        path, _, _ = target.partition("#")
+        if path and not re.match(r"[a-z]+:", path):
+            assert ((ROOT / page).parent / path).exists(), f"{page} links to {target}"
+
+
+def commands(page: Path) -> list[str]:
+    """Whatever is written as a command of Carrel, in blocks and within sentences."""
+    text = page.read_text(encoding="utf-8")
+    return [found[1] or found[2] for found in COMMAND.finditer(text)]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        page
+        for page in [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+        if "reference" not in page.parts
+    ],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
+def test_commands_and_options_that_a_page_names_exist(page: Path) -> None:
+    for written in commands(page):
+        words = re.split(r" (?:[#|;&>]|--(?= ))", f"{written} ")[0].split()
+        command: click.Command = cli
+        while isinstance(command, click.Group) and words and re.fullmatch(r"[a-z-]+", words[0]):
+            found = command.get_command(click.Context(command), words.pop(0))
+            assert found is not None, f"carrel {written}"
+            command = found
+        known = {option for each in command.params for option in each.opts} | {"--help"}
+        named = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
+        assert named <= known, f"carrel {written}"
+
+
+def test_the_configuration_page_is_what_the_code_says() -> None:
+    assert config_reference.PAGE.read_text(encoding="utf-8") == config_reference.page(), (
+        "run: python -m tests.config_reference"
+    )
+
+
+def test_every_variable_of_the_code_is_on_the_configuration_page() -> None:
+    assert config_reference.variables_in_code() == config_reference.variables_on_the_page(), (
+        "tell of it in tests/config_reference.py"
+    )
+
+
+def test_the_picture_of_the_states_is_drawn_from_the_table() -> None:
+    assert diagram.PICTURE.read_text(encoding="utf-8") == diagram.picture(), (
+        "run: python -m tests.diagram"
+    )
+
+
+def test_the_picture_of_the_rooms_is_drawn_from_the_layers() -> None:
+    assert rooms.PICTURE.read_text(encoding="utf-8") == rooms.picture(), (
+        "run: python -m tests.rooms"
+    )
+
+
+def test_every_folder_is_a_room_on_one_floor() -> None:
+    drawn = [
+        f"{room.name}{inside}"
+        for floor in range(len(LAYERS))
+        for room in rooms.rooms(floor)
+        for inside in ("", *room.inner)
+        if room.name != "hub/"
+    ]
+    folders = [
+        f"{name.replace('.', '/')}/"
+        for name, path in modules().items()
+        if path.name == "__init__.py" and name not in ("", "hub")
+    ]
+    assert sorted(drawn) == sorted(folders)
