@@ -8,6 +8,7 @@ the stores: it knows the tables, and the table of the lifecycle.
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -48,6 +49,7 @@ class Entry:
     starts_at: float
     ends_at: float
     device_seconds: float
+    credit: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,15 +168,27 @@ def _charged_once_and_fully(books: Books) -> Iterator[str]:
         lines[entry.lease].append(entry)
     requests = {request.id: request for request in books.requests}
     for lease in books.leases:
-        entries = sorted(lines.pop(lease.id, []), key=lambda entry: entry.starts_at)
-        yield from _one_ledger(lease, entries)
+        every = sorted(lines.pop(lease.id, []), key=lambda entry: entry.starts_at)
+        entries = [entry for entry in every if not entry.credit]
+        back = [entry for entry in every if entry.credit]
+        yield from _one_ledger(lease, entries, forgiven=bool(back))
+        yield from _one_credit(lease, entries, back)
         for entry in entries:
             yield from _one_entry(entry, lease, requests[lease.request])
     for orphan in lines:
         yield f"the ledger charges {orphan}, which does not exist"
 
 
-def _one_ledger(lease: Lease, entries: Sequence[Entry]) -> Iterator[str]:
+def _one_credit(lease: Lease, entries: Sequence[Entry], back: Sequence[Entry]) -> Iterator[str]:
+    """What a failed device did to a lease is taken back, once and as a whole."""
+    if len(back) > 1:
+        yield f"{lease.id} has {len(back)} credits"
+    charged = math.fsum(entry.device_seconds for entry in entries)
+    if back and back[0].device_seconds != -charged:
+        yield f"the credit of {lease.id} is not what it was charged"
+
+
+def _one_ledger(lease: Lease, entries: Sequence[Entry], *, forgiven: bool) -> Iterator[str]:
     if lease.devices:
         upto = lease.granted_at
         for entry in entries:
@@ -191,7 +205,7 @@ def _one_ledger(lease: Lease, entries: Sequence[Entry]) -> Iterator[str]:
     if lease.charged_until > lease.released_at:
         yield f"{lease.id} is charged beyond its release"
     # Where nothing ever ran, what was granted and given back costs nothing.
-    if lease.ran and lease.charged_until < min(lease.seen_at, lease.released_at):
+    if lease.ran and not forgiven and lease.charged_until < min(lease.seen_at, lease.released_at):
         missing = min(lease.seen_at, lease.released_at) - lease.charged_until
         yield f"{lease.id} lacks {missing:.3f} s up to its last sign of life"
 
@@ -275,4 +289,5 @@ def _entries(database: sqlite3.Connection) -> Iterator[Entry]:
             starts_at=row["starts_at"],
             ends_at=row["ends_at"],
             device_seconds=row["device_seconds"],
+            credit=row["kind"] == "credit",
         )

@@ -1,0 +1,67 @@
+"""axe-core over a page in a browser: what it finds that keeps people out.
+
+``make test`` installs it from the lock file beside this. The script goes in over the browser's
+debugging protocol, which no Content-Security-Policy forbids: the page is judged as it is.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from playwright.sync_api import Page
+
+from carrel.hub.supervise.proxy import npm_ci
+
+from ...requirements import need
+
+_SEVERE = frozenset({"serious", "critical"})
+_SCRIPT = Path(sys.prefix) / "share" / "carrel" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
+_RUN = """async () => {
+  const found = await axe.run(document, {resultTypes: ["violations"]});
+  return found.violations.map((each) => ({
+    rule: each.id, impact: each.impact, help: each.help,
+    nodes: each.nodes.map((node) => ({
+      target: node.target.flat().join(" "), summary: node.failureSummary || "",
+    })),
+  }));
+}"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One rule that one element of a page breaks."""
+
+    rule: str
+    impact: str
+    target: str
+    summary: str
+
+    @property
+    def severe(self) -> bool:
+        return self.impact in _SEVERE
+
+    def __str__(self) -> str:
+        return f"{self.impact} {self.rule} at {self.target}: {' '.join(self.summary.split())}"
+
+
+def install() -> None:
+    """Raises BackendFailed."""
+    npm_ci(Path(__file__).parent, _SCRIPT.parents[2])
+
+
+def findings(page: Page) -> list[Finding]:
+    """Everything, the slight findings too."""
+    need("browser", _SCRIPT.is_file(), "axe-core is missing (python -m tests.e2e.axe)")
+    page.evaluate(_SCRIPT.read_text())
+    return [
+        Finding(
+            rule=each["rule"],
+            impact=each["impact"] or "",
+            target=node["target"],
+            summary=node["summary"],
+        )
+        for each in page.evaluate(_RUN)
+        for node in each["nodes"]
+    ]

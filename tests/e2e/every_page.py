@@ -1,0 +1,251 @@
+"""The list of all pages: who sees them, in which place, and what must be on them.
+
+A test compares it with the routes of the application: a new page has to be added here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SERVICE = "/services/carrel"
+BUTTON, LINK = "button", "link"
+_START = (BUTTON, "^(Start|Wait for it)$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """One page as one person finds it.
+
+    Attributes:
+        name: of its pictures.
+        route: as the application declares it, or the hub's template.
+        at: where it is, where that is not the route; ``{running}`` and the like are the ids of
+            the lively installation.
+        who: nobody is signed in where it is empty.
+        shows: text that is visible once the page is there.
+        main: role and name (a pattern) of what this page is for; Tab leads there.
+        then: role and name (a pattern) of what is pressed on the way from ``at``.
+        status: of the answer.
+        stays: the page would go on by itself; here it may not.
+    """
+
+    name: str
+    route: str
+    who: str
+    shows: str
+    main: tuple[str, str]
+    at: str = ""
+    then: tuple[tuple[str, str], ...] = ()
+    status: int = 200
+    stays: bool = False
+
+    @property
+    def ours(self) -> bool:
+        """Of the service; else one of the hub's, in our frame."""
+        return self.route.startswith(SERVICE)
+
+    def address(self, ids: dict[str, str]) -> str:
+        return (self.at or self.route).format(**ids)
+
+
+def _page(
+    name: str, route: str, who: str, shows: str, main: tuple[str, str], *, at: str = ""
+) -> Place:
+    where = f"{SERVICE}{at}" if at else ""
+    return Place(name=name, route=f"{SERVICE}{route}", who=who, shows=shows, main=main, at=where)
+
+
+def _request(name: str, request: str, who: str, shows: str, main: tuple[str, str]) -> Place:
+    return _page(name, "/requests/{request_id}", who, shows, main, at=f"/requests/{{{request}}}")
+
+
+def _admin(name: str, route: str, shows: str, main: tuple[str, str], query: str = "") -> Place:
+    at = f"/admin{route}{query}" if query else ""
+    return _page(name, f"/admin{route}", "admin", shows, main, at=at)
+
+
+_SERVICE_PAGES = (
+    _page("desk-newcomer", "/", "newcomer", "You have no session", _START),
+    _page("desk-held", "/", "student2", "held for", (BUTTON, "Claim")),
+    _page("desk-waiting", "/", "student3", "Place", (LINK, "Watch")),
+    _page("desk-teacher", "/", "teacher", "training.ipynb", _START),
+    _page("desk-admin", "/", "admin", "training.ipynb", _START),
+    _page("desk", "/", "student1", "Keep it", (BUTTON, "Keep it")),
+    _page("wait", "/wait/{server}", "student3", "Place", (BUTTON, "Cancel"), at="/wait/-"),
+    _page("submit", "/submit", "student1", "Submit a job", (BUTTON, "Submit")),
+    _page("requests", "/requests", "student1", "training.ipynb", (LINK, "training.ipynb")),
+    _page(
+        "requests-all",
+        "/requests",
+        "admin",
+        "student2",
+        (BUTTON, "Show"),
+        at="/requests?whose=all&state=live",
+    ),
+    _page("requests-none", "/requests", "newcomer", "Nothing", (BUTTON, "Show")),
+    _request("job-running", "running", "student1", "running", (BUTTON, "Cancel")),
+    _request("job-queued", "queued", "student1", "queued", (BUTTON, "Cancel")),
+    _request("job-failed", "broken", "student1", "ValueError", (BUTTON, "Run")),
+    _request("job-succeeded", "done", "student1", "result.csv", (LINK, "result.csv")),
+    _request("job-cancelled", "cut", "student1", "cancelled", (BUTTON, "Run")),
+    _request("session", "session", "student1", "running", (BUTTON, "Stop")),
+    _request("session-held", "held", "student2", "held", (BUTTON, "Claim")),
+    _page(
+        "notebook",
+        "/requests/{request_id}/notebook",
+        "student1",
+        "Scripts and pictures",
+        (LINK, "Download it"),
+        at="/requests/{done}/notebook",
+    ),
+    _page("usage", "/usage", "student1", "device-seconds", (BUTTON, "Show")),
+    _page("usage-none", "/usage", "newcomer", "No device was used", (BUTTON, "Show")),
+    _page("usage-all", "/usage", "admin", "student1", (BUTTON, "Show"), at="/usage?whose=all"),
+    _page(
+        "course",
+        "/course/{group}",
+        "teacher",
+        "Course cs101",
+        (LINK, "All requests of cs101"),
+        at="/course/cs101",
+    ),
+    _admin("admin", "", "vision", (LINK, "Change")),
+    _admin("admin-group", "", "Change cs101", (BUTTON, "See what"), "?edit=cs101"),
+    _admin("admin-people", "/people", "newcomer", (BUTTON, "Make the account")),
+    _admin("admin-pool", "/pool", "uncorrectable", (LINK, "Change")),
+    _admin("admin-device", "/pool", "Quarantine", (BUTTON, "Drain"), "?target={drained}"),
+    _admin("admin-use", "/use", "Devices on lease", (BUTTON, "Show")),
+    _admin("admin-audit", "/audit", "A new fan on Friday.", (BUTTON, "Show")),
+    Place(
+        name="requests-cancel",
+        route=f"{SERVICE}/requests",
+        who="student1",
+        shows="those that run are ended",
+        main=(BUTTON, "Cancel"),
+        then=((BUTTON, "Cancel all of this list"),),
+    ),
+    Place(
+        name="submit-parameters",
+        route=f"{SERVICE}/submit",
+        who="student1",
+        shows="passes over the training data",
+        main=(BUTTON, "^Submit$"),
+        then=(("summary", "one of my home"), (BUTTON, "digits.ipynb")),
+    ),
+    Place(
+        name="admin-group-preview",
+        route=f"{SERVICE}/admin",
+        at=f"{SERVICE}/admin?edit=cs101",
+        who="admin",
+        shows="What this means now",
+        main=(BUTTON, "^Save"),
+        then=((BUTTON, "See what"),),
+    ),
+    Place(
+        name="admin-device-preview",
+        route=f"{SERVICE}/admin/pool",
+        at=f"{SERVICE}/admin/pool?target={{drained}}",
+        who="admin",
+        shows="What this means now",
+        main=(BUTTON, "^Drain$"),
+        then=((BUTTON, "See what a drain means"),),
+    ),
+    Place(
+        name="not-found",
+        route=f"{SERVICE}/requests/{{request_id}}",
+        at=f"{SERVICE}/requests/j-00000000",
+        who="student1",
+        shows="There is no request",
+        main=(LINK, "To the desk"),
+        status=404,
+    ),
+)
+_HUB_PAGES = (
+    Place(
+        name="hub-sign-in",
+        route="login.html",
+        at=f"{SERVICE}/",
+        who="",
+        shows="Sign in",
+        main=(BUTTON, "Sign in"),
+    ),
+    Place(
+        name="hub-home",
+        route="home.html",
+        at="/hub/home",
+        who="newcomer",
+        shows="desk",
+        main=(LINK, "desk"),
+        stays=True,
+    ),
+    Place(
+        name="hub-tokens",
+        route="token.html",
+        at="/hub/token",
+        who="newcomer",
+        shows="Note",
+        main=(BUTTON, "Request new API token"),
+    ),
+    Place(
+        name="hub-start",
+        route="spawn.html",
+        at="/hub/spawn",
+        who="newcomer",
+        shows="desk",
+        main=(LINK, "desk"),
+        stays=True,
+    ),
+    Place(
+        name="hub-pending",
+        route="spawn_pending.html",
+        at="/hub/spawn-pending/student3",
+        who="student3",
+        shows="on its way",
+        main=(LINK, "place in the queue"),
+        stays=True,
+    ),
+    Place(
+        name="hub-not-running",
+        route="not_running.html",
+        at="/user/newcomer/lab",
+        who="newcomer",
+        shows="not running",
+        main=(LINK, "Back to the desk"),
+        status=424,
+    ),
+    Place(
+        name="hub-error",
+        route="404.html",
+        at="/hub/nothing",
+        who="newcomer",
+        shows="There is nothing at this address",
+        main=(LINK, "Back to the desk"),
+        status=404,
+    ),
+)
+PAGES = (*_SERVICE_PAGES, *_HUB_PAGES)
+
+NO_PAGES = {
+    f"{SERVICE}": "leads to the desk",
+    f"{SERVICE}/login": "leads to the hub",
+    f"{SERVICE}/oauth_callback": "comes back from it",
+    f"{SERVICE}/healthz": "JSON",
+    f"{SERVICE}/readyz": "JSON",
+    f"{SERVICE}/metrics": "plain text",
+    "/healthz": "JSON",
+    "/readyz": "JSON",
+    "/metrics": "plain text",
+    f"{SERVICE}/events": "a stream",
+    f"{SERVICE}/wait/{{server}}/events": "a stream",
+    f"{SERVICE}/wait/{{server}}/enter": "leads into the session",
+    f"{SERVICE}/requests/{{request_id}}/feed": "a stream",
+    f"{SERVICE}/requests/{{request_id}}/outputs/{{event_id}}": "in a sandboxed frame",
+    f"{SERVICE}/requests/{{request_id}}/notebook/content": "in a sandboxed frame",
+    f"{SERVICE}/desk/live": "a part of the desk",
+    f"{SERVICE}/submit/home": "a part of the form",
+    f"{SERVICE}/admin/live": "a part of the quota tree",
+    f"{SERVICE}/admin/pool/live": "a part of the pool's page",
+    f"{SERVICE}/static": "files",
+    f"{SERVICE}/static/theme.css": "a style sheet",
+}
+"""Other addresses that are read, and why they are no pages of their own."""

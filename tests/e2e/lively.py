@@ -1,0 +1,146 @@
+"""One installation filled with life, for whoever looks at its pages.
+
+student1 has a session, which was warned for being idle, and jobs in every state; for student2 a
+device is held; student3 waits; newcomer has nothing yet. One device is drained, one is sick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from carrel.hub.config import Settings, StateFolder
+
+from .support import Installation, eventually, installation
+from .widget_pages import submit, write_notebook
+
+PARAMETERS = """\
+rounds: int = 3  # how often it prints
+rate = 0.1  # step size
+careful = False"""
+SHOWS = """\
+import struct, zlib
+from IPython.display import HTML, Image, display
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+rows = b"".join(b"\\0" + bytes((x, y, 160)) * 160 for x, y in zip(range(80), range(80)))
+header = struct.pack(">IIBBBBB", 160, 80, 8, 2, 0, 0, 0)
+display(HTML("<table><tr><th>epoch</th><th>loss</th></tr><tr><td>1</td><td>0.91</td></tr></table>"))
+Image(data=b"\\x89PNG\\r\\n\\x1a\\n" + chunk(b"IHDR", header)
+    + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))"""
+WRITES = """\
+import os
+with open(os.path.join(os.environ["CARREL_OUTPUT_DIR"], "result.csv"), "w") as file:
+    file.write("epoch,loss\\n1,0.91\\n")
+print("result.csv is written")"""
+STEPS = """\
+import sys, time
+for step in range(41):
+    sys.stderr.write(f"\\r{step}%|{'█' * (step // 10)}    | {step}/100 [00:01<00:02, 33it/s]")
+    sys.stderr.flush()
+    time.sleep(0.02)
+time.sleep(3600)"""
+FAILS = """\
+def learn(rate):
+    raise ValueError(f"the rate {rate} is not above 0")
+learn(-1)"""
+IDLE_SECONDS = 8.0
+_DEVICES = 6
+_LONG = 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lively:
+    """The installation, and the ids of what is in it."""
+
+    site: Installation
+    ids: dict[str, str]
+
+
+@contextmanager
+def lively(state: Path) -> Iterator[Lively]:
+    folder = StateFolder.at(state)
+    folder.create()
+    # What is held, or warned of, stays so for as long as anybody looks.
+    Settings(claim_seconds=_LONG, idle_countdown_seconds=_LONG).save(folder)
+    with installation(state, "--simulated-devices", str(_DEVICES)) as site:
+        yield Lively(site=site, ids=_filled(site, state.parent))
+
+
+def _filled(site: Installation, folder: Path) -> dict[str, str]:
+    drained = _administered(site)
+    session = _made(site, "POST", "/sessions/-", "student1", group="cs101", devices=1, hours=2)
+    ids = {"drained": drained, "session": session["id"], **_jobs(site, folder)}
+    held = {"group": "cs101", "devices": 1, "hours": 1, "claim": True}
+    ids["held"] = _made(site, "POST", "/sessions/-", "student2", **held)["id"]
+    for job, states in (("done", "succeeded"), ("broken", "failed"), ("cut", "cancelled")):
+        site.wait_for(ids[job], states, user="student1", within=90)
+    _until(site, ids["held"], "student2", "claim_by")
+    waits = _made(site, "POST", "/sessions/-", "student3", group="cs101", devices=2, hours=1)
+    ids["waiting"] = waits["id"]
+    _until(site, waits["id"], "student3", "wait")
+    site.wait_for(ids["session"], "running", user="student1", within=60)
+    _until(site, ids["running"], "student1", "progress")
+    _until(site, ids["session"], "student1", "warning")
+    return ids
+
+
+def _administered(site: Installation) -> str:
+    """Returns the device that is drained."""
+    groups = {
+        "university": {"max_devices": 8, "max_devices_per_user": 4},
+        "cs101": {
+            "parent": "university",
+            "max_devices": 6,
+            "max_devices_per_user": 2,
+            "idle_seconds": int(IDLE_SECONDS),
+        },
+        "vision": {"parent": "university", "max_devices": 2, "max_devices_per_user": 1},
+    }
+    for name, body in groups.items():
+        _made(site, "PUT", f"/groups/{name}", "admin", **body)
+    made = _made(site, "POST", "/people", "admin", name="newcomer", groups=["cs101"])
+    site.passwords["newcomer"] = made["password"]
+    devices = site.api("GET", "/pool", user="admin").json()["devices"]
+    drained, sick = (str(device["id"]) for device in devices[-2:])
+    _made(site, "PUT", f"/pool/{drained}/drain", "admin", why="A new fan on Friday.")
+    why = "It reported uncorrectable memory errors."
+    _made(site, "PUT", f"/pool/{sick}/quarantine", "admin", why=why)
+    return drained
+
+
+def _jobs(site: Installation, folder: Path) -> dict[str, str]:
+    done, broken, running = (folder / f"{name}.ipynb" for name in ("digits", "broken", "training"))
+    write_notebook(
+        done,
+        "for turn in range(rounds):\n    print('turn', turn)",
+        SHOWS,
+        WRITES,
+        parameters=PARAMETERS,
+    )
+    write_notebook(broken, "print('so far, so good')", FAILS, "print('never')")
+    write_notebook(running, "print('epoch 1: loss 0.91')", STEPS, "print('never')")
+    ids = {
+        "done": submit(site, done, parameters={"rounds": 4}, labels={"sweep": "7"}),
+        "broken": submit(site, broken, labels={"sweep": "7"}),
+        "running": submit(site, running, devices=1, seconds=1800),
+        "queued": submit(site, running, devices=2, seconds=600, labels={"sweep": "8"}),
+        "cut": submit(site, running, devices=2, seconds=600),
+    }
+    answer = site.api("DELETE", f"/requests/{ids['cut']}", user="student1")
+    assert answer.status_code == 200, answer.text
+    return ids
+
+
+def _made(site: Installation, verb: str, path: str, user: str, **body: object) -> dict[str, Any]:
+    answer = site.api(verb, path, user=user, json=body)
+    assert answer.status_code < 300, (path, answer.text)
+    return dict(answer.json())
+
+
+def _until(site: Installation, request_id: str, user: str, field: str) -> None:
+    what = f"{request_id} has its {field}"
+    eventually(lambda: site.request(request_id, user=user)[field], what, within=90)

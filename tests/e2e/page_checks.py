@@ -1,0 +1,148 @@
+"""What holds for every page, asked of it in a real browser."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from playwright.sync_api import ConsoleMessage, Page, Request, ViewportSize, expect
+
+from .axe import findings
+from .browser import artefacts
+from .every_page import Place
+from .hands import found_on
+
+DESKTOP = ViewportSize(width=1280, height=900)
+PHONE = ViewportSize(width=390, height=844)
+MOST_TABS = 120
+
+_DESK = re.compile(r"/services/carrel/(?!static/)")
+_REPLACED = re.compile("htmx:(afterRequest|sendAbort),")
+"""htmx calls it an error when a newer question takes the place of one under way."""
+
+_FOCUS = """() => {
+  const at = document.activeElement;
+  if (!at || at === document.body) return null;
+  const seen = getComputedStyle(at);
+  const box = at.getBoundingClientRect();
+  return {
+    what: at.outerHTML.slice(0, 160),
+    ring: (seen.outlineStyle !== "none" && parseFloat(seen.outlineWidth) > 0)
+      || seen.boxShadow !== "none"
+      // The browser itself marks the parts inside of these.
+      || at.tagName === "IFRAME" || at.type === "date",
+    inside: box.bottom > 0 && box.right > 0 && box.top < innerHeight && box.left < innerWidth,
+  };
+}"""
+_WIDE = """() => {
+  const wide = document.documentElement.scrollWidth;
+  if (wide <= innerWidth) return null;
+  const out = [...document.querySelectorAll("body *")].filter((each) => {
+    for (let up = each.parentElement; up; up = up.parentElement) {
+      if (getComputedStyle(up).overflowX !== "visible" && up !== document.body) return false;
+    }
+    return each.getBoundingClientRect().right > innerWidth + 1;
+  });
+  return wide + " px: " + out.slice(-3).map((each) => each.outerHTML.slice(0, 120)).join(" | ");
+}"""
+_BARE_TIMES = """() => [...document.querySelectorAll("time")]
+  .filter((each) => !each.hasAttribute("datetime") || !each.title)
+  .map((each) => each.outerHTML)"""
+_DOUBLED = """() => {
+  const ids = [...document.querySelectorAll("[id]")].map((each) => each.id);
+  return ids.filter((id, at) => ids.indexOf(id) !== at);
+}"""
+
+
+@dataclass
+class Watch:
+    """What a page complains of, and whom it asks."""
+
+    allowed: str
+    complaints: list[str] = field(default_factory=list)
+
+    def heard(self, message: ConsoleMessage) -> None:
+        if message.type == "error" and not _REPLACED.match(message.text):
+            self.complaints.append(f"console: {message.text}")
+
+    def asked(self, request: Request) -> None:
+        if request.url.startswith(("http", "ws")) and not request.url.startswith(self.allowed):
+            self.complaints.append(f"asks another host: {request.url}")
+
+
+@contextmanager
+def watched(page: Page, site: str) -> Iterator[Watch]:
+    watch = Watch(allowed=f"{site}/")
+    page.on("console", watch.heard)
+    page.on("pageerror", lambda error: watch.complaints.append(f"script: {error}"))
+    page.on("request", watch.asked)
+    yield watch
+
+
+def go(page: Page, place: Place, site: str, ids: dict[str, str]) -> None:
+    """There, as the person of the place would find it."""
+    if place.stays:
+        # To an answer without content the browser stays where it is.
+        page.route(_DESK, lambda route: route.fulfill(status=204))
+    answer = page.goto(site + place.address(ids), wait_until="commit")
+    assert answer is not None
+    assert answer.status == place.status, answer.status
+    for role, name in place.then:
+        found_on(page, role, name).click()
+    shown = page.get_by_text(place.shows).locator("visible=true").first
+    expect(shown).to_be_visible(timeout=15_000)
+    if not place.stays:
+        page.wait_for_load_state("load")
+    expect(page.locator(".htmx-request")).to_have_count(0)
+
+
+def well_formed(page: Page) -> list[str]:
+    wrong = []
+    if page.locator("h1").count() != 1:
+        wrong.append(f"it has {page.locator('h1').count()} h1")
+    if not page.title().strip():
+        wrong.append("it has no title")
+    wrong += [f"bare time: {each}" for each in page.evaluate(_BARE_TIMES)]
+    wrong += [f"doubled id: {each}" for each in page.evaluate(_DOUBLED)]
+    return wrong
+
+
+def looks(page: Page, name: str, theme: str) -> list[str]:
+    """Pictures on a phone and on a desktop; what is wrong with them."""
+    wrong = []
+    expect(page.locator(f'html[data-bs-theme="{theme}"]')).to_have_count(1)
+    page.set_viewport_size(PHONE)
+    if wide := page.evaluate(_WIDE):
+        wrong.append(f"wider than a phone, {wide}")
+    _picture(page, f"{name}-phone-{theme}")
+    page.set_viewport_size(DESKTOP)
+    _picture(page, f"{name}-desktop-{theme}")
+    return [*wrong, *(f"{theme}: {found}" for found in findings(page) if found.severe)]
+
+
+def _picture(page: Page, name: str) -> None:
+    folder = artefacts() / "pages"
+    folder.mkdir(exist_ok=True)
+    page.screenshot(path=folder / f"{name}.png", full_page=True, animations="disabled")
+
+
+def by_keyboard(page: Page, place: Place) -> list[str]:
+    """Tab from the top to the main action, with the focus in sight all the way."""
+    role, name = place.main
+    wanted = page.get_by_role(role, name=re.compile(name)).locator("visible=true")  # type: ignore[arg-type]
+    if not wanted.count():
+        return [f"there is no {role} {name!r}"]
+    wrong: list[str] = []
+    page.evaluate("() => { document.activeElement.blur(); scrollTo(0, 0); }")
+    for _ in range(MOST_TABS):
+        page.keyboard.press("Tab")
+        at = page.evaluate(_FOCUS)
+        if at and not at["ring"]:
+            wrong.append(f"focus is not visible on {at['what']}")
+        if at and not at["inside"]:
+            wrong.append(f"focus is out of sight on {at['what']}")
+        if wanted.evaluate_all("all => all.includes(document.activeElement)"):
+            return wrong
+    return [*wrong, f"{MOST_TABS} tabs do not lead to {role} {name!r}"]

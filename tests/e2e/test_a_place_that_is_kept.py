@@ -1,0 +1,149 @@
+"""Two students and one device: a desk on CPU now, and a device that is held, claimed, or lost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from .support import Installation, eventually, installation
+
+WINDOW = 12.0
+"""A short claim window: long enough for a hub to come back in it."""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Installation]:
+    state = tmp_path / "state"
+    state.mkdir()
+    (state / "settings.json").write_text(json.dumps({"claim_seconds": WINDOW}))
+    with installation(state, "--simulated-devices", "1") as made:
+        yield made
+
+
+def sessions(site: Installation, user: str) -> dict[str, dict[str, Any]]:
+    """By server name, those that live."""
+    found = site.api("GET", "/requests?kind=session", user=user).json()["requests"]
+    return {each["server_name"]: each for each in found if not each["ended"]}
+
+
+def held(site: Installation, request_id: str, *, user: str) -> dict[str, Any]:
+    def check() -> dict[str, Any] | None:
+        try:
+            found = site.request(request_id, user=user)
+        except (httpx.HTTPError, AssertionError):
+            return None  # a part is being restarted
+        return found if found["claim_by"] else None
+
+    return eventually(check, f"{request_id} is held")
+
+
+def answers(site: Installation, user: str, server: str) -> bool:
+    """Whether the hub sends its owner to the server: it has answered, and has its route."""
+    found = httpx.get(
+        f"http://127.0.0.1:{site.setting('hub_port')}/hub/api/users/{user}",
+        headers={"Authorization": f"token {site.secret('service_token')}"},
+        timeout=10,
+    )
+    return bool(found.json()["servers"].get(server, {}).get("ready"))
+
+
+def ok(answer: httpx.Response) -> dict[str, Any]:
+    assert answer.status_code < 300, answer.text
+    return dict(answer.json())
+
+
+def test_a_place_is_kept_held_and_claimed_while_the_desk_stays(site: Installation) -> None:
+    first = site.start_session("student1")
+    site.wait_for(first["id"], "running", user="student1")
+    second = site.start_session("student2")
+    eventually(lambda: site.request(second["id"], user="student2")["wait"], "student2 has a place")
+
+    # student2 does not want to wait: a desk on CPU, and the place is kept.
+    kept = ok(site.api("POST", f"/requests/{second['id']}/keep-place", user="student2"))
+    assert (kept["server_name"], kept["claim"]) == ("gpu", True)
+    assert kept["submitted_at"] == second["submitted_at"]
+    desk = sessions(site, "student2")[""]
+    assert (desk["devices"], desk["id"] != kept["id"]) == (0, True)
+    desk = site.wait_for(desk["id"], "running", user="student2")
+    eventually(lambda: answers(site, "student2", ""), "the desk on CPU answers", within=60)
+    (server,) = site.processes_of(desk["lease"]["id"])[:1]
+    again = ok(site.api("POST", f"/requests/{second['id']}/keep-place", user="student2"))
+    assert again["server_name"] == "gpu"
+    assert sessions(site, "student2")[""]["id"] == desk["id"]
+    early = site.api("POST", f"/requests/{kept['id']}/claim", user="student2")
+    assert (early.status_code, early.json()["code"]) == (409, "conflict")
+
+    # The device comes free while the hub is dead; it is held, and the hub comes back.
+    ok(site.api("DELETE", f"/requests/{first['id']}", user="student1"))
+    site.kill("hub")
+    waiting = held(site, kept["id"], user="student2")
+    assert waiting["state"] == "granted"
+    assert waiting["claim_by"] == waiting["lease"]["granted_at"] + WINDOW
+
+    def claimed() -> bool:
+        answer = site.api("POST", f"/requests/{kept['id']}/claim", user="student2")
+        return answer.status_code == 200
+
+    eventually(claimed, "claimed as soon as the hub is back")
+    running = site.wait_for(kept["id"], "running", user="student2")
+    eventually(
+        lambda: answers(site, "student2", "gpu"), "the session with the device answers", within=60
+    )
+    (process,) = site.processes_of(running["lease"]["id"])[:1]
+    (lent,) = running["lease"]["devices"]
+    assert process.environ()["CUDA_VISIBLE_DEVICES"] == lent["id"]
+    assert server.is_running(), "the desk on CPU stayed as it was"
+    assert answers(site, "student2", "")
+
+
+def test_what_nobody_claims_goes_to_the_next(site: Installation) -> None:
+    body = {"devices": 1, "hours": 1.0, "group": "cs101", "claim": True}
+    made = ok(site.api("POST", "/sessions/-", user="student1", json=body))
+    assert made["server_name"] == "gpu"
+    held(site, made["id"], user="student1")
+
+    # What the next one would have to expect, and then the next one.
+    asked = {"quotes": [{"kind": "job", "devices": 1, "seconds": 600}]}
+    (quote,) = ok(site.api("POST", "/quotes", user="student2", json=asked))["quotes"]
+    assert (quote["place"], quote["starts_now"]) == (1, False)
+    command = {"group": "cs101", "devices": 1, "seconds": 600, "command": ["true"]}
+    job = ok(site.api("POST", "/requests", user="student2", json=command))
+
+    # The service dies in the middle of the window.
+    site.kill("service")
+    ended = site.wait_for(made["id"], "cancelled", user="student1", within=WINDOW + 20)
+    assert ended["cause"]["code"] == "unclaimed"
+    assert ended["cause"]["message"] == (
+        "Nobody claimed it within 12 seconds; the device went to the next."
+    )
+    after = site.wait_for(job["id"], "succeeded", user="student2")
+
+    # Charged from the grant to the end of the window, and the next one from there.
+    (*_, last) = [e for e in site.ledger("student1") if e["request_id"] == made["id"]]
+    assert last["ends_at"] - ended["lease"]["granted_at"] == pytest.approx(WINDOW, abs=0.01)
+    assert after["lease"]["granted_at"] >= last["ends_at"]
+
+
+def test_the_command_line_does_the_same(site: Installation) -> None:
+    one = site.cli("session", "start", "--devices", "1", "--wait", user="student1")
+    assert one.stdout.splitlines()[-1].endswith("/user/student1/")
+    waits = site.cli_json("session", "start", "--devices", "1", user="student2")
+    quote = site.cli("quote", "--devices", "1", "--hours", "1", user="student2").stdout
+    assert quote.startswith("1 device: It would wait at place 2")
+    refused = site.cli("session", "extend", "-", user="student1", check=False)
+    assert "somebody in the queue waits for the device" in refused.stderr
+    kept = site.cli("session", "keep-place", "-", user="student2").stdout
+    assert f"{waits['id']} keeps its place as the session gpu" in kept
+    site.cli("session", "stop", "-", user="student1")
+    held(site, waits["id"], user="student2")
+    assert "held for you" in site.cli("session", "ls", user="student2").stdout
+    claimed = site.cli("session", "claim", "gpu", "--wait", user="student2")
+    assert claimed.stdout.splitlines()[-1].endswith("/user/student2/gpu/")
+    extended = site.cli("session", "extend", "gpu", "--time", "30m", user="student2").stdout
+    assert "runs until" in extended
+    assert site.cli("session", "open", "gpu", user="student2").stdout.endswith("/gpu/\n")

@@ -1,0 +1,188 @@
+"""The desk in a browser: what a choice would cost, CPU now, the device that comes, and the end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from .browser import Person, chromium
+from .support import Installation, eventually, installation
+from .widget_pages import write_notebook
+
+pytestmark = pytest.mark.browser
+LISTEN = """\
+window.told = [];
+window.asked = 0;
+class Fake extends EventTarget {
+  static permission = "default";
+  static async requestPermission() { window.asked += 1; return (Fake.permission = "granted"); }
+  constructor(title, options) { super(); window.told.push(options.body); }
+}
+window.Notification = Fake;
+"""
+"""Chromium without a screen shows no notifications: this one writes them down."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    state = tmp_path_factory.mktemp("desk") / "state"
+    with installation(state, "--simulated-devices", "1") as made:
+        yield made
+
+
+@pytest.fixture
+def browser() -> Iterator[Browser]:
+    expect.set_options(timeout=30_000)  # a session has to start
+    with chromium() as made:
+        yield made
+    expect.set_options(timeout=5_000)
+
+
+@pytest.fixture
+def person(browser: Browser, site: Installation) -> Iterator[Person]:
+    made = Person.sits_down(browser, site, "student1")
+    made.page.add_init_script(LISTEN)
+    made.sign_in()
+    yield made
+    assert made.complaints == []
+
+
+def test_from_the_quote_over_the_desk_on_cpu_to_the_claimed_device(
+    site: Installation, person: Person
+) -> None:
+    other = site.start_session("student2")
+    site.wait_for(other["id"], "running", user="student2")
+    page = person.page
+    person.desk()
+    expect(page.locator("#quote")).to_contain_text("It would wait at place 1")
+    page.select_option("#devices", "0")
+    expect(page.locator("#quote")).to_contain_text("It would start at once.")
+    expect(page.get_by_role("button", name="Open on CPU now")).to_have_count(0)
+    page.select_option("#devices", "1")
+    expect(page.get_by_role("button", name="Wait for it")).to_be_visible()
+    assert site.api("GET", "/requests", user="student1").json()["requests"] == []
+
+    page.get_by_role("button", name="Open on CPU now and keep my place").click()
+    page.wait_for_url("**/user/student1/lab**", timeout=90_000)
+    person.desk()
+    expect(page.locator("#desk-now")).to_contain_text("Its place is kept")
+    assert page.evaluate("window.asked") == 0
+    page.get_by_role("button", name="Tell me when it comes").click()
+    expect(page.locator("#announcer")).to_contain_text("Your browser will tell you")
+    assert page.evaluate("window.asked") == 1
+
+    # The device comes, and nobody reloads.
+    site.api("DELETE", f"/requests/{other['id']}", user="student2")
+    held = page.locator("[data-held]")
+    expect(held).to_contain_text("Your device is here")
+    expect(held.locator("time")).to_have_text(re.compile(r"^\d?\d:\d\d$"))
+    expect(page).to_have_title("(1) Your device is here · Carrel")
+    assert page.evaluate("window.told") == [
+        "1 device is held for you. Claim it on the desk before the time is over."
+    ]
+    person.picture("page-desk-held")
+    page.get_by_role("button", name="Claim").click()
+    page.wait_for_url("**/user/student1/gpu/lab**", timeout=90_000)
+
+    person.desk()
+    rows = page.locator("#desk-now .rows > li")
+    expect(rows).to_have_count(2)
+    gpu = rows.filter(has_text="gpu")
+    left = site.api("GET", "/requests?kind=session", user="student1").json()["requests"]
+    before = {each["server_name"]: each["seconds"] for each in left}
+    gpu.get_by_role("button", name="+30 min").click()
+    page.wait_for_load_state()
+    after = site.api("GET", "/requests?kind=session", user="student1").json()["requests"]
+    assert {e["server_name"]: e["seconds"] for e in after}["gpu"] == before["gpu"] + 1800
+    page.once("dialog", lambda dialog: dialog.accept())
+    gpu.get_by_role("button", name="Stop").click()
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text("Default session")
+    page.once("dialog", lambda dialog: dialog.accept())
+    rows.get_by_role("button", name="Stop").click()
+    expect(page.locator("#desk-now")).to_contain_text("You have no session.")
+
+
+def test_a_link_into_a_session_that_does_not_run_ends_where_it_leads(
+    site: Installation, person: Person
+) -> None:
+    link = "/user/student1/lab/tree/intro.ipynb"
+    write_notebook(Path(site.state) / "homes" / "student1" / "intro.ipynb", "1 + 1")
+    page = person.page
+    page.goto(site.url + link)
+    page.click("#start")  # the hub's page: it is not running
+    page.wait_for_url("**/services/carrel/?**")
+    page.select_option("#devices", "0")
+    page.click("#start")
+    page.wait_for_url(f"**{link}**", timeout=90_000)
+    for stock in ("/hub/home", "/hub/spawn/student1/second"):
+        page.goto(site.url + stock)
+        page.wait_for_url("**/services/carrel/**")
+    expect(page.locator("#server_name")).to_have_value("second")
+    site.api("DELETE", "/sessions/-", user="student1")
+
+
+def test_a_job_from_the_home_runs_again_with_other_parameters(
+    site: Installation, person: Person
+) -> None:
+    home = Path(site.state) / "homes" / "student1" / "course"
+    write_notebook(home / "count.ipynb", "print(n * 'x')", parameters="n = 3  # how many")
+    page = person.page
+    page.goto(f"{site.service}/submit")
+    page.get_by_text("Or one of my home").click()
+    page.get_by_role("button", name="course/").click()
+    page.get_by_role("button", name="count.ipynb").click()
+    expect(page.get_by_label("n whole number")).to_have_value("3")
+    expect(page.locator("#quote")).to_contain_text("It would start at once.")
+    page.click("#submit")
+    page.wait_for_url("**/requests/j-*")
+    first = page.url.rpartition("/")[2]
+    site.wait_for(first, "succeeded", user="student1", within=90)
+    page.get_by_role("link", name="Change and run").click()
+    page.get_by_label("n whole number").fill("5")
+    page.click("#submit")
+    page.wait_for_url(lambda url: "/requests/j-" in url and first not in url)
+    second = page.url.rpartition("/")[2]
+    site.wait_for(second, "succeeded", user="student1", within=90)
+    expect(page.locator("#cell-1-2 .output")).to_have_text("xxxxx\n")
+    page.goto(f"{site.service}/requests?text=COUNT")
+    expect(page.locator("tbody tr")).to_have_count(2)
+
+    # And a command.
+    page.goto(f"{site.service}/submit")
+    page.get_by_label("A command").check()
+    page.get_by_label("Command", exact=True).fill("echo 'a b'")
+    page.click("#submit")
+    page.wait_for_url("**/requests/j-*")
+    expect(page.locator("#log")).to_contain_text("a b")
+    page.get_by_role("link", name="Change and run").click()
+    expect(page.get_by_label("Command", exact=True)).to_have_value("echo 'a b'")
+
+
+def test_a_long_list_is_paged(site: Installation, person: Person) -> None:
+    body = {"group": "cs101", "devices": 1, "seconds": 600, "command": ["many"]}
+    blocker = site.start_session("student2")
+    site.wait_for(blocker["id"], "running", user="student2")
+    for _ in range(105):
+        made = site.api("POST", "/requests", user="student1", json=body)
+        assert made.status_code == 201, made.text
+    page = person.page
+    page.goto(f"{site.service}/requests?text=many&state=live")
+    rows = page.locator("tbody tr")
+    expect(rows).to_have_count(100)
+    page.click("#next")
+    expect(rows).to_have_count(5)
+    page.click("#first")
+    page.click("#cancel-all")
+    expect(page.locator("h1")).to_have_text("Cancel 105 requests?")
+    page.click("#confirm")
+    expect(page.get_by_role("status").first).to_contain_text("105 requests cancelled.")
+    eventually(
+        lambda: not site.api("GET", "/requests?state=queued", user="student1").json()["requests"],
+        "none waits",
+    )
+    site.api("DELETE", f"/requests/{blocker['id']}", user="student2")

@@ -1,0 +1,85 @@
+"""Every page, as everybody must be able to use it: see every_page.py for the list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext
+
+from ..hub.web.fakes import World
+from ..hub.web.reading import pages_and_parts
+from .browser import Person, chromium
+from .every_page import NO_PAGES, PAGES, Place
+from .lively import Lively, lively
+from .page_checks import by_keyboard, go, looks, watched, well_formed
+
+HUB_TEMPLATES = Path(__file__).resolve().parents[2] / "hub" / "web" / "hub_templates"
+FRAMES = {"page.html", "error.html"}
+"""What the hub's other pages are made of."""
+
+Contexts = Callable[[str], BrowserContext]
+
+
+def test_the_list_is_complete() -> None:
+    read = pages_and_parts(World().app)
+    listed = {place.route for place in PAGES if place.ours}
+    assert read == listed | set(NO_PAGES)
+    templates = {path.name for path in HUB_TEMPLATES.glob("*.html")} - {
+        "page.html",
+        "error.html",
+    }  # what others are made of
+    assert templates <= {place.route for place in PAGES}
+
+
+@pytest.fixture(scope="module")
+def life(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lively]:
+    with lively(tmp_path_factory.mktemp("pages") / "state") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def browser(life: Lively) -> Iterator[Browser]:
+    with chromium() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def contexts(browser: Browser, life: Lively) -> Contexts:
+    """A window for each person, who signs in once."""
+    made: dict[str, BrowserContext] = {}
+
+    def context(who: str) -> BrowserContext:
+        if who not in made:
+            person = Person.sits_down(browser, life.site, who)
+            if who:
+                person.sign_in()
+            person.page.close()
+            made[who] = person.page.context
+        return made[who]
+
+    return context
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("place", PAGES, ids=[place.name for place in PAGES])
+def test_everybody_can_use(place: Place, life: Lively, contexts: Contexts) -> None:
+    page = contexts(place.who).new_page()
+    try:
+        with watched(page, life.site.url) as watch:
+            wrong = []
+            for theme in ("dark", "light"):
+                page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+                go(page, place, life.site.url, life.ids)
+                wrong += looks(page, place.name, theme)
+            wrong += [*well_formed(page), *by_keyboard(page, place)]
+        heard = [each for each in watch.complaints if not _expected(place, each)]
+        assert [*wrong, *heard] == []
+    finally:
+        page.close()
+
+
+def _expected(place: Place, complaint: str) -> bool:
+    """The browser tells of an answer that is no success."""
+    return place.status != 200 and f"status of {place.status}" in complaint

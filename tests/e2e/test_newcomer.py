@@ -1,0 +1,146 @@
+"""Somebody new, from the sign-in page alone: a session with a device, a job, its result, and why.
+
+Once with a mouse and once with the keyboard alone. Nobody reads documentation or types an
+address. What it took is written into the artefact folder, and may not grow unseen.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from .browser import Person, artefacts, chromium
+from .hands import Hand, Keyboard, Mouse
+from .support import Installation, installation
+
+pytestmark = pytest.mark.browser
+
+Sits = Callable[[Page], Hand]
+
+MOST_CLICKS = 8
+"""Of the first newcomer, from the sign-in page to the job's result."""
+MOST_CLICKS_TO_WHY = 3
+"""Of the second one, from the sign-in page to why there is a wait."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    state = tmp_path_factory.mktemp("newcomer") / "state"
+    with installation(state, "--simulated-devices", "1") as made:
+        yield made
+
+
+@pytest.fixture
+def browser() -> Iterator[Browser]:
+    with chromium() as made:
+        yield made
+
+
+@pytest.fixture
+def leaves(site: Installation) -> Iterator[None]:
+    """The next newcomer finds the device free."""
+    yield
+    for who in site.passwords:
+        for request in site.api("GET", "/requests", user=who).json()["requests"]:
+            if not request["ended"]:
+                site.api("DELETE", f"/requests/{request['id']}", user=who)
+                site.wait_for(request["id"], "cancelled", "succeeded", user=who)
+
+
+@pytest.mark.usefixtures("leaves")
+@pytest.mark.parametrize(
+    ("hand", "first", "second"),
+    [
+        pytest.param(Mouse, "student1", "student2", id="with a mouse"),
+        pytest.param(Keyboard, "student3", "teacher", id="by keyboard alone"),
+    ],
+)
+def test_a_newcomer_gets_there(
+    site: Installation, browser: Browser, hand: Sits, first: str, second: str
+) -> None:
+    one = Person.sits_down(browser, site, first)
+    mine = hand(one.page)
+    signs_in(one, mine)
+    opens_a_session(one, mine)
+    goes_back_to_the_desk(one, mine)
+    submits_the_sample(mine)
+    sees_the_result(mine)
+
+    two = Person.sits_down(browser, site, second)
+    other = hand(two.page)
+    signs_in(two, other)
+    reads_why(two.page, other)
+
+    name = type(mine).__name__.lower()
+    took = {"a session, a job and its result": vars(mine.effort), "why": vars(other.effort)}
+    (artefacts() / f"newcomer-{name}.json").write_text(json.dumps(took, indent=2))
+    assert mine.effort.clicks <= MOST_CLICKS, mine.effort.steps
+    assert other.effort.clicks <= MOST_CLICKS_TO_WHY, other.effort.steps
+    assert [*one.complaints, *two.complaints] == []
+
+
+def signs_in(person: Person, hand: Hand) -> None:
+    hand.page.goto(person.site.url)  # the address that `carrel up` prints
+    hand.write("Username:", person.name)
+    hand.write("Password:", person.site.passwords[person.name])
+    hand.press("button", "^Sign in$")
+    hand.page.wait_for_url("**/services/carrel/")
+
+
+def opens_a_session(person: Person, hand: Hand) -> None:
+    """A device is what the form offers first."""
+    hand.press("button", "^Start$")
+    hand.page.wait_for_url(f"**/user/{person.name}/lab**", timeout=60_000)
+    hand.page.wait_for_selector(".jp-Launcher", timeout=60_000)
+    person.picture("newcomer-lab")
+    (session,) = person.site.api("GET", "/requests?kind=session", user=person.name).json()[
+        "requests"
+    ]
+    assert session["lease"]["devices"]
+
+
+def goes_back_to_the_desk(person: Person, hand: Hand) -> None:
+    with person.page.context.expect_page() as opened:
+        hand.press("link", "^Desk$")
+    hand.page = opened.value
+    hand.page.wait_for_url("**/services/carrel/")
+    expect(hand.page.get_by_role("link", name=re.compile("^Open")).first).to_be_visible()
+
+
+def submits_the_sample(hand: Hand) -> None:
+    hand.press("link", "^Submit")
+    page = hand.page
+    hand.press("summary", "one of my home")
+    hand.press("button", "digits.ipynb")
+    expect(page.get_by_label("epochs")).to_be_visible()
+    hand.press("button", "^Submit$")
+    page.wait_for_url(re.compile(r"/requests/j-\w+$"))
+
+
+def sees_the_result(hand: Hand) -> None:
+    """On the page that submitting leads to, without another step."""
+    page = hand.page
+    expect(page.get_by_text(re.compile(r"accuracy (0\.\d+|1\.0)")).first).to_be_visible(
+        timeout=90_000
+    )
+    expect(page.get_by_text("succeeded").first).to_be_visible(timeout=30_000)
+
+
+def reads_why(page: Page, hand: Hand) -> None:
+    hand.press("button", "^Wait for it$")
+    page.wait_for_url("**/services/carrel/wait/-")
+    main = page.get_by_role("main")
+    expect(main).to_contain_text(re.compile(r"Place\s+1"))
+    expect(main).to_contain_text("Too few devices are free")
+    expect(main).to_contain_text("Expected")
+    picture(page)
+
+
+def picture(page: Page) -> None:
+    path: Path = artefacts() / "newcomer-why.png"
+    page.screenshot(path=path, full_page=True)
