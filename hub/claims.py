@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from itertools import count
 
 from .actions import SessionActions
-from .admission import Admission, check_server_name
+from .admission import check_server_name
 from .commands import Commands
 from .errors import CarrelError, Conflict, Forbidden, NotFound, Unavailable
-from .intake import Intake
 from .ports.records import Cause, CauseCode, NewRequest, RequestRecord
 from .ports.world import Identity
 from .scheduling import quota
@@ -44,9 +43,7 @@ class Claims:
                 accepted="Stop it first, or choose another name.",
             )
         wanted = options.model_copy(update={"claim": True})
-        made = self._intake.session(who.name, name, wanted)
-        record = self.commands.store.submit(made, self.commands.clock())
-        self.commands.pulse.beat()
+        record = self.commands.queue_session(who.name, name, wanted)
         return self.commands.request(who, record.id)
 
     def keep_place(self, who: Identity, request_id: str) -> RequestOut:
@@ -80,14 +77,8 @@ class Claims:
 
     # -- within ---------------------------------------------------------------------------
 
-    @property
-    def _intake(self) -> Intake:
-        c = self.commands
-        return Intake(Admission(c.store, c.hub), c.backend, c.files)
-
     def _own(self, who: Identity, request_id: str) -> RequestRecord:
-        self.commands.request(who, request_id)  # what is hidden is answered as if it were not
-        record = self.commands.store.request(request_id)
+        record = self.commands.visible(who, request_id)
         if record.owner != who.name:
             raise Forbidden(
                 f"{request_id} belongs to {record.owner}: only its owner can do this.",
@@ -104,7 +95,7 @@ class Claims:
         limits = quota.limits(quota.Tree(c.store.groups()), before.group)
         hours = (limits.max_seconds if limits else before.seconds) / 3600
         options = SessionIn(devices=0, hours=hours, group=before.group)
-        return self._intake.session(before.owner, CPU_DESK, options)
+        return c.intake.session(before.owner, CPU_DESK, options)
 
     def _free_name(self, owner: str) -> str:
         """``gpu``, ``gpu-2``, …: the first that no session of this person has, at the hub too."""

@@ -38,7 +38,7 @@ class Commands(Looking):
 
     def submit_job(self, who: Identity, body: JobIn) -> RequestOut:
         """Queue a notebook or a command; nothing is stored unless all of it is accepted."""
-        accepted = self._intake.job(who.name, body)
+        accepted = self.intake.job(who.name, body)
         made = accepted.request
         stored = False
         try:
@@ -66,7 +66,7 @@ class Commands(Looking):
                 f"Your session {server_name or 'default'} is {live.state} already.",
                 accepted="Open it from the desk, stop it first, or choose another name.",
             )
-        record = self._queue_session(who.name, server_name, options)
+        record = self.queue_session(who.name, server_name, options)
         self.board.ask(who.name, server_name, record.id, now=self.clock())
         try:
             self.hub.start_server(who.name, server_name, options.model_dump())
@@ -97,7 +97,7 @@ class Commands(Looking):
         if live is not None and live.unclaimed and live.state is State.GRANTED:
             # Its owner starts the server at the hub itself: that is coming for the device.
             live = self.store.claim(live.id, now=self.clock())
-        record = live or self._queue_session(body.owner, body.server_name, options)
+        record = live or self.queue_session(body.owner, body.server_name, options)
         return self._shown(record, Viewer(identity=None))
 
     def cancel(self, who: Identity, request_id: str, reason: str = "") -> RequestOut:
@@ -105,7 +105,7 @@ class Commands(Looking):
 
         Its owner sees the reason. Somebody else's request gets a line in the audit list.
         """
-        record, now = self._visible(who, request_id), self.clock()
+        record, now = self.visible(who, request_id), self.clock()
         target, cause = endings.asked_by(who.name, record, reason)
         change = endings.audited(who.name, record, reason, now)
         ended = self.store.stop(record.id, target, cause, now=now, change=change)
@@ -182,17 +182,19 @@ class Commands(Looking):
         except NotFound:
             raise Forbidden("This token belongs to no attempt.") from None
 
-    # -- within ---------------------------------------------------------------------------
-
     @property
-    def _intake(self) -> Intake:
-        return Intake(self._admission, self.backend, self.files)
+    def intake(self) -> Intake:
+        """What makes a request of what was asked for."""
+        return Intake(self.admission, self.backend, self.files)
 
-    def _queue_session(self, owner: str, server_name: str, options: SessionIn) -> RequestRecord:
-        made = self._intake.session(owner, server_name, options)
+    def queue_session(self, owner: str, server_name: str, options: SessionIn) -> RequestRecord:
+        """Let it in and store it; the same live session is not looked for here."""
+        made = self.intake.session(owner, server_name, options)
         record = self.store.submit(made, self.clock())
         self.pulse.beat()
         return record
+
+    # -- within ---------------------------------------------------------------------------
 
     def _check_wanted(self, body: OpenSessionIn, live: RequestRecord | None) -> None:
         """Refuse the start that the hub was asked for if its request has ended meanwhile.

@@ -31,8 +31,7 @@ class Extending:
             OverMaximum: it would run for longer than its group allows, counted from now.
         """
         c = self.commands
-        c.request(who, request_id)  # what is hidden is answered as if it were not
-        record = c.store.request(request_id)
+        record = c.visible(who, request_id)
         now = c.clock()
         if record.state in MAY_RUN - {State.STOPPING}:
             self._check_length(record, seconds, now)

@@ -148,10 +148,10 @@ class Idling:
         return min(longest, idleness.look_seconds(idle_seconds, self.countdown) / 2)
 
     def _own(self, who: Identity, request_id: str, verb: str) -> RequestRecord:
-        shown = self.commands.request(who, request_id)  # what is hidden is answered as missing
-        if shown.owner != who.name:
-            raise Forbidden(f"Only its owner can {verb} {shown.id}.")
-        return self.commands.store.request(shown.id)
+        record = self.commands.visible(who, request_id)
+        if record.owner != who.name:
+            raise Forbidden(f"Only its owner can {verb} {record.id}.")
+        return record
 
 
 def _look(lease: LeaseRecord, kernels: Kernels | None, activity: Activity, now: float) -> Look:

@@ -101,7 +101,7 @@ class Looking:
     # -- requests -------------------------------------------------------------------------
 
     def request(self, who: Identity | None, request_id: str) -> RequestOut:
-        return self._shown(self._visible(who, request_id), self._viewer(who))
+        return self._shown(self.visible(who, request_id), self._viewer(who))
 
     def requests(
         self,
@@ -139,12 +139,12 @@ class Looking:
         return self.board.waits
 
     def ledger(self, who: Identity, request_id: str) -> list[LedgerOut]:
-        self._visible(who, request_id)
+        self.visible(who, request_id)
         return [views.ledger_out(e) for e in self.store.ledger(request_id=request_id)]
 
     def same_job(self, who: Identity, request_id: str) -> JobIn:
         """What was submitted as this job, ready to be submitted again."""
-        return same_job(self._visible(who, request_id), self.files)
+        return same_job(self.visible(who, request_id), self.files)
 
     def events(
         self,
@@ -155,24 +155,24 @@ class Looking:
         limit: int = EVENTS_AT_ONCE,
     ) -> list[EventOut]:
         """The next ones, not all at once: they hold what cells printed."""
-        self._visible(who, request_id)
+        self.visible(who, request_id)
         found = self.store.events(request_id, after=after, limit=limit)
         return [views.event_out(event) for event in found]
 
     def log(self, who: Identity | None, request_id: str, offset: int = 0) -> bytes:
-        return outputs.log(self.files, self._visible(who, request_id), offset)
+        return outputs.log(self.files, self.visible(who, request_id), offset)
 
     def output(self, who: Identity, request_id: str) -> tuple[str, bytes]:
-        return outputs.notebook(self.files, self._visible(who, request_id))
+        return outputs.notebook(self.files, self.visible(who, request_id))
 
     def files_of(self, who: Identity, request_id: str) -> FilesOut:
         """What the newest attempt that left any files put into its output folder."""
-        record = self._visible(who, request_id)
+        record = self.visible(who, request_id)
         return views.files_out(outputs.files(self.files, record)[1])
 
     def open_file(self, who: Identity, request_id: str, name: str) -> BinaryIO:
         """One of these, to be read and closed by the caller."""
-        return outputs.open_file(self.files, self._visible(who, request_id), name)
+        return outputs.open_file(self.files, self.visible(who, request_id), name)
 
     def server_ready(self, owner: str, server_name: str) -> bool:
         """Whether the hub routes to this server."""
@@ -182,11 +182,22 @@ class Looking:
             return False
         return server is not None and server.ready
 
-    # -- within ---------------------------------------------------------------------------
+    # -- for those that act on what is seen --------------------------------------------------
 
     @property
-    def _admission(self) -> Admission:
+    def admission(self) -> Admission:
+        """The rules by which a request is let in."""
         return Admission(self.store, self.hub)
+
+    def visible(self, who: Identity | None, request_id: str) -> RequestRecord:
+        """The record itself. Raises NotFound also for what they may not see."""
+        record = self.store.request(request_id)
+        if not self._viewer(who).may_see(record.owner, record.group):
+            # The same answer as for one that does not exist: ids tell nothing.
+            raise NotFound(f"There is no request {request_id}.")
+        return record
+
+    # -- within ---------------------------------------------------------------------------
 
     @property
     def _showing(self) -> Showing:
@@ -201,7 +212,7 @@ class Looking:
     def _groups_now(self, who: Identity) -> tuple[Group, ...]:
         """As the hub has them, or as they were at sign-in while it is away."""
         try:
-            return self._admission.groups_of(who.name)
+            return self.admission.groups_of(who.name)
         except (Unavailable, NotFound):
             entitled = who.groups | self.store.taught_by(who.name)
             return tuple(group for group in self.store.groups() if group.name in entitled)
@@ -209,13 +220,6 @@ class Looking:
     def _viewer(self, who: Identity | None) -> Viewer:
         teaches = self.store.taught_by(who.name) if who else frozenset()
         return Viewer(identity=who, teaches=teaches)
-
-    def _visible(self, who: Identity | None, request_id: str) -> RequestRecord:
-        record = self.store.request(request_id)
-        if not self._viewer(who).may_see(record.owner, record.group):
-            # The same answer as for one that does not exist: ids tell nothing.
-            raise NotFound(f"There is no request {request_id}.")
-        return record
 
     def _shown(self, record: RequestRecord, viewer: Viewer) -> RequestOut:
         return self._showing.one(record, viewer)

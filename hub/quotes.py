@@ -49,7 +49,7 @@ class Quotes:
         """
         c = self.commands
         now = c.clock()
-        groups = _Groups(Admission(c.store, c.hub), who.name, {})
+        groups = _Groups(c.admission, who.name, {})
         answers: list[QuoteOut | None] = []
         admitted: list[Waiting] = []
         for number, each in enumerate(asked):
@@ -67,7 +67,7 @@ class Quotes:
 
     def _admit(self, owner: str, group: str, asked: QuoteIn) -> None:
         ask = Ask(owner=owner, group=group, devices=asked.devices, seconds=asked.seconds)
-        Admission(self.commands.store, self.commands.hub).admit(ask)
+        self.commands.admission.admit(ask)
 
 
 def _waiting(number: int, owner: str, group: str, asked: QuoteIn, now: float) -> Waiting:
