@@ -22,8 +22,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +33,7 @@ from ..ports.world import Clock
 from ..wording import size as sized
 from . import database
 from .copying import SQLITE_COMPANIONS, Copier, Progress, is_database, size_of
+from .drafting import drafted
 from .manifest import STATE, Manifest
 
 _DRAFT = ".new"
@@ -64,7 +64,12 @@ def back_up(options: BackupOptions, progress: Progress, clock: Clock) -> Manifes
     state, target = options.state, options.target.absolute()
     _check_source(state)
     _check_target(state, target)
-    with _drafted(target) as draft:
+    with drafted(
+        target,
+        "partial",
+        under_way="a backup is being written",
+        failed="The backup was not written",
+    ) as draft:
         manifest = _copy(options, draft, progress, clock)
         os.sync()
         manifest.write(draft)
@@ -94,28 +99,6 @@ def _check_target(state: StateFolder, target: Path) -> None:
             f"{target} exists and is not empty.",
             accepted="Name a folder that does not exist yet, for instance one with the date.",
         )
-
-
-@contextmanager
-def _drafted(target: Path) -> Iterator[Path]:
-    """A folder beside the target, which is gone afterwards."""
-    draft = target.with_name(f"{target.name}.partial")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        draft.mkdir(mode=0o700)
-    except FileExistsError:
-        raise Conflict(
-            f"{draft} exists: a backup is being written there, or one was broken off.",
-            accepted="Where none is, remove it and try again.",
-        ) from None
-    except OSError as error:
-        raise BackupFailed(f"{draft} cannot be made: {error.strerror}.") from error
-    try:
-        yield draft
-    except OSError as error:
-        raise BackupFailed(f"The backup was not written: {error}.") from error
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
 
 
 def _put_in_place(draft: Path, target: Path) -> None:

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -39,6 +38,7 @@ from ..supervise.processes import ProcessId, leased
 from ..supervise.stale import NAMES
 from . import database
 from .copying import Advance, Progress, copy_stream, hashed
+from .drafting import drafted
 from .manifest import STATE, Entry, Kind, Manifest, printable
 
 _SHOWN = 3
@@ -114,7 +114,12 @@ def restore(options: RestoreOptions, progress: Progress, clock: Clock) -> Restor
                 accepted="Name another folder with --state, or move this one aside with --replace.",
             )
         manifest = verify(options.backup, progress)
-        with _drafted(state.root) as draft:
+        with drafted(
+            state.root,
+            "restoring",
+            under_way="a restore is under way",
+            failed="The state folder was not restored",
+        ) as draft:
             with progress.bar("Restoring", manifest.size) as advance:
                 _fill(draft, options.backup / STATE, manifest, advance)
             _settle_in(draft, options, manifest, clock)
@@ -159,27 +164,6 @@ def _holds_something(root: Path) -> bool:
 
 
 # -- what comes ----------------------------------------------------------------------------
-
-
-@contextmanager
-def _drafted(root: Path) -> Iterator[Path]:
-    draft = root.with_name(f"{root.name}.restoring")
-    try:
-        root.parent.mkdir(parents=True, exist_ok=True)
-        draft.mkdir(mode=0o700)
-    except FileExistsError:
-        raise Conflict(
-            f"{draft} exists: a restore is under way there, or one was broken off.",
-            accepted="Where none is, remove it and try again.",
-        ) from None
-    except OSError as error:
-        raise BackupFailed(f"{draft} cannot be made: {error.strerror}.") from error
-    try:
-        yield draft
-    except OSError as error:
-        raise BackupFailed(f"The state folder was not restored: {error}.") from error
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
 
 
 def _fill(draft: Path, source: Path, manifest: Manifest, advance: Advance) -> None:
