@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -39,7 +38,6 @@ from carrel.hub.scheduling.model import (
     Start,
     Waiting,
 )
-from carrel.hub.store import MemoryStore, open_store
 
 from .store_kit import (
     CANCELLED,
@@ -49,21 +47,12 @@ from .store_kit import (
     PROCESS,
     charges,
     device,
-    furnish,
     granted,
     job,
     running,
     session,
     states,
 )
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    made: Store = MemoryStore() if request.param == "memory" else open_store(tmp_path / "c.db")
-    furnish(made)
-    yield made
-    made.close()
 
 
 class TestGroups:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,21 +12,13 @@ from carrel.hub.ports.records import Cause, CauseCode, RequestFilter
 from carrel.hub.ports.store import Store
 from carrel.hub.scheduling.lifecycle import State
 from carrel.hub.scheduling.model import Group, Health, Mark, MarkKind, Start
-from carrel.hub.store import MemoryStore, open_store
+from carrel.hub.store import open_store
 
 from .store_kit import CANCELLED, charges, device, furnish, granted, job, running, states
 
 FAULT = Cause(code=CauseCode.DEVICE_FAULT, message="Its device failed.", details="lost")
 DRAIN = Mark(target="n1", kind=MarkKind.DRAIN, since=5.0, why="fan", by="root", until=900.0)
 QUARANTINE = Mark(target="D0", kind=MarkKind.QUARANTINE, since=6.0, why="lost")
-
-
-@pytest.fixture(params=["memory", "sql"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    made: Store = MemoryStore() if request.param == "memory" else open_store(tmp_path / "c.db")
-    furnish(made)
-    yield made
-    made.close()
 
 
 def change(target: str, who: str = "root", action: Action = Action.DRAIN) -> Change:

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-
-import pytest
 
 from carrel.hub.ports.records import RequestFilter
 from carrel.hub.ports.store import Store
 from carrel.hub.scheduling.lifecycle import State
-from carrel.hub.store import MemoryStore, open_store
+from carrel.hub.store import open_store
 
 from .store_kit import DEAD, furnish, granted, job, running, states
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    made: Store = MemoryStore() if request.param == "memory" else open_store(tmp_path / "c.db")
-    furnish(made)
-    yield made
-    made.close()
 
 
 def ids(store: Store, which: RequestFilter) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 from math import fsum
@@ -33,14 +32,6 @@ from carrel.hub.scheduling.model import Group, Health, Kind, Mark, MarkKind, Sta
 from carrel.hub.store import MemoryStore, open_store
 
 from .store_kit import CANCELLED, device, furnish, granted, job, running, session
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    made: Store = MemoryStore() if request.param == "memory" else open_store(tmp_path / "c.db")
-    furnish(made)
-    yield made
-    made.close()
 
 
 def used_until(store: Store, lease_id: str, at: float) -> None:

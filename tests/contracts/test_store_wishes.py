@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -13,19 +11,10 @@ from carrel.hub.ports.records import Cause, CauseCode, NewRequest, RequestRecord
 from carrel.hub.ports.store import Store
 from carrel.hub.scheduling.lifecycle import State
 from carrel.hub.scheduling.model import Start
-from carrel.hub.store import MemoryStore, open_store
 
-from .store_kit import CANCELLED, charges, furnish, granted, job, running, session, states
+from .store_kit import CANCELLED, charges, granted, job, running, session, states
 
 UNCLAIMED = Cause(code=CauseCode.UNCLAIMED, message="Nobody claimed it.")
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    made: Store = MemoryStore() if request.param == "memory" else open_store(tmp_path / "c.db")
-    furnish(made)
-    yield made
-    made.close()
 
 
 def held(name: str = "a", server: str = "gpu") -> NewRequest:
