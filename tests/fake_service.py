@@ -14,6 +14,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import httpx
 
+from .ports import free_port
+
 PREFIX = "/services/carrel/api/v1"
 HUB_TOKEN = "the-hubs-token"
 
@@ -24,6 +26,7 @@ class FakeService:
     Attributes:
         refuse: (status, body) for the next PUT /sessions and POST /requests, until it is None.
         calls: every call as (method, path below the prefix, body).
+        shown: every state of a request that a stream has told, with the request's id.
         files: of a job, by name; page: how many requests a page of the list has at most.
         problems: refuse in the form of RFC 9457, without the older one.
         free: how many devices may be granted at once by PUT /sessions.
@@ -42,6 +45,7 @@ class FakeService:
         self.page = 200
         self.problems = False
         self.calls: list[tuple[str, str, Any]] = []
+        self.shown: list[tuple[str, str]] = []
         self.headers: list[dict[str, str]] = []
         self.refuse: tuple[int, dict[str, Any]] | None = None
         self.fail_next: list[int] = []
@@ -52,7 +56,7 @@ class FakeService:
         self.news = threading.Condition()
         self.on_stop: Callable[[dict[str, Any]], None] = self.end
         self.extra: dict[tuple[str, str], Callable[[_Handler], None]] = {}
-        self.port = port
+        self.port = port or free_port()
         self.open()
 
     # -- life -----------------------------------------------------------------------------
@@ -101,7 +105,7 @@ class FakeService:
         request = {
             "id": id_, "kind": "job", "owner": "anna", "group": "cs101", "devices": 1,
             "seconds": 3600, "state": "queued", "submitted_at": 1000.0, "ended": False,
-        } | fields  # fmt: skip
+        } | fields  # fmt: skip  # grouped by meaning
         with self.news:
             self.requests[id_] = request
             self.news.notify_all()
@@ -118,7 +122,7 @@ class FakeService:
             events.append({
                 "id": len(events) + 1, "request_id": id_, "epoch": 1, "at": 1000.0,
                 "kind": kind, "data": data,
-            })  # fmt: skip
+            })  # fmt: skip  # grouped by meaning
             self.news.notify_all()
 
     def end(self, request: dict[str, Any], state: str = "cancelled") -> None:
@@ -132,9 +136,9 @@ class FakeService:
                 "id": "SIM-1", "node": "here", "index": 0, "model": "Simulated GPU",
                 "memory_bytes": 2**30, "simulated": True, "state": "taken",
             }],
-        })  # fmt: skip
+        })  # fmt: skip  # grouped by meaning
 
-    def wait_for(self, found: Callable[[], object], seconds: float = 10.0) -> None:
+    def wait_for(self, found: Callable[[], object], seconds: float = 60.0) -> None:
         """Block until something is true of the state; every call and change looks again."""
         with self.news:
             assert self.news.wait_for(lambda: bool(found()), seconds), "it did not happen"
@@ -151,14 +155,14 @@ class FakeService:
                 r for r in self.requests.values()
                 if r["owner"] == body["owner"] and r.get("server_name") == body["server_name"]
                 and not r["ended"]
-            ]  # fmt: skip
+            ]  # fmt: skip  # grouped by meaning
             if live:
                 return live[0]
             # Processes are found by their lease: one name must not serve two fakes at a time.
             id_ = f"s-{uuid.uuid4().hex[:8]}"
             wait = {"place": 1, "ahead": 0, "reason": "no_free_device", "sentence": "Place 1."}
             self.add(id_, kind="session", owner=body["owner"], wait=wait,
-                     server_name=body["server_name"])  # fmt: skip
+                     server_name=body["server_name"])  # fmt: skip  # grouped by meaning
             if self.free > 0:
                 self.free -= 1
                 self.grant(id_)
@@ -168,7 +172,7 @@ class FakeService:
         request = self.requests[id_]
         if not request["ended"] and request["state"] != "stopping":
             cause = {"code": body["cause"], "message": body.get("message") or "It was stopped.",
-                     "details": body.get("details", "")}  # fmt: skip
+                     "details": body.get("details", "")}  # fmt: skip  # grouped by meaning
             self.change(id_, state="stopping", cause=cause)
             self.on_stop(self.requests[id_])
         return self.requests[id_]
@@ -266,7 +270,7 @@ class _Handler(BaseHTTPRequestHandler):
                      "sentence": f"Place {place}.", "yours": r["owner"] == "anna",
                      "request_id": r["id"], "owner": r["owner"], "title": r.get("notebook", "")}
                     for place, r in enumerate(waiting, 1)
-                ]})  # fmt: skip
+                ]})  # fmt: skip  # grouped by meaning
             case "GET", ["groups"]:
                 limits = {"max_devices": 4, "max_devices_per_user": 2, "max_seconds": 3600}
                 say(200, {"groups": [{"name": "cs101", "teachers": ["tom"], **limits}]})
@@ -274,7 +278,7 @@ class _Handler(BaseHTTPRequestHandler):
                 say(200, {"device_seconds": 0.0, "by_group": [], "ledger": []})
             case _, ["requests", id_, *_] if id_ not in fake.requests:
                 say(404, {"error": {"code": "not_found", "message": f"There is no request {id_}.",
-                                    "accepted": "See: carrel ps"}})  # fmt: skip
+                                    "accepted": "See: carrel ps"}})  # fmt: skip  # grouped
             case "GET", ["requests", id_]:
                 say(200, fake.requests[id_])
             case "DELETE", ["requests", id_]:
@@ -291,7 +295,7 @@ class _Handler(BaseHTTPRequestHandler):
                 say(200, {"files": [
                     {"name": name, "size": len(content), "modified_at": 1000.0}
                     for name, content in fake.files.get(id_, {}).items()
-                ]})  # fmt: skip
+                ]})  # fmt: skip  # grouped by meaning
             case "GET", ["requests", id_, "files", *parts]:
                 self.answer(200, fake.files[id_][unquote("/".join(parts))], "application/x-any")
             case "POST", ["requests", id_, "stop"]:
@@ -325,7 +329,7 @@ class _Handler(BaseHTTPRequestHandler):
                 request.get("labels", {}).get(label.partition("=")[0]) == label.partition("=")[2]
                 for label in self.query.get("label", [])
             )
-        ]  # fmt: skip
+        ]  # fmt: skip  # grouped by meaning
         begin = int(self.query.get("cursor", ["0"])[0])
         end = begin + min(self.fake.page, int(self.query.get("limit", ["200"])[0]))
         return {"requests": found[begin:end], "next": str(end) if end < len(found) else ""}
@@ -334,7 +338,7 @@ class _Handler(BaseHTTPRequestHandler):
         problem = {
             "type": "about:blank", "title": "No", "status": status, "detail": error["message"],
             "code": error["code"], "accepted": error.get("accepted", ""),
-        }  # fmt: skip
+        }  # fmt: skip  # grouped by meaning
         say(status, problem if self.fake.problems else {"error": error})
 
     def pass_on(self, port: int) -> None:
@@ -390,6 +394,9 @@ class _Handler(BaseHTTPRequestHandler):
             if request != said:
                 said = request
                 self.send("event: status\ndata: " + json.dumps(request))
+                with self.fake.news:
+                    self.fake.shown.append((id_, request["state"]))
+                    self.fake.news.notify_all()
             if request["ended"] and not events:
                 self.send("event: end\ndata: {}")
                 return
@@ -399,7 +406,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
 
-def eventually(found: Callable[[], object], seconds: float = 10.0) -> None:
+def eventually(found: Callable[[], object], seconds: float = 60.0) -> None:
     """For what cannot be waited for otherwise (processes, files): look often, for a while."""
     deadline = time.monotonic() + seconds
     while not found():

@@ -30,7 +30,6 @@ WIDTH, LEFT, GAP, PAD = 1050, 150, 12, 12
 STAIRS = 60
 IN_A_ROW = 3
 SHORT = 60
-RULE = "each folder is a room; a room uses its own floor and those below"
 BETWEEN_NEIGHBOURS = "hub/ finds the engines in spawners/ by entry point and never imports them"
 ROOMS = WIDTH - LEFT - STAIRS - 2 * PAD
 

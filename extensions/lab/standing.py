@@ -59,6 +59,7 @@ class Standing:
                 except CarrelError as error:
                     self.log.info("Carrel does not answer: %s", error)
                     due = self.clock() + AFTER_AN_ERROR_SECONDS
+            # New kernels do not announce themselves: they are looked for.
             await asyncio.sleep(min(REFRESH_SECONDS, max(0.1, due - self.clock())))
 
     async def keep(self) -> None:

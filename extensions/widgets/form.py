@@ -49,7 +49,7 @@ class Sentence(ipywidgets.HTML):  # type: ignore[misc]  # ipywidgets has no type
         self.layout.display = "" if sentence else "none"
 
 
-class Row(ipywidgets.VBox):  # type: ignore[misc]
+class Row(ipywidgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
     """A field with its help, and below it the sentence of what was wrong with it."""
 
     def __init__(self, field: ipywidgets.DOMWidget, note: str = "") -> None:
@@ -74,7 +74,7 @@ class Row(ipywidgets.VBox):  # type: ignore[misc]
         self._wrong.say(sentence)
 
 
-class SubmitForm(ipywidgets.VBox):  # type: ignore[misc]
+class SubmitForm(ipywidgets.VBox):  # type: ignore[misc]  # as above
     """Submit a notebook as a job.
 
     >>> carrel.SubmitForm("digits.ipynb")

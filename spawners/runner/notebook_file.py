@@ -43,7 +43,7 @@ class NotebookFile:
         self.changed = set(range(len(self._nb.cells)))
         self.save()
         if self._path.stat().st_size < _PRETTY_BYTES:
-            text: str = nbformat.writes(self._nb)  # type: ignore[no-untyped-call]
+            text: str = nbformat.writes(self._nb)  # type: ignore[no-untyped-call]  # has no types
             self._write(text)
 
     def _write(self, text: str) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from statistics import median
 from typing import TypeGuard
 
 import httpx
@@ -23,6 +24,11 @@ import httpx
 DECIMALS = 3
 FAILURES = (AssertionError, httpx.HTTPError)
 """What the test harness raises where an installation does not do what is measured."""
+
+
+def middle(values: Sequence[float]) -> float | None:
+    """The median; None where nothing was measured."""
+    return median(values) if values else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,6 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import httpx
@@ -31,7 +30,7 @@ from carrel.hub.client.eventstream import Parser
 
 from ..e2e.support import Installation, eventually, installation
 from . import report
-from .report import AtMost, NotWorseThan, Row
+from .report import AtMost, NotWorseThan, Row, middle
 
 OURS, PLAIN = "ours-desk", "plain-desk"
 OPTIONS = {"devices": 1, "hours": 1, "group": "cs101"}
@@ -67,10 +66,6 @@ def rows(times: Times, command: str) -> list[Row]:
             AtMost(limit=1000),
         ),
     ]
-
-
-def middle(values: Sequence[float]) -> float | None:
-    return median(values) if values else None
 
 
 class Hub:

@@ -22,16 +22,16 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from statistics import median
 
 import httpx
 import nbformat
 import psutil
 from nbclient import NotebookClient
 
-from ..e2e.support import Installation, eventually, free_port, installation
+from ..e2e.support import Installation, eventually, installation
+from ..ports import free_port
 from . import report
-from .report import NotWorseThan, Row
+from .report import NotWorseThan, Row, middle
 
 STUDENT = "student1"
 PAIRS, LONG_PAIRS = 20, 10
@@ -76,10 +76,6 @@ def rows(found: Found, command: str) -> list[Row]:
         row("runtime of the cells, median", found.job, beside(found.nbclient, 1.02), "ms"),
         row("hub and service at rest", found.memory, beside(found.hub_memory, 1.0, 200), "MiB"),
     ]
-
-
-def middle(values: Sequence[float]) -> float | None:
-    return median(values) if values else None
 
 
 def made_notebook(*sources: str) -> nbformat.NotebookNode:

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -21,24 +20,21 @@ import psutil
 
 from carrel.hub.client import login
 
+from ..ports import free_port
+
 ROOT = Path(__file__).resolve().parents[2]
 CARREL = Path(sys.prefix) / "bin" / "carrel"
 
 _T = TypeVar("_T")
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def eventually(
-    check: Callable[[], _T | None], what: str, *, within: float = 20.0, every: float = 0.05
+    check: Callable[[], _T | None], what: str, *, within: float = 60.0, every: float = 0.05
 ) -> _T:
     """Return the first true answer; fail with ``what`` after ``within`` seconds.
 
-    This polls a system of several processes from outside, where there is nothing to await.
+    This polls a system of several processes from outside, where there is nothing to await. Its
+    patience is for a machine that is slow, or stands still for a moment.
     """
     deadline = time.monotonic() + within
     while True:
@@ -97,7 +93,7 @@ class Installation:
         if self.process is not None:
             if self.process.poll() is None:
                 os.killpg(self.process.pid, signal.SIGINT)
-            self.process.wait(timeout=30)
+            self.process.wait(timeout=120)
             self.process = None
 
     def down(self) -> str:
@@ -106,11 +102,11 @@ class Installation:
             [str(CARREL), "down", "--state", str(self.state)],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=180,
             check=True,
         )
         if self.process is not None:
-            self.process.wait(timeout=30)
+            self.process.wait(timeout=120)
             self.process = None
         return done.stdout
 
@@ -133,9 +129,10 @@ class Installation:
             try:
                 words = process.cmdline()
                 environment = process.environ()
+                gone = process.status() == psutil.STATUS_ZOMBIE
             except psutil.Error:
                 continue
-            if process.status() == psutil.STATUS_ZOMBIE:
+            if gone:
                 continue
             mine = environment.get("CARREL_STATE") == str(self.state) or str(self.state) in words
             if part == "proxy":
@@ -152,7 +149,7 @@ class Installation:
         """kill -9, and wait until it is gone."""
         process = psutil.Process(self.pid_of(part))
         process.kill()
-        psutil.wait_procs([process], timeout=10)
+        assert not psutil.wait_procs([process], timeout=60)[1]
 
     # -- people and programs --------------------------------------------------------------
 
@@ -170,7 +167,7 @@ class Installation:
             [str(CARREL), *words],
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=240,
             env=environment,
             input=input,
             check=False,
@@ -189,7 +186,7 @@ class Installation:
                 f"http://127.0.0.1:{self.setting('hub_port')}/hub/api/users/{user}/tokens",
                 headers={"Authorization": f"token {self.secret('service_token')}"},
                 json={"note": "test"},
-                timeout=20,
+                timeout=60,
             )
             if answer.status_code == 403:
                 self.tokens[user] = self.token_by_sign_in(user)
@@ -206,7 +203,7 @@ class Installation:
             method,
             f"{self.service}/api/v1{path}",
             headers={"Authorization": f"token {self.token(user)}"},
-            timeout=30,
+            timeout=90,
             **more,
         )
 
@@ -220,7 +217,7 @@ class Installation:
         request_id: str,
         *states: str,
         user: str,
-        within: float = 40.0,
+        within: float = 120.0,
         every: float = 0.05,
     ) -> dict[str, Any]:
         def check() -> dict[str, Any] | None:
@@ -259,12 +256,12 @@ class Installation:
         return found
 
 
+_Made = TypeVar("_Made", bound=Installation)
+
+
 @contextmanager
-def installation(state: Path, *arguments: str, via_make: bool = False) -> Iterator[Installation]:
-    """Bring one up; afterwards nothing of it is left."""
-    made = Installation(
-        state=state, port=free_port(), arguments=("--demo", *arguments), via_make=via_make
-    )
+def brought_up(made: _Made) -> Iterator[_Made]:
+    """Up; afterwards nothing of it is left but, in $CARREL_ARTEFACTS, its logs."""
     try:
         made.up()
         yield made
@@ -273,6 +270,16 @@ def installation(state: Path, *arguments: str, via_make: bool = False) -> Iterat
         try:
             made.down()
         finally:
-            if keep:
-                target = Path(keep) / "logs" / state.name
-                shutil.copytree(state / "logs", target, dirs_exist_ok=True)
+            if keep and (made.state / "logs").is_dir():
+                name = f"{made.state.parent.name}-{made.state.name}"
+                shutil.copytree(made.state / "logs", Path(keep) / "logs" / name, dirs_exist_ok=True)
+
+
+@contextmanager
+def installation(state: Path, *arguments: str, via_make: bool = False) -> Iterator[Installation]:
+    """The demo, on a port of its own."""
+    made = Installation(
+        state=state, port=free_port(), arguments=("--demo", *arguments), via_make=via_make
+    )
+    with brought_up(made):
+        yield made

@@ -22,12 +22,13 @@ from ..faults.support import (
     submit,
     tell,
 )
-from .support import Installation, free_port, installation
+from ..ports import free_port
+from .support import Installation, brought_up, eventually, installation
 
 SAYS = "print('kept across the restore')"
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_a_site_that_is_lost_comes_back_from_its_backup(tmp_path: Path) -> None:
     with installation(tmp_path / "site", "--simulated-devices", "2") as site:
         done = submit(site, "student1", SAYS)
@@ -79,9 +80,9 @@ def test_a_site_that_is_lost_comes_back_from_its_backup(tmp_path: Path) -> None:
         lost = back.wait_for(ends_later, "failed", user="student2")
         assert lost["cause"]["code"] == "lost"
         tell(back, "student3")
-        again_done = back.wait_for(repeated, "succeeded", user="student3", within=90)
+        again_done = back.wait_for(repeated, "succeeded", user="student3", within=180)
         assert again_done["lease"]["epoch"] == 2
-        back.wait_for(waiting, "succeeded", user="student3", within=90)
+        back.wait_for(waiting, "succeeded", user="student3", within=180)
         people_go_on(back, done)
     audit(again)
 
@@ -92,7 +93,7 @@ def people_go_on(back: Installation, done: str) -> None:
         assert done in client.get("/services/carrel/requests?state=ended").text
     release_everything(back)
     new = submit(back, "student1", SAYS)
-    back.wait_for(new, "succeeded", user="student1", within=90)
+    back.wait_for(new, "succeeded", user="student1", within=180)
 
 
 def backup_while_submissions_go_on(site: Installation, target: Path) -> Path:
@@ -107,6 +108,7 @@ def backup_while_submissions_go_on(site: Installation, target: Path) -> Path:
     sending = threading.Thread(target=submissions)
     sending.start()
     try:
+        eventually(lambda: sent, "the first one is submitted")
         made = json.loads(
             site.cli("backup", str(target), "--state", str(site.state), "--json").stdout
         )
@@ -132,13 +134,10 @@ def restored(site: Installation, backup: Path, state: Path, *flags: str) -> Path
 def a_copy(original: Installation, state: Path) -> Iterator[Installation]:
     """Brought up on a restored folder; people know the passwords of the original."""
     made = Installation(state=state, port=free_port(), arguments=("--demo",))
-    try:
-        made.up()
+    with brought_up(made):
         assert not made.passwords, "the accounts have come back"
         made.passwords = dict(original.passwords)
         yield made
-    finally:
-        made.down()
 
 
 def ledger_of(site: Installation, request_id: str) -> list[object]:

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from .browser import Person, chromium
+from ..ports import free_port
+from .browser import SESSION_MS, Person, chromium
 from .documents import REQUEST, Block, Step, blocks, missing, pattern, steps
-from .support import CARREL, ROOT, Installation, free_port
+from .support import CARREL, ROOT, Installation, brought_up
 
 TUTORIAL = ROOT / "docs" / "tutorial" / "first-session-and-job.md"
 README = ROOT / "README.md"
@@ -102,7 +103,7 @@ class Reader:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=120,
+            timeout=240,
             check=False,
         )
         return done.returncode, done.stdout
@@ -122,12 +123,8 @@ class Reader:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Printed]:
     folder = tmp_path_factory.mktemp("reader")
-    made = Printed(state=folder / "state", port=free_port())
-    try:
-        made.up()
+    with brought_up(Printed(state=folder / "state", port=free_port())) as made:
         yield made
-    finally:
-        made.down()
 
 
 @pytest.fixture
@@ -149,8 +146,8 @@ def test_pictures_of_the_tutorial(site: Printed) -> None:
         one.sign_in()
         one.picture("tutorial-desk")
         one.start(1)
-        one.page.wait_for_url("**/user/student1/lab**", timeout=60_000)
-        one.page.wait_for_selector(".jp-Launcher", timeout=60_000)
+        one.page.wait_for_url("**/user/student1/lab**", timeout=SESSION_MS)
+        one.page.wait_for_selector(".jp-Launcher", timeout=SESSION_MS)
 
         submitted = site.cli(
             *("submit", str(ROOT / "courses/sample/digits.ipynb"), "--devices", "1", "--json"),

@@ -33,7 +33,7 @@ def service(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeSer
 
 def test_a_notebook_becomes_a_job_that_tells_about_itself(service: FakeService) -> None:
     job = carrel.submit("train.ipynb", {"lr": 0.1}, devices=1, time="30m", memory="1GiB",
-                        labels={"sweep": "7"})  # fmt: skip
+                        labels={"sweep": "7"})  # fmt: skip  # grouped by meaning
     body = service.called("POST", "requests")[0]
     assert (body["parameters"], body["seconds"], body["memory_bytes"]) == ({"lr": 0.1}, 1800, 2**30)
     assert repr(job) == "<Job j-00000000: queued>"

@@ -14,7 +14,7 @@ def request(**fields: Any) -> RequestOut:
     plain = {
         "id": "j-1", "kind": "job", "owner": "anna", "group": "cs101", "devices": 1,
         "seconds": 3600, "state": "running", "submitted_at": 1000.0, "notebook": "a.ipynb",
-    }  # fmt: skip
+    }  # fmt: skip  # grouped by meaning
     return RequestOut.model_validate(plain | fields)
 
 
@@ -126,7 +126,7 @@ def test_a_simulated_device_is_called_so() -> None:
     device = {
         "id": "d", "node": "n", "index": 0, "model": "Sim", "memory_bytes": 0,
         "simulated": True, "state": "yours",
-    }  # fmt: skip
+    }  # fmt: skip  # grouped by meaning
     lease = {"id": "j-1.1", "epoch": 1, "state": "live", "granted_at": 1.0, "devices": [device]}
     facts = job_facts(request(lease=lease))
     assert facts["devices"] == ["Sim #0 (simulated)"]

@@ -187,7 +187,7 @@ async def heard(subject: Standing, count: int) -> list[WatchOut | None]:
     running = asyncio.create_task(subject.run())
     said: list[WatchOut | None] = []
     try:
-        async with asyncio.timeout(20), aclosing(subject.changes()) as changes:
+        async with asyncio.timeout(60), aclosing(subject.changes()) as changes:
             async for now in changes:
                 said.append(now)
                 if len(said) == count:

@@ -113,7 +113,7 @@ def test_the_heart_beats_for_all_and_one_that_fails_silences_nobody() -> None:
     heart = Heart(0.01)
     heart.add(fails)
     heart.add(beaten.set)
-    assert beaten.wait(5)
+    assert beaten.wait(60)
     heart.remove(fails)
     heart.remove(beaten.set)
 
@@ -132,7 +132,7 @@ def test_a_feed_tells_its_last_news_before_it_ends() -> None:
     feed = Feed(Counted())
     feed.listen(heard.append)
     feed.start()
-    assert feed.ended.wait(5)
+    assert feed.ended.wait(60)
     assert heard[0] == {"number": 0}
     assert heard[-1] == {"number": 3}
 

@@ -25,7 +25,7 @@ class Kernel:
             f"{site.url}/user/{user}/api/kernels",
             headers=server_token(site, user),
             json={},
-            timeout=30,
+            timeout=90,
         )
         assert answer.status_code == httpx.codes.CREATED, answer.text
         return cls(site, user, answer.json()["id"])
@@ -34,7 +34,7 @@ class Kernel:
         """Execute it, and return what it printed."""
         address = f"{self.site.url}/user/{self.user}/api/kernels/{self.id}/channels"
         socket = create_connection(
-            address.replace("http", "ws", 1), header=server_token(self.site, self.user), timeout=30
+            address.replace("http", "ws", 1), header=server_token(self.site, self.user), timeout=120
         )
         try:
             return _execute(socket, code)

@@ -13,9 +13,10 @@ from typing import Any
 import httpx
 import psutil
 
-from ..e2e.support import Installation, eventually, free_port
+from ..e2e.support import Installation, brought_up, eventually
 from ..hub.notebooks import notebook
-from .audit import audit, read
+from ..ports import free_port
+from .audit import Books, audit, read
 
 STUDENTS = ("student1", "student2", "student3")
 _WRITE_DOWN = """\
@@ -41,6 +42,10 @@ def tell(site: Installation, user: str) -> None:
     (home(site, user) / "told.txt").touch()
 
 
+FOR_LONG = "import time; time.sleep(600)"
+"""A cell for what is stopped in the middle of it."""
+
+
 def seconds_of_work(seconds: int) -> tuple[str, ...]:
     """Cells of a second each that print their number."""
     return tuple(f"import time; time.sleep(1); print('cell {n}')" for n in range(seconds))
@@ -60,6 +65,26 @@ def submit(site: Installation, user: str, *cells: str, **more: Any) -> str:
     answer = site.api("POST", "/requests", user=user, json=job_body(*cells, **more))
     assert answer.status_code == 201, answer.text
     return str(answer.json()["id"])
+
+
+def insist(site: Installation, user: str, body: dict[str, Any]) -> None:
+    """Submit as a careful program does: again with the same key, until there is an answer."""
+
+    def accepted() -> bool:
+        try:
+            answer = site.api("POST", "/requests", user=user, json=body)
+        except httpx.TransportError:
+            return False
+        assert answer.status_code in {201, 502, 503}, answer.text
+        return answer.status_code == 201
+
+    eventually(accepted, f"the job {body['idempotency_key']} is accepted", within=90)
+
+
+def all_ended(site: Installation) -> Books | None:
+    """The books, once nothing in them goes on."""
+    books = read(site.state)
+    return books if all(request.ended for request in books.requests) else None
 
 
 def executions(site: Installation, book: str) -> dict[str, list[str]]:
@@ -90,8 +115,8 @@ def release_everything(site: Installation) -> None:
 def nothing_left(site: Installation) -> None:
     """The pool is free, no process of a lease is left, and the books are right."""
     total = len(site.ready["devices"])
-    eventually(lambda: free(site) == total, "the whole pool is free", within=20)
-    eventually(lambda: not leased(site), "no process of a lease is left", within=10)
+    eventually(lambda: free(site) == total, "the whole pool is free")
+    eventually(lambda: not leased(site), "no process of a lease is left")
     audit(site.state)
 
 
@@ -134,13 +159,13 @@ def healthy(site: Installation) -> None:
 
     def check() -> bool:
         try:
-            desk = httpx.get(f"{site.service}/api/v1/health", timeout=5)
-            login = httpx.get(f"{site.url}/hub/api/", timeout=5)
+            desk = httpx.get(f"{site.service}/api/v1/health", timeout=20)
+            login = httpx.get(f"{site.url}/hub/api/", timeout=20)
         except httpx.HTTPError:
             return False
         return desk.is_success and login.is_success
 
-    eventually(check, "the proxy, the hub and the service answer", within=60)
+    eventually(check, "the proxy, the hub and the service answer", within=120)
 
 
 # -- the hub -------------------------------------------------------------------------------
@@ -150,7 +175,7 @@ def hub(site: Installation, method: str, path: str, **more: Any) -> httpx.Respon
     """The hub's own API, asked by an administrator's program."""
     headers = {"Authorization": f"token {site.secret('service_token')}"} | more.pop("headers", {})
     url = f"http://127.0.0.1:{site.setting('hub_port')}/hub/api/{path}"
-    return httpx.request(method, url, headers=headers, timeout=30, **more)
+    return httpx.request(method, url, headers=headers, timeout=90, **more)
 
 
 def servers(site: Installation, user: str) -> dict[str, Any] | None:
@@ -174,7 +199,7 @@ def reachable(site: Installation, user: str, name: str = "") -> bool:
         answer = httpx.get(
             f"{site.url}/user/{path}/api/status",
             headers=server_token(site, user),
-            timeout=10,
+            timeout=30,
         )
     except httpx.HTTPError:
         return False
@@ -184,7 +209,7 @@ def reachable(site: Installation, user: str, name: str = "") -> bool:
 @contextmanager
 def browser(site: Installation, user: str) -> Iterator[httpx.Client]:
     """Somebody signed in with a password, holding the cookies of the hub and of the desk."""
-    with httpx.Client(base_url=site.url, follow_redirects=True, timeout=30) as client:
+    with httpx.Client(base_url=site.url, follow_redirects=True, timeout=90) as client:
         client.get("/hub/login")
         form = {
             "username": user,
@@ -241,8 +266,5 @@ def patient_installation(state: Path) -> Iterator[Installation]:
         arguments=("--demo", "--simulated-devices", "4"),
         program=(sys.executable, str(Path(__file__).with_name("patient_up.py"))),
     )
-    try:
-        made.up()
+    with brought_up(made):
         yield made
-    finally:
-        made.down()

@@ -11,7 +11,7 @@ import pytest
 
 from ..e2e.support import Installation, eventually
 from .audit import read
-from .support import browser, hub, job_body, seconds_of_work, servers, submit
+from .support import FOR_LONG, browser, hub, job_body, servers, submit
 
 JSON = {"Content-Type": "application/json"}
 JOB = job_body("1 + 1", devices=0)
@@ -28,7 +28,7 @@ def raw(site: Installation, method: str, path: str, content: bytes) -> httpx.Res
     """To the service itself: what it answers, and not what a proxy makes of it."""
     headers = JSON | {"Authorization": f"token {site.token('student1')}"}
     url = f"http://127.0.0.1:{site.setting('service_port')}/services/carrel/api/v1{path}"
-    return httpx.request(method, url, headers=headers, content=content, timeout=30)
+    return httpx.request(method, url, headers=headers, content=content, timeout=90)
 
 
 def refused(answer: httpx.Response) -> None:
@@ -145,7 +145,7 @@ def test_case_29_no_body_takes_the_hub_down(desk: Installation) -> None:
 
 
 def test_case_31_what_another_site_asks_for_is_forbidden(desk: Installation) -> None:
-    job = submit(desk, "student1", *seconds_of_work(60))
+    job = submit(desk, "student1", FOR_LONG)
     desk.wait_for(job, "running", user="student1")
     before = stored(desk)
     with browser(desk, "student1") as person:

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import random
 import time
+from typing import Any
 
-import httpx
 import pytest
 
 from carrel.hub.scheduling.lifecycle import State
 
 from ..e2e.support import Installation, eventually
-from .audit import Books, audit, read
+from .audit import audit, read
 from .support import (
     BEGAN,
     FINISHED,
     STUDENTS,
+    all_ended,
     executions,
     healthy,
+    insist,
     job_body,
     nothing_left,
 )
-
-QUICK = (BEGAN, FINISHED)
 
 
 @pytest.mark.parametrize(
@@ -42,12 +42,12 @@ def test_cases_1_2_3_10_every_job_of_a_burst_is_executed_once(
     for number in range(kills):
         for _ in range(jobs * (number + 1) // kills - len(keys)):
             keys.append(f"burst-{len(keys)}")
-            _submit(patient, STUDENTS[len(keys) % len(STUDENTS)], keys[-1])
+            insist(patient, STUDENTS[len(keys) % len(STUDENTS)], _quick(keys[-1]))
         _wait_for_a_moment(patient, chance)
         patient.kill("service")
     healthy(patient)
 
-    books = eventually(lambda: _all_ended(patient), "every job ends", within=120)
+    books = eventually(lambda: all_ended(patient), "every job ends", within=180)
     assert len(books.requests) == len(keys) == jobs
     assert {request.state for request in books.requests} == {State.SUCCEEDED}
     last = {request.id: [f"{request.id}.{request.epoch}"] for request in books.requests}
@@ -62,24 +62,13 @@ def test_cases_1_2_3_10_every_job_of_a_burst_is_executed_once(
     # 3: a service that comes back to nothing but finished requests admits none of them.
     patient.kill("service")
     healthy(patient)
-    _submit(patient, "student1", "afterwards")
-    eventually(lambda: _all_ended(patient), "the later job ends", within=60)
+    insist(patient, "student1", _quick("afterwards"))
+    eventually(lambda: all_ended(patient), "the later job ends", within=90)
     assert audit(patient.state).requests[:-1] == books.requests
 
 
-def _submit(site: Installation, user: str, key: str) -> None:
-    """As a careful program does: again with the same key, until there is an answer."""
-    body = job_body(*QUICK, devices=1, idempotency_key=key)
-
-    def accepted() -> bool:
-        try:
-            answer = site.api("POST", "/requests", user=user, json=body)
-        except httpx.TransportError:
-            return False
-        assert answer.status_code in {201, 502, 503}, answer.text
-        return answer.status_code == 201
-
-    eventually(accepted, f"the job {key} is accepted", within=60)
+def _quick(key: str) -> dict[str, Any]:
+    return job_body(BEGAN, FINISHED, devices=1, idempotency_key=key)
 
 
 def _wait_for_a_moment(site: Installation, chance: random.Random) -> None:
@@ -93,8 +82,3 @@ def _wait_for_a_moment(site: Installation, chance: random.Random) -> None:
             if sum(path.count(wanted) for path in paths) > known:
                 break
     time.sleep(chance.random() * 0.3)  # the moment is the point, nothing is waited for
-
-
-def _all_ended(site: Installation) -> Books | None:
-    books = read(site.state)
-    return books if all(request.ended for request in books.requests) else None

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-WAIT_SECONDS = 30.0
+from ..ports import free_port
+
+WAIT_SECONDS = 90.0
 
 
 class FakeService:
@@ -28,7 +30,7 @@ class FakeService:
         self.asked = 0
         self._changed = threading.Condition()
         self._server: ThreadingHTTPServer | None = None
-        self._port = 0
+        self._port = free_port()
 
     # -- control --------------------------------------------------------------------------
 
@@ -46,7 +48,6 @@ class FakeService:
             def log_message(self, *_: object) -> None: ...
 
         self._server = ThreadingHTTPServer(("127.0.0.1", self._port), Handler)
-        self._port = self._server.server_address[1]
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
         return self
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from typing import Any
 import httpx
 
 from ..fake_service import HUB_TOKEN, FakeService, eventually
+from ..ports import free_port
 
 ROOT = Path(__file__).parents[2]
 API_TOKEN = "an-administrators-token"
@@ -60,7 +60,7 @@ c.LeaseMixin.service_url = "%(service)s"
 c.LeaseMixin.hub_token = "%(hub_token)s"
 c.LeaseMixin.carrel_url = "http://127.0.0.1:8000/services/carrel"
 c.LeaseMixin.state_root = "%(state)s"
-c.LeaseMixin.service_timeout = 3
+c.LeaseMixin.service_timeout = 8
 c.LocalSession.homes = "%(state)s/homes"
 c.LocalSession.logs = "%(state)s/logs"
 c.LocalSession.cmd = %(cmd)r
@@ -80,19 +80,17 @@ class HubProcess:
         start_timeout: int = 60,
     ) -> None:
         self.state = state
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         self.config = state / "config.py"
         self.config.write_text(CONFIG % {
             "port": self.port, "token": API_TOKEN, "hub_token": HUB_TOKEN, "state": state,
             "service": service.url, "start_timeout": start_timeout,
             "cmd": cmd or [sys.executable, "-m", "jupyterhub.tests.mocksu"],
-        })  # fmt: skip
+        })  # fmt: skip  # grouped by meaning
         self.http = httpx.Client(
             base_url=f"http://127.0.0.1:{self.port}/hub/api/",
             headers={"Authorization": f"token {API_TOKEN}"},
-            timeout=30,
+            timeout=90,
             trust_env=False,
         )
         self.start()
@@ -106,7 +104,7 @@ class HubProcess:
             stdout=self.log,
             stderr=subprocess.STDOUT,
         )
-        eventually(self._answers, 30)
+        eventually(self._answers, 120)
 
     def _answers(self) -> bool:
         assert self.process.poll() is None, (self.state / "hub.log").read_text()[-3000:]
@@ -122,7 +120,7 @@ class HubProcess:
 
     def stop(self) -> None:
         self.process.send_signal(signal.SIGTERM)
-        self.process.wait(20)
+        self.process.wait(90)
         self.log.close()
 
     def add_user(self, name: str) -> None:

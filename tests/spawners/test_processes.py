@@ -16,6 +16,8 @@ import pytest
 from carrel.hub.ports.records import Handle
 from carrel.spawners import processes
 
+from ..promises import in_time
+
 SLEEP = "import time; time.sleep(600)"
 DEAF = "import signal; [signal.signal(s, signal.SIG_IGN) for s in (2, 15)]; "
 READY = "print('ready', flush=True); "
@@ -51,6 +53,14 @@ class Lease:
         return [process.pid for process in processes.scan({self.id: handle})[self.id]]
 
 
+def stopped(
+    lease: Lease, handle: Handle | None = None, *, patience: float = 4.0
+) -> dict[str, float]:
+    begin = time.monotonic()
+    assert processes.stop_set(lease.id, handle, patience=patience)
+    return {"stopped": time.monotonic() - begin}
+
+
 @pytest.fixture
 def lease(monkeypatch: pytest.MonkeyPatch) -> Iterator[Lease]:
     lease = Lease(f"j-test{time.time_ns()}.1")
@@ -78,11 +88,12 @@ def test_descendants_with_a_cleaned_environment_belong_to_it(lease: Lease) -> No
     parent = lease.run(child + "env={}); print(p.pid, flush=True); p.wait()")
     cleaned = int(lease.line)
     assert lease.members() == [parent.pid, cleaned]
-    assert processes.lease_of(psutil.Process(cleaned)) == lease.id
+    child_of_it = psutil.Process(cleaned)
+    assert processes.lease_of(child_of_it) == lease.id
     assert processes.stop_set(lease.id, None)
     assert not processes.alive(psutil.Process(parent.pid))
-    with pytest.raises(psutil.NoSuchProcess):
-        psutil.Process(cleaned).status()
+    # Perhaps a zombie: who reaps an orphan, and when, is not ours to say.
+    assert not processes.alive(child_of_it)
 
 
 def test_a_handle_names_one_process_for_good(lease: Lease) -> None:
@@ -97,40 +108,43 @@ def test_a_handle_names_one_process_for_good(lease: Lease) -> None:
 def test_a_zombie_is_dead(lease: Lease) -> None:
     process = lease.run(READY)
     handle = processes.handle_of(process)
-    assert processes.wait_gone([process], time.monotonic() + 10)
+    assert processes.wait_gone([process], time.monotonic() + 60)
     assert process.status() == psutil.STATUS_ZOMBIE  # not reaped: that is for its parent
     assert processes.find(handle) is None
     assert lease.members(handle) == []
 
 
 def test_an_empty_set_is_confirmed_at_once(lease: Lease) -> None:
-    begin = time.monotonic()
-    assert processes.stop_set(lease.id, Handle(pid=2**22 - 1, started_at=1.0))
-    assert time.monotonic() - begin < 1
+    in_time(lambda: stopped(lease, Handle(pid=2**22 - 1, started_at=1.0)), {"stopped": 1})
 
 
 def test_an_interrupt_comes_first_and_is_enough_for_the_polite(lease: Lease) -> None:
     code = "import sys, signal, time; signal.signal(2, lambda *_: sys.exit(7)); "
-    lease.run(code + READY + "time.sleep(600)")
-    begin = time.monotonic()
-    assert processes.stop_set(lease.id, None)
-    assert time.monotonic() - begin < 1.5
-    assert lease.children[0].wait() == 7
+
+    def polite() -> dict[str, float]:
+        lease.run(code + READY + "time.sleep(600)")
+        took = stopped(lease)
+        assert lease.children[-1].wait() == 7
+        return took
+
+    in_time(polite, {"stopped": 1.5})
 
 
 def test_the_deaf_are_killed_within_the_patience(lease: Lease) -> None:
-    lease.run(DEAF + READY + SLEEP)
-    begin = time.monotonic()
-    assert processes.stop_set(lease.id, None, patience=1.0)
-    assert time.monotonic() - begin < 2
-    assert lease.children[0].wait() == -signal.SIGKILL
+    def deaf() -> dict[str, float]:
+        lease.run(DEAF + READY + SLEEP)
+        took = stopped(lease, patience=4.0)
+        assert lease.children[-1].wait() == -signal.SIGKILL
+        return took
+
+    in_time(deaf, {"stopped": 5})
 
 
 def test_children_born_during_the_ladder_are_stopped_too(lease: Lease) -> None:
     heir = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {DEAF + SLEEP!r}])"
     code = f"import signal, sys; signal.signal(2, lambda *_: (exec({heir!r}), sys.exit())); "
     lease.run(code + READY + SLEEP)
-    assert processes.stop_set(lease.id, None, patience=2.0)
+    assert processes.stop_set(lease.id, None, patience=4.0)
     assert lease.members() == []
 
 

@@ -49,6 +49,7 @@
         try {
           await context.save();
         } catch {
+          // JupyterLab has said why in a dialog of its own; the others are still to be saved.
           failed.push(context.path);
         }
       }
@@ -69,6 +70,7 @@
     const keep = async () => {
       const answer = await ask(KEEP, { method: "POST" });
       if (answer.ok) return;
+      // A proxy's page in place of an answer is no JSON: then there is no sentence of ours to show.
       const said = await answer.json().catch(() => ({}));
       Notification.error(said.message || "It could not be kept.", { autoClose: 10000 });
     };
@@ -150,7 +152,8 @@
         try {
           more = await follow();
         } catch {
-          more = true; // the server is away for a moment, or for good
+          // A cut stream or a line that is no JSON: the server is away for a moment, or for good.
+          more = true;
         }
         await new Promise((done) => setTimeout(done, AGAIN_MS));
       }
