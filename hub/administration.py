@@ -51,14 +51,15 @@ class Administration:
         """Make or change a group; what it means is said first, and alone in a dry run."""
         check(who)
         after = self._quotas.wanted(name, body)
-        said = list(self._quotas.preview(after))
+        found = self._quotas.preview(after, body.teachers)
+        said = list(found) or ["Nothing changes."]
         if dry_run:
-            return ConsequencesOut(sentences=said, saved=False)
+            return ConsequencesOut(sentences=said, saved=False, changes=bool(found))
         self._quotas.put(after, who=who.name)
         if body.teachers is not None:
             self._quotas.set_teachers(name, body.teachers, who=who.name)
         self.commands.pulse.beat()
-        return ConsequencesOut(sentences=said, saved=True)
+        return ConsequencesOut(sentences=said, saved=True, changes=bool(found))
 
     def remove_group(self, who: Identity, name: str) -> None:
         check(who)

@@ -14,7 +14,7 @@ from .errors import InvalidInput, NotAMember, NotFound, OverMaximum
 from .ports.store import Store
 from .ports.world import Hub
 from .scheduling import quota
-from .scheduling.model import Group
+from .scheduling.model import Device, Group
 
 _SERVER_NAME = re.compile(r"[a-z0-9](?:-?[a-z0-9])*")
 """JupyterHub's rule for named servers."""
@@ -96,19 +96,24 @@ class Admission:
             InvalidInput: numbers that make no sense.
             OverMaximum: more than the group, the user or the pool may ever have.
         """
-        refusal = quota.admit(
-            group=ask.group,
-            devices=ask.devices,
-            seconds=ask.seconds,
-            model=ask.model,
-            groups=self.store.groups(),
-            pool=self.store.devices(),
-        )
-        if refusal is None:
-            return
-        kind = InvalidInput if refusal.rule in quota.MALFORMED else OverMaximum
-        field = "hours" if refusal.rule.startswith("seconds") else "devices"
-        raise kind(refusal.message, accepted=refusal.accepted, field=field)
+        check_ask(ask, self.store.groups(), self.store.devices())
+
+
+def check_ask(ask: Ask, groups: Iterable[Group], devices: Iterable[Device]) -> None:
+    """``Admission.admit`` with what there is: raises as it does."""
+    refusal = quota.admit(
+        group=ask.group,
+        devices=ask.devices,
+        seconds=ask.seconds,
+        model=ask.model,
+        groups=groups,
+        pool=devices,
+    )
+    if refusal is None:
+        return
+    kind = InvalidInput if refusal.rule in quota.MALFORMED else OverMaximum
+    field = "hours" if refusal.rule.startswith("seconds") else "devices"
+    raise kind(refusal.message, accepted=refusal.accepted, field=field)
 
 
 def choices(groups: Iterable[Group], known: Iterable[Group]) -> list[GroupChoice]:

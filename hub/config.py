@@ -28,6 +28,7 @@ from .errors import InvalidInput
 CLAIM_SECONDS = 600.0
 """The claim window where nothing else was chosen."""
 IDLE_COUNTDOWN_SECONDS = 600.0
+CONTACT = "No account, or the password forgotten? Ask whoever runs this site, or your teacher."
 SERVICE_PREFIX = "/services/carrel/"
 DEFAULT_STATE = "~/.local/share/carrel"
 
@@ -105,6 +106,8 @@ class Settings:
             come for it.
         idle_countdown_seconds: between the warning of a session that holds devices and does
             nothing, and its end.
+        contact: whom to ask for an account or a new password, as the sign-in page says it; plain
+            text. A demo says where its sample passwords stand instead.
         log: form of the service's log, `text` or `json`; CARREL_LOG has the last word.
     """
 
@@ -117,6 +120,7 @@ class Settings:
     simulated_devices: int | None = None
     claim_seconds: float = CLAIM_SECONDS
     idle_countdown_seconds: float = IDLE_COUNTDOWN_SECONDS
+    contact: str = CONTACT
     log: str = "text"
 
     @property

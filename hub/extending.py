@@ -12,6 +12,7 @@ from .scheduling import quota
 from .scheduling.lifecycle import MAY_RUN, State
 from .scheduling.quoting import served_without
 from .scheduling.wordforms import span
+from .store.wishes import more_than_now
 from .wire import RequestOut
 
 _SHORTEST = 60
@@ -23,8 +24,12 @@ class Extending:
 
     commands: Commands
 
-    def extend(self, who: Identity, request_id: str, seconds: int) -> RequestOut:
+    def extend(
+        self, who: Identity, request_id: str, seconds: int, *, seen: int | None = None
+    ) -> RequestOut:
         """By its owner, a teacher of its group or an administrator, who are those that see it.
+
+        Safe to repeat by whoever says which time limit was ``seen``: it is that one that grows.
 
         Raises:
             Conflict: it does not run, or somebody waits whom its devices would serve.
@@ -33,10 +38,11 @@ class Extending:
         c = self.commands
         record = c.visible(who, request_id)
         now = c.clock()
-        if record.state in MAY_RUN - {State.STOPPING}:
-            self._check_length(record, seconds, now)
+        added = more_than_now(record, seconds, seen)
+        if added and record.state in MAY_RUN - {State.STOPPING}:
+            self._check_length(record, added, now)
             self._check_queue(record, now)
-        c.store.extend(request_id, seconds, by=who.name, now=now)
+        c.store.extend(request_id, seconds, by=who.name, now=now, seen=seen)
         c.pulse.beat()
         return c.request(who, request_id)
 

@@ -18,7 +18,7 @@ from .errors import Forbidden, InvalidInput, NotFound
 from .ports.history import DAY, LedgerFilter, UsageBy, Used, WaitRow, Window
 from .ports.world import Identity
 from .views import Viewer
-from .wire import UsageOut, UsageReport, UsageRowOut
+from .wire import UsageReport, UsageRowOut
 from .wire.history import HistoryOut, PeriodOut, Span, WaitsOut
 
 MOST_ROWS = 1000
@@ -82,10 +82,7 @@ class Figures:
             lines = store.ledger_lines(which, limit=asked.lines + 1, before=asked.before)
         return UsageReport(
             device_seconds=sum(used.total for used in by_owner),
-            by_group=[
-                UsageOut(owner=u.owner, group=u.group, charged=u.charged, open=u.open)
-                for u in by_owner
-            ],
+            by_group=[views.usage_out(used) for used in by_owner],
             by=asked.by.value,
             since=asked.since,
             until=asked.until,
@@ -143,10 +140,9 @@ class Figures:
     def _history(self, span: Span, group: str) -> HistoryOut:
         store, now = self.commands.store, self.commands.clock()
         window = window_of(span, now, group)
-        whole = Window(since=window.since, until=window.until, buckets=1, group=group or None)
         with store.together():
             levels, healthy_at = store.levels(window), store.capacity(now)
-            waits, all_waits = store.waits(window), store.waits(whole)
+            waits = store.waits(window)
         leased = history.mean_levels(window, levels.leased, levels.released, now)
         queued = history.mean_levels(window, levels.queued, levels.left, now)
         healthy = history.mean_capacity(window, healthy_at, now)
@@ -162,11 +158,11 @@ class Figures:
                     healthy=healthy[number],
                     share=shares[number],
                     queued=queued[number],
-                    waits=[_waits_out(row) for row in waits if row.bucket == number],
+                    waits=[_waits_out(row) for row in waits.parts if row.bucket == number],
                 )
                 for number in range(len(leased))
             ],
-            waits=[_waits_out(row) for row in all_waits],
+            waits=[_waits_out(row) for row in waits.whole],
         )
 
 

@@ -7,12 +7,13 @@ what began and what ended in it: reading 100,000 leases for that is not needed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import ceil, floor, fsum, inf
 
-from .ports.history import DAY, Capacity, Flow, LedgerFilter, UsageBy, Used, WaitRow, Window
+from .ports.history import DAY, Capacity, Flow, LedgerFilter, UsageBy, Used, WaitRow, Waits, Window
+from .ports.records import LedgerEntry
 from .scheduling.model import Kind
 
 
@@ -27,6 +28,18 @@ class Interval:
     ends_at: float
     device_seconds: float
     open: bool = False
+
+
+def charged(line: LedgerEntry) -> Interval:
+    """What a line of the ledger says was used, and when."""
+    return Interval(
+        owner=line.owner,
+        group=line.group,
+        request_id=line.request_id,
+        starts_at=line.starts_at,
+        ends_at=line.ends_at,
+        device_seconds=line.device_seconds,
+    )
 
 
 def split(start: float, end: float, amount: float, edges: Sequence[float]) -> list[float]:
@@ -105,13 +118,20 @@ def nearest_rank(ordered: Sequence[float], percent: int) -> float:
     return ordered[-(-percent * len(ordered) // 100) - 1]
 
 
-def wait_rows(window: Window, granted: Iterable[tuple[Kind, float, float]]) -> tuple[WaitRow, ...]:
-    """Of kinds, moments of a first grant and waits, by part of the window and kind."""
+def waits(window: Window, granted: Iterable[tuple[Kind, float, float]]) -> Waits:
+    """Of kinds, moments of a first grant and waits."""
     found: dict[tuple[int, Kind], list[float]] = {}
+    whole: dict[tuple[int, Kind], list[float]] = {}
     since, width, last = window.since, window.width, window.buckets - 1
     for kind, at, wait in granted:
         bucket = min(int((at - since) / width), last)
         found.setdefault((bucket, kind), []).append(wait)
+    for (_, kind), several in found.items():
+        whole.setdefault((0, kind), []).extend(several)
+    return Waits(parts=_wait_rows(found), whole=_wait_rows(whole))
+
+
+def _wait_rows(found: Mapping[tuple[int, Kind], list[float]]) -> tuple[WaitRow, ...]:
     rows = []
     for (bucket, kind), several in sorted(found.items()):
         several.sort()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field
 
+from . import views
 from .commands import Commands
 from .errors import Conflict, Forbidden, NotFound
 from .ports.backend import Activity
@@ -20,6 +21,7 @@ from .scheduling import idleness
 from .scheduling.idleness import DeviceUse, IdleWarning, Kernels, Look, Use, Verdict, Watch
 from .scheduling.lifecycle import State
 from .scheduling.model import Kind
+from .showing import dated_drains, drain_of
 from .wire import KernelsIn, RequestOut, WatchOut
 from .wording import idle_cause
 
@@ -131,8 +133,12 @@ class Idling:
         cell_at = None if body.cell_seconds_ago is None else now - body.cell_seconds_ago
         kernels = Kernels(count=body.count, running=body.running, cell_at=cell_at)
         c.board.tell_kernels(record.id, kernels, now=now)
-        shown = c.request(who, record.id)
-        return WatchOut(state=shown.state, warning=shown.warning, again_seconds=self._again(record))
+        drain = drain_of(record, dated_drains(c.store.marks()))
+        return WatchOut(
+            state=record.state.value,
+            warning=views.warning_out(record, drain),
+            again_seconds=self._again(record),
+        )
 
     def _again(self, record: RequestRecord) -> float:
         """After how many seconds the session shall tell again."""

@@ -126,7 +126,11 @@ c.JupyterHub.load_roles = [
 # -- pages and logs ---------------------------------------------------------------------------
 c.JupyterHub.default_url = SERVICE_PREFIX
 c.JupyterHub.template_paths = [str(Path(__file__).parent / "web" / "hub_templates")]
-c.JupyterHub.template_vars = {"carrel_desk": SERVICE_PREFIX, "carrel_demo": settings.demo}
+c.JupyterHub.template_vars = {
+    "carrel_desk": SERVICE_PREFIX,
+    "carrel_demo": settings.demo,
+    "carrel_contact": settings.contact,
+}
 c.Application.log_format = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 # -- the site's own settings: the same ``c``, so that they may add to a list as well as set it ---

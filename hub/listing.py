@@ -26,6 +26,7 @@ class Wanted:
         text: in the id, the session's name, the notebook's name or the command.
         owner: somebody by name; without one, ``mine`` says whether others' count too.
         cursor: id of the last request of the page before.
+        brief: without what a long list does not show: lease, charge, cause and warning.
     """
 
     kind: str | None = None
@@ -38,6 +39,7 @@ class Wanted:
     mine: bool = True
     limit: int = 200
     cursor: str = ""
+    brief: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,14 +122,25 @@ class Looking:
 
     def several(self, who: Identity, wanted: Sequence[Wanted]) -> list[RequestsOut]:
         """A page of each, in one go."""
+        brief = all(each.brief for each in wanted)
         with self.store.together():
             viewer = self._viewer(who)
             pages = [listing.page(self.store, viewer, each) for each in wanted]
-        shown = iter(self._showing.all([r for page in pages for r in page.records], viewer))
+            records = [record for page in pages for record in page.records]
+            showing = self._showing
+            shown = iter(showing.brief(records) if brief else showing.all(records, viewer))
         return [
             RequestsOut(requests=list(islice(shown, len(page.records))), next=page.next)
             for page in pages
         ]
+
+    def next_in_line(self, who: Identity) -> RequestOut | None:
+        """Of what they wait for, what comes next."""
+        waits = self.board.waits
+        with self.store.together():
+            mine = [waits[name] for name in self.store.queued(who.name) if name in waits]
+            first = min(mine, key=lambda wait: wait.place, default=None)
+            return self.request(who, first.request_id) if first else None
 
     def queue(self, who: Identity | None, limit: int = 200) -> QueueOut:
         return self._showing.queue(self._viewer(who), limit)

@@ -103,6 +103,7 @@ class Loop:
                 # A bug in one cycle must not end scheduling for everybody.
                 self._vitals.failed()
                 log.exception("cycle failed")
+            # Not to wait for anything: a plan over a long queue leaves time for requests.
             await asyncio.sleep(self._planner.rest)
             await pulse.after(seen, pause)
 
@@ -252,7 +253,7 @@ class Loop:
             log.warning("%s: %s", key, error)
         elif error is not None:
             log.error("%s failed", key, exc_info=error)
-        if key not in ("inventory", "orphans"):
+        if key not in ("inventory", "orphans", "idle"):
             self._commands.pulse.beat()
 
 

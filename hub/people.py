@@ -39,12 +39,13 @@ class People:
         except Unavailable:
             users, away = dict[str, HubUser](), True
         accounts = {a.name: a for a in self.accounts.all()} if self.accounts else {}
-        seen = self.store.snapshot()
+        with self.store.together():
+            seen, used = self.store.snapshot(), self.store.usage(now=self.clock())
+            teaches = self._teachers()
         live = Counter([w.owner for w in seen.waiting] + [h.owner for h in seen.holdings])
         seconds: dict[str, float] = {}
-        for usage in self.store.usage(now=self.clock()):
+        for usage in used:
             seconds[usage.owner] = seconds.get(usage.owner, 0.0) + usage.total
-        teaches = self._teachers()
         names = {*users, *accounts, *live, *seconds, *teaches}
         people = []
         for name in sorted(names):

@@ -59,11 +59,24 @@ class QuotaTree:
                 found[group.name] = found.get(group.name, 0.0) + usage.total
         return found
 
-    def preview(self, after: Group) -> tuple[str, ...]:
-        """What saving this group would mean now. Raises InvalidInput as saving would."""
+    def preview(self, after: Group, teachers: Iterable[str] | None = None) -> tuple[str, ...]:
+        """What saving this group would mean now: nothing at all where it is as it was.
+
+        Raises InvalidInput as saving would.
+        """
         snapshot = self.store.snapshot()
         check_fits(after, snapshot.groups)
-        return consequences(after, snapshot, self.clock())
+        new = () if teachers is None else self._teachers_said(after.name, set(teachers))
+        if after in snapshot.groups:
+            return new
+        return (*consequences(after, snapshot, self.clock()), *new)
+
+    def _teachers_said(self, name: str, after: set[str]) -> tuple[str, ...]:
+        before = set(self.store.teachers(name))
+        return (
+            *(f"{each} becomes a teacher of {name}." for each in sorted(after - before)),
+            *(f"{each} is no teacher of {name} any more." for each in sorted(before - after)),
+        )
 
     def wanted(self, name: str, body: GroupIn) -> Group:
         """The group that a body describes; what it leaves out stays as it is."""

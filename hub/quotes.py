@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .admission import Admission, Ask
+from .admission import Admission, Ask, check_ask
 from .commands import Commands
 from .errors import CarrelError, Refused
 from .ports.world import Identity
@@ -49,25 +49,26 @@ class Quotes:
         """
         c = self.commands
         now = c.clock()
+        snapshot = c.store.snapshot()
         groups = _Groups(c.admission, who.name, {})
         answers: list[QuoteOut | None] = []
         admitted: list[Waiting] = []
         for number, each in enumerate(asked):
             try:
                 group = groups.of(each.group)
-                self._admit(who.name, group, each)
+                check_ask(_ask(who.name, group, each), snapshot.groups, snapshot.devices)
             except Refused as refusal:
                 answers.append(_refused(each, refusal))
                 continue
             answers.append(None)
             admitted.append(_waiting(number, who.name, group, each, now))
-        waits = iter(quotes(c.store.snapshot(), admitted, now) if admitted else ())
+        waits = iter(quotes(snapshot, admitted, now) if admitted else ())
         requests = iter(admitted)
         return [each or _admitted(next(requests), next(waits), now) for each in answers]
 
-    def _admit(self, owner: str, group: str, asked: QuoteIn) -> None:
-        ask = Ask(owner=owner, group=group, devices=asked.devices, seconds=asked.seconds)
-        self.commands.admission.admit(ask)
+
+def _ask(owner: str, group: str, asked: QuoteIn) -> Ask:
+    return Ask(owner=owner, group=group, devices=asked.devices, seconds=asked.seconds)
 
 
 def _waiting(number: int, owner: str, group: str, asked: QuoteIn, now: float) -> Waiting:

@@ -12,7 +12,7 @@ from .ports.store import Store
 from .ports.world import Clock
 from .progress import ProgressBook
 from .scheduling.lifecycle import TERMINAL, State
-from .scheduling.model import Device, Holding, Mark
+from .scheduling.model import Device, Holding, Mark, Wait
 from .views import Viewer
 from .wire import PoolOut, QueueOut, RequestOut
 
@@ -45,13 +45,28 @@ class Showing:
                 drain=drain_of(record, drains),
                 viewer=viewer,
                 devices=devices,
-                wait=self.board.wait_of(record.id) if record.state is State.QUEUED else None,
+                wait=self._wait_of(record),
                 progress=self.progress.of(record),
                 device_seconds=charged[record.id] + _open_seconds(record, now),
                 claim_by=claim_by(record, self.claim_seconds),
             )
             for record in records
         ]
+
+    def brief(self, records: Sequence[RequestRecord]) -> list[RequestOut]:
+        """Only what a long list shows of each: for that nothing more is read."""
+        return [
+            views.brief_out(
+                record,
+                wait=self._wait_of(record),
+                progress=self.progress.of(record),
+                claim_by=claim_by(record, self.claim_seconds),
+            )
+            for record in records
+        ]
+
+    def _wait_of(self, record: RequestRecord) -> Wait | None:
+        return self.board.wait_of(record.id) if record.state is State.QUEUED else None
 
     def pool(self, viewer: Viewer) -> PoolOut:
         store = self.store

@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from .ports.history import Used
 from .ports.records import EventRecord, Json, LeaseRecord, LedgerEntry, RequestRecord, Usage
 from .ports.world import Identity, OutputFiles
 from .scheduling.lifecycle import TERMINAL, State
@@ -147,6 +148,39 @@ def request_out(
     )
 
 
+def brief_out(
+    record: RequestRecord,
+    *,
+    wait: Wait | None,
+    progress: ProgressOut | None,
+    claim_by: float | None = None,
+) -> RequestOut:
+    """What a long list shows of it."""
+    job = record.job
+    return RequestOut(
+        id=record.id,
+        kind=record.kind.value,
+        owner=record.owner,
+        group=record.group,
+        devices=record.devices,
+        seconds=record.seconds,
+        state=record.state.value,
+        submitted_at=record.submitted_at,
+        started_at=record.started_at,
+        ended_at=record.ended_at,
+        server_name=record.server_name,
+        notebook=job.notebook_name if job else "",
+        parameters={},
+        command=list(job.command) if job else [],
+        labels=dict(record.labels),
+        wait=wait_out(wait) if wait else None,
+        progress=progress,
+        ended=record.state in TERMINAL,
+        claim=record.unclaimed,
+        claim_by=claim_by,
+    )
+
+
 def warning_out(record: RequestRecord, drain: Mark | None = None) -> WarningOut | None:
     """Only of what runs: what ended has a cause. What stops it first is told."""
     warning = record.warning
@@ -263,7 +297,7 @@ def files_out(found: OutputFiles) -> FilesOut:
     )
 
 
-def usage_out(usage: Usage) -> UsageOut:
+def usage_out(usage: Usage | Used) -> UsageOut:
     return UsageOut(owner=usage.owner, group=usage.group, charged=usage.charged, open=usage.open)
 
 

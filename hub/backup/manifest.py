@@ -140,7 +140,8 @@ class Manifest:
 
 
 def _entry(found: dict[str, object]) -> Entry:
-    return Entry(**(found | {"kind": Kind(str(found["kind"]))})).checked()  # type: ignore[arg-type]
+    kind = Kind(str(found["kind"]))
+    return Entry(**(found | {"kind": kind})).checked()  # type: ignore[arg-type]  # what is wrong raises
 
 
 def printable(path: str | Path) -> str:

@@ -6,6 +6,7 @@ import time
 
 import click
 
+from .. import wording
 from ..client import Client
 from ..client.administering import Administering
 from ..wire.administration import ChangeOut
@@ -52,7 +53,7 @@ def audit_command(
             change.who,
             change.action,
             change.target,
-            _difference(change),
+            _difference(change, now),
             change.why,
         ]
         for change in found.changes
@@ -63,13 +64,8 @@ def audit_command(
         click.echo("Nothing.")
 
 
-def _difference(change: ChangeOut) -> str:
-    names = sorted({*change.before, *change.after})
-    return ", ".join(
-        f"{name}: {_text(change.before.get(name))} -> {_text(change.after.get(name))}"
-        for name in names
+def _difference(change: ChangeOut, now: float) -> str:
+    found = wording.differences(
+        change.before, change.after, lambda at: printing.local_time(at, now)
     )
-
-
-def _text(value: object) -> str:
-    return "-" if value is None else printing.dumped(value).strip('"')
+    return ", ".join(f"{name}: {' -> '.join(sides)}" for name, sides in found)

@@ -75,8 +75,9 @@ def ls_command(as_json: bool, site: str | None) -> None:
 @target_argument
 @click.option(
     "--until",
-    metavar="SPAN",
-    help=f"Stop after this time what is left: {values.TIME_HELP}. Without it work ends by itself.",
+    metavar="WHEN",
+    help=f"Stop what is left then: {values.MOMENT_HELP}. A time without an offset is of this "
+    "terminal's zone. Without WHEN work ends by itself.",
 )
 @click.option("--why", default="", metavar="TEXT", help="Everybody reads it on the tile.")
 @click.option("--dry-run", is_flag=True, help="Only say what it would mean now.")
@@ -91,11 +92,15 @@ def drain_command(
     Examples:
       carrel pool drain node1
       carrel pool drain node1#0 --until 2h --why 'A new fan.'
+      carrel pool drain node1 --until '2026-11-22 18:00' --dry-run
     """
-    at = time.time() + values.seconds(until) if until else None
+    now = time.time()
+    at = values.moment(until, now) if until else None
     with Client.from_environment(site) as client:
         name = _target(client.pool(), target)
         said = Administering(client).drain(name, why=why, until=at, dry_run=dry_run)
+    if at is not None and not as_json:
+        click.echo(f"What is left at {printing.local_time(at, now)} is stopped.")
     _print(said, as_json=as_json)
 
 

@@ -218,7 +218,7 @@ def keep_place_command(session: str, as_json: bool, site: str | None) -> None:
             printing.as_json(kept)
             return
         click.echo(f"{kept.id} keeps its place as the session {wording.server(kept.server_name)}.")
-        click.echo(f"The desk on CPU: {_address(client, '')}")
+        click.echo(f"The CPU session: {_address(client, '')}")
 
 
 @session_command.command("extend", cls=ClientCommand)
@@ -238,7 +238,8 @@ def extend_command(session: str, span: str, as_json: bool, site: str | None) -> 
     """
     seconds = values.seconds(span)
     with Client.from_environment(site) as client:
-        found = client.extend(_found(client, session).id, seconds)
+        before = _found(client, session)
+        found = client.extend(before.id, seconds, seen=before.seconds)
     if as_json:
         printing.as_json(found)
         return

@@ -9,14 +9,17 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
+from ..errors import Unavailable
 from .calls import Answer, Call, Transport
 from .credentials import credentials_here
 from .eventstream import Message
 from .failures import no_carrel
+from .patience import Patience
 from .site import Site
 from .transports import LoopTransport
 
 M = TypeVar("M", bound=BaseModel)
+REPEATED_SECONDS = 20.0
 
 
 class Connection:
@@ -61,6 +64,19 @@ class Connection:
     ) -> M:
         call = Call(method="POST", path=path, json=body)
         return self._read(await self._transport.send(call), model)
+
+    async def _repeated(self, call: Call, model: type[M]) -> M:
+        """Of a call that is safe to repeat: sent again where its answer got lost."""
+        patience = Patience(seconds=REPEATED_SECONDS)
+        while True:
+            try:
+                return self._read(await self._transport.send(call), model)
+            except Unavailable as error:
+                # Nothing was ever there: a wrong address wants its answer at once.
+                if not self._transport.reached:
+                    raise
+                pause = patience.lost(error, self._transport.now())
+            await self._transport.pause(pause)
 
     def _read(self, answer: Answer, model: type[M]) -> M:
         return self._understood(answer.content, model.model_validate_json)

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
 
-from ..errors import Unavailable
 from ..wire import FilesOut, JobIn, RequestOut, RequestsOut
 from .answers import LogPart, OutputFile
 from .calls import Call
 from .connection import Connection, segment
-from .patience import Patience
 
-RETRIED_SUBMIT_SECONDS = 20.0
 PAGE = 200
 
 
@@ -28,16 +25,9 @@ class RequestCalls(Connection):
         # What was left at its default is not sent, so that an older service understands it.
         body = {"kind": job.kind} | job.model_dump(mode="json", exclude_unset=True)
         call = Call(method="POST", path="requests", json=body)
-        patience = Patience(seconds=RETRIED_SUBMIT_SECONDS)
-        while True:
-            try:
-                return self._read(await self._transport.send(call), RequestOut)
-            except Unavailable as error:
-                # Nothing was ever there: a wrong address wants its answer at once.
-                if not (job.idempotency_key and self._transport.reached):
-                    raise
-                pause = patience.lost(error, self._transport.now())
-            await self._transport.pause(pause)
+        if job.idempotency_key:
+            return await self._repeated(call, RequestOut)
+        return self._read(await self._transport.send(call), RequestOut)
 
     async def page(
         self,

@@ -32,13 +32,21 @@ class SessionCalls(Connection):
         return await self._post(f"requests/{segment(request_id)}/claim", RequestOut)
 
     async def keep_place(self, request_id: str) -> RequestOut:
-        """Open a desk on CPU now; the session that waits keeps its place and is held later."""
+        """Open a CPU session now; the session that waits keeps its place and is held later."""
         return await self._post(f"requests/{segment(request_id)}/keep-place", RequestOut)
 
-    async def extend(self, request_id: str, seconds: int) -> RequestOut:
-        """Add to the time limit of what runs."""
+    async def extend(self, request_id: str, seconds: int, *, seen: int | None = None) -> RequestOut:
+        """Add to the time limit of what runs.
+
+        With ``seen``, the limit as it was seen, it is that one that grows, and the call is sent
+        again where the answer got lost.
+        """
         path = f"requests/{segment(request_id)}/extend"
-        return await self._post(path, RequestOut, {"seconds": seconds})
+        body: dict[str, JsonValue] = {"seconds": seconds}
+        if seen is None:
+            return await self._post(path, RequestOut, body)
+        call = Call(method="POST", path=path, json={**body, "seen_seconds": seen})
+        return await self._repeated(call, RequestOut)
 
     async def keep(self, request_id: str) -> RequestOut:
         """Keep a session that is about to be stopped for being idle: once."""

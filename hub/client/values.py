@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -13,6 +13,11 @@ from ..errors import InvalidInput, TooLarge
 from ..wire import MAX_NOTEBOOK_BYTES, NotebookIn
 
 TIME_HELP = "30m, 2h, 1h30m, 90s, 1:30:00; a bare number is minutes"
+MOMENT_HELP = (
+    "a span such as 30m, 2h, 1h30m, or a date and time such as 2026-11-22 18:00 or "
+    "2026-11-22T18:00+01:00"
+)
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ Tt]+[0-9]")
 _UNITS = re.compile(
     r"(?:(?P<d>\d+)d)?\s*(?:(?P<h>\d+)h)?\s*(?:(?P<m>\d+)m(?:in)?)?\s*(?:(?P<s>\d+)s)?"
 )
@@ -38,6 +43,30 @@ def seconds(text: str) -> int:
     if total <= 0:
         raise InvalidInput(f"{text!r} is no span of time.", accepted=f"Accepted: {TIME_HELP}.")
     return total
+
+
+def moment(text: str, now: float, zone: tzinfo | None = None) -> float:
+    """When it is so far: a span from now on, or a date and a time.
+
+    What names no offset is of ``zone``, or else of the zone of this machine.
+
+    Raises:
+        InvalidInput: it is neither.
+    """
+    given = text.strip()
+    try:
+        if _DATE.match(given):
+            found = datetime.fromisoformat(given)
+            at = (found if found.tzinfo else found.replace(tzinfo=zone)).timestamp()
+        else:
+            # As a span "18:00" would be 18 hours: whoever writes it here may mean the clock.
+            at = now + seconds(given.replace(":", "?"))
+        datetime.fromtimestamp(at, UTC)  # calendars end with the year 9999
+    except (ValueError, OverflowError, OSError, InvalidInput):
+        raise InvalidInput(
+            f"{text[:40]!r} is no time to stop at.", accepted=f"Accepted: {MOMENT_HELP}."
+        ) from None
+    return at
 
 
 def day(text: str) -> float:

@@ -44,6 +44,14 @@ class LedgerFilter:
     since: float | None = None
     until: float | None = None
 
+    def takes(self, owner: str, group: str) -> bool:
+        """Whether it asks for what this person used in this group."""
+        return (
+            self.owner in (None, owner)
+            and (self.groups is None or group in self.groups)
+            and (self.reader in (None, owner) or group in self.reader_groups)
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Used:
@@ -105,6 +113,14 @@ class WaitRow:
     count: int
     median: float
     ninetieth: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waits:
+    """Of each part of a window, and of the whole of it, which counts as its part 0."""
+
+    parts: tuple[WaitRow, ...]
+    whole: tuple[WaitRow, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,8 +196,8 @@ class History(Protocol):
     ) -> tuple[LedgerEntry, ...]:
         """Whole lines that touch the window, newest first; ``before`` is an id."""
 
-    def waits(self, window: Window) -> tuple[WaitRow, ...]:
-        """By part and kind, where there were any."""
+    def waits(self, window: Window) -> Waits:
+        """By part and kind, and by kind, where there were any."""
 
     def levels(self, window: Window) -> Levels: ...
 

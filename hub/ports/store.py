@@ -132,6 +132,9 @@ class Store(History, Protocol):
     def live_session(self, owner: str, server_name: str) -> RequestRecord | None:
         """The one session request of this server that has not ended."""
 
+    def queued(self, owner: str) -> frozenset[str]:
+        """Ids of the requests of this person that wait."""
+
     def snapshot(self) -> Snapshot:
         """What ``decide`` reads: devices, groups, everything queued, every lease not released."""
 
@@ -243,8 +246,12 @@ class Store(History, Protocol):
         One that was claimed meanwhile stays as it is.
         """
 
-    def extend(self, request_id: str, seconds: int, *, by: str, now: float) -> RequestRecord:
+    def extend(
+        self, request_id: str, seconds: int, *, by: str, now: float, seen: int | None = None
+    ) -> RequestRecord:
         """Add to the time limit of what runs.
+
+        With ``seen``, add to that limit: one that reaches so far already stays as it is.
 
         Raises:
             Conflict: it does not run.

@@ -68,16 +68,24 @@ def unclaimed(request: RequestRecord, cause: Cause, *, now: float, charge_until:
     return moves.stop(request, State.CANCELLED, cause, now=now, charge_until=charge_until)
 
 
-def extended(request: RequestRecord, seconds: int, by: str) -> Step:
-    """It may run for so many seconds longer."""
+def extended(request: RequestRecord, seconds: int, by: str, seen: int | None) -> Step:
+    """It may run for so many seconds longer than it may now, or than ``seen``."""
     if request.state not in _RUNS:
         raise Conflict(
             f"{request.id} cannot be extended: it is {_state(request)}.",
             accepted="A session or job that runs.",
         )
-    total = request.seconds + seconds
-    told = Told(kind="extended", data={"seconds": total, "added": seconds, "by": by})
+    added = more_than_now(request, seconds, seen)
+    if not added:
+        return Step(request=request)
+    total = request.seconds + added
+    told = Told(kind="extended", data={"seconds": total, "added": added, "by": by})
     return Step(request=replace(request, seconds=total), told=(told,))
+
+
+def more_than_now(request: RequestRecord, seconds: int, seen: int | None) -> int:
+    """How much an extension adds: whoever says which limit was ``seen`` may repeat it."""
+    return seconds if seen is None else max(0, seen + seconds - request.seconds)
 
 
 def check_name_is_free(request: RequestRecord, name: str, live: RequestRecord | None) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC
 from typing import Annotated
 from urllib.parse import urlencode
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from fastapi import APIRouter, Query
 from starlette.responses import RedirectResponse, Response
@@ -192,19 +194,34 @@ def mark(web: Carrel, visitor: Guest, fields: Form) -> Response:
     check(visitor.identity)
     target = fields.get("target", "")
     try:
-        said = _marked(web, visitor, target, fields)
+        until = _until(web, fields) if fields.get("do") in ("preview", "drain") else None
+        said = _marked(web, visitor, target, fields, until)
     except CarrelError as error:
         return _pool(web, visitor, target, error=error, filled=fields)
-    return _pool(web, visitor, target, said=said, filled=fields)
+    return _pool(web, visitor, target, said=said, filled=fields, until=until)
 
 
-def _marked(web: Web, visitor: Visitor, target: str, fields: Mapping[str, str]) -> ConsequencesOut:
+def _until(web: Web, fields: Mapping[str, str]) -> float | None:
+    """When a drain stops what is left, in the zone of the browser; it shows UTC without script."""
+    given, zone = fields.get("until", "").strip(), fields.get("zone", "")
+    if not given:
+        return None
+    try:
+        return values.moment(given, web.clock(), ZoneInfo(zone) if zone else UTC)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise InvalidInput(
+            f"Your browser's zone is {zone[:40]!r}, which is not known here.",
+            accepted="A time with its offset, such as 2026-11-22T18:00+01:00, or a span.",
+        ) from None
+
+
+def _marked(
+    web: Web, visitor: Visitor, target: str, fields: Mapping[str, str], until: float | None
+) -> ConsequencesOut:
     who, do = visitor.identity, fields.get("do", "")
     why = fields.get("why", "").strip()[:500]
     match do:
         case "preview" | "drain":
-            left = fields.get("left", "").strip()
-            until = web.clock() + values.seconds(left) if left else None
             body = DrainIn(why=why, until=until)
             return web.administration.drain(who, target, body, dry_run=do == "preview")
         case "undrain":
@@ -227,10 +244,12 @@ def _pool(
     said: ConsequencesOut | None = None,
     error: CarrelError | None = None,
     filled: Mapping[str, str] | None = None,
+    until: float | None = None,
 ) -> Response:
     page = web.render(
         "admin_pool.html",
         target=target,
+        until=until,
         said=said,
         error=error,
         filled=filled or {},

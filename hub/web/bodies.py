@@ -75,7 +75,8 @@ class BodyLimit:
         declared = dict(scope["headers"]).get(b"content-length", b"0")
         if declared.isdigit() and int(declared) > limit:
             guard.exceeded = True
-            await answer(Request(scope), too_large(limit))(scope, receive, guard.send)
+            refused = await answer(Request(scope), too_large(limit))
+            await refused(scope, receive, guard.send)
         else:
             await self._app(scope, guard.receive, guard.send)
 

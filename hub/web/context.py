@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 from jinja2 import Environment
 from starlette.requests import Request
@@ -63,3 +66,23 @@ class Web:
 def web_of(request: Request) -> Web:
     web: Web = request.app.state.web
     return web
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def of_one_moment(route: Callable[P, T]) -> Callable[P, T]:
+    """For a page that only reads: all of it is read and drawn in one transaction.
+
+    Not for one that asks the hub for anything: see ``Store.together``.
+    """
+
+    @wraps(route)
+    def reads(*given: P.args, **named: P.kwargs) -> T:
+        web = named["web"]
+        assert isinstance(web, Web), "routes are called with their arguments by name"
+        with web.commands.store.together():
+            return route(*given, **named)
+
+    return reads

@@ -26,7 +26,7 @@ _ORDERLY = frozenset({"succeeded", "stopped", "cancelled"})
 
 TILE_STATES = (
     "free", "yours", "held", "taken", "busy", "draining", "quarantined", "sick", "gone",
-)  # fmt: skip
+)  # fmt: skip  # one row, from free to gone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ class Desk:
         mishaps: of mine, sessions of the last day that ended otherwise than they should.
         jobs: mine that have not ended, then the newest that have.
         groups: those that I may use, with their limits.
-        waiting: of my newest jobs, those in the queue.
+        first_in_line: of what I wait for, what comes next.
         others: requests of other people that I may see as a teacher or an administrator,
             live ones first.
     """
@@ -78,7 +78,7 @@ class Desk:
     sessions: tuple[RequestOut, ...]
     mishaps: tuple[RequestOut, ...]
     jobs: tuple[RequestOut, ...]
-    waiting: tuple[RequestOut, ...]
+    first_in_line: RequestOut | None
     others: tuple[RequestOut, ...]
     pool: PoolOut
     usage: UsageReport
@@ -136,12 +136,6 @@ class Desk:
         return tuple((state, counted[state]) for state in TILE_STATES if counted[state])
 
     @property
-    def first_in_line(self) -> RequestOut | None:
-        """Of what I wait for, what comes next."""
-        waiting = [r for r in (*self.sessions, *self.waiting) if r.wait is not None]
-        return min(waiting, key=lambda r: r.wait.place if r.wait else 0, default=None)
-
-    @property
     def charging(self) -> int:
         """Devices that count towards my device-seconds just now."""
         return sum(tile.state == "yours" for tile in self.pool.devices)
@@ -155,25 +149,24 @@ def gather(
         # What is alive is asked for by itself: nothing that came after it pushes it off the desk.
         Wanted(kind=Kind.SESSION, states=LIVE, limit=_LISTED),
         Wanted(kind=Kind.SESSION, states=TERMINAL, limit=_ENDED_LOOKED_AT),
-        Wanted(kind=Kind.JOB, states=LIVE, limit=_LISTED),
+        Wanted(kind=Kind.JOB, states=LIVE, limit=_JOBS_LIVE),
         Wanted(kind=Kind.JOB, states=TERMINAL, limit=_JOBS_ENDED),
     ]
-    if who.admin or commands.store.taught_by(who.name):
-        lists.append(Wanted(states=LIVE, mine=False, limit=2 * _OTHERS_SHOWN))
-    pages = commands.several(who, lists)
-    sessions, ended, live, done, *seen = (tuple(page.requests) for page in pages)
     with commands.store.together():
-        pool, usage = commands.pool(who), commands.usage(who)
-    return Desk(
-        sessions=sessions,
-        mishaps=tuple(r for r in ended if _mishap(r, now))[:3],
-        jobs=(*live[:_JOBS_LIVE], *done),
-        waiting=tuple(request for request in live if request.wait is not None),
-        others=_others(commands, who, *seen),
-        pool=pool,
-        usage=usage,
-        groups=tuple(groups),
-    )
+        if who.admin or commands.store.taught_by(who.name):
+            lists.append(Wanted(states=LIVE, mine=False, limit=2 * _OTHERS_SHOWN))
+        pages = commands.several(who, lists)
+        sessions, ended, live, done, *seen = (tuple(page.requests) for page in pages)
+        return Desk(
+            sessions=sessions,
+            mishaps=tuple(r for r in ended if _mishap(r, now))[:3],
+            jobs=(*live, *done),
+            first_in_line=commands.next_in_line(who),
+            others=_others(commands, who, *seen),
+            pool=commands.pool(who),
+            usage=commands.usage(who),
+            groups=tuple(groups),
+        )
 
 
 def _others(

@@ -11,6 +11,7 @@ from http import HTTPStatus
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -38,22 +39,46 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _on_surprise)
 
 
-def answer(request: Request, error: CarrelError) -> Response:
+async def answer(request: Request, error: CarrelError) -> Response:
     """The answer to a caller, in the form that fits the address."""
     if request.url.path.startswith(API_PREFIX) or request.url.path in _FOR_PROGRAMS:
         return _as_json(request, error)
     if isinstance(error, NotSignedIn) and request.headers.get("hx-request"):
         # The page is open, but its sign-in has run out: lead the whole page to a new one.
         return Response(status_code=error.http_status, headers={"HX-Redirect": SERVICE_PREFIX})
-    web = web_of(request)
-    title = HTTPStatus(error.http_status).phrase
-    page = web.render("error.html", error=error, title=title, status=error.http_status)
+    status, around = error.http_status, await _around(request, error)
+    page = await run_in_threadpool(
+        lambda: web_of(request).render(
+            "error.html",
+            error=error,
+            title=HTTPStatus(status).phrase,
+            status=status,
+            **around,
+        )
+    )
     return Response(
         page,
         error.http_status,
         headers=_headers(request, error),
         media_type="text/html; charset=utf-8",
     )
+
+
+async def _around(request: Request, error: CarrelError) -> dict[str, object]:
+    """What a page needs for its navigation, where somebody is signed in.
+
+    Nothing where the service itself is in trouble: its navigation is read from the store.
+    """
+    if error.http_status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return {}
+    gate = web_of(request).gate
+    try:
+        visitor = await gate.visitor(request)
+    except CarrelError:
+        return {}
+    if visitor is None:
+        return {}
+    return {"who": visitor.identity, "csrf": gate.csrf.issue(visitor.session)}
 
 
 def _as_json(request: Request, error: CarrelError) -> Response:
@@ -85,29 +110,29 @@ def _headers(request: Request, error: CarrelError) -> dict[str, str]:
 
 async def _on_carrel_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, CarrelError)
-    return answer(request, error)
+    return await answer(request, error)
 
 
 async def _on_bad_values(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     # The first part of a place says query, path or header, which is of no use to people.
     mistakes = [{**mistake, "loc": mistake["loc"][1:]} for mistake in error.errors()]
-    return answer(request, invalid(mistakes, {}))
+    return await answer(request, invalid(mistakes, {}))
 
 
 async def _on_http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == HTTPStatus.NOT_FOUND:
-        return answer(request, NotFound("There is nothing at this address."))
+        return await answer(request, NotFound("There is nothing at this address."))
     other = CarrelError(f"{request.method} does not work here: {error.detail}.")
     other.code, other.http_status = "http", error.status_code
-    return answer(request, other)
+    return await answer(request, other)
 
 
 async def _on_surprise(request: Request, error: Exception) -> Response:
     # Starlette raises it again after this answer, so the server's log has the traceback.
     _log.error("%s %s failed: %s", request.method, request.url.path, type(error).__name__)
-    said = answer(
+    said = await answer(
         request,
         CarrelError(
             "Something went wrong inside the service.",

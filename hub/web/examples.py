@@ -68,7 +68,12 @@ BODY_EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
             "value": {"count": 2, "running": 0, "cell_seconds_ago": 600.0},
         }
     },
-    "ExtendIn": {"extend": {"summary": "Half an hour more", "value": {"seconds": 1800}}},
+    "ExtendIn": {
+        "extend": {
+            "summary": "Half an hour more than the hour it has; safe to repeat",
+            "value": {"seconds": 1800, "seen_seconds": 3600},
+        }
+    },
     "QuotesIn": {
         "quotes": {
             "summary": "An hour with one device, or with two",

@@ -16,7 +16,7 @@ _COLOURS = {
               "soft": "#586572"},
     "dark": {"ink": "#e6eaee", "ground": "#1d232a", "code": "#14181d", "line": "#363f49",
              "soft": "#a3aeb9"},
-}  # fmt: skip
+}  # fmt: skip  # two short rows of colours
 
 
 def theme_of(request: Request) -> Theme:
@@ -28,7 +28,7 @@ def output_style(theme: Theme) -> str:
     return _base(theme) + (
         "body{margin:6px;font-size:14px}"
         "td,th{text-align:right}"
-    )  # fmt: skip
+    )  # fmt: skip  # one rule of style a line
 
 
 def notebook_style(theme: Theme) -> str:

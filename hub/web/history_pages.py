@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, TypedDict
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Depends, Path, Query
 from starlette.responses import Response
 
 from .. import history
@@ -23,9 +23,10 @@ from ..scheduling.lifecycle import LIVE
 from ..wire import UsageReport, UsageRowOut
 from ..wire.history import HistoryOut
 from . import history_plots
-from .context import Web
+from .context import Web, of_one_moment
 from .gate import Visitor
 from .guests import Guest, html
+from .plots import Plot
 from .routes import Carrel
 
 _DAYS = 30
@@ -37,17 +38,29 @@ _LIVE_SHOWN = 100
 
 router = APIRouter(include_in_schema=False)
 
+Span = Annotated[str, Query(max_length=8)]
+Group = Annotated[str, Query(max_length=64)]
+Course = Annotated[str, Path(max_length=64)]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """As it stands in the address: days in UTC, the last one included."""
+    """As it stands in the address: days in UTC, the last one included.
+
+    ``before`` is the line of the ledger that the lines shown come before; 0 for the newest.
+    """
 
     since: str
     until: str = ""
     group: str = ""
     whose: str = "mine"
+    before: int = 0
 
-    def asked(self, before: int | None) -> UsageAsked:
+    def url(self, page: str) -> str:
+        pairs = [(field.name, getattr(self, field.name)) for field in fields(self)]
+        return f"{SERVICE_PREFIX}{page}?" + urlencode([pair for pair in pairs if pair[1]])
+
+    def asked(self) -> UsageAsked:
         """Raises InvalidInput."""
         return UsageAsked(
             group=self.group,
@@ -57,65 +70,83 @@ class Choice:
             by=UsageBy.REQUEST,
             rows=_ROWS,
             lines=_LINES,
-            before=before,
+            before=self.before or None,
         )
 
     def older(self, report: UsageReport) -> str:
         """Address of the page with the lines before these; empty where there are none."""
         if report.ledger_complete or len(report.ledger) < _LINES:
             return ""
-        given = [("since", self.since), ("until", self.until), ("group", self.group)]
-        pairs = [*given, ("whose", self.whose), ("before", str(report.ledger[0].id))]
-        return f"{SERVICE_PREFIX}usage?" + urlencode([pair for pair in pairs if pair[1]])
+        return replace(self, before=report.ledger[0].id).url("usage")
 
 
-@router.get("/usage")
-def usage(
-    *,
+async def _choice(
     web: Carrel,
-    visitor: Guest,
+    *,
     since: Annotated[str, Query(max_length=10)] = "",
     until: Annotated[str, Query(max_length=10)] = "",
     group: Annotated[str, Query(max_length=64)] = "",
     whose: Annotated[str, Query(max_length=10)] = "mine",
     before: Annotated[int | None, Query(ge=1, le=2**53)] = None,
-) -> Response:
+) -> Choice:
+    since = since or _first_day(web)
+    return Choice(since=since, until=until, group=group, whose=whose, before=before or 0)
+
+
+Chosen = Annotated[Choice, Depends(_choice)]
+
+
+@router.get("/usage")
+@of_one_moment
+def usage(web: Carrel, visitor: Guest, chosen: Chosen) -> Response:
     """The sums that people are charged by, by day and by request, down to the ledger's lines."""
-    who = visitor.identity
-    default = Choice(since=_day(web.clock() - (_DAYS - 1) * DAY), whose=whose, group=group)
-    chosen = replace(default, since=since or default.since, until=until)
     error = None
     try:
-        asked = chosen.asked(before)
-        report = web.figures.usage(who, asked)
+        found = _used(web, visitor, chosen)
     except CarrelError as refused:
-        error, chosen = refused, replace(default, group="")
-        asked = chosen.asked(None)
-        report = web.figures.usage(who, asked)
-    days = web.figures.by_day(who, asked)
+        error, chosen = refused, Choice(since=_first_day(web), whose=chosen.whose)
+        found = _used(web, visitor, chosen)
+    report = found["usage"]
     named = sorted({*(line.group for line in report.by_group), *filter(None, [chosen.group])})
     page = web.render(
         "usage.html",
         title="Usage" if chosen.whose == "all" else "My usage",
-        usage=report,
-        plot=history_plots.by_day(report, _all_days(report, days, web.clock())),
-        chosen=chosen,
         groups=named,
-        most=_ROWS,
-        older=chosen.older(report),
         error=error,
+        **found,
         **_around(visitor, web),
     )
     return html(page, error.http_status if error else 200)
 
 
+@router.get("/usage/live")
+@of_one_moment
+def usage_live(web: Carrel, visitor: Guest, chosen: Chosen) -> Response:
+    """The part of that page that changes by itself."""
+    return html(web.render("usage_live.html", **_used(web, visitor, chosen)))
+
+
+class _Used(TypedDict):
+    """What the part of the usage page that changes is made of."""
+
+    usage: UsageReport
+    plot: Plot
+    chosen: Choice
+    most: int
+
+
+def _used(web: Web, visitor: Visitor, chosen: Choice) -> _Used:
+    """Raises InvalidInput, NotFound."""
+    who, asked = visitor.identity, chosen.asked()
+    report = web.figures.usage(who, asked)
+    days = web.figures.by_day(who, asked)
+    plot = history_plots.by_day(report, _all_days(report, days, web.clock()))
+    return {"usage": report, "plot": plot, "chosen": chosen, "most": _ROWS}
+
+
 @router.get("/admin/use")
-def use(
-    web: Carrel,
-    visitor: Guest,
-    span: Annotated[str, Query(max_length=8)] = "week",
-    group: Annotated[str, Query(max_length=64)] = "",
-) -> Response:
+@of_one_moment
+def use(web: Carrel, visitor: Guest, span: Span = "week", group: Group = "") -> Response:
     """How full the pool was, and how long waits were."""
     check(visitor.identity)
     found = web.figures.pool(visitor.identity, span, group)
@@ -129,29 +160,44 @@ def use(
     return html(page)
 
 
+@router.get("/admin/use/live")
+@of_one_moment
+def use_live(web: Carrel, visitor: Guest, span: Span = "week", group: Group = "") -> Response:
+    """The plots alone, for the page that watches them."""
+    check(visitor.identity)
+    found = web.figures.pool(visitor.identity, span, group)
+    return html(web.render("history_plots.html", found=found, plots=_plots(found)))
+
+
 @router.get("/course/{group}")
-def course(
-    web: Carrel,
-    visitor: Guest,
-    group: Annotated[str, Path(max_length=64)],
-    span: Annotated[str, Query(max_length=8)] = "week",
-) -> Response:
+@of_one_moment
+def course(web: Carrel, visitor: Guest, group: Course, span: Span = "week") -> Response:
     """The requests, the use and the waits of a course; nobody else knows that it exists."""
+    found = _course(web, visitor, group, span)
+    return html(web.render("course.html", **found, **_around(visitor, web)))
+
+
+@router.get("/course/{group}/live")
+@of_one_moment
+def course_live(web: Carrel, visitor: Guest, group: Course, span: Span = "week") -> Response:
+    """The part of that page that changes by itself."""
+    return html(web.render("course_live.html", **_course(web, visitor, group, span)))
+
+
+def _course(web: Web, visitor: Visitor, group: str, span: str) -> dict[str, object]:
+    """Raises NotFound."""
     who = visitor.identity
     web.figures.check_course(who, group)
     found = web.figures.pool(who, span, group)
     since = found.periods[0].starts_at
-    live = Wanted(group=group, mine=False, states=frozenset(map(str, LIVE)), limit=_LIVE_SHOWN)
-    page = web.render(
-        "course.html",
-        group=group,
-        live=web.commands.find_requests(who, live),
-        usage=web.figures.usage(who, UsageAsked(group=group, since=since, lines=0)),
-        found=found,
-        plots=_plots(found),
-        **_around(visitor, web),
-    )
-    return html(page)
+    live = Wanted(group=group, mine=False, states=LIVE, limit=_LIVE_SHOWN, brief=True)
+    return {
+        "group": group,
+        "live": web.commands.find_requests(who, live),
+        "usage": web.figures.usage(who, UsageAsked(group=group, since=since, lines=0)),
+        "found": found,
+        "plots": _plots(found),
+    }
 
 
 def _plots(found: HistoryOut) -> dict[str, object]:
@@ -170,8 +216,9 @@ def _all_days(report: UsageReport, days: Sequence[Used], now: float) -> list[Usa
     return [row_out(day) for day in history.every_day(days, since, until)]
 
 
-def _day(at: float) -> str:
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}"
+def _first_day(web: Web) -> str:
+    """Where nothing was chosen."""
+    return f"{datetime.fromtimestamp(web.clock() - (_DAYS - 1) * DAY, UTC):%Y-%m-%d}"
 
 
 def _around(visitor: Visitor, web: Web) -> dict[str, object]:

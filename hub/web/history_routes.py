@@ -8,12 +8,11 @@ from fastapi import APIRouter, Query
 
 from ..figures import MOST_ROWS, UsageAsked
 from ..ports.history import UsageBy
-from ..wire import LARGEST, UsageReport
+from ..wire import LARGEST, LATEST, UsageReport
 from ..wire.history import HistoryOut
 from .routes import ERRORS, Carrel, Reader
 
-_LATEST = 253402300799.0  # the end of the year 9999, where calendars end
-Moment = Annotated[float | None, Query(ge=0, le=_LATEST, allow_inf_nan=False)]
+Moment = Annotated[float | None, Query(ge=0, le=LATEST, allow_inf_nan=False)]
 
 router = APIRouter(responses=ERRORS, tags=["usage"])
 

@@ -18,6 +18,7 @@ from ..ports.world import Identity
 from ..scheduling.lifecycle import TERMINAL, State
 from ..wire import RequestOut, RequestsOut
 from .context import Web
+from .gate import Visitor
 from .guests import Guest, Pairs, html
 from .routes import Carrel
 
@@ -116,9 +117,15 @@ def list_requests(
         node=node.strip(),
         cursor=cursor,
     )
+    groups = () if visitor.identity.admin else web.groups.now(visitor.identity)
+    with web.commands.store.together():
+        return _list(web, visitor, chosen, [group.name for group in groups])
+
+
+def _list(web: Web, visitor: Visitor, chosen: Filter, groups: Sequence[str]) -> Response:
     who, error = visitor.identity, None
     try:
-        found = web.commands.find_requests(who, chosen.wanted())
+        found = web.commands.find_requests(who, replace(chosen.wanted(), brief=True))
     except CarrelError as refused:
         found, error = RequestsOut(requests=[]), refused
     page = web.render(
@@ -128,7 +135,7 @@ def list_requests(
         error=error,
         states=_CHOICES,
         tabs=_TABS,
-        groups=sorted({*_groups_seen(web, who), *filter(None, [chosen.group])}),
+        groups=sorted({*_groups_seen(web, who, groups), *filter(None, [chosen.group])}),
         first_page=chosen.url(),
         next_page=chosen.url(found.next) if found.next else "",
         who=who,
@@ -137,11 +144,11 @@ def list_requests(
     return html(page, error.http_status if error else 200)
 
 
-def _groups_seen(web: Web, who: Identity) -> Iterable[str]:
+def _groups_seen(web: Web, who: Identity, own: Sequence[str]) -> Iterable[str]:
     """Those whose requests may be in the list."""
     if who.admin:
         return (group.name for group in web.commands.store.groups())
-    return (*(group.name for group in web.groups.now(who)), *web.figures.teaches(who))
+    return (*own, *web.figures.teaches(who))
 
 
 @router.post("/requests/cancel")

@@ -51,14 +51,15 @@ def desk(
 def desk_live(web: Carrel, visitor: Guest) -> Response:
     """The part of the desk that changes by itself."""
     who = visitor.identity
-    return html(
-        web.render(
+    groups = web.groups.lately(who)
+    with web.commands.store.together():
+        page = web.render(
             "desk_live.html",
-            desk=gather(web.commands, who, web.groups.lately(who), now=web.clock()),
+            desk=gather(web.commands, who, groups, now=web.clock()),
             who=who,
             csrf=web.gate.csrf.issue(visitor.session),
         )
-    )
+    return html(page)
 
 
 @router.post("/sessions")
@@ -75,7 +76,7 @@ def start_session(web: Carrel, visitor: Guest, fields: Form) -> Response:
     except CarrelError as error:
         refused = form.refused(error, web.commands.groups_for(who))
         return desk_page(web, visitor, refused, status=error.http_status)
-    # What opens next: the desk on CPU, or the session itself.
+    # What opens next: the CPU session, or the session itself.
     return RedirectResponse(wait_url("" if now_on_cpu else form.server_name, form.next), SEE_OTHER)
 
 
@@ -171,17 +172,18 @@ def desk_page(
     """The desk, with the start form as it was filled in and with what could not be done."""
     who = visitor.identity
     groups = web.groups.now(who)
-    desk = gather(web.commands, who, groups, now=web.clock())
-    if not form.problem:
-        form = StartForm.beside(desk.sessions, server_name=form.server_name, wanted=form.next)
-    page = web.render(
-        "desk.html",
-        desk=desk,
-        who=who,
-        groups=groups,
-        most_devices=device_choices(groups),
-        form=form,
-        notice=notice,
-        csrf=web.gate.csrf.issue(visitor.session),
-    )
+    with web.commands.store.together():
+        desk = gather(web.commands, who, groups, now=web.clock())
+        if not form.problem:
+            form = StartForm.beside(desk.sessions, server_name=form.server_name, wanted=form.next)
+        page = web.render(
+            "desk.html",
+            desk=desk,
+            who=who,
+            groups=groups,
+            most_devices=device_choices(groups),
+            form=form,
+            notice=notice,
+            csrf=web.gate.csrf.issue(visitor.session),
+        )
     return html(page, status)

@@ -74,13 +74,13 @@ class Plot:
         return [(number, self.marks[number]) for number in chosen if number <= last]
 
     def bars(self, series: Series) -> list[Bar]:
-        step = WIDTH / max(1, len(self.marks))
+        step, top = WIDTH / max(1, len(self.marks)), self.top
         return [
             Bar(
                 x=round((number + _GAP / 2) * step, 2),
-                y=round(HEIGHT - self._height(value), 2),
+                y=round(HEIGHT - _height(value, top), 2),
                 width=round(step * (1 - _GAP), 2),
-                height=round(self._height(value), 2),
+                height=round(_height(value, top), 2),
                 text=text,
             )
             for number, (value, text) in enumerate(zip(series.values, series.texts, strict=True))
@@ -89,20 +89,31 @@ class Plot:
 
     def path(self, series: Series) -> str:
         """A line through what is known, with a gap where nothing is."""
-        step = WIDTH / max(1, len(self.marks))
-        parts, pen_is_down = list[str](), False
+        parts, pen_is_down, top = list[str](), False, self.top
         for number, value in enumerate(series.values):
-            if value is None:
-                pen_is_down = False
-                continue
-            x, y = (number + 0.5) * step, HEIGHT - self._height(value)
-            # The short stroke makes a dot of what stands alone.
-            parts.append(f"{'L' if pen_is_down else 'M'}{x:.2f} {y:.2f}h.01")
-            pen_is_down = True
+            if value is not None:
+                parts.append(f"{'L' if pen_is_down else 'M'}{self._point(number, value, top)}")
+            pen_is_down = value is not None
         return "".join(parts)
 
-    def _height(self, value: float) -> float:
-        return HEIGHT * min(1.0, max(0.0, value / self.top))
+    def dots(self, series: Series) -> str:
+        """A short stroke for each value that stands alone: a line has two ends to be seen by."""
+        known, top = [None, *series.values, None], self.top
+        return "".join(
+            f"M{self._point(number, value, top)}h.01"
+            for number, (before, value, after) in enumerate(
+                zip(known, series.values, known[2:], strict=False)
+            )
+            if value is not None and before is None and after is None
+        )
+
+    def _point(self, number: int, value: float, top: float) -> str:
+        step = WIDTH / max(1, len(self.marks))
+        return f"{(number + 0.5) * step:.2f} {HEIGHT - _height(value, top):.2f}"
+
+
+def _height(value: float, top: float) -> float:
+    return HEIGHT * min(1.0, max(0.0, value / top))
 
 
 def round_above(value: float) -> float:

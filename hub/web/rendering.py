@@ -9,7 +9,8 @@ import json
 import math
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from functools import cache, lru_cache
+from time import gmtime, strftime
 from typing import Literal
 
 from markupsafe import Markup
@@ -24,6 +25,7 @@ _SIZES = ("KiB", "MiB", "GiB", "TiB")
 _WITHOUT_SCRIPT = {"date": "%d %b %Y %H:%M UTC", "seconds": "%H:%M:%S UTC"}
 
 
+@lru_cache(maxsize=20_000)  # a page has hundreds, and most of them are on the next page too
 def moment(at: float | None, show: Show = "clock") -> Markup:
     """A ``<time>`` that the script in the page rewrites.
 
@@ -32,11 +34,23 @@ def moment(at: float | None, show: Show = "clock") -> Markup:
     """
     if at is None:
         return Markup("")
-    there = datetime.fromtimestamp(at, UTC)
-    exact = there.isoformat(timespec="seconds").replace("+00:00", "Z")
-    words = there.strftime(_WITHOUT_SCRIPT.get(show, "%H:%M UTC"))
-    # A page has hundreds of these, and nothing in one needs escaping.
+    there = gmtime(at)
+    exact = strftime("%Y-%m-%dT%H:%M:%SZ", there)
+    words = strftime(_WITHOUT_SCRIPT.get(show, "%H:%M UTC"), there)
+    # Nothing in it needs escaping.
     return Markup(f'<time datetime="{exact}" data-show="{show}">{words}</time>')  # noqa: S704
+
+
+@cache
+def badge(name: str) -> Markup:
+    """The state of a request, of which there are few, as every list shows it."""
+    there = Markup('<span class="state state-{0}" title="{1}">{2}</span>')
+    return there.format(name, wording.state_meaning(name), wording.state(name))
+
+
+def standing(request: RequestOut) -> Markup:
+    """Its state, and what its owner has to do about it."""
+    return badge("held" if request.claim_by is not None else request.state)
 
 
 def pretty(value: object) -> str:
@@ -72,27 +86,20 @@ def short(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 60 else wording.duration(seconds)  # noqa: PLR2004
 
 
-def differences(change: ChangeOut) -> str:
-    """``max_devices: 4 → 2``; what did not exist, or does not any more, is a dash."""
-    names = sorted({*change.before, *change.after})
-    return ", ".join(
-        f"{name.replace('_', ' ')}: {_side(change.before, name)} → {_side(change.after, name)}"
-        if change.before and change.after
-        else f"{name.replace('_', ' ')}: {_side(change.after or change.before, name)}"
-        for name in names
+def differences(change: ChangeOut) -> Markup:
+    """``devices at one time: 4 → 2`` and ``longest time limit: 8 h → 2 h``, each on its line."""
+    found = wording.differences(change.before, change.after, lambda at: moment(at, "date"))
+    return Markup("").join(
+        Markup('<span class="change">{}: {}</span> ').format(name, Markup(" → ").join(sides))
+        for name, sides in found
     )
-
-
-def _side(values: Mapping[str, object], name: str) -> str:
-    value = values.get(name)
-    if value is None or value == []:
-        return "-"
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def filters() -> Mapping[str, Callable[..., object]]:
     return {
         "moment": moment,
+        "badge": badge,
+        "standing": standing,
         "duration": wording.duration,
         "differences": differences,
         "devices": wording.devices,

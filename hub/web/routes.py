@@ -33,7 +33,12 @@ from .streams import EventStream, FileContent
 MAX_LISTED = 1000
 _EVENT_ID = re.compile(r"[0-9]{1,18}")
 
-Carrel = Annotated[Web, Depends(web_of)]
+
+async def _web(request: Request) -> Web:
+    return web_of(request)  # not in a thread of its own, as a plain function would be
+
+
+Carrel = Annotated[Web, Depends(_web)]
 
 
 async def _reader(request: Request) -> Identity:

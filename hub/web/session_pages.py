@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from fastapi import APIRouter
@@ -22,6 +23,7 @@ from .signing_in import SEE_OTHER
 from .start_form import StartForm
 
 EXTEND_SECONDS = 1800
+_SECONDS = re.compile(r"[0-9]{1,12}")
 
 router = APIRouter(include_in_schema=False)
 
@@ -40,7 +42,7 @@ def quote_form(web: Carrel, visitor: Guest, fields: Form) -> Response:
 
 @router.post("/requests/{request_id}/keep-place")
 def keep_place(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> Response:
-    """On to the desk on CPU, which opens as soon as it runs."""
+    """On to the CPU session, which opens as soon as it runs."""
     return _acted(
         web,
         visitor,
@@ -60,12 +62,18 @@ def claim(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> R
 
 @router.post("/requests/{request_id}/extend")
 def extend(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> Response:
-    """Half an hour more; back to the page it was asked from."""
+    """Half an hour more than the page showed; back to the page it was asked from."""
+    seen = fields.get("seen", "")
     page = f"requests/{request_id}" if fields.get("back") == "request" else ""
     return _acted(
         web,
         visitor,
-        lambda: web.extending.extend(visitor.identity, request_id, EXTEND_SECONDS),
+        lambda: web.extending.extend(
+            visitor.identity,
+            request_id,
+            EXTEND_SECONDS,
+            seen=int(seen) if _SECONDS.fullmatch(seen) else None,
+        ),
         SERVICE_PREFIX + page,
     )
 

@@ -44,12 +44,12 @@ def claim(web: Carrel, who: Writer, request_id: RequestId) -> RequestOut:
 @router.post(
     "/requests/{request_id}/keep-place",
     tags=["sessions"],
-    summary="Open a desk on CPU now, and keep the place in the queue",
+    summary="Open a CPU session now, and keep the place in the queue",
 )
 def keep_place(web: Carrel, who: Writer, request_id: RequestId) -> RequestOut:
     """Of a session that waits for devices: it keeps its place, and its device will be held.
 
-    The default server becomes a desk on CPU, unless a session runs or waits there already; the
+    The default server becomes a CPU session, unless a session runs or waits there already; the
     request moves to a name of its own (`server_name`) if it had that one. Safe to repeat. Only
     its owner can do this.
     """
@@ -70,8 +70,11 @@ def extend(
 ) -> RequestOut:
     """Adds to the time limit of a session or job that runs.
 
+    With `seen_seconds`, the `seconds` of the request as the caller has seen them, it adds to
+    those: a limit that reaches so far already stays as it is, so that the call is safe to repeat.
+
     Refused with 409 where somebody waits whom its devices would serve, and where it would run
     for longer than its group allows, counted from now. For its owner, teachers of its group and
     administrators.
     """
-    return web.extending.extend(who, request_id, body.seconds)
+    return web.extending.extend(who, request_id, body.seconds, seen=body.seen_seconds)

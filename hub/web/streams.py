@@ -68,7 +68,7 @@ class Streams:
         try:
             while not self.closed:
                 yield changed
-                await asyncio.sleep(pace.pause(clock()))
+                await asyncio.sleep(pace.pause(clock()))  # the pace itself
                 if self.closed:
                     return
                 now = await self._pulse.after(seen, self._keep_alive)

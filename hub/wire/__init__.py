@@ -44,12 +44,13 @@ from .asking import (
     StartedIn,
     StopIn,
 )
-from .base import LARGEST, NAME, In, Out
+from .base import LARGEST, LATEST, NAME, In, Out
 from .problems import ErrorBody, ErrorOut
 from .usage import LedgerOut, UsageOut, UsageReport, UsageRowOut
 
 __all__ = [
     "LARGEST",
+    "LATEST",
     "MAX_NOTEBOOK_BYTES",
     "NAME",
     "CauseOut",

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue
 
-from .base import LARGEST, In, Out
+from .base import LARGEST, LATEST, In, Out
 
 Why = Annotated[str, Field(max_length=500)]
 PersonName = Annotated[str, Field(min_length=1, max_length=64)]
@@ -33,7 +33,7 @@ class DrainIn(In):
     Without ``until`` what runs ends by itself; with it, what is left then is stopped.
     """
 
-    until: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    until: Annotated[float, Field(allow_inf_nan=False, le=LATEST)] | None = None
     why: Why = ""
 
 
@@ -78,10 +78,14 @@ class QuotaTreeOut(Out):
 
 
 class ConsequencesOut(Out):
-    """What a change means, in sentences, and whether it was made."""
+    """What a change means, in sentences, and whether it was made.
+
+    ``changes`` is false where everything is already as it was asked for.
+    """
 
     sentences: list[str]
     saved: bool
+    changes: bool = True
 
 
 class NodeOut(Out):

@@ -56,9 +56,14 @@ class SessionIn(In):
 
 
 class ExtendIn(In):
-    """Body of ``POST /api/v1/requests/{id}/extend``: how much longer it may run."""
+    """Body of ``POST /api/v1/requests/{id}/extend``: how much longer it may run.
+
+    ``seen_seconds`` is the time limit to add to, as the caller has seen it; the call is then safe
+    to repeat.
+    """
 
     seconds: Annotated[int, Field(ge=60, le=LARGEST)]
+    seen_seconds: Annotated[int, Field(ge=1, le=LARGEST)] | None = None
 
 
 class QuoteIn(In):

@@ -62,7 +62,7 @@ class Engine:
 @pytest.fixture(params=["local", "fake"])
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
     with socket.create_server(("127.0.0.1", 0)) as service:
-        service.settimeout(60)
+        service.settimeout(120)
         url = f"http://127.0.0.1:{service.getsockname()[1]}/services/carrel"
         settings = BackendSettings(state=tmp_path, service_url=url, simulated_devices=2)
         backend: Backend = LocalBackend(settings)
@@ -70,7 +70,7 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
             backend = FakeBackend()
         yield Engine(backend=backend, folder=tmp_path, service=service)
         for folder in tmp_path.glob("j-*"):
-            assert backend.stop(f"{folder.name}.1", None, patience=1.0)
+            assert backend.stop(f"{folder.name}.1", None)
 
 
 def test_the_inventory_has_distinct_devices_and_repeats_itself(engine: Engine) -> None:

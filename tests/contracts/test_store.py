@@ -891,7 +891,7 @@ class TestIdleSessions:
         assert store.request("s-1").kept_at == 210.0
         assert [e.kind for e in store.events("s-1") if e.kind != "state"] == [
             "idle_warning", "idle_kept", "idle_warning",
-        ]  # fmt: skip
+        ]  # fmt: skip  # grouped by meaning
 
     def test_a_group_has_its_own_idle_time(self, store: Store) -> None:
         assert store.group("lab").idle_seconds == 1800

@@ -51,7 +51,10 @@ def test_events_by_kind_and_how_many_wait(store: Store) -> None:
     assert len(store.events("j-a", kinds=frozenset({"state"}))) == 4
     store.submit(job("b"), 100.0)
     store.submit(job("c", devices=0), 100.0)
-    assert store.waiting_for_devices() == 1
+    store.submit(job("d", owner="bob"), 100.0)
+    assert store.waiting_for_devices() == 2
+    assert store.queued("ada") == {"j-b", "j-c"}
+    assert store.queued("eve") == frozenset()
 
 
 def test_the_snapshot_follows_a_queue_that_it_has_read_before(store: Store) -> None:

@@ -23,9 +23,10 @@ from carrel.hub.ports.history import (
     Used,
     UsedRequests,
     WaitRow,
+    Waits,
     Window,
 )
-from carrel.hub.ports.records import CauseCode
+from carrel.hub.ports.records import CauseCode, NewRequest
 from carrel.hub.ports.store import Store
 from carrel.hub.scheduling.lifecycle import State
 from carrel.hub.scheduling.model import Group, Health, Kind, Mark, MarkKind, Start
@@ -114,6 +115,16 @@ class TestUsed:
                 found = store.used_requests(which, now=300, most=most)
                 assert found == UsedRequests(rows=everything[:most], total=len(everything))
 
+    def test_by_request_one_with_many_lines_leaves_room_for_the_others(self, store: Store) -> None:
+        older = running(store, job("a"), "D0", at=100)
+        used_until(store, older.id, 110)
+        newer = running(store, job("b"), "D1", at=110)
+        for at in range(120, 520, 10):
+            store.renew([newer.id], now=at, until=at + 30)
+            store.charge(now=at)
+        found = store.used_requests(LedgerFilter(), now=110, most=2)
+        assert [(row.request_id, row.charged) for row in found.rows] == [("j-b", 400), ("j-a", 10)]
+
     def test_lines_come_newest_first_and_page_by_page(self, store: Store) -> None:
         lease = running(store, job("a"), "D0", at=100)
         for at in (110, 120, 130):
@@ -201,30 +212,31 @@ class TestWaits:
         _granted_after(store, session("s"), 5, at=2500)
         _granted_after(store, job("cpu", devices=0), 500, at=1500)
         _granted_after(store, job("later"), 5, at=3000)
-        assert store.waits(window) == (
+        assert store.waits(window).parts == (
             WaitRow(bucket=0, kind=Kind.JOB, count=4, median=20, ninetieth=40),
             WaitRow(bucket=1, kind=Kind.SESSION, count=1, median=5, ninetieth=5),
         )
-        assert store.waits(replace(window, group="other")) == ()
-        assert store.waits(replace(window, group="lab", buckets=1))[0].count == 4
+        assert store.waits(window).whole == store.waits(replace(window, buckets=1)).parts
+        assert store.waits(replace(window, group="other")) == Waits(parts=(), whole=())
+        assert store.waits(replace(window, group="lab")).whole[0].count == 4
 
     def test_nine_of_ten_waited_no_longer_than_the_ninetieth(self, store: Store) -> None:
         for number in range(10):
             _granted_after(store, job(str(number)), number + 1, at=50)
-        (row,) = store.waits(Window(since=0, until=100, buckets=1))
+        (row,) = store.waits(Window(since=0, until=100, buckets=1)).parts
         assert (row.count, row.median, row.ninetieth) == (10, 5, 9)
 
     def test_another_attempt_is_no_other_wait(self, store: Store) -> None:
         lease = granted(store, job("a"), "D0", at=100)
         store.give_back(lease.id, now=110, charge_until=110)
         store.grant([Start(request_id="j-a", devices=("D0",))], now=150, lease_seconds=30)
-        (row,) = store.waits(Window(since=0, until=200, buckets=1))
+        (row,) = store.waits(Window(since=0, until=200, buckets=1)).parts
         assert (row.count, row.median) == (1, 0)
 
 
-def _granted_after(store: Store, new: object, wait: float, *, at: float) -> None:
-    store.submit(new, at - wait)  # type: ignore[arg-type]
-    start = Start(request_id=new.id, devices=("D0",) * new.devices)  # type: ignore[attr-defined]
+def _granted_after(store: Store, new: NewRequest, wait: float, *, at: float) -> None:
+    store.submit(new, at - wait)
+    start = Start(request_id=new.id, devices=("D0",) * new.devices)
     (lease,) = store.grant([start], now=at, lease_seconds=30)
     store.stop(lease.request_id, State.CANCELLED, CANCELLED, now=at)
 

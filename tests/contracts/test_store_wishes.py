@@ -145,6 +145,17 @@ class TestExtend:
         ]
         assert store.holdings()[0].until == 100 + 5460
 
+    def test_who_says_what_was_seen_adds_to_that_alone(self, store: Store) -> None:
+        running(store, session("a"), "D0")
+        for _ in range(2):
+            assert store.extend("s-a", 1800, seen=3600, by="ada", now=200).seconds == 5400
+        assert store.extend("s-a", 60, seen=3600, by="tom", now=201).seconds == 5400
+        assert store.extend("s-a", 2400, seen=3600, by="tom", now=202).seconds == 6000
+        assert [e.data for e in store.events("s-a") if e.kind == "extended"] == [
+            {"seconds": 5400, "added": 1800, "by": "ada"},
+            {"seconds": 6000, "added": 600, "by": "tom"},
+        ]
+
     def test_what_does_not_run_is_not_extended(self, store: Store) -> None:
         store.submit(job("a"), 100)
         with pytest.raises(Conflict, match="it is queued"):

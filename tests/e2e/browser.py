@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Frame,
+    Page,
+    Response,
+    expect,
+    sync_playwright,
+)
+from playwright.sync_api import Error as PlaywrightError
 
 from ..requirements import need
 from .support import Installation
@@ -23,6 +33,15 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
+PATIENCE_MS = 60_000.0
+"""With whatever needs no more than an answer of a server."""
+SESSION_MS = 150_000.0
+"""With a session that has to start, and a JupyterLab that has to load."""
+_PLAYWRIGHTS_OWN_MS = 5_000.0
+_ASK_MS = 5_000.0
+_SAID_AT_MOST = 60
+_TEXT_AT_MOST = 2_000
+_FIRST_REFUSAL = 400
 
 
 def artefacts() -> Path:
@@ -35,25 +54,93 @@ def artefacts() -> Path:
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
+def chromium(*, patience_ms: float = PATIENCE_MS) -> Iterator[Browser]:
+    """One, and for how long ``expect`` waits while it is there."""
     path = shutil.which("chromium") or shutil.which("google-chrome")
     need("browser", path, "no chromium on this machine (Debian's package: chromium)")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+        expect.set_options(timeout=patience_ms)
         try:
             yield browser
-        except BaseException:
-            what_was_seen(browser)
+        # Also of one that ran out of its time, or was interrupted: it is told, and goes on.
+        except BaseException as error:
+            print(what_was_seen(ask=isinstance(error, Exception)))
             raise
         finally:
+            expect.set_options(timeout=_PLAYWRIGHTS_OWN_MS)
+            _SEEN.clear()
             browser.close()
 
 
-def what_was_seen(browser: Browser) -> None:
-    """Pictures of all pages, for whoever looks at a failed test."""
-    pages = [page for context in browser.contexts for page in context.pages]
-    for number, page in enumerate(pages):
-        page.screenshot(path=artefacts() / f"failed-{number}.png")
+@dataclass
+class Seen:
+    """What went on in one window, for whoever reads of a failed test.
+
+    Attributes:
+        said: messages of the console, errors of scripts, and requests that came to nothing.
+    """
+
+    who: str
+    context: BrowserContext
+    said: deque[str] = field(default_factory=lambda: deque(maxlen=_SAID_AT_MOST))
+
+    @classmethod
+    def by(cls, who: str, context: BrowserContext) -> Seen:
+        made = cls(who, context)
+        note = made.said.append
+        context.on("console", lambda it: note(f"{it.type}: {it.text} ({it.location.get('url')})"))
+        context.on("weberror", lambda it: note(f"script: {it.error}"))
+        context.on("requestfailed", lambda it: note(f"{it.method} {it.url}: {it.failure}"))
+        context.on("response", made._answered)
+        context.on("page", lambda page: page.on("framenavigated", made._went))
+        return made
+
+    def _answered(self, answer: Response) -> None:
+        if answer.status >= _FIRST_REFUSAL:
+            self.said.append(f"{answer.request.method} {answer.url}: {answer.status}")
+
+    def _went(self, frame: Frame) -> None:
+        if frame.parent_frame is None:
+            self.said.append(f"went to {frame.url}")
+
+    def pages(self) -> Iterator[str]:
+        """Where each page is, and the text on it; a picture of it is left in the artefacts."""
+        for number, page in enumerate(self.context.pages):
+            path = artefacts() / f"failed-{self.who or 'nobody'}-{number}.png"
+            try:
+                text = page.locator("body").inner_text(timeout=_ASK_MS)
+                page.screenshot(path=path, timeout=_ASK_MS)
+            except PlaywrightError as error:
+                text = f"(cannot be looked at: {error.message.splitlines()[0]})"
+            lines = [f"  | {line}" for line in text[:_TEXT_AT_MOST].splitlines() if line.strip()]
+            yield "\n".join([f"page {number} is {page.url}, and shows:", *lines])
+
+
+_SEEN: list[Seen] = []
+"""Of all windows that are open."""
+
+
+def what_was_seen(*, ask: bool = True) -> str:
+    """All windows in words.
+
+    Args:
+        ask: the browser too, which somebody who was interrupted in a call to it must not do.
+    """
+    told = []
+    for seen in _SEEN:
+        told += [f"-- the window of {seen.who or 'nobody'}", *(seen.pages() if ask else ())]
+        told += ["what happened in it, the newest last:", *(f"  {line}" for line in seen.said)]
+    return "\n".join(told)
+
+
+@contextmanager
+def another_page(page: Page) -> Iterator[None]:
+    """Until what is pressed meanwhile has led to a new document, and that is loaded."""
+    page.evaluate("() => { document.documentElement.dataset.old = ''; }")
+    yield
+    expect(page.locator("html[data-old]")).to_have_count(0)
+    page.wait_for_load_state()
 
 
 @dataclass
@@ -64,12 +151,14 @@ class Person:
     site: Installation
     page: Page
     complaints: list[str] = field(default_factory=list)
-    """Errors in the browser's console and requests to other hosts."""
+    """Requests to other hosts."""
 
     @classmethod
     def sits_down(cls, browser: Browser, site: Installation, name: str) -> Person:
-        page = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
-        page.set_default_timeout(30_000)
+        context = browser.new_context(viewport={"width": 1280, "height": 900})
+        context.set_default_timeout(PATIENCE_MS)
+        _SEEN.append(Seen.by(name, context))
+        page = context.new_page()
         person = cls(name=name, site=site, page=page)
         page.context.on("request", lambda request: person._check_host(request.url))
         page.on("websocket", lambda socket: person._check_host(socket.url))
@@ -80,7 +169,7 @@ class Person:
         self.page.fill("#username_input", self.name)
         self.page.fill("#password_input", self.site.passwords[self.name])
         self.page.click("#login_submit")
-        self.page.wait_for_url("**/services/carrel/")
+        self.page.wait_for_url("**/services/carrel/", timeout=SESSION_MS)
 
     def desk(self) -> None:
         self.page.goto(self.site.service + "/")

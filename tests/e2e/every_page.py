@@ -24,7 +24,8 @@ class Place:
         who: nobody is signed in where it is empty.
         shows: text that is visible once the page is there.
         main: role and name (a pattern) of what this page is for; Tab leads there.
-        then: role and name (a pattern) of what is pressed on the way from ``at``.
+        writes: label and text of the fields that are filled in at ``at``.
+        then: role and name (a pattern) of what is pressed after that, on the way.
         status: of the answer.
         stays: the page would go on by itself; here it may not.
     """
@@ -35,6 +36,7 @@ class Place:
     shows: str
     main: tuple[str, str]
     at: str = ""
+    writes: tuple[tuple[str, str], ...] = ()
     then: tuple[tuple[str, str], ...] = ()
     status: int = 200
     stays: bool = False
@@ -130,13 +132,14 @@ _SERVICE_PAGES = (
         who="student1",
         shows="passes over the training data",
         main=(BUTTON, "^Submit$"),
-        then=(("summary", "one of my home"), (BUTTON, "digits.ipynb")),
+        then=((BUTTON, "digits.ipynb"),),
     ),
     Place(
         name="admin-group-preview",
         route=f"{SERVICE}/admin",
         at=f"{SERVICE}/admin?edit=cs101",
         who="admin",
+        writes=(("Devices per member", "1"),),
         shows="What this means now",
         main=(BUTTON, "^Save"),
         then=((BUTTON, "See what"),),
@@ -244,6 +247,9 @@ NO_PAGES = {
     f"{SERVICE}/desk/live": "a part of the desk",
     f"{SERVICE}/submit/home": "a part of the form",
     f"{SERVICE}/admin/live": "a part of the quota tree",
+    f"{SERVICE}/usage/live": "a part of the usage page",
+    f"{SERVICE}/course/{{group}}/live": "a part of a course's page",
+    f"{SERVICE}/admin/use/live": "a part of the page about use and waits",
     f"{SERVICE}/admin/pool/live": "a part of the pool's page",
     f"{SERVICE}/static": "files",
     f"{SERVICE}/static/theme.css": "a style sheet",

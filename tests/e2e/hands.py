@@ -12,7 +12,11 @@ from typing import Protocol
 
 from playwright.sync_api import Locator, Page, expect
 
+from .browser import SESSION_MS
+
 MOST_KEYS = 60
+_DRAWN = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+"""A field with ``autofocus`` has the focus once the page was drawn."""
 
 
 @dataclass
@@ -44,10 +48,10 @@ def found_on(page: Page, role: str, name: str) -> Locator:
     named = (
         page.locator("summary", has_text=pattern)
         if role == "summary"
-        else page.get_by_role(role, name=pattern)  # type: ignore[arg-type]
+        else page.get_by_role(role, name=pattern)  # type: ignore[arg-type]  # any role is a str here
     )
     found = named.locator("visible=true").first
-    expect(found).to_be_visible(timeout=60_000)
+    expect(found).to_be_visible(timeout=SESSION_MS)
     return found
 
 
@@ -66,6 +70,7 @@ class Mouse:
 
     def write(self, label: str, text: str) -> None:
         found = self.page.get_by_label(label, exact=True)
+        found.evaluate(_DRAWN)
         if not found.evaluate("one => one === document.activeElement"):
             self.effort.clicks += 1
             self.effort.steps.append(f"field {label}")

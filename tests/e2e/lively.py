@@ -50,6 +50,7 @@ learn(-1)"""
 IDLE_SECONDS = 8.0
 _DEVICES = 6
 _LONG = 3600.0
+_JOB_SECONDS = 2 * 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,12 +78,12 @@ def _filled(site: Installation, folder: Path) -> dict[str, str]:
     held = {"group": "cs101", "devices": 1, "hours": 1, "claim": True}
     ids["held"] = _made(site, "POST", "/sessions/-", "student2", **held)["id"]
     for job, states in (("done", "succeeded"), ("broken", "failed"), ("cut", "cancelled")):
-        site.wait_for(ids[job], states, user="student1", within=90)
+        site.wait_for(ids[job], states, user="student1", within=180)
     _until(site, ids["held"], "student2", "claim_by")
     waits = _made(site, "POST", "/sessions/-", "student3", group="cs101", devices=2, hours=1)
     ids["waiting"] = waits["id"]
     _until(site, waits["id"], "student3", "wait")
-    site.wait_for(ids["session"], "running", user="student1", within=60)
+    site.wait_for(ids["session"], "running", user="student1")
     _until(site, ids["running"], "student1", "progress")
     _until(site, ids["session"], "student1", "warning")
     return ids
@@ -126,7 +127,7 @@ def _jobs(site: Installation, folder: Path) -> dict[str, str]:
     ids = {
         "done": submit(site, done, parameters={"rounds": 4}, labels={"sweep": "7"}),
         "broken": submit(site, broken, labels={"sweep": "7"}),
-        "running": submit(site, running, devices=1, seconds=1800),
+        "running": submit(site, running, devices=1, seconds=_JOB_SECONDS),
         "queued": submit(site, running, devices=2, seconds=600, labels={"sweep": "8"}),
         "cut": submit(site, running, devices=2, seconds=600),
     }
@@ -143,4 +144,4 @@ def _made(site: Installation, verb: str, path: str, user: str, **body: object) -
 
 def _until(site: Installation, request_id: str, user: str, field: str) -> None:
     what = f"{request_id} has its {field}"
-    eventually(lambda: site.request(request_id, user=user)[field], what, within=90)
+    eventually(lambda: site.request(request_id, user=user)[field], what, within=180)

@@ -7,7 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from playwright.sync_api import ConsoleMessage, Page, Request, ViewportSize, expect
+from playwright.sync_api import (
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    Request,
+    ViewportSize,
+    expect,
+)
 
 from .axe import findings
 from .browser import artefacts
@@ -56,6 +63,13 @@ _DOUBLED = """() => {
 }"""
 
 
+_LISTENS = """addEventListener("htmx:sseMessage", () => {
+  document.documentElement.dataset.heard = "";
+}, true)"""
+_EXPECTS_NEWS = 'html:not([data-heard]) [hx-trigger="sse:changed"]'
+"""A stream begins with the news that something has changed."""
+
+
 @dataclass
 class Watch:
     """What a page complains of, and whom it asks."""
@@ -89,13 +103,23 @@ def go(page: Page, place: Place, site: str, ids: dict[str, str]) -> None:
     answer = page.goto(site + place.address(ids), wait_until="commit")
     assert answer is not None
     assert answer.status == place.status, answer.status
+    if not place.stays:
+        page.wait_for_load_state("load")  # only then its scripts listen
+    for label, text in place.writes:
+        page.get_by_label(label, exact=True).locator("visible=true").fill(text)
     for role, name in place.then:
         found_on(page, role, name).click()
     shown = page.get_by_text(place.shows).locator("visible=true").first
-    expect(shown).to_be_visible(timeout=15_000)
+    expect(shown).to_be_visible()
     if not place.stays:
         page.wait_for_load_state("load")
+        expect(page.locator(_EXPECTS_NEWS)).to_have_count(0)
     expect(page.locator(".htmx-request")).to_have_count(0)
+
+
+def listens(context: BrowserContext) -> None:
+    """A page says that it has heard the first news of its stream, which may replace parts of it."""
+    context.add_init_script(_LISTENS)
 
 
 def well_formed(page: Page) -> list[str]:
@@ -131,7 +155,8 @@ def _picture(page: Page, name: str) -> None:
 def by_keyboard(page: Page, place: Place) -> list[str]:
     """Tab from the top to the main action, with the focus in sight all the way."""
     role, name = place.main
-    wanted = page.get_by_role(role, name=re.compile(name)).locator("visible=true")  # type: ignore[arg-type]
+    named = page.get_by_role(role, name=re.compile(name))  # type: ignore[arg-type]  # as in hands.py
+    wanted = named.locator("visible=true")
     if not wanted.count():
         return [f"there is no {role} {name!r}"]
     wrong: list[str] = []

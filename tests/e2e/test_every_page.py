@@ -6,18 +6,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext
+from playwright.sync_api import Browser, BrowserContext, Page
 
 from ..hub.web.fakes import World
 from ..hub.web.reading import pages_and_parts
 from .browser import Person, chromium
 from .every_page import NO_PAGES, PAGES, Place
 from .lively import Lively, lively
-from .page_checks import by_keyboard, go, looks, watched, well_formed
+from .page_checks import by_keyboard, go, listens, looks, watched, well_formed
 
 HUB_TEMPLATES = Path(__file__).resolve().parents[2] / "hub" / "web" / "hub_templates"
-FRAMES = {"page.html", "error.html"}
-"""What the hub's other pages are made of."""
 
 Contexts = Callable[[str], BrowserContext]
 
@@ -53,6 +51,7 @@ def contexts(browser: Browser, life: Lively) -> Contexts:
     def context(who: str) -> BrowserContext:
         if who not in made:
             person = Person.sits_down(browser, life.site, who)
+            listens(person.page.context)
             if who:
                 person.sign_in()
             person.page.close()
@@ -62,22 +61,25 @@ def contexts(browser: Browser, life: Lively) -> Contexts:
     return context
 
 
+@pytest.fixture
+def page(place: Place, contexts: Contexts) -> Iterator[Page]:
+    made = contexts(place.who).new_page()
+    yield made
+    made.close()
+
+
 @pytest.mark.browser
 @pytest.mark.parametrize("place", PAGES, ids=[place.name for place in PAGES])
-def test_everybody_can_use(place: Place, life: Lively, contexts: Contexts) -> None:
-    page = contexts(place.who).new_page()
-    try:
-        with watched(page, life.site.url) as watch:
-            wrong = []
-            for theme in ("dark", "light"):
-                page.emulate_media(color_scheme=theme, reduced_motion="reduce")
-                go(page, place, life.site.url, life.ids)
-                wrong += looks(page, place.name, theme)
-            wrong += [*well_formed(page), *by_keyboard(page, place)]
-        heard = [each for each in watch.complaints if not _expected(place, each)]
-        assert [*wrong, *heard] == []
-    finally:
-        page.close()
+def test_everybody_can_use(place: Place, life: Lively, page: Page) -> None:
+    with watched(page, life.site.url) as watch:
+        wrong = []
+        for theme in ("dark", "light"):
+            page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+            go(page, place, life.site.url, life.ids)
+            wrong += looks(page, place.name, theme)
+        wrong += [*well_formed(page), *by_keyboard(page, place)]
+    heard = [each for each in watch.complaints if not _expected(place, each)]
+    assert [*wrong, *heard] == []
 
 
 def _expected(place: Place, complaint: str) -> bool:

@@ -89,7 +89,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
 def slow_notebook() -> str:
     cells = [
         nbformat.v4.new_code_cell("print('kept')"),
-        nbformat.v4.new_code_cell("import time\ntime.sleep(120)"),
+        nbformat.v4.new_code_cell("import time\ntime.sleep(280)"),
         nbformat.v4.new_code_cell("print('never')"),
     ]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
@@ -114,7 +114,7 @@ def story(site: Installation, folder: Path, script: str) -> str:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=400,
         check=False,
     )
     assert done.returncode == 0, (done.stdout, done.stderr)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from .browser import Person, chromium
+from .browser import SESSION_MS, Person, chromium
 from .support import Installation, eventually, installation
 
 pytestmark = pytest.mark.browser
@@ -35,8 +35,8 @@ def test_two_students_and_one_device(site: Installation) -> None:
         expect(one.page.locator(".tile")).to_contain_text("simulated")
         one.picture("1-desk-of-student1")
         one.start(1)
-        one.page.wait_for_url("**/user/student1/lab**", timeout=60_000)
-        one.page.wait_for_selector(".jp-Launcher", timeout=60_000)
+        one.page.wait_for_url("**/user/student1/lab**", timeout=SESSION_MS)
+        one.page.wait_for_selector(".jp-Launcher", timeout=SESSION_MS)
         one.picture("2-session-of-student1")
 
         # student2 queues, and is told why.
@@ -51,9 +51,11 @@ def test_two_students_and_one_device(site: Installation) -> None:
 
         # student1 submits a job from the session's terminal; it queues behind student2.
         job = submit_in_terminal(one)
-        waiting = site.request(job, user="student1")
-        assert (waiting["state"], waiting["wait"]["place"]) == ("queued", 2)
-        assert waiting["wait"]["reason"] == "behind_others"
+        waiting = eventually(
+            lambda: site.request(job, user="student1")["wait"], "the job has its place"
+        )
+        assert site.request(job, user="student1")["state"] == "queued"
+        assert (waiting["place"], waiting["reason"]) == (2, "behind_others")
 
         # The hub dies while student2 waits: nobody notices.
         site.kill("hub")
@@ -63,15 +65,15 @@ def test_two_students_and_one_device(site: Installation) -> None:
         one.desk()
         expect(one.page.locator("[id^=stop-s-]").first).to_be_visible()
         one.stop_the_first()
-        two.page.wait_for_url("**/user/student2/lab**", timeout=60_000)
-        two.page.wait_for_selector(".jp-Launcher", timeout=60_000)
+        two.page.wait_for_url("**/user/student2/lab**", timeout=SESSION_MS)
+        two.page.wait_for_selector(".jp-Launcher", timeout=SESSION_MS)
         two.picture("4-student2-got-the-device")
 
         # student2 stops; the job runs to its end while student1 watches.
         two.desk()
         two.stop_the_first()
         one.page.click(f"#name-{job}")
-        expect(one.page.locator("body")).to_contain_text("succeeded", timeout=60_000)
+        expect(one.page.locator("body")).to_contain_text("succeeded", timeout=180_000)
         one.picture("5-job-of-student1")
 
         ended = site.request(job, user="student1")
@@ -92,12 +94,23 @@ def test_two_students_and_one_device(site: Installation) -> None:
 def submit_in_terminal(person: Person) -> str:
     """Type the command into a terminal of JupyterLab; return the job's id."""
     page = person.page
-    with page.expect_websocket(lambda socket: "/terminals/websocket/" in socket.url) as opened:
-        page.locator(".jp-LauncherCard", has_text="Terminal").first.click()
-    opened.value.wait_for_event("framereceived")  # the shell has said something
+    said = ""
+
+    def hears(frame: bytes | str) -> None:
+        nonlocal said
+        said += str(frame)
+
+    page.on("websocket", lambda socket: socket.on("framereceived", hears))
+    page.locator(".jp-LauncherCard", has_text="Terminal").first.click()
     terminal = page.locator(".jp-Terminal .xterm-helper-textarea")
     terminal.wait_for(state="attached")
+    # Frames are heard while the browser is asked something.
+    eventually(
+        lambda: terminal.count() and "stdout" in said,
+        "the shell says something",
+    )
     terminal.focus()
+    expect(terminal).to_be_focused()
     page.keyboard.type(SUBMIT)
     page.keyboard.press("Enter")
 

@@ -10,8 +10,11 @@ from typing import Any
 import nbformat
 from playwright.sync_api import Locator, Page, expect
 
-from .browser import Person
+from .browser import SESSION_MS, Person
 from .support import Installation, eventually
+
+_TAKEN_MS = 3_000
+"""After which a key that nothing came of is pressed again."""
 
 
 def write_notebook(path: Path, *cells: str, parameters: str = "") -> None:
@@ -54,17 +57,17 @@ class Notebook:
         return made
 
     def ready(self) -> None:
-        self.page.wait_for_selector(".jp-Notebook .jp-CodeCell", timeout=60_000)
+        self.page.wait_for_selector(".jp-Notebook .jp-CodeCell", timeout=SESSION_MS)
         # A cell run earlier than this would be asked for its kernel in a dialog.
         name = self.page.locator(".jp-Toolbar-kernelName").first
-        expect(name).to_contain_text("Python", timeout=30_000)
+        expect(name).to_contain_text("Python", timeout=SESSION_MS)
         self.kernel_is("idle")
 
     def kernel_is(self, status: str) -> None:
         self.page.locator(
             f'.jp-Notebook-ExecutionIndicator[data-status="{status}"], '
             f'.jp-NotebookKernelStatus:has-text("{status}"), [data-status="{status}"]'
-        ).first.wait_for(state="attached", timeout=30_000)
+        ).first.wait_for(state="attached", timeout=SESSION_MS)
 
     def run(self, number: int = 0) -> None:
         """Again where the page was not yet listening to keys."""
@@ -78,10 +81,13 @@ class Notebook:
                 asked.click()
             cell.locator(".cm-content").click()
             self.page.keyboard.press("Control+Enter")
-            self.page.wait_for_timeout(700)
-            return prompt.inner_text() != before
+            try:
+                expect(prompt).not_to_have_text(before, use_inner_text=True, timeout=_TAKEN_MS)
+            except AssertionError:
+                return False
+            return True
 
-        eventually(taken, "the cell runs")
+        eventually(taken, "the cell runs", within=90)
 
     @property
     def view(self) -> Locator:
@@ -102,7 +108,7 @@ class Notebook:
     def cancel_by_mouse(self) -> None:
         """What is pressed stays where it is when the question opens."""
         button = self.view.get_by_role("button", name="Cancel job")
-        button.scroll_into_view_if_needed()
+        button.hover()  # comes when the page no longer moves
         before = button.bounding_box()
         button.click()
         yes = self.view.get_by_role("button", name="Yes, cancel it")
@@ -133,5 +139,5 @@ def save(page: Page) -> None:
         page.keyboard.press("Control+s")
 
 
-def shows(view: Locator, text: str, *, within: float = 30.0) -> None:
+def shows(view: Locator, text: str, *, within: float = 90.0) -> None:
     expect(view).to_contain_text(text, timeout=within * 1000)

@@ -9,15 +9,12 @@ import pytest
 
 from carrel.hub.claims import Claims
 from carrel.hub.errors import Conflict, Forbidden, InvalidInput, NotFound, Refused
-from carrel.hub.loop import HUB_WINDOW, Loop
-from carrel.hub.ports.records import Handle
+from carrel.hub.loop import HUB_WINDOW
 from carrel.hub.ports.world import HubServer
-from carrel.hub.store.memory import MemoryStore
 from carrel.hub.watching import LEASE_SECONDS
 from carrel.hub.wire import OpenSessionIn, RequestOut, SessionIn, StopIn
-from carrel.spawners.fake import FakeAttempt, FakeBackend
 
-from .doubles import ADMIN, STUDENT1, STUDENT2, TEACHER, Clock, FakeHub, build, device
+from .doubles import ADMIN, STUDENT1, STUDENT2, TEACHER
 from .test_loop import World, charged
 
 WINDOW = 600.0
@@ -27,10 +24,7 @@ GPU = SessionIn(devices=1, hours=1.0)
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
     """One device."""
-    clock, hub = Clock(), FakeHub()
-    backend = FakeBackend(devices=(device(0),), clock=clock)
-    commands = build(MemoryStore(), backend, hub, clock, tmp_path, devices=1)
-    made = World(commands, backend, hub, clock, Loop(commands, node="local"))
+    made = World.over(tmp_path, devices=1)
     yield made
     made.loop.close()
 
@@ -43,16 +37,6 @@ def claims(world: World) -> Claims:
 def spawner_opens(world: World, owner: str, server: str) -> RequestOut:
     """The hub's spawner for a server asks which request it is for."""
     return world.commands.open_session(OpenSessionIn(owner=owner, server_name=server))
-
-
-def runs(world: World, request: RequestOut) -> None:
-    """The hub's spawner starts it on its lease."""
-    world.commands.launch(world.lease(request))
-    world.backend.attempts[world.lease(request)] = FakeAttempt(
-        order=None,  # type: ignore[arg-type]  # only jobs have one
-        handle=Handle(pid=78, started_at=world.clock.now),
-    )
-    world.settle()
 
 
 def live(world: World, owner: str, server: str) -> RequestOut:
@@ -103,7 +87,7 @@ class TestClaiming:
         assert (claimed.state, claimed.claim, claimed.claim_by) == ("granted", False, None)
         assert world.hub.asked == [("start", "student1", "lab")]
         assert spawner_opens(world, "student1", "lab").id == made.id
-        runs(world, made)
+        world.runs(made)
         assert world.see(made).state == "running"
         again = claims.claim(STUDENT1, made.id)
         assert (again.id, again.state) == (made.id, "running")
@@ -131,7 +115,7 @@ class TestClaiming:
         made = claims.start(STUDENT1, "lab", GPU)
         world.settle()
         assert not spawner_opens(world, "student1", "lab").claim
-        runs(world, made)
+        world.runs(made)
         assert world.see(made).state == "running"
 
     def test_killed_between_the_claim_and_the_question_to_the_hub(
@@ -275,12 +259,12 @@ class TestKeepingThePlace:
         world.commands.detach(kept.id)
         world.settle()
         desk = live(world, "student2", "")
-        runs(world, desk)
+        world.runs(desk)
         world.commands.stop_session(STUDENT1, "a")
         world.settle(3)
         assert world.see(kept).claim_by is not None
         claims.claim(STUDENT2, kept.id)
-        runs(world, kept)
+        world.runs(kept)
         assert (world.see(kept).state, world.see(desk).state) == ("running", "running")
 
     def test_it_may_be_repeated(self, world: World, claims: Claims, waiting: RequestOut) -> None:
@@ -326,7 +310,7 @@ class TestKeepingThePlace:
         desk = world.commands.start_session(STUDENT2, "", SessionIn(devices=0))
         waiting = world.commands.start_session(STUDENT2, "thesis", GPU)
         world.settle()
-        runs(world, desk)
+        world.runs(desk)
         world.hub.asked.clear()
         kept = claims.keep_place(STUDENT2, waiting.id)
         assert (kept.server_name, live(world, "student2", "").id) == ("thesis", desk.id)

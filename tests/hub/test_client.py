@@ -295,7 +295,7 @@ class TestCredentials:
         assert used == [
             "token of-the-file", "token of-the-session", "token of-the-session",
             "token of-the-caller",
-        ]  # fmt: skip
+        ]  # fmt: skip  # grouped by meaning
 
 
 class TestSafeNames:
@@ -305,7 +305,7 @@ class TestSafeNames:
 
     def test_names_that_look_alike_stay_apart(self) -> None:
         names = ["a b", "a-b", "a--b", "A-b", "a/b", "..", ".", "", "ä", "a\ud800", "x" * 41,
-                 "x" * 42, "a-.b", "-a", "a@b", safe_name("a b")]  # fmt: skip
+                 "x" * 42, "a-.b", "-a", "a@b", safe_name("a b")]  # fmt: skip  # grouped by meaning
         results = [safe_name(name) for name in names]
         assert len(set(results)) == len(names)
         for result in results:

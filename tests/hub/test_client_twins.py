@@ -57,7 +57,7 @@ def test_an_event_loop_submits_follows_and_reads(service: FakeService) -> None:
 
     assert asyncio.run(story()) == [
         "cell_finished", "queued", "succeeded", "one\n", "plots/a b.png", "picture",
-    ]  # fmt: skip
+    ]  # fmt: skip  # grouped by meaning
 
 
 def test_a_lost_answer_is_asked_for_again_in_an_event_loop_too(service: FakeService) -> None:
@@ -75,7 +75,7 @@ def test_a_stream_that_is_left_early_is_closed_at_once(service: FakeService) -> 
         async with AsyncClient(service.site, "x") as client:
             stream = client.follow("j-1")
             await anext(stream)
-            await asyncio.wait_for(stream.aclose(), 2)
+            await asyncio.wait_for(stream.aclose(), 30)
 
     service.add("j-1")
     asyncio.run(leave())

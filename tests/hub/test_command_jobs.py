@@ -38,7 +38,7 @@ def test_a_command_is_queued_with_its_archive(commands: Commands) -> None:
     )
     assert (made.command, made.notebook, made.memory_bytes, made.retries) == (
         ["python", "train.py"], "", 8 << 30, 2,
-    )  # fmt: skip
+    )  # fmt: skip  # grouped by meaning
     assert commands.files.archive_path(made.id).read_bytes() == archive
     assert not commands.files.input_path(made.id).exists()
     with pytest.raises(NotFound, match="is a command"):

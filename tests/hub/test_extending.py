@@ -9,12 +9,9 @@ import pytest
 
 from carrel.hub.errors import Conflict, NotFound, OverMaximum
 from carrel.hub.extending import Extending
-from carrel.hub.loop import Loop
-from carrel.hub.store.memory import MemoryStore
 from carrel.hub.wire import SessionIn
-from carrel.spawners.fake import FakeBackend
 
-from .doubles import ADMIN, STUDENT1, STUDENT2, TEACHER, Clock, FakeHub, build, device
+from .doubles import ADMIN, STUDENT1, STUDENT2, TEACHER
 from .test_commands import job
 from .test_loop import World
 
@@ -24,10 +21,7 @@ HOUR = 3600
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
     """One device."""
-    clock, hub = Clock(), FakeHub()
-    backend = FakeBackend(devices=(device(0),), clock=clock)
-    commands = build(MemoryStore(), backend, hub, clock, tmp_path, devices=1)
-    made = World(commands, backend, hub, clock, Loop(commands, node="local"))
+    made = World.over(tmp_path, devices=1)
     yield made
     made.loop.close()
 
@@ -62,6 +56,24 @@ def test_a_job_is_extended_too_and_by_those_who_teach_or_administrate(
     assert told == ["student1", "teacher", "admin"]
     with pytest.raises(NotFound):
         extending.extend(STUDENT2, made.id, 60)
+
+
+def test_repeated_after_a_lost_answer_it_adds_once(world: World, extending: Extending) -> None:
+    made = world.running_session()
+    for _ in range(2):
+        assert extending.extend(STUDENT1, made.id, 1800, seen=HOUR).seconds == HOUR + 1800
+    assert len([e for e in world.commands.store.events(made.id) if e.kind == "extended"]) == 1
+    # Also where somebody has come to wait, or the group's limit was reached by the first one.
+    waits = world.commands.submit_job(STUDENT2, job())
+    world.settle()
+    assert extending.extend(STUDENT1, made.id, 1800, seen=HOUR).seconds == HOUR + 1800
+    world.commands.cancel(STUDENT2, waits.id)
+    most = extending.extend(STUDENT1, made.id, 7 * HOUR, seen=HOUR)
+    assert extending.extend(STUDENT1, made.id, 7 * HOUR, seen=HOUR) == most
+    # Who has seen the new end means to add to it.
+    world.clock.pass_(HOUR)
+    again = extending.extend(STUDENT1, made.id, 600, seen=most.seconds)
+    assert again.seconds == most.seconds + 600
 
 
 def test_not_while_somebody_waits_for_its_device(world: World, extending: Extending) -> None:

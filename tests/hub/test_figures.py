@@ -11,6 +11,7 @@ from carrel.hub.commands import Commands
 from carrel.hub.errors import Forbidden, InvalidInput, NotFound
 from carrel.hub.figures import Figures, UsageAsked
 from carrel.hub.ports.history import UsageBy
+from carrel.hub.ports.world import Identity
 from carrel.hub.scheduling.model import Group
 from carrel.hub.store import MemoryStore
 from carrel.spawners.fake import FakeBackend
@@ -49,10 +50,10 @@ def commands(tmp_path: Path) -> Commands:
     ],
 )
 def test_everybody_sees_their_own_teachers_their_groups_administrators_all(
-    commands: Commands, who: object, asked: UsageAsked, expected: set[tuple[str, str]]
+    commands: Commands, who: Identity, asked: UsageAsked, expected: set[tuple[str, str]]
 ) -> None:
     for by in UsageBy:
-        found = Figures(commands).usage(who, replace(asked, by=by))  # type: ignore[arg-type]
+        found = Figures(commands).usage(who, replace(asked, by=by))
         assert {(line.owner, line.group) for line in found.by_group} == expected
         assert found.device_seconds == 100 * len(expected)
         assert sum(row.charged + row.open for row in found.rows) == found.device_seconds

@@ -44,7 +44,7 @@ def test_what_is_no_plain_file_is_left_out(files: LocalFiles, left: Path) -> Non
     "name",
     ["", "/", ".", "..", "../log.txt", "plots/../../log.txt", "/etc/passwd", "plots//loss.png",
      "plots", "link", "elsewhere/passwd", "pipe", "a\0b", "\udcff", "no", "a/" * 99 + "b"],
-)  # fmt: skip
+)  # fmt: skip  # grouped by meaning
 def test_no_name_leads_out(files: LocalFiles, left: Path, name: str) -> None:
     (left.parent / "log.txt").write_text("log")
     (left / "link").symlink_to("/etc/passwd")

@@ -22,13 +22,13 @@ def fill(folder: Path, *names: str) -> None:
 
 def test_what_the_ignore_file_names_stays_at_home(tmp_path: Path) -> None:
     fill(tmp_path, "train.py", "data/big.bin", "data/small.csv", "a/b/x.log", "a/keep.log",
-         ".git/config", "__pycache__/x.pyc", "venv/bin/python")  # fmt: skip
+         ".git/config", "__pycache__/x.pyc", "venv/bin/python")  # fmt: skip  # grouped by meaning
     (tmp_path / ".carrelignore").write_text("*.bin\n*.log\n!keep.log\n# a comment\n!venv/\n")
     (tmp_path / "link").symlink_to("/etc/passwd")
     found = of_folder(tmp_path)
     assert [item.name for item in found.items] == [
         "a/keep.log", "data/small.csv", "train.py", "venv/bin/python",
-    ]  # fmt: skip
+    ]  # fmt: skip  # grouped by meaning
     assert found.left_out == ("link",)
 
 

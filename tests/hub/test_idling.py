@@ -118,10 +118,19 @@ def test_the_loop_looks_in_a_thread_as_often_as_the_groups_need_it(room: Room) -
         room.clock.pass_(30)
         room.idling.tell(STUDENT1, room.session, NOTHING)
         loop.cycle()
-        wait(list(loop._in_flight.values()), timeout=10)
+        assert not wait(list(loop._in_flight.values()), timeout=60).not_done
     loop.close()
     assert room.idling.every == 30
     assert room.idling._watches[room.lease].work == "GPU worked."
+
+
+def test_a_look_that_finds_nothing_wakes_nobody(room: Room) -> None:
+    room.pass_(30)
+    loop, beats = Loop(room.commands, node="local"), room.commands.pulse.count
+    loop._once("idle", room.idling.look)
+    assert not wait(list(loop._in_flight.values()), timeout=60).not_done
+    loop.close()
+    assert room.commands.pulse.count == beats
 
 
 def test_a_silent_cell_is_work_and_so_is_cpu_without_any_cell(room: Room) -> None:

@@ -33,6 +33,12 @@ def test_without_a_file_of_the_sites_own_the_hub_is_carrels(state: StateFolder) 
     assert config.JupyterHub.default_url == SERVICE_PREFIX
 
 
+def test_the_sign_in_page_is_told_whom_to_ask(state: StateFolder) -> None:
+    assert read().JupyterHub.template_vars["carrel_contact"].startswith("No account, or")
+    Settings.load(state).changed(contact="Ask <desk@cs.example>.").save(state)
+    assert read().JupyterHub.template_vars["carrel_contact"] == "Ask <desk@cs.example>."
+
+
 def test_the_sites_own_file_has_the_last_word(state: StateFolder) -> None:
     state.jupyterhub_config.write_text(
         "from dataclasses import dataclass\n"

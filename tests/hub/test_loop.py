@@ -38,11 +38,19 @@ class World:
     clock: Clock
     loop: Loop
 
+    @classmethod
+    def over(cls, folder: Path, *, devices: int = 2) -> World:
+        """An empty one."""
+        clock, hub = Clock(), FakeHub()
+        backend = FakeBackend(devices=tuple(map(device, range(devices))), clock=clock)
+        commands = build(MemoryStore(), backend, hub, clock, folder, devices=devices)
+        return cls(commands, backend, hub, clock, Loop(commands, node="local"))
+
     def settle(self, cycles: int = 1) -> None:
         """Cycle, and let everything that a cycle began come to its end."""
         for _ in range(cycles):
             self.loop.cycle()
-            wait(list(self.loop._in_flight.values()), timeout=10)
+            assert not wait(list(self.loop._in_flight.values()), timeout=60).not_done
 
     def restart(self) -> None:
         """kill -9 of the service: only the store and the engine are left."""
@@ -86,6 +94,12 @@ class World:
         self.commands.detach(made.id)
         return made
 
+    def runs(self, request: RequestOut) -> None:
+        """A session's process is there; nobody has reported it."""
+        self.commands.launch(self.lease(request))
+        self.process(request)
+        self.settle()
+
     def process(self, request: RequestOut) -> None:
         """A session's process is there (the hub forked it)."""
         self.backend.attempts[self.lease(request)] = FakeAttempt(
@@ -96,12 +110,7 @@ class World:
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    clock = Clock()
-    hub = FakeHub()
-    devices = (device(0), device(1))
-    backend = FakeBackend(devices=devices, clock=clock)
-    commands = build(MemoryStore(), backend, hub, clock, tmp_path)
-    made = World(commands, backend, hub, clock, Loop(commands, node="local"))
+    made = World.over(tmp_path)
     yield made
     made.loop.close()
 
@@ -522,13 +531,13 @@ class Overlapping(FakeBackend):
     started: threading.Event
 
     def start(self, order: LaunchOrder) -> Handle:
-        assert self.asked.wait(10)
+        assert self.asked.wait(60)
         return super().start(order)
 
     def look(self, leases: Mapping[str, Handle | None]) -> Mapping[str, Sighting]:
         seen = super().look(leases)  # nothing yet
         self.asked.set()
-        assert self.started.wait(10)
+        assert self.started.wait(60)
         return seen
 
 
@@ -552,6 +561,6 @@ def test_a_start_that_finishes_while_the_engine_is_asked_is_not_taken_for_dead(
 
 def eventually_starting(world: World, made: RequestOut) -> None:
     """The thread that starts the job has written its intent."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while world.see(made).state != "starting":
         assert time.monotonic() < deadline

@@ -43,7 +43,7 @@ def test_what_is_free_starts_at_once(commands: Commands) -> None:
     (found,) = Quotes(commands).quotes(STUDENT1, [ONE])
     assert (found.admitted, found.starts_now, found.sentence) == (
         True, True, "It would start at once.",
-    )  # fmt: skip
+    )  # fmt: skip  # grouped by meaning
     assert (found.group, found.device_seconds) == ("cs101", 3600)
     assert commands.queue(None).total == 0, "nothing was sent"
 

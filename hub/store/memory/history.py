@@ -10,7 +10,7 @@ from ...ports.history import (
     UsageBy,
     Used,
     UsedRequests,
-    WaitRow,
+    Waits,
     Window,
 )
 from ...ports.records import LedgerEntry
@@ -37,7 +37,7 @@ class History(Pool):
         with self._lock:
             return past.ledger_lines(self._ledger, which, limit, before)
 
-    def waits(self, window: Window) -> tuple[WaitRow, ...]:
+    def waits(self, window: Window) -> Waits:
         with self._lock:
             return past.waits(self._leases.values(), self._requests, window)
 

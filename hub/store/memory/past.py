@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from math import fsum
 
-from ...history import Interval, added_up, flow, portions, wait_rows
+from ...history import Interval, added_up, charged, flow, portions
+from ...history import waits as of_waits
 from ...ports.history import (
     WAIT_BOUNDS,
     Census,
@@ -16,7 +17,7 @@ from ...ports.history import (
     UsageBy,
     Used,
     WaitCount,
-    WaitRow,
+    Waits,
     Window,
 )
 from ...ports.records import LeaseRecord, LedgerEntry, RequestRecord
@@ -34,21 +35,9 @@ def used(
     by: UsageBy,
     now: float,
 ) -> tuple[Used, ...]:
-    intervals = (*_charged(lines), *_open(live, requests, now))
-    chosen = (i for i in intervals if _fits(which, i.owner, i.group))
+    intervals = (*map(charged, lines), *_open(live, requests, now))
+    chosen = (i for i in intervals if which.takes(i.owner, i.group))
     return added_up((part for i in chosen for part in portions(i, which, by)), by)
-
-
-def _charged(lines: Iterable[LedgerEntry]) -> Iterator[Interval]:
-    for line in lines:
-        yield Interval(
-            owner=line.owner,
-            group=line.group,
-            request_id=line.request_id,
-            starts_at=line.starts_at,
-            ends_at=line.ends_at,
-            device_seconds=line.device_seconds,
-        )
 
 
 def _open(live: Iterable[LeaseRecord], requests: Requests, now: float) -> Iterator[Interval]:
@@ -72,7 +61,7 @@ def ledger_lines(
     found = [
         line
         for line in lines
-        if _fits(which, line.owner, line.group)
+        if which.takes(line.owner, line.group)
         and (which.since is None or line.ends_at > which.since)
         and (which.until is None or line.starts_at < which.until)
         and (before is None or line.id < before)
@@ -80,21 +69,13 @@ def ledger_lines(
     return tuple(reversed(found))[: max(0, limit)]
 
 
-def _fits(which: LedgerFilter, owner: str, group: str) -> bool:
-    return (
-        which.owner in (None, owner)
-        and (which.groups is None or group in which.groups)
-        and (which.reader in (None, owner) or group in which.reader_groups)
-    )
-
-
-def waits(leases: Iterable[LeaseRecord], requests: Requests, window: Window) -> tuple[WaitRow, ...]:
+def waits(leases: Iterable[LeaseRecord], requests: Requests, window: Window) -> Waits:
     granted = (
         (request.kind, lease.granted_at, lease.granted_at - request.submitted_at)
         for lease, request in _waited(leases, requests)
         if window.since <= lease.granted_at < window.until and _counts(request, window)
     )
-    return wait_rows(window, granted)
+    return of_waits(window, granted)
 
 
 def levels(leases: Iterable[LeaseRecord], requests: Requests, window: Window) -> Levels:

@@ -42,6 +42,11 @@ class Reading(Pool, Leases):
             sessions = self._sessions(owner, server_name)
             return next((r for r in sessions if r.state not in TERMINAL), None)
 
+    def queued(self, owner: str) -> frozenset[str]:
+        with self._lock:
+            waiting = (r for r in self._requests.values() if r.state is State.QUEUED)
+            return frozenset(request.id for request in waiting if request.owner == owner)
+
     def snapshot(self) -> Snapshot:
         with self._lock:
             return Snapshot(

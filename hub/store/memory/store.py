@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ...errors import Conflict
 from ...ports.audit import Change
-from ...ports.records import Cause, Handle, Json, LeaseRecord, NewRequest, RequestRecord
-from ...scheduling.idleness import IdleWarning
+from ...ports.records import Cause, LeaseRecord, NewRequest, RequestRecord
 from ...scheduling.lifecycle import State
 from ...scheduling.model import Kind, Start
-from .. import idle_moves, moves, pool, wishes
-from ..moves import Step
+from .. import moves, pool, wishes
+from ..moving import Move, Moving
 from .history import History
 from .reading import Reading
 from .shelf import own_job
 
 
-class MemoryStore(Reading, History):
+class MemoryStore(Moving, Reading, History):
     """``hub.ports.store.Store`` in dictionaries."""
 
     def submit(self, new: NewRequest, now: float) -> RequestRecord:
@@ -77,9 +76,6 @@ class MemoryStore(Reading, History):
                 self._tokens[token_hash] = lease_id
             return self._keep(step, now)
 
-    def started(self, lease_id: str, handle: Handle, *, now: float) -> RequestRecord:
-        return self._move(lease_id, now, lambda r: moves.started(r, lease_id, handle, now=now))
-
     def stop(
         self,
         request_id: str,
@@ -95,44 +91,6 @@ class MemoryStore(Reading, History):
             if step.request is not before:
                 self._board.note(change)
             return self._keep(step, now)
-
-    def halt(self, request_id: str, cause: Cause, *, now: float) -> RequestRecord:
-        return self._wish(request_id, now, lambda r: moves.halt(r, cause, now=now))
-
-    def finish(self, lease_id: str, *, now: float, charge_until: float) -> RequestRecord:
-        return self._move(
-            lease_id,
-            now,
-            lambda r: moves.finish(r, lease_id, now=now, charge_until=charge_until),
-        )
-
-    def give_back(self, lease_id: str, *, now: float, charge_until: float) -> RequestRecord:
-        return self._move(
-            lease_id,
-            now,
-            lambda r: moves.give_back(r, lease_id, now=now, charge_until=charge_until),
-        )
-
-    def lose(
-        self,
-        lease_id: str,
-        cause: Cause,
-        *,
-        now: float,
-        charge_until: float,
-        requeue: bool = False,
-    ) -> RequestRecord:
-        def move(request: RequestRecord) -> Step:
-            return moves.lose(
-                request, lease_id, cause, now=now, charge_until=charge_until, requeue=requeue
-            )
-
-        return self._move(lease_id, now, move)
-
-    def tell(
-        self, request_id: str, kind: str, data: Mapping[str, Json], *, now: float
-    ) -> RequestRecord:
-        return self._wish(request_id, now, lambda r: moves.told(r, kind, data))
 
     # -- what people change about a request that goes on ----------------------------------
 
@@ -151,32 +109,6 @@ class MemoryStore(Reading, History):
                 self.submit(desk, now)
             return kept
 
-    def claim(self, request_id: str, *, now: float) -> RequestRecord:
-        return self._wish(request_id, now, lambda r: wishes.claimed(r, now=now))
-
-    def unclaimed(
-        self, request_id: str, cause: Cause, *, now: float, charge_until: float
-    ) -> RequestRecord:
-        return self._wish(
-            request_id,
-            now,
-            lambda r: wishes.unclaimed(r, cause, now=now, charge_until=charge_until),
-        )
-
-    def extend(self, request_id: str, seconds: int, *, by: str, now: float) -> RequestRecord:
-        return self._wish(request_id, now, lambda r: wishes.extended(r, seconds, by))
-
-    # -- sessions that hold devices and do nothing ----------------------------------------
-
-    def warn_idle(self, request_id: str, warning: IdleWarning, *, now: float) -> RequestRecord:
-        return self._wish(request_id, now, lambda r: idle_moves.warned(r, warning))
-
-    def withdraw_warning(self, request_id: str, why: str, *, now: float) -> RequestRecord:
-        return self._wish(request_id, now, lambda r: idle_moves.withdrawn(r, why))
-
-    def keep_idle(self, request_id: str, *, now: float) -> RequestRecord:
-        return self._wish(request_id, now, lambda r: idle_moves.kept(r, now=now))
-
     # -- the store itself -----------------------------------------------------------------
 
     def check(self) -> None:
@@ -187,14 +119,10 @@ class MemoryStore(Reading, History):
 
     # -- within ---------------------------------------------------------------------------
 
-    def _wish(
-        self, request_id: str, now: float, move: Callable[[RequestRecord], Step]
-    ) -> RequestRecord:
+    def _wish(self, request_id: str, now: float, move: Move) -> RequestRecord:
         with self._lock:
             return self._keep(move(self.request(request_id)), now)
 
-    def _move(
-        self, lease_id: str, now: float, move: Callable[[RequestRecord], Step]
-    ) -> RequestRecord:
+    def _move(self, lease_id: str, now: float, move: Move) -> RequestRecord:
         with self._lock:
             return self._keep(move(self._of_lease(lease_id)), now)

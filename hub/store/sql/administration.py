@@ -12,7 +12,7 @@ from ...scheduling.model import Mark, MarkKind
 from .. import pool
 from ..tables import changes, group_teachers, groups, marks, nodes, requests
 from .pool import group
-from .rows import read_devices, read_groups
+from .rows import read_groups, read_seen
 
 
 def remove_group(connection: Connection, name: str, change: Change | None, *, at: float) -> None:
@@ -33,7 +33,7 @@ def node_names(connection: Connection) -> tuple[str, ...]:
 
 
 def put_mark(connection: Connection, mark: Mark, change: Change | None) -> None:
-    pool.check_mark(mark, read_devices(connection).values(), node_names(connection))
+    pool.check_mark(mark, read_seen(connection).values(), node_names(connection))
     _unmark(connection, mark.target, mark.kind)
     connection.execute(
         insert(marks).values(

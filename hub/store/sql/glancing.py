@@ -7,7 +7,7 @@ from sqlalchemy import Connection, func, select
 from ...ports.records import Glance, LeaseState, Touched
 from ..tables import events, group_teachers, leases, requests
 from . import reading
-from .rows import read_devices
+from .rows import read_devices, read_marks
 
 
 def glance(connection: Connection, after: int | None) -> Glance:
@@ -16,7 +16,7 @@ def glance(connection: Connection, after: int | None) -> Glance:
         last=last,
         touched=() if after is None or after >= last else _touched(connection, after),
         suspect=frozenset(connection.scalars(_SUSPECT)),
-        devices=tuple(read_devices(connection).values()),
+        devices=tuple(read_devices(connection, read_marks(connection)).values()),
         holdings=reading.holdings(connection),
         waiting=reading.waiting_for_devices(connection),
         taught=_taught(connection),

@@ -7,7 +7,7 @@ How full the pool was comes as sums per part of the window; waits are read and r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -18,6 +18,7 @@ from sqlalchemy import (
     Row,
     Select,
     and_,
+    bindparam,
     case,
     cast,
     func,
@@ -28,7 +29,8 @@ from sqlalchemy import (
     text,
 )
 
-from ...history import Interval, added_up, portions, wait_rows
+from ...history import Interval, added_up, charged, portions
+from ...history import waits as of_waits
 from ...ports.history import (
     DAY,
     WAIT_BOUNDS,
@@ -41,14 +43,15 @@ from ...ports.history import (
     Used,
     UsedRequests,
     WaitCount,
-    WaitRow,
+    Waits,
     Window,
 )
 from ...ports.records import CauseCode, LedgerEntry
 from ...scheduling.model import Kind
 from .. import pool
 from ..tables import capacity, leases, ledger, requests
-from .rows import read_devices, to_ledger
+from .rows import read_devices, read_marks, to_ledger
+from .whose import of_whom
 
 
 def used(
@@ -74,8 +77,7 @@ def used_requests(
     parts = [part for interval in odd for part in portions(interval, which, by)]
     inside = _whole_of(connection, which, by)
     request_id = ledger.c.request_id
-    newest = select(request_id).where(*inside).group_by(request_id)
-    names = connection.scalars(newest.order_by(_LAST.desc(), request_id).limit(most)).all()
+    names = _newest(connection, inside, most)
     of_odd = {part.request_id for part in parts}
     found = list(_whole_lines(connection, which, by, sorted({*names, *of_odd})))
     total = connection.scalar(select(func.count(request_id.distinct())).where(*inside)) or 0
@@ -85,6 +87,21 @@ def used_requests(
     )
 
 
+def _newest(
+    connection: Connection, inside: Sequence[ColumnElement[bool]], most: int
+) -> Sequence[str]:
+    """Which requests were used last: among the newest lines, unless these are of too few."""
+    request_id, walked = ledger.c.request_id, _LINES_A_REQUEST * most
+    lines = select(request_id).where(*inside).order_by(ledger.c.ends_at.desc(), request_id)
+    names = list(dict.fromkeys(connection.scalars(lines.limit(walked))))
+    if len(names) < most:
+        every = select(request_id).where(*inside).group_by(request_id)
+        names = list(connection.scalars(every.order_by(_LAST.desc(), request_id).limit(most)))
+    return names[:most]
+
+
+_LINES_A_REQUEST = 4
+"""A request that ran for some minutes has about as many lines."""
 _LAST = func.max(ledger.c.ends_at)
 
 
@@ -109,7 +126,7 @@ def _whole_lines(
 def _whole_of(
     connection: Connection, which: LedgerFilter, by: UsageBy
 ) -> list[ColumnElement[bool]]:
-    return [*_of_whom(which, ledger), ~_odd(connection, which, by), *_touching(which)]
+    return [*of_whom(which, ledger), ~_odd(connection, which, by), *_touching(which)]
 
 
 def _used(row: Row[*tuple[Any, ...]]) -> Used:
@@ -137,37 +154,33 @@ def _keys(connection: Connection, by: UsageBy) -> Sequence[ColumnElement[Any]]:
 
 def _odd_lines(connection: Connection, which: LedgerFilter, by: UsageBy) -> Iterator[Interval]:
     query = select(ledger).where(
-        *_of_whom(which, ledger), _odd(connection, which, by), *_touching(which)
+        *of_whom(which, ledger), _odd(connection, which, by), *_touching(which)
     )
-    for line in to_ledger(connection.execute(query)):
-        yield Interval(
-            owner=line.owner,
-            group=line.group,
-            request_id=line.request_id,
-            starts_at=line.starts_at,
-            ends_at=line.ends_at,
-            device_seconds=line.device_seconds,
-        )
+    return map(charged, to_ledger(connection.execute(query)))
 
 
 def _open(connection: Connection, which: LedgerFilter, now: float) -> Iterator[Interval]:
-    query = (
-        select(requests.c.owner, requests.c.group_name, requests.c.id, requests.c.devices)
-        .add_columns(leases.c.charged_until)
-        .join_from(leases, requests)
-        .where(leases.c.released_at.is_(None), requests.c.devices > 0)
-        .where(leases.c.charged_until < now, *_of_whom(which, requests))
-    )
-    for row in connection.execute(query):
-        yield Interval(
-            owner=row.owner,
-            group=row.group_name,
-            request_id=row.id,
-            starts_at=row.charged_until,
-            ends_at=now,
-            device_seconds=row.devices * (now - row.charged_until),
-            open=True,
-        )
+    for row in connection.execute(_OPEN, {"now": now}):
+        if which.takes(row.owner, row.group_name):
+            yield Interval(
+                owner=row.owner,
+                group=row.group_name,
+                request_id=row.id,
+                starts_at=row.charged_until,
+                ends_at=now,
+                device_seconds=row.devices * (now - row.charged_until),
+                open=True,
+            )
+
+
+# Of everybody: few leases live, but one person may have thousands of requests to begin at.
+_OPEN = (
+    select(requests.c.owner, requests.c.group_name, requests.c.id, requests.c.devices)
+    .add_columns(leases.c.charged_until)
+    .join_from(leases, requests)
+    .where(leases.c.released_at.is_(None), requests.c.devices > 0)
+    .where(leases.c.charged_until < bindparam("now", type_=Double))
+)
 
 
 def _odd(connection: Connection, which: LedgerFilter, by: UsageBy) -> ColumnElement[bool]:
@@ -192,35 +205,22 @@ def _touching(which: LedgerFilter) -> list[ColumnElement[bool]]:
     return conditions
 
 
-def _of_whom(which: LedgerFilter, table: object) -> list[ColumnElement[bool]]:
-    columns = ledger.c if table is ledger else requests.c
-    conditions: list[ColumnElement[bool]] = []
-    if which.owner is not None:
-        conditions.append(columns.owner == which.owner)
-    if which.groups is not None:
-        conditions.append(columns.group_name.in_(sorted(which.groups)))
-    if which.reader is not None:
-        readable = columns.owner == which.reader
-        if which.reader_groups:
-            readable |= columns.group_name.in_(sorted(which.reader_groups))
-        conditions.append(readable)
-    return conditions
-
-
 def ledger_lines(
     connection: Connection, which: LedgerFilter, *, limit: int, before: int | None
 ) -> tuple[LedgerEntry, ...]:
-    query = select(ledger).where(*_of_whom(which, ledger), *_touching(which))
+    newest = select(ledger.c.id).where(*of_whom(which, ledger), *_touching(which))
     if before is not None:
-        query = query.where(ledger.c.id < before)
-    query = query.order_by(ledger.c.id.desc()).limit(max(0, limit))
+        newest = newest.where(ledger.c.id < before)
+    # The ids come from an index alone, and only so many whole lines are read.
+    newest = newest.order_by(ledger.c.id.desc()).limit(max(0, limit))
+    query = select(ledger).where(ledger.c.id.in_(newest)).order_by(ledger.c.id.desc())
     return tuple(to_ledger(connection.execute(query)))
 
 
 # -- waits ------------------------------------------------------------------------------------
 
 
-def waits(connection: Connection, window: Window) -> tuple[WaitRow, ...]:
+def waits(connection: Connection, window: Window) -> Waits:
     # Ranks are found in Python: the database takes several times as long for them.
     query = (
         select(requests.c.kind, leases.c.granted_at, requests.c.submitted_at)
@@ -231,7 +231,7 @@ def waits(connection: Connection, window: Window) -> tuple[WaitRow, ...]:
     kinds = {str(kind): kind for kind in Kind}
     rows = connection.execute(query).all()
     granted = [(kinds[kind], at, at - since) for kind, at, since in rows]
-    return wait_rows(window, granted)
+    return of_waits(window, granted)
 
 
 # -- how full the pool was --------------------------------------------------------------------
@@ -262,35 +262,40 @@ def _flows(
     *,
     amount: ColumnElement[int] = requests.c.devices,
 ) -> tuple[tuple[Flow, ...], tuple[Flow, ...]]:
-    """What began and what ended in each part of the window, of what touches it."""
-    since = literal(window.since, Double)
-    touching = of.where(start < window.until, or_(end.is_(None), end > window.since))
-    begun = case((start < since, since), else_=start) - since
-    return (
-        _flow(connection, window, touching, begun, amount),
-        _flow(connection, window, touching.where(end < window.until), end - since, amount),
-    )
+    """What began and what ended in each part of the window, of what touches it.
 
-
-def _flow(
-    connection: Connection,
-    window: Window,
-    of: Select[*tuple[object, ...]],
-    offset: ColumnElement[Any],
-    amount: ColumnElement[int],
-) -> tuple[Flow, ...]:
-    bucket = _whole(connection, offset / window.width).label("bucket")
+    Added up by the two parts together: few begin in one and end in many others.
+    """
+    since, width = literal(window.since, Double), window.width
+    begun, gone = case((start < since, since), else_=start) - since, end - since
     query = of.add_columns(
-        bucket, func.sum(amount).label("amount"), func.sum(amount * offset).label("offset")
+        _whole(connection, begun / width).label("first"),
+        case((end < window.until, _whole(connection, gone / width))).label("last"),
+        func.sum(amount).label("amount"),
+        func.sum(amount * begun).label("begun"),
+        func.sum(amount * gone).label("gone"),
+    ).where(start < window.until, or_(end.is_(None), end > window.since))
+    rows = connection.execute(query.group_by("first", "last")).all()
+    return (
+        _flow((row.first, row.amount, row.begun) for row in rows),
+        _flow((row.last, row.amount, row.gone) for row in rows if row.last is not None),
     )
-    rows = connection.execute(query.group_by("bucket").order_by("bucket"))
+
+
+def _flow(moved: Iterable[tuple[int, float, float]]) -> tuple[Flow, ...]:
+    """Of parts of the window, amounts and offsets."""
+    amounts, offsets = dict[int, float](), dict[int, float]()
+    for bucket, amount, offset in moved:
+        amounts[bucket] = amounts.get(bucket, 0.0) + float(amount)
+        offsets[bucket] = offsets.get(bucket, 0.0) + float(offset)
     return tuple(
-        Flow(bucket=row.bucket, amount=float(row.amount), offset=row.offset) for row in rows
+        Flow(bucket=bucket, amount=amounts[bucket], offset=offsets[bucket])
+        for bucket in sorted(amounts)
     )
 
 
 def note_capacity(connection: Connection, now: float) -> None:
-    healthy = pool.healthy(read_devices(connection).values())
+    healthy = pool.healthy(read_devices(connection, read_marks(connection)).values())
     newest = select(capacity.c.healthy).order_by(capacity.c.id.desc()).limit(1)
     if connection.scalar(newest) != healthy:
         connection.execute(insert(capacity).values(at=now, healthy=healthy))

@@ -7,13 +7,11 @@ from sqlalchemy import Connection, String, cast, func, select
 from ...scheduling.lifecycle import State
 from ...scheduling.model import Waiting
 from ..tables import requests
-from .rows import WAITING, read_waiting
+from .rows import MANY, WAITING, read_waiting
 
 # In this form it opens the index of what has not ended.
 QUEUED = (requests.c.ended_at.is_(None), requests.c.state == str(State.QUEUED))
 _NUMBERS = select(func.aggregate_strings(cast(requests.c.number, String), ",")).where(*QUEUED)
-_MANY = 500
-"""How many numbers one question lists; databases have a limit to it."""
 
 
 class Queue:
@@ -35,8 +33,8 @@ class Queue:
             return waiting
         numbers = sorted(map(int, listed.split(","))) if listed else []
         new = [number for number in numbers if number not in known]
-        for first in range(0, len(new), _MANY):
-            some = WAITING.where(requests.c.number.in_(new[first : first + _MANY]))
+        for first in range(0, len(new), MANY):
+            some = WAITING.where(requests.c.number.in_(new[first : first + MANY]))
             known = known | read_waiting(connection, some)
         now = {number: known[number] for number in numbers}
         self._last = (listed, now, tuple(now.values()))

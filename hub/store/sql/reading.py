@@ -48,6 +48,7 @@ from .rows import (
     read_requests,
     to_events,
 )
+from .whose import of_whom
 
 
 def request(connection: Connection, request_id: str) -> RequestRecord:
@@ -78,7 +79,9 @@ def find_requests(connection: Connection, which: RequestFilter) -> tuple[Request
 
 
 def _conditions(which: RequestFilter) -> list[ColumnElement[bool]]:
-    conditions = _of_whom(which)
+    conditions = of_whom(which, requests)
+    if which.node is not None:
+        conditions.append(leases.c.node == which.node)
     if which.ids is not None:
         conditions.append(requests.c.id.in_(sorted(which.ids)))
     if which.before is not None:
@@ -114,22 +117,6 @@ def _says(text: str) -> ColumnElement[bool]:
     return or_(*(func.lower(word).contains(text.lower(), autoescape=True) for word in words))
 
 
-def _of_whom(which: RequestFilter) -> list[ColumnElement[bool]]:
-    conditions: list[ColumnElement[bool]] = []
-    if which.reader is not None:
-        readable = requests.c.owner == which.reader
-        if which.reader_groups:
-            readable |= requests.c.group_name.in_(sorted(which.reader_groups))
-        conditions.append(readable)
-    if which.owner is not None:
-        conditions.append(requests.c.owner == which.owner)
-    if which.groups is not None:
-        conditions.append(requests.c.group_name.in_(sorted(which.groups)))
-    if which.node is not None:
-        conditions.append(leases.c.node == which.node)
-    return conditions
-
-
 def _one_of(column: ColumnElement[str], values: Iterable[str]) -> ColumnElement[bool]:
     """Of a single value an index gives the order, too."""
     several = sorted(values)
@@ -152,38 +139,63 @@ def live_session(connection: Connection, owner: str, server_name: str) -> Reques
     return next(iter(read_requests(connection, query)), None)
 
 
+def queued(connection: Connection, owner: str) -> frozenset[str]:
+    query = select(requests.c.id).where(*QUEUED, requests.c.owner == owner)
+    return frozenset(connection.scalars(query))
+
+
 def snapshot(connection: Connection, queue: Queue) -> Snapshot:
-    nodes_now = connection.scalars(select(nodes.c.name)).all()
+    nodes_now, marks = connection.scalars(select(nodes.c.name)).all(), read_marks(connection)
     return Snapshot(
-        takes_work=pool.takes_work(nodes_now, read_marks(connection)),
-        devices=tuple(read_devices(connection).values()),
+        takes_work=pool.takes_work(nodes_now, marks),
+        devices=tuple(read_devices(connection, marks).values()),
         groups=tuple(read_groups(connection).values()),
         waiting=queue.read(connection),
         holdings=holdings(connection),
     )
 
 
+_LIVE_LEASES = LEASES.where(leases.c.released_at.is_(None))
+
+
 def holdings(connection: Connection) -> tuple[Holding, ...]:
     """Every lease that is not released, oldest first."""
-    # Begun at the leases, of which few are live, and not at the queue, which may be long.
-    found = read_leases(connection, LEASES.where(leases.c.released_at.is_(None)))
-    names = [lease.request_id for lease in found]
-    of_request = {
-        r.id: r for r in read_requests(connection, REQUESTS.where(requests.c.id.in_(names)))
-    }
-    return tuple(
-        pool.holding(of_request[lease.request_id], lease) for lease in sorted(found, key=_age)
-    )
+    found: dict[str, Holding] = {}
+    for row in connection.execute(_HELD):
+        before = found.get(row.id)
+        held = () if row.device_id is None else (row.device_id,)
+        found[row.id] = Holding(
+            request_id=row.request_id,
+            owner=row.owner,
+            group=row.group_name,
+            devices=(*before.devices, *held) if before else held,
+            since=row.granted_at,
+            until=row.granted_at + row.seconds,
+        )
+    return tuple(found.values())
+
+
+# A line for each device. Begun at the leases, of which few are live, and not at the queue.
+_HELD = (
+    select(leases.c.id, leases.c.request_id, leases.c.granted_at)
+    .add_columns(requests.c.owner, requests.c.group_name, requests.c.seconds)
+    .add_columns(lease_devices.c.device_id)
+    .join_from(leases, requests)
+    .outerjoin(lease_devices, lease_devices.c.lease_id == leases.c.id)
+    .where(leases.c.released_at.is_(None))
+    .order_by(leases.c.granted_at, leases.c.id, lease_devices.c.position)
+)
+_WAITING_FOR_DEVICES = (
+    select(func.count()).select_from(requests).where(*QUEUED, requests.c.devices > 0)
+)
 
 
 def waiting_for_devices(connection: Connection) -> int:
-    query = select(func.count()).select_from(requests).where(*QUEUED, requests.c.devices > 0)
-    return connection.scalar(query) or 0
+    return connection.scalar(_WAITING_FOR_DEVICES) or 0
 
 
 def live_leases(connection: Connection) -> tuple[LeaseRecord, ...]:
-    found = read_leases(connection, LEASES.where(leases.c.released_at.is_(None)))
-    return tuple(sorted(found, key=_age))
+    return tuple(sorted(read_leases(connection, _LIVE_LEASES), key=_age))
 
 
 def _age(lease: LeaseRecord) -> tuple[float, str]:

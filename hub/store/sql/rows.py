@@ -36,8 +36,11 @@ from ..moves import epoch_of
 from ..pool import marked
 from ..tables import attempts, devices, groups, lease_devices, leases, ledger, marks, requests
 
-_MANY = 500
+MANY = 500
 """How many names one question lists; databases have a limit to it."""
+_KINDS = {str(each): each for each in Kind}  # an enumeration itself takes several times as long
+_CLASSES = {str(each): each for each in PriorityClass}
+_STATES = {str(each): each for each in State}
 
 # Both sides of the join have columns of the same name: the lease's come with a prefix.
 _LEASE = [column.label(f"lease_{column.name}") for column in leases.c]
@@ -93,19 +96,17 @@ WAITING = select(
 
 def read_waiting(connection: Connection, query: Select[*tuple[object, ...]]) -> dict[int, Waiting]:
     """Run a query made from ``WAITING``; by number."""
-    kinds = {str(kind): kind for kind in Kind}
-    classes = {str(each): each for each in PriorityClass}
     return {
         row.number: Waiting(
             id=row.id,
-            kind=kinds[row.kind],
+            kind=_KINDS[row.kind],
             owner=row.owner,
             group=row.group_name,
             devices=row.devices,
             seconds=row.seconds,
             submitted_at=row.submitted_at,
             model=row.model,
-            priority=classes[row.priority],
+            priority=_CLASSES[row.priority],
         )
         for row in connection.execute(query)
     }
@@ -113,10 +114,10 @@ def read_waiting(connection: Connection, query: Select[*tuple[object, ...]]) -> 
 
 def _devices_of(connection: Connection, lease_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
     held: dict[str, tuple[str, ...]] = {}
-    for first in range(0, len(lease_ids), _MANY):
+    for first in range(0, len(lease_ids), MANY):
         query = (
             select(lease_devices.c.lease_id, lease_devices.c.device_id)
-            .where(lease_devices.c.lease_id.in_(lease_ids[first : first + _MANY]))
+            .where(lease_devices.c.lease_id.in_(lease_ids[first : first + MANY]))
             .order_by(lease_devices.c.lease_id, lease_devices.c.position)
         )
         for lease_id, device_id in connection.execute(query):
@@ -153,20 +154,20 @@ def _request(row: Row[*tuple[object, ...]], held: Mapping[str, tuple[str, ...]])
         )
     return RequestRecord(
         id=row.id,
-        kind=Kind(row.kind),
+        kind=_KINDS[row.kind],
         owner=row.owner,
         group=row.group_name,
         devices=row.devices,
         seconds=row.seconds,
         idempotency_key=row.idempotency_key,
         model=row.model,
-        priority=PriorityClass(row.priority),
+        priority=_CLASSES[row.priority],
         server_name=row.server_name,
         job=None if row.job is None else _job(row.job),
         labels=row.labels,
-        state=State(row.state),
+        state=_STATES[row.state],
         submitted_at=row.submitted_at,
-        target=None if row.target is None else State(row.target),
+        target=None if row.target is None else _STATES[row.target],
         cause=cause,
         started_at=row.started_at,
         ended_at=row.ended_at,
@@ -321,10 +322,9 @@ def read_marks(connection: Connection) -> tuple[Mark, ...]:
     )
 
 
-def read_devices(connection: Connection) -> dict[str, Device]:
-    """All of them, by node and index, with their marks."""
-    found = read_marks(connection)
-    return {name: marked(each, found) for name, each in read_seen(connection).items()}
+def read_devices(connection: Connection, known: Sequence[Mark]) -> dict[str, Device]:
+    """All of them, by node and index, with these marks."""
+    return {name: marked(each, known) for name, each in read_seen(connection).items()}
 
 
 def read_seen(connection: Connection) -> dict[str, Device]:

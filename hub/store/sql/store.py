@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection, select
 
@@ -15,15 +15,13 @@ from ...ports.history import (
     UsageBy,
     Used,
     UsedRequests,
-    WaitRow,
+    Waits,
     Window,
 )
 from ...ports.records import (
     Cause,
     EventRecord,
     Glance,
-    Handle,
-    Json,
     LeaseRecord,
     LedgerEntry,
     NewEvent,
@@ -32,7 +30,6 @@ from ...ports.records import (
     RequestRecord,
     Usage,
 )
-from ...scheduling.idleness import IdleWarning
 from ...scheduling.lifecycle import State
 from ...scheduling.model import (
     Device,
@@ -44,15 +41,15 @@ from ...scheduling.model import (
     Snapshot,
     Start,
 )
-from .. import idle_moves, moves, wishes
-from ..moves import Step
+from .. import moves
+from ..moving import Move, Moving
 from . import administration, glancing, history, pool, reading, writing
 from .queue import Queue
 from .rows import read_charged, read_devices, read_groups, read_ledger, read_marks
 from .transactions import Transactions
 
 
-class SqlStore:
+class SqlStore(Moving):
     """``hub.ports.store.Store`` on a database; ``open_store`` makes one.
 
     Usable from any thread. Several processes may each have their own on the same database.
@@ -60,6 +57,7 @@ class SqlStore:
 
     def __init__(self, transactions: Transactions) -> None:
         self._read = transactions.read
+        self._read_once = transactions.read_once
         self._write = transactions.write
         self._close = transactions.close
         self.together = transactions.together
@@ -81,7 +79,7 @@ class SqlStore:
         return self._read(lambda c: pool.group(c, name))
 
     def groups(self) -> tuple[Group, ...]:
-        return tuple(self._read(read_groups).values())
+        return tuple(self._read_once("groups", read_groups).values())
 
     def set_teachers(
         self, group: str, teachers: Sequence[str], *, change: Change | None = None
@@ -96,7 +94,7 @@ class SqlStore:
         return self._read(lambda c: pool.teachers(c, group))
 
     def taught_by(self, person: str) -> frozenset[str]:
-        return self._read(lambda c: pool.taught_by(c, person))
+        return self._read_once(("taught by", person), lambda c: pool.taught_by(c, person))
 
     def sync_devices(self, node: str, devices: Sequence[Device]) -> None:
         self._write(lambda c: pool.sync_devices(c, node, devices))
@@ -105,13 +103,16 @@ class SqlStore:
         self._write(lambda c: pool.set_health(c, device_id, health, why))
 
     def devices(self) -> tuple[Device, ...]:
-        return tuple(self._read(read_devices).values())
+        def work(connection: Connection) -> tuple[Device, ...]:
+            return tuple(read_devices(connection, read_marks(connection)).values())
+
+        return self._read_once("devices", work)
 
     def nodes(self) -> tuple[str, ...]:
         return self._read(administration.node_names)
 
     def marks(self) -> tuple[Mark, ...]:
-        return self._read(read_marks)
+        return self._read_once("marks", read_marks)
 
     def put_mark(self, mark: Mark, *, change: Change | None = None) -> None:
         self._write(lambda c: administration.put_mark(c, mark, change))
@@ -141,6 +142,9 @@ class SqlStore:
     def live_session(self, owner: str, server_name: str) -> RequestRecord | None:
         return self._read(lambda c: reading.live_session(c, owner, server_name))
 
+    def queued(self, owner: str) -> frozenset[str]:
+        return self._read(lambda c: reading.queued(c, owner))
+
     def snapshot(self) -> Snapshot:
         return self._read(lambda c: reading.snapshot(c, self._queue))
 
@@ -161,9 +165,6 @@ class SqlStore:
     def launch(self, lease_id: str, *, now: float, token_hash: str = "") -> RequestRecord:
         return self._write(lambda c: writing.launch(c, lease_id, now=now, token_hash=token_hash))
 
-    def started(self, lease_id: str, handle: Handle, *, now: float) -> RequestRecord:
-        return self._move(lease_id, now, lambda r: moves.started(r, lease_id, handle, now=now))
-
     def stop(
         self,
         request_id: str,
@@ -182,39 +183,6 @@ class SqlStore:
 
         return self._write(work)
 
-    def halt(self, request_id: str, cause: Cause, *, now: float) -> RequestRecord:
-        return self._wish(request_id, now, lambda r: moves.halt(r, cause, now=now))
-
-    def finish(self, lease_id: str, *, now: float, charge_until: float) -> RequestRecord:
-        return self._move(
-            lease_id,
-            now,
-            lambda r: moves.finish(r, lease_id, now=now, charge_until=charge_until),
-        )
-
-    def give_back(self, lease_id: str, *, now: float, charge_until: float) -> RequestRecord:
-        return self._move(
-            lease_id,
-            now,
-            lambda r: moves.give_back(r, lease_id, now=now, charge_until=charge_until),
-        )
-
-    def lose(
-        self,
-        lease_id: str,
-        cause: Cause,
-        *,
-        now: float,
-        charge_until: float,
-        requeue: bool = False,
-    ) -> RequestRecord:
-        def move(request: RequestRecord) -> moves.Step:
-            return moves.lose(
-                request, lease_id, cause, now=now, charge_until=charge_until, requeue=requeue
-            )
-
-        return self._move(lease_id, now, move)
-
     # -- what people change about a request that goes on ----------------------------------
 
     def keep_place(
@@ -223,32 +191,6 @@ class SqlStore:
         return self._write(
             lambda c: writing.keep_place(c, request_id, server_name, now=now, desk=desk)
         )
-
-    def claim(self, request_id: str, *, now: float) -> RequestRecord:
-        return self._wish(request_id, now, lambda r: wishes.claimed(r, now=now))
-
-    def unclaimed(
-        self, request_id: str, cause: Cause, *, now: float, charge_until: float
-    ) -> RequestRecord:
-        return self._wish(
-            request_id,
-            now,
-            lambda r: wishes.unclaimed(r, cause, now=now, charge_until=charge_until),
-        )
-
-    def extend(self, request_id: str, seconds: int, *, by: str, now: float) -> RequestRecord:
-        return self._wish(request_id, now, lambda r: wishes.extended(r, seconds, by))
-
-    # -- sessions that hold devices and do nothing ---------------------------------------
-
-    def warn_idle(self, request_id: str, warning: IdleWarning, *, now: float) -> RequestRecord:
-        return self._wish(request_id, now, lambda r: idle_moves.warned(r, warning))
-
-    def withdraw_warning(self, request_id: str, why: str, *, now: float) -> RequestRecord:
-        return self._wish(request_id, now, lambda r: idle_moves.withdrawn(r, why))
-
-    def keep_idle(self, request_id: str, *, now: float) -> RequestRecord:
-        return self._wish(request_id, now, lambda r: idle_moves.kept(r, now=now))
 
     # -- leases, events, ledger -----------------------------------------------------------
 
@@ -285,11 +227,6 @@ class SqlStore:
             lambda c: reading.find_events(c, request_id, after=after, limit=limit, kinds=kinds)
         )
 
-    def tell(
-        self, request_id: str, kind: str, data: Mapping[str, Json], *, now: float
-    ) -> RequestRecord:
-        return self._wish(request_id, now, lambda r: moves.told(r, kind, data))
-
     def usage(self, *, now: float, owner: str | None = None) -> tuple[Usage, ...]:
         return self._read(lambda c: reading.usage(c, now=now, owner=owner))
 
@@ -314,7 +251,7 @@ class SqlStore:
     ) -> tuple[LedgerEntry, ...]:
         return self._read(lambda c: history.ledger_lines(c, which, limit=limit, before=before))
 
-    def waits(self, window: Window) -> tuple[WaitRow, ...]:
+    def waits(self, window: Window) -> Waits:
         return self._read(lambda c: history.waits(c, window))
 
     def levels(self, window: Window) -> Levels:
@@ -338,18 +275,14 @@ class SqlStore:
     def close(self) -> None:
         self._close()
 
-    def _wish(
-        self, request_id: str, now: float, move: Callable[[RequestRecord], Step]
-    ) -> RequestRecord:
+    def _wish(self, request_id: str, now: float, move: Move) -> RequestRecord:
         def work(connection: Connection) -> RequestRecord:
             before = reading.request(connection, request_id)
             return writing.keep(connection, before, move(before), now)
 
         return self._write(work)
 
-    def _move(
-        self, lease_id: str, now: float, move: Callable[[RequestRecord], Step]
-    ) -> RequestRecord:
+    def _move(self, lease_id: str, now: float, move: Move) -> RequestRecord:
         def work(connection: Connection) -> RequestRecord:
             before = reading.request_of_lease(connection, lease_id)
             return writing.keep(connection, before, move(before), now)

@@ -90,11 +90,12 @@ def _first(connection: Connection, new: NewRequest) -> RequestRecord | None:
 def grant(
     connection: Connection, starts: Sequence[Start], *, now: float, until: float
 ) -> tuple[LeaseRecord, ...]:
-    devices = read_devices(connection)
+    marks = read_marks(connection)
+    devices = read_devices(connection, marks)
     room = Room(read_groups(connection).values(), reading.holdings(connection))
     # A request on CPU goes to a node too; with several of them the core will choose.
     known = connection.scalars(select(nodes.c.name)).all()
-    open_nodes = open_to_work(known, read_marks(connection))
+    open_nodes = open_to_work(known, marks)
     any_node = min(open_nodes, default="")
     granted = []
     for start in starts:

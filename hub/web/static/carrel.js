@@ -150,15 +150,38 @@
       all[all.length - 1]?.scrollIntoView({ block: "end" });
     }
   };
-  // Whatever changes in the pool may change a quote: it is asked again, though not at every beat.
-  const QUOTE_PAUSE = 1500;
-  let quoting = 0;
+  // What costs more to know (a quote, sums over weeks) is asked for again after a pause, in which
+  // further beats are heard but not followed.
+  const asking = new WeakSet();
   document.addEventListener("htmx:sseMessage", () => {
-    if (quoting || !document.getElementById("quote")) return;
-    quoting = setTimeout(() => {
-      quoting = 0;
-      document.getElementById("quote")?.dispatchEvent(new Event("refresh"));
-    }, QUOTE_PAUSE);
+    for (const part of document.querySelectorAll("[data-pause]")) {
+      if (asking.has(part)) continue;
+      asking.add(part);
+      setTimeout(() => {
+        asking.delete(part);
+        part.dispatchEvent(new Event("refresh"));
+      }, Number(part.dataset.pause));
+    }
+  });
+  // Its answer takes the place of what is there only where it says something else; a table that
+  // was opened comes back open, and where it was scrolled to.
+  const answers = new WeakMap();
+  document.addEventListener("htmx:beforeSwap", ({ detail }) => {
+    const { target } = detail;
+    if (!target?.matches("[data-pause]")) return;
+    if (answers.get(target) === detail.serverResponse) detail.shouldSwap = false;
+    answers.set(target, detail.serverResponse);
+    for (const { id } of target.querySelectorAll("details[open][id]")) {
+      detail.serverResponse = detail.serverResponse.replace(`id="${id}"`, `id="${id}" open`);
+    }
+    const scrolled = [...target.querySelectorAll(".table-responsive[id]")]
+      .map((table) => [table.id, table.scrollLeft]);
+    target.addEventListener("htmx:afterSwap", () => {
+      for (const [id, left] of scrolled) {
+        const table = document.getElementById(id);
+        if (table) table.scrollLeft = left;
+      }
+    }, { once: true });
   });
   // A stream that was interrupted may tell an event again: each is shown once.
   document.addEventListener("htmx:sseBeforeMessage", (event) => {
@@ -183,6 +206,9 @@
     tick();
     announce();
     limitToGroup();
+    // So that times are read as they are shown here.
+    const { timeZone } = new Intl.DateTimeFormat().resolvedOptions();
+    for (const field of document.querySelectorAll("[data-zone]")) field.value = timeZone;
     setInterval(tick, 1000);
     const log = document.getElementById("log");
     if (log) followLog(log);

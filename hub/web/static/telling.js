@@ -10,6 +10,7 @@
     try {
       return new Set(JSON.parse(sessionStorage.getItem(TOLD) || "[]"));
     } catch {
+      // No storage in this browser, or not ours in it: then nothing counts as told.
       return new Set();
     }
   };

@@ -51,7 +51,7 @@ class TestSubmit:
             "submit", "train.ipynb", "-p", "lr", "0.05", "-p", "deep", "true", "-p", "name", "adam",
             "-r", "version", "1.10", "--devices", "1", "--time", "30m", "--group", "cs101",
             "--output", "out.ipynb", "--kernel", "python3", "--label", "course=ml",
-        )  # fmt: skip
+        )  # fmt: skip  # grouped by meaning
         assert done.exit_code == 0, done.output
         assert done.output == (
             "Submitted j-00000000: queued.\nSee what it prints with: carrel logs -f j-00000000\n"
@@ -63,7 +63,7 @@ class TestSubmit:
             "notebook": {"name": "train.ipynb", "content": NOTEBOOK},
             "parameters": {"lr": 0.05, "deep": True, "name": "adam", "version": "1.10"},
             "kernel": "python3", "output": "out.ipynb", "labels": {"course": "ml"},
-        }  # fmt: skip
+        }  # fmt: skip  # grouped by meaning
 
     def test_a_lost_answer_makes_one_job(self, service: FakeService, carrel: Carrel) -> None:
         service.drop_next = ["POST"]
@@ -132,7 +132,7 @@ class TestTime:
         ("text", "seconds"),
         [("30m", 1800), ("2h", 7200), ("1h30m", 5400), ("90s", 90), ("45", 2700), ("1d", 86400),
          ("1:30:00", 5400), ("0:45", 2700), (" 2H ", 7200), ("1h 30min", 5400)],
-    )  # fmt: skip
+    )  # fmt: skip  # grouped by meaning
     def test_spans_are_written_in_many_ways(self, text: str, seconds: int) -> None:
         assert values.seconds(text) == seconds
 
@@ -146,7 +146,7 @@ class TestTime:
     ("text", "value"),
     [("1", 1), ("1e-3", 0.001), ("true", True), ("True", True), ("null", None), ("None", None),
      ('"7"', "7"), ("adam", "adam"), ("[1]", "[1]"), ("NaN", "NaN"), ("", ""), ("007", "007")],
-)  # fmt: skip
+)  # fmt: skip  # grouped by meaning
 def test_parameters_are_numbers_where_they_look_like_it(text: str, value: object) -> None:
     assert values.parameter(text) == value
     assert type(values.parameter(text)) is type(value)
@@ -177,7 +177,7 @@ class TestWait:
         service.add("j-1", wait=wait)
 
         def go_on() -> None:
-            service.wait_for(lambda: service.called("GET", "requests/j-1/events"))
+            service.wait_for(lambda: ("j-1", "queued") in service.shown)
             cause = {"code": "cell_error", "message": "Cell 2 raised ValueError."}
             service.change("j-1", state="failed", ended=True, wait=None, cause=cause)
 
@@ -256,17 +256,17 @@ class TestLooking:
             device_seconds=1234.4, labels={"course": "ml"},
             cause={"code": "cell_error", "message": "Cell 2 raised ValueError.",
                    "details": "Traceback …\nValueError: no"},
-        )  # fmt: skip
+        )  # fmt: skip  # grouped by meaning
         service.change("j-1", lease={
             "id": "j-1.1", "epoch": 1, "state": "released", "granted_at": 1.0, "pid": 77,
             "devices": [{"id": "SIM-1", "node": "n", "index": 0, "model": "Simulated GPU",
                          "memory_bytes": 2**30, "simulated": True, "state": "free"}],
-        })  # fmt: skip
+        })  # fmt: skip  # grouped by meaning
         text = carrel("show", "j-1").output
         for part in (
             "Cell 2 raised ValueError. (cell_error)", "ValueError: no", "lr = 0.05", "course=ml",
             "1,234 device-seconds", "j-1.1, released, process 77", "(simulated), 1 GiB, SIM-1",
-        ):  # fmt: skip
+        ):  # fmt: skip  # grouped by meaning
             assert part in text
 
     def test_show_says_a_word_once(self, service: FakeService, carrel: Carrel) -> None:
@@ -282,7 +282,7 @@ class TestLooking:
 
     def test_show_tells_the_estimate(self, service: FakeService, carrel: Carrel) -> None:
         wait = {"place": 1, "ahead": 0, "reason": "no_free_device", "sentence": "Place 1. Full.",
-                "expected_at": 4e9, "latest_at": 5e9}  # fmt: skip
+                "expected_at": 4e9, "latest_at": 5e9}  # fmt: skip  # grouped by meaning
         service.add("j-1", wait=wait)
         text = carrel("show", "j-1").output
         assert "Place 1. Full." in text
@@ -292,7 +292,7 @@ class TestLooking:
         self, service: FakeService, carrel: Carrel
     ) -> None:
         device = {"id": "SIM-1", "node": "here", "index": 0, "model": "Simulated GPU",
-                  "memory_bytes": 2**33, "simulated": True, "state": "free"}  # fmt: skip
+                  "memory_bytes": 2**33, "simulated": True, "state": "free"}  # fmt: skip  # grouped
         pool = {"devices": [device], "free": 1, "total": 1, "waiting": 0, "simulated": True}
         service.extra["GET", "/services/carrel/api/v1/pool"] = lambda h: h.say(200, pool)
         text = carrel("pool").output
@@ -302,7 +302,7 @@ class TestLooking:
     def test_usage_is_the_sum_of_what_is_listed(self, service: FakeService, carrel: Carrel) -> None:
         line = {"id": 7, "lease_id": "j-1.1", "request_id": "j-1", "epoch": 1, "owner": "anna",
                 "group": "cs101", "devices": 1, "starts_at": 0.0, "ends_at": 60.0,
-                "device_seconds": 60.0}  # fmt: skip
+                "device_seconds": 60.0}  # fmt: skip  # grouped by meaning
         group = {"owner": "anna", "group": "cs101", "charged": 60.0, "open": 5.0}
         report = {"device_seconds": 65.0, "by_group": [group], "ledger": [line]}
         service.extra["GET", "/services/carrel/api/v1/usage"] = lambda h: h.say(200, report)

@@ -54,7 +54,7 @@ def members(body: dict[str, str]) -> list[str]:
 
 def test_in_a_session_a_command_works_in_this_folder(service: FakeService, carrel: Carrel) -> None:
     done = carrel("run", "--devices", "1", "--memory", "8GiB", "--retries", "2", "--label", "a=b",
-                  "--", "python", "train.py", "--lr", "0.1", "--devices", "7")  # fmt: skip
+                  "--", "python", "train.py", "--lr", "0.1", "--devices", "7")  # fmt: skip  # pairs
     assert done.exit_code == 0, done.output
     body = service.called("POST", "requests")[0]
     assert body.pop("idempotency_key")
@@ -62,7 +62,7 @@ def test_in_a_session_a_command_works_in_this_folder(service: FakeService, carre
         "kind": "job", "group": "cs101", "devices": 1, "seconds": 3600, "labels": {"a": "b"},
         "command": ["python", "train.py", "--lr", "0.1", "--devices", "7"],
         "workdir": "project", "memory_bytes": 8 * 2**30, "retries": 2,
-    }  # fmt: skip
+    }  # fmt: skip  # grouped by meaning
 
 
 def test_elsewhere_it_says_how_files_come_along(
@@ -141,10 +141,11 @@ def test_files_are_written_below_one_folder(service: FakeService, carrel: Carrel
 
 def test_following_shows_cells_outputs_and_failures(service: FakeService, carrel: Carrel) -> None:
     service.add("j-1", state="failed", ended=True, cause={
-        "code": "cell_error", "message": "Cell 2 raised ValueError.", "details": ""})  # fmt: skip
+        "code": "cell_error", "message": "Cell 2 raised ValueError.", "details": "",
+    })  # fmt: skip  # grouped by meaning
     stream = {"output_type": "stream", "name": "stdout", "text": "10%\r20%\x1b[31m loss 0.1\n"}
     picture = {"output_type": "display_data",
-               "data": {"image/png": "…", "text/plain": "<Figure>"}}  # fmt: skip
+               "data": {"image/png": "…", "text/plain": "<Figure>"}}  # fmt: skip  # grouped
     service.add_event("j-1", "cells", cells=2)
     service.add_event("j-1", "cell_started", index=0, number=1)
     service.add_event("j-1", "cell_output", index=0, number=1, output=stream)
@@ -152,12 +153,12 @@ def test_following_shows_cells_outputs_and_failures(service: FakeService, carrel
     service.add_event("j-1", "progress", number=1, done=3, of=3, text="epochs")
     service.add_event("j-1", "cell_finished", index=0, number=1, seconds=2.0)
     service.add_event("j-1", "cell_failed", index=1, number=2, ename="ValueError", evalue="no",
-                      traceback="Traceback\nValueError: no")  # fmt: skip
+                      traceback="Traceback\nValueError: no")  # fmt: skip  # grouped by meaning
     done = carrel("wait", "--follow", "j-1")
     assert done.exit_code == 1
     for part in ("cell 1 of 2 started", "\n20% loss 0.1\n", "[image/png] <Figure>", "3/3 epochs",
                  "cell 1 of 2 finished in 2 s", "failed: ValueError", "ValueError: no",
-                 "Cell 2 raised ValueError."):  # fmt: skip
+                 "Cell 2 raised ValueError."):  # fmt: skip  # grouped by meaning
         assert part in done.output, (part, done.output)
     assert "\x1b" not in done.output
     lines = carrel("wait", "--follow", "--json", "j-1").stdout.splitlines()

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
-from ...fake_service import FakeService
+from ...fake_service import PREFIX, FakeService
 from .test_client_commands import Carrel, carrel, service
 
 __all__ = ["carrel", "service"]
 
-API = "/services/carrel/api/v1"
 DEVICES = [
     {
         "id": f"GPU-{number}a",
@@ -35,22 +38,31 @@ def sent(service: FakeService) -> list[str]:
     calls: list[str] = []
 
     def answer(handler: Any) -> None:
-        calls.append(f"{handler.command} {handler.path.removeprefix(API)}")
+        calls.append(f"{handler.command} {handler.path.removeprefix(PREFIX)}")
         handler.say(200, SAID)
 
-    service.extra["GET", f"{API}/pool"] = lambda handler: handler.say(200, POOL)
+    service.extra["GET", f"{PREFIX}/pool"] = lambda handler: handler.say(200, POOL)
     for target in ("GPU-0a", "GPU-1a", "n1"):
         for what in ("drain", "quarantine"):
             for verb in ("PUT", "DELETE"):
-                service.extra[verb, f"{API}/pool/{target}/{what}"] = answer
+                service.extra[verb, f"{PREFIX}/pool/{target}/{what}"] = answer
     return calls
+
+
+@pytest.fixture
+def in_berlin(carrel: Carrel) -> Iterator[Carrel]:
+    """Typed at a terminal there."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TZ", "Europe/Berlin")
+        time.tzset()
+        yield carrel
+    time.tzset()
 
 
 @pytest.mark.parametrize(
     ("typed", "call"),
     [
         (("drain", "n1"), "PUT /pool/n1/drain"),
-        (("drain", "n1#1", "--until", "2h"), "PUT /pool/GPU-1a/drain"),
         (("drain", "0a", "--dry-run"), "PUT /pool/GPU-0a/drain?dry_run=true"),
         (("undrain", "GPU-0a"), "DELETE /pool/GPU-0a/drain"),
         (("quarantine", "n1#0", "--why", "sums"), "PUT /pool/GPU-0a/quarantine"),
@@ -62,6 +74,40 @@ def test_a_short_form_finds_its_device(
 ) -> None:
     assert carrel("pool", *typed).output == "Nothing new starts on it.\nNothing runs there.\n"
     assert sent == [call]
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("2034-11-22 18:00", "2034-11-22T17:00:00+00:00"),
+        ("2034-11-22T18:00+05:00", "2034-11-22T13:00:00+00:00"),
+    ],
+)
+def test_a_drain_by_a_date_is_read_in_the_zone_of_the_terminal(
+    sent: list[str], service: FakeService, in_berlin: Carrel, typed: str, meant: str
+) -> None:
+    bodies: list[Any] = []
+
+    def answer(handler: Any) -> None:
+        bodies.append(json.loads(handler.raw))
+        handler.say(200, SAID)
+
+    service.extra["PUT", f"{PREFIX}/pool/n1/drain"] = answer
+    output = in_berlin("pool", "drain", "n1", "--until", typed).output
+    assert bodies == [{"why": "", "until": datetime.fromisoformat(meant).timestamp()}]
+    then = datetime.fromisoformat(meant).astimezone(ZoneInfo("Europe/Berlin"))
+    assert f"What is left at 22 Nov 2034 {then:%H:%M} is stopped." in output
+
+
+def test_a_drain_after_a_span_and_what_else_is_no_time(sent: list[str], carrel: Carrel) -> None:
+    said = carrel("pool", "drain", "n1#1", "--until", "2h").output
+    assert sent == ["PUT /pool/GPU-1a/drain"]
+    assert "is stopped." in said
+    for given in ("18:00", "2034-11-22", "tomorrow"):
+        refused = carrel("pool", "drain", "n1", "--until", given)
+        assert refused.exit_code != 0
+        assert "a date and time such as 2026-11-22 18:00" in refused.output
+    assert len(sent) == 1
 
 
 def test_what_fits_several_devices_is_asked_back(sent: list[str], carrel: Carrel) -> None:
@@ -81,7 +127,7 @@ def test_a_tile_says_what_keeps_it_from_being_lent(service: FakeService, carrel:
         {**DEVICES[0], "state": "taken", "draining": True, "drain_until": 4e9},
         {**DEVICES[1], "state": "sick", "quarantined": True, "why": "In quarantine: sums"},
     ]
-    service.extra["GET", f"{API}/pool"] = lambda h: h.say(200, {**POOL, "devices": marked})
+    service.extra["GET", f"{PREFIX}/pool"] = lambda h: h.say(200, {**POOL, "devices": marked})
     text = carrel("pool").output
     assert "taken, draining until" in text
     assert "sick, quarantined" in text
@@ -96,9 +142,14 @@ def test_the_audit_list_shows_both_sides(service: FakeService, carrel: Carrel) -
         "action": "group set",
         "target": "cs101",
         "why": "",
-        "before": {"max_devices": 4},
-        "after": {"max_devices": 2},
+        "before": {"max_devices": 4, "max_seconds": 28800},
+        "after": {"max_devices": 2, "max_seconds": 5400},
     }
-    service.extra["GET", f"{API}/audit"] = lambda h: h.say(200, {"changes": [line], "next": None})
+    service.extra["GET", f"{PREFIX}/audit"] = lambda h: h.say(
+        200, {"changes": [line], "next": None}
+    )
     text = carrel("audit", "--target", "cs101").output
-    assert "cli:root  group set  cs101  max_devices: 4 -> 2" in text
+    assert (
+        "cli:root  group set  cs101  devices at one time: 4 -> 2, "
+        "longest time limit: 8 h -> 1 h 30 min" in text
+    )

@@ -4,37 +4,17 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from carrel.hub.cli import cli, printing, session_commands
+from carrel.hub.cli import printing, session_commands
 from carrel.hub.wire import RequestOut
 
-from ...fake_service import FakeService
+from ...fake_service import PREFIX, FakeService
+from .test_client_commands import Carrel, carrel, service
 
-API = "/services/carrel/api/v1"
-Carrel = Callable[..., Result]
-
-
-@pytest.fixture
-def service() -> Iterator[FakeService]:
-    with FakeService() as fake:
-        yield fake
-
-
-@pytest.fixture
-def carrel(service: FakeService, monkeypatch: pytest.MonkeyPatch) -> Carrel:
-    monkeypatch.setenv("CARREL_URL", service.url)
-    monkeypatch.setenv("CARREL_TOKEN", "a-token")
-    monkeypatch.setenv("TZ", "UTC")
-
-    def run(*arguments: str) -> Result:
-        return CliRunner().invoke(cli, list(arguments))
-
-    return run
+__all__ = ["carrel", "service"]
 
 
 def session(service: FakeService, name: str = "", **fields: Any) -> dict[str, Any]:
@@ -50,14 +30,14 @@ def answers(service: FakeService, path: str, answer: dict[str, Any]) -> list[Any
         sent.append(json.loads(handler.raw) if handler.raw else None)
         handler.say(202, answer)
 
-    service.extra["POST", f"{API}/{path}"] = answer_it
+    service.extra["POST", f"{PREFIX}/{path}"] = answer_it
     return sent
 
 
 def test_a_session_is_asked_for_as_it_was_described(service: FakeService, carrel: Carrel) -> None:
     made = session(service, "lab", wait={
         "place": 2, "ahead": 1, "reason": "behind_others", "sentence": "Place 2. Behind 1.",
-    })  # fmt: skip
+    })  # fmt: skip  # grouped by meaning
     sent = answers(service, "sessions/lab", made)
     done = carrel("session", "start", "--devices", "1", "--hours", "2", "--name", "lab")
     assert done.exit_code == 0, done.output
@@ -79,7 +59,7 @@ def test_waiting_tells_the_place_and_ends_with_the_address(
     service: FakeService, carrel: Carrel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wait = {"place": 1, "ahead": 0, "reason": "no_free_device", "sentence": "Place 1. Too few.",
-            "expected_at": time.time() + 1800}  # fmt: skip
+            "expected_at": time.time() + 1800}  # fmt: skip  # grouped by meaning
     answers(service, "sessions/-", session(service, wait=wait))
     change = printing.change
 
@@ -163,12 +143,28 @@ def test_claim_keep_and_extend_call_the_service(service: FakeService, carrel: Ca
     assert carrel("session", "claim", "gpu").output == f"s-gpu: {service.site}user/anna/gpu/\n"
     kept = carrel("session", "keep-place", "gpu").output
     assert kept == (
-        f"s-gpu keeps its place as the session gpu.\nThe desk on CPU: {service.site}user/anna/\n"
+        f"s-gpu keeps its place as the session gpu.\nThe CPU session: {service.site}user/anna/\n"
     )
     extended = carrel("session", "extend", "gpu", "--time", "30m")
-    assert sent == [{"seconds": 1800}]
+    assert sent == [{"seconds": 1800, "seen_seconds": 3600}]
     assert "s-gpu runs until" in extended.output
     assert json.loads(carrel("session", "extend", "gpu", "--json").stdout)["id"] == "s-gpu"
+
+
+def test_a_lost_answer_extends_once(service: FakeService, carrel: Carrel) -> None:
+    found = session(service, "gpu", state="running", ends_by=time.time() + 7200)
+    sent: list[Any] = []
+
+    def answer(handler: Any) -> None:
+        sent.append(json.loads(handler.raw))
+        if len(sent) == 1:
+            handler.close_connection = True
+        else:
+            handler.say(200, found)
+
+    service.extra["POST", f"{PREFIX}/requests/s-gpu/extend"] = answer
+    assert carrel("session", "extend", "gpu").exit_code == 0
+    assert sent == 2 * [{"seconds": 3600, "seen_seconds": 3600}]
 
 
 def test_a_warning_is_shown_and_its_session_kept(service: FakeService, carrel: Carrel) -> None:
@@ -208,7 +204,7 @@ def test_open_prints_the_address(service: FakeService, carrel: Carrel) -> None:
     opened = json.loads(carrel("session", "open", "lab", "--json").stdout)
     assert opened == {
         "id": "s-lab", "state": "queued", "url": f"{service.site}user/anna/lab/",
-    }  # fmt: skip
+    }  # fmt: skip  # grouped by meaning
 
 
 def test_a_quote_compares_choices(service: FakeService, carrel: Carrel) -> None:
@@ -217,7 +213,7 @@ def test_a_quote_compares_choices(service: FakeService, carrel: Carrel) -> None:
         {"admitted": True, "sentence": "It would wait at place 2.", "devices": 1,
          "device_seconds": 7200.0},
         {"admitted": False, "sentence": "Too many. Ask for 0 to 1.", "devices": 2},
-    ]}  # fmt: skip
+    ]}  # fmt: skip  # grouped by meaning
     sent = answers(service, "quotes", found)
     done = carrel("quote", "--devices", "0", "--devices", "1", "--devices", "2", "--hours", "2")
     assert [each["devices"] for each in sent[0]["quotes"]] == [0, 1, 2]

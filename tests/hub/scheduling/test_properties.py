@@ -25,6 +25,7 @@ from carrel.hub.scheduling.model import (
 )
 from carrel.hub.scheduling.ordering import order_key
 
+from ...promises import in_time
 from .strategies import snapshots
 from .values import HOUR, NOW, group, holding, node, waiting
 
@@ -315,6 +316,10 @@ def test_a_long_queue_is_decided_fast() -> None:
     )
     decide(snapshot, NOW)
 
-    begin = perf_counter()
-    decide(snapshot, NOW)
-    assert perf_counter() - begin < 0.5, "ten times what is expected, for machines that are busy"
+    def decided() -> dict[str, float]:
+        begin = perf_counter()
+        decide(snapshot, NOW)
+        return {"a decision": perf_counter() - begin}
+
+    # Ten times what is expected, for machines that are busy.
+    in_time(decided, {"a decision": 0.5})

@@ -132,7 +132,7 @@ class TestOpening:
             assert process.stdout is not None
             assert process.stdout.readline() == "ready\n"
         for process in children:
-            process.communicate("go\n", timeout=60)
+            process.communicate("go\n", timeout=120)
         assert [process.returncode for process in children] == [0, 0, 0]
         store = open_store(database)
         assert [group.name for group in store.groups()] == names

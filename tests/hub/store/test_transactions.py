@@ -62,6 +62,22 @@ def test_what_is_read_together_is_of_one_moment(store: SqlStore) -> None:
         assert store.waiting_for_devices() == 1
 
 
+def test_what_is_read_together_is_asked_once_and_forgotten_after(store: SqlStore) -> None:
+    asked: list[str] = []
+    with ThreadPoolExecutor(1) as others:
+        with store.together():
+            before = store.groups(), store.devices(), store.marks(), store.taught_by("eve")
+            sa.event.listen(
+                sa.Engine, "before_cursor_execute", note := lambda *given: asked.append(given[2])
+            )
+            again = store.groups(), store.devices(), store.marks(), store.taught_by("eve")
+            sa.event.remove(sa.Engine, "before_cursor_execute", note)
+            assert (again, asked) == (before, [])
+            others.submit(store.set_teachers, "lab", ["eve"]).result()
+            assert store.taught_by("eve") == frozenset()
+        assert store.taught_by("eve") == {"lab"}
+
+
 def test_an_error_ends_what_is_read_together(store: SqlStore) -> None:
     with pytest.raises(NotFound), store.together():
         store.request("j-1")
@@ -87,7 +103,7 @@ class TestCrashes:
         assert process.stdout is not None
         assert process.stdout.readline() == "j-1.1\n"
         process.kill()
-        process.communicate(timeout=30)
+        process.communicate(timeout=90)
         assert store.lease("j-1.1").devices == ("D0",)
         again = open_store(database)
         assert again.leases() == store.leases()
@@ -110,7 +126,7 @@ class TestCrashes:
         assert process.stdout is not None
         assert process.stdout.readline() == "kept all but the events\n"
         process.kill()
-        process.communicate(timeout=30)
+        process.communicate(timeout=90)
         assert store.request("j-1").state is State.QUEUED
         start = Start(request_id="j-1", devices=("D0",))
         assert len(store.grant([start], now=102.0, lease_seconds=30)) == 1

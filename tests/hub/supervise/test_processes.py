@@ -151,7 +151,7 @@ class TestStale:
         identity(sleeper).save(state.run / "hub.json")
         said: list[str] = []
         assert stop_stale(state, said.append) == ("hub",)
-        assert sleeper.wait(10) == -signal.SIGTERM
+        assert sleeper.wait(60) == -signal.SIGTERM
         assert said == [f"An earlier hub (process {sleeper.pid}) still runs and is stopped."]
         assert stop_stale(state, said.append) == ()
 

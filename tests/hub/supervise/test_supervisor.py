@@ -54,7 +54,7 @@ class Stage:
         self.parts: list[Part] = []
         self.said: list[str] = []
         self.when_said: Callable[[str], None] = lambda text: None
-        self.patience = Patience(start=30.0, ask=0.02, stop=10.0)
+        self.patience = Patience(start=120.0, ask=0.02, stop=60.0)
         (folder / "run").mkdir()
 
     def part(

@@ -270,7 +270,7 @@ class TestDown:
             "Stopping session lab s-aaaaaaaa of ada; its request ends.",
             "Everything is stopped.",
         ]
-        assert running.wait(10) == -signal.SIGINT
+        assert running.wait(60) == -signal.SIGINT
         with closing(open_store(installed.database)) as store:
             request = store.request("s-aaaaaaaa")
             assert request.state is State.CANCELLED
@@ -306,7 +306,7 @@ class TestDown:
             supervisor.stdout.readline()
             said: list[str] = []
             down(installed, said.append)
-            assert supervisor.wait(10) == 0
+            assert supervisor.wait(60) == 0
         assert said == [
             f"Stopping the control plane (process {supervisor.pid}).",
             "Everything is stopped.",

@@ -234,6 +234,10 @@ class FakeCommands:
         ]
         return [RequestsOut(requests=found) for found in lists]
 
+    def next_in_line(self, who: Identity) -> RequestOut | None:
+        waiting = [r for r in self.found.values() if r.owner == who.name and r.wait is not None]
+        return min(waiting, key=lambda r: r.wait.place if r.wait else 0, default=None)
+
     def files_of(self, who: Identity, request_id: str) -> FilesOut:
         self.request(who, request_id)
         return self.put_out.get(request_id, FilesOut(files=[]))
@@ -525,7 +529,7 @@ def full(world: World) -> None:
                why="A process that Carrel did not start works on it."),
         device(4, state="sick", why="It reports uncorrectable memory errors."),
         device(5, state="gone"),
-    ]  # fmt: skip
+    ]  # fmt: skip  # grouped by meaning
     commands.waiting = 3
     commands.put(
         session(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx
 import pytest
 
 from carrel.hub.accounts.passwords import Cost
@@ -87,8 +88,8 @@ def site(tmp_path: Path) -> Iterator[Site]:
     accounts.close()
 
 
-def sentences(answer: object) -> list[str]:
-    return answer.json()["sentences"]  # type: ignore[attr-defined, no-any-return]
+def sentences(answer: httpx.Response) -> list[str]:
+    return list(answer.json()["sentences"])
 
 
 # -- rights -----------------------------------------------------------------------------------
@@ -130,6 +131,7 @@ def test_a_dry_run_says_what_it_means_and_changes_nothing(site: Site) -> None:
     assert answer.json() == {
         "sentences": ["1 request that waits could never start and would be told."],
         "saved": False,
+        "changes": True,
     }
     assert site.commands.store.group("cs101").max_devices == 4
 
@@ -147,6 +149,16 @@ def test_saving_changes_the_group_and_is_audited_with_both_sides(site: Site) -> 
         ),
     ]
     assert {(line["who"], line["target"]) for line in lines} == {("admin", "cs101")}
+
+
+def test_the_audit_page_shows_values_as_people_read_them(site: Site) -> None:
+    body = {**GROUP, "max_seconds": 5400, "teachers": ["<b>"]}
+    site.api().put(f"{API}/groups/cs101", json=body)
+    site.api().put(f"{API}/pool/local/drain", json={"until": site.clock.now + 3600})
+    page = site.page().get(f"{PREFIX}admin/audit").text
+    assert "longest time limit: 8 h → 1 h 30 min" in page
+    assert "teachers: teacher → &lt;b&gt;" in page
+    assert 'what is left is stopped: <time datetime="1970-01-12T14:46:40Z"' in page
 
 
 def test_a_group_cannot_stand_below_itself(site: Site) -> None:
@@ -197,6 +209,20 @@ def test_the_page_shows_the_preview_before_it_saves(site: Site) -> None:
     assert "is no number of devices" in wrong.text
 
 
+def test_where_nothing_changes_there_is_nothing_to_save(site: Site) -> None:
+    fields = {"name": "cs101", "parent": "", "max_devices": "4", "max_devices_per_user": "2",
+              "max_time": "8h", "idle": "30m", "teachers": "teacher",
+              "do": "preview"}  # fmt: skip  # the form's fields
+    same = site.page().post(f"{PREFIX}admin/groups", data=fields).text
+    assert "Nothing changes." in same
+    assert 'id="save"' not in same
+    other = site.page().post(f"{PREFIX}admin/groups", data={**fields, "teachers": "grace"}).text
+    assert "grace becomes a teacher of cs101." in other
+    assert "teacher is no teacher of cs101 any more." in other
+    assert "Nothing changes." not in other
+    assert 'id="save"' in other
+
+
 # -- nodes and devices ------------------------------------------------------------------------
 
 
@@ -244,14 +270,51 @@ def test_a_quarantine_needs_its_reason_and_is_released(site: Site) -> None:
 
 
 def test_the_pool_page_drains_by_a_span_and_says_what_is_wrong(site: Site) -> None:
-    fields = {"target": "SIM-0", "why": "fan", "left": "2h", "do": "drain"}
+    fields = {"target": "SIM-0", "why": "fan", "until": "2h", "do": "drain"}
     site.page().post(f"{PREFIX}admin/pool", data=fields)
     (mark,) = site.commands.store.marks()
     assert (mark.by, mark.until) == ("admin", site.clock.now + 7200)
-    wrong = site.page().post(f"{PREFIX}admin/pool", data={**fields, "left": "soon"})
-    assert wrong.status_code == 400
+    for given in ("soon", "18:00", "2026-02-30 18:00", "9999-12-31T23:59-10:00", "99999999999d"):
+        wrong = site.page().post(f"{PREFIX}admin/pool", data={**fields, "until": given})
+        assert wrong.status_code == 400
+        assert "a date and time such as 2026-11-22 18:00" in wrong.text
+        assert f'value="{given}"' in wrong.text
     empty = site.page().post(f"{PREFIX}admin/pool", data={"target": "SIM-0", "do": "quarantine"})
     assert empty.status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("given", "zone", "meant"),
+    [
+        ("2026-11-22 18:00", "Europe/Berlin", "2026-11-22T17:00:00Z"),
+        ("2026-07-22T18:00:30", "Europe/Berlin", "2026-07-22T16:00:30Z"),
+        ("2026-11-22 18:00", "", "2026-11-22T18:00:00Z"),
+        ("2026-11-22T18:00-05:00", "Europe/Berlin", "2026-11-22T23:00:00Z"),
+        ("2026-11-22 18:00Z", "Asia/Tokyo", "2026-11-22T18:00:00Z"),
+    ],
+)
+def test_the_pool_page_drains_by_a_date_of_the_readers_zone(
+    site: Site, given: str, zone: str, meant: str
+) -> None:
+    fields = {"target": "local", "until": given, "zone": zone, "do": "preview"}
+    page = site.page().post(f"{PREFIX}admin/pool", data=fields).text
+    assert f'<time datetime="{meant}"' in page
+    assert site.commands.store.marks() == ()
+    site.page().post(f"{PREFIX}admin/pool", data={**fields, "do": "drain"})
+    assert f'<time datetime="{meant}"' in site.page().get(f"{PREFIX}admin/pool").text
+
+
+@pytest.mark.parametrize("zone", ["Nowhere/At_all", "../../etc/passwd", "Europe", "\0"])
+def test_a_zone_that_is_not_known_is_said(site: Site, zone: str) -> None:
+    fields = {"target": "local", "until": "2026-11-22 18:00", "zone": zone, "do": "drain"}
+    refused = site.page().post(f"{PREFIX}admin/pool", data=fields)
+    assert refused.status_code == 400
+    assert "A time with its offset" in refused.text
+
+
+def test_a_date_beyond_all_calendars_is_refused_by_rest(site: Site) -> None:
+    assert site.api().put(f"{API}/pool/local/drain", json={"until": 1e18}).status_code == 400
+    assert site.page().get(f"{PREFIX}admin/pool").status_code == 200
 
 
 # -- people -----------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import pytest
 
 from carrel.hub.ports.history import DAY
 from carrel.hub.scheduling.model import Group, Start
+from carrel.hub.web.plots import Plot, Series
 
 from ...contracts.store_kit import device as stored_device
 from ...contracts.store_kit import job, running
@@ -104,3 +105,51 @@ def test_the_same_by_rest(world: World) -> None:
     assert ada.get(f"{API}/usage?by=year").status_code == 400
     assert ada.get(f"{API}/history").status_code == 403
     assert ada.get(f"{API}/history?group=cs101").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("who", "page", "live"),
+    [
+        ("ada", "usage", "usage/live"),
+        ("root", "usage?whose=all&group=cs101&since=2020-01-01&before=9", "usage/live"),
+        ("root", "admin/use?span=day&group=cs101", "admin/use/live"),
+        ("ben", "course/cs101?span=term", "course/cs101/live"),
+    ],
+)
+def test_a_page_about_the_past_follows_its_one_stream_with_the_same_filter(
+    world: World, who: str, page: str, live: str
+) -> None:
+    browser = world.browser(f"{who}-oauth")
+    whole = browser.get(f"{PREFIX}{page}").text
+    (stream,) = [each["sse-connect"] for each in Page(whole).all("div") if "sse-connect" in each]
+    assert stream == f"{PREFIX}events"
+    (part,) = [each for each in Page(whole).all("div") if "data-pause" in each]
+    path, _, query = str(part["hx-get"]).partition("?")
+    assert path == f"{PREFIX}{live}"
+    assert set(page.partition("?")[2].split("&")) <= {*query.split("&"), ""}
+    answer = browser.get(str(part["hx-get"]))
+    assert answer.status_code == 200
+    assert answer.text.strip() in whole
+    known = [str(each["id"]) for each in Page(answer.text).all("a") if "id" in each]
+    assert len(known) == len(Page(answer.text).all("a")), "a link keeps the focus by its id"
+
+
+@pytest.mark.parametrize(
+    ("who", "live", "status"),
+    [
+        ("ada", "usage/live?since=yesterday", 400),
+        ("ben", "admin/use/live", 403),
+        ("ada", "course/cs101/live", 404),
+    ],
+)
+def test_its_part_is_refused_like_the_page(world: World, who: str, live: str, status: int) -> None:
+    assert world.browser(f"{who}-oauth").get(f"{PREFIX}{live}").status_code == status
+
+
+def test_a_value_that_stands_alone_is_drawn_as_a_dot() -> None:
+    values = (None, 3.0, None, 1.0, 2.0, None, 0.0)
+    series = Series(name="x", values=values, texts=("",) * 7)
+    marks = tuple(map(float, range(7)))
+    plot = Plot(id="p", title="", about="", unit="", marks=marks, across="", series=(series,))
+    assert plot.dots(series) == "M214.29 40.00h.01M928.57 100.00h.01"
+    assert plot.path(series) == "M214.29 40.00M500.00 80.00L642.86 60.00M928.57 100.00"

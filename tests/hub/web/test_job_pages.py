@@ -51,7 +51,7 @@ def test_a_chosen_notebook_brings_a_typed_field_per_parameter(world: World) -> N
 
 def test_a_submitted_notebook_becomes_a_job_with_what_was_changed(world: World) -> None:
     fields = {"group": "cs101", "time": "30m", "devices": "1", "labels": "sweep=7",
-              "memory": "8GiB", "parameter-lr": "0.5", "parameter-n": "3"}  # fmt: skip
+              "memory": "8GiB", "parameter-lr": "0.5", "parameter-n": "3"}  # fmt: skip  # grouped
     answer = world.own_page().post(f"{PREFIX}submit", data=fields, files=chosen())
     assert answer.status_code == 303, answer.text
     body = world.commands.calls[-1][2]

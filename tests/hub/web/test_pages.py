@@ -10,7 +10,7 @@ import pytest
 
 from carrel.hub.admission import GroupChoice
 from carrel.hub.commands import Commands
-from carrel.hub.errors import Conflict, NotAMember, OverMaximum, Refused
+from carrel.hub.errors import Conflict, NotAMember, OverMaximum, Refused, Unavailable
 from carrel.hub.scheduling.model import Group
 from carrel.hub.web.desk import gather
 from carrel.hub.wire import SessionIn
@@ -331,7 +331,36 @@ def test_an_error_is_a_page_for_people(world: World) -> None:
     assert answer.headers["content-type"].startswith("text/html")
     check_page(answer.text)
     assert "There is no request j-nothing1." in answer.text
-    assert world.browser().get(f"{PREFIX}nothing/here").status_code == 404
+
+
+def test_an_error_keeps_the_way_around_for_whoever_is_signed_in(world: World) -> None:
+    world.commands.store.put_group(Group(name="cs101"))
+    world.commands.store.set_teachers("cs101", ["ben"])
+    refused = world.own_page("ben-oauth").post(f"{PREFIX}requests/j-nothing1/cancel")
+    for answer in (
+        world.browser("ben-oauth").get(f"{PREFIX}requests/j-nothing1"),
+        world.browser("ben-oauth").get(f"{PREFIX}nothing/here"),
+        refused,
+    ):
+        assert answer.status_code == 404
+        check_page(answer.text)
+        for path in ("requests", "submit", "usage", "course/cs101"):
+            assert f'href="{PREFIX}{path}"' in answer.text
+        assert 'id="sign-out"' in answer.text
+        assert f'href="{PREFIX}admin"' not in answer.text
+
+
+def test_an_error_stands_alone_where_nobody_is_known_or_the_service_is_in_trouble(
+    world: World,
+) -> None:
+    unknown = world.client().get(f"{PREFIX}nothing/here")
+    assert (unknown.status_code, "sign-out" in unknown.text) == (404, False)
+    world.commands.refusal = Unavailable("The store does not answer.")
+    away = world.own_page().post(f"{PREFIX}requests/j-nothing1/cancel")
+    assert (away.status_code, "sign-out" in away.text) == (503, False)
+    world.commands.refusal, world.sign_in.away = None, True
+    nobody = world.browser().get(f"{PREFIX}nothing/here")
+    assert (nobody.status_code, "sign-out" in nobody.text) == (404, False)
 
 
 # -- hostile content ---------------------------------------------------------------------------
