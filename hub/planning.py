@@ -1,19 +1,30 @@
-"""When the whole queue is decided about, and when a look at the newcomers is enough.
+"""When the whole queue is decided about, and when a step is enough.
 
-``decide`` goes along the whole queue. With thousands that wait this takes a while, and whoever
-submits meanwhile feels it. Most news of a long queue is one more request at its end that has
-to wait anyway: nothing starts, and its place may follow a moment later.
+``decide`` goes along the whole queue, and gives everybody a place. With thousands that wait this
+takes a while, and whoever submits meanwhile feels it. ``step`` says who starts and who is asked
+to stop in a fraction of that; places may follow a moment later.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from .scheduling.cycle import decide
-from .scheduling.model import Plan, Snapshot, Waiting
-from .scheduling.ordering import OrderKey, order_key
+from .scheduling.model import Plan, Snapshot, Use, Wait
+from .scheduling.standing import (
+    Budgeted,
+    Delta,
+    Event,
+    Freed,
+    Leased,
+    Standing,
+    Submitted,
+    Used,
+    Withdrawn,
+    step,
+)
 
 LONG_SECONDS = 0.02
 """A decision that takes longer is followed by a rest."""
@@ -23,23 +34,21 @@ LONGEST_REST = 1.0
 
 
 class Planner:
-    """Asks ``decide`` about the whole queue whenever something could start, and else now and then.
+    """Steps with every snapshot, and asks ``decide`` about the whole queue now and then.
 
-    Nothing can start where the last plan started nothing and since then only newcomers joined
-    the end of the queue, none of whom could start if they were the only one: what is free and
-    held is the same, those ahead are not moved by whom they are ahead of, and somebody ahead
-    never helps. Everything else that changed asks for the whole queue at once.
+    Nothing that starts or stops ever waits for the whole: a step finds the same. Between two
+    whole decisions those that wait keep the places of the last one, less those that have gone,
+    and newcomers have none yet. A short queue is decided about with every change.
     """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
-        self._snapshot: Snapshot | None = None
-        """The one of the last plan, if that plan started nothing."""
-        self._end: OrderKey | None = None
-        self._tried: set[str] = set()
-        """Newcomers that were found unable to start."""
+        self._standing: Standing | None = None
+        self._fixed = Snapshot()
+        """What of the last snapshot a standing cannot follow."""
+        self._waits: tuple[Wait, ...] = ()
         self._since: float | None = None
-        """Since when the last plan lacks something."""
+        """Since when the last whole plan lacks something."""
         self._took = 0.0
         self.rest = 0.0
         """How long to leave the processor to others now."""
@@ -47,54 +56,83 @@ class Planner:
     def plan(self, snapshot: Snapshot, now: float) -> Plan | None:
         """What holds now, or None while the last plan will do."""
         self.rest = 0.0
-        newcomers = self._newcomers(snapshot)
-        if newcomers is None or self._may_start(snapshot, newcomers, now):
-            return self._whole(snapshot, now)
+        events = self._follow(snapshot, now)
+        anew = events is None or self._standing is None
+        standing = Standing(snapshot, now) if self._standing is None else self._standing
+        self._standing, delta = step(standing, events or (), now)
         # Whoever is past the limit pushes the expected start of others on and on.
-        if not newcomers and all(holding.until >= now for holding in snapshot.holdings):
-            self._since = None
-            return None
-        if self._since is None:
+        late = any(holding.until < now for holding in snapshot.holdings)
+        if self._since is None and (anew or events or late or _decided(delta)):
             self._since = self._monotonic()
-        return self._whole(snapshot, now) if self.due_in() <= 0 else None
+        if anew or (self._since is not None and self.due_in() <= 0):
+            return self._whole(snapshot, now)
+        gone = any(isinstance(event, Withdrawn) for event in events or ())
+        return self._partly(snapshot, delta) if gone or _decided(delta) else None
 
     def due_in(self) -> float:
-        """Seconds until the last plan has lacked something for long enough."""
+        """Seconds until the last whole plan has lacked something for long enough."""
         if self._since is None:
             return LONGEST_REST
         return self._since + rest_after(self._took) - self._monotonic()
 
-    def _newcomers(self, snapshot: Snapshot) -> tuple[Waiting, ...] | None:
-        """Those at the end of the queue that the last plan lacks; None if more has changed."""
-        last = self._snapshot
-        if last is None or replace(snapshot, waiting=last.waiting) != last:
+    def _follow(self, snapshot: Snapshot, now: float) -> list[Event] | None:
+        """What has changed since the last step; None where a new standing has to be made."""
+        fixed = replace(snapshot, waiting=(), holdings=(), use=(), budgets=())
+        if self._standing is None or fixed != self._fixed or now < self._standing.books.now:
+            self._standing, self._fixed = None, fixed
             return None
-        known = len(last.waiting)
-        if snapshot.waiting[:known] != last.waiting:
-            return None
-        new = snapshot.waiting[known:]
-        at_the_end = self._end is None or all(order_key(each) > self._end for each in new)
-        return new if at_the_end else None
-
-    def _may_start(self, snapshot: Snapshot, newcomers: tuple[Waiting, ...], now: float) -> bool:
-        """Whether one of them could start with nobody ahead; each is tried once."""
-        for each in newcomers:
-            if each.id in self._tried:
-                continue
-            if decide(replace(snapshot, waiting=(each,)), now).starts:
-                return True
-            self._tried.add(each.id)
-        return False
+        return list(changes(self._standing, snapshot))
 
     def _whole(self, snapshot: Snapshot, now: float) -> Plan:
         began = self._monotonic()
         plan = decide(snapshot, now)
-        self._snapshot = None if plan.starts else snapshot
-        self._end = max(map(order_key, snapshot.waiting), default=None)
-        self._tried, self._since = set(), None
+        self._waits = plan.waits
+        # What waits for devices that were just asked back expects them from now on only.
+        self._since = began if plan.stops else None
         self._took = self._monotonic() - began
         self.rest = rest_after(self._took)
         return plan
+
+    def _partly(self, snapshot: Snapshot, delta: Delta) -> Plan:
+        """Starts and stops of now, with the places of the last whole plan."""
+        left = {request.id for request in snapshot.waiting}
+        left -= {start.request_id for start in delta.starts}
+        self._waits = tuple(wait for wait in self._waits if wait.request_id in left)
+        return Plan(starts=delta.starts, waits=self._waits, stops=delta.stops)
+
+
+def changes(standing: Standing, snapshot: Snapshot) -> Iterator[Event]:
+    """What has to be told to a standing, so that it stands for this snapshot."""
+    waiting, held = standing.queues.waiting, standing.books.running.holdings
+    asked = {request.id: request for request in snapshot.waiting}
+    leased = {holding.request_id: holding for holding in snapshot.holdings}
+    for name in held.keys() - leased.keys():
+        yield Freed(request_id=name)
+    for name, request in tuple(waiting.items()):
+        if asked.get(name) != request:
+            yield Withdrawn(request_id=name)
+    for name, holding in leased.items():
+        if held.get(name) != holding:
+            yield Leased(holding=holding)
+    for name, request in asked.items():
+        if waiting.get(name) != request:
+            yield Submitted(request=request)
+    yield from _uses(standing, snapshot.use)
+    budgets = {left.group: left.budget - left.used - left.running for left in snapshot.budgets}
+    if budgets != standing.books.budgets:
+        yield Budgeted(budgets=snapshot.budgets)
+
+
+def _uses(standing: Standing, use: Iterable[Use]) -> Iterator[Event]:
+    known = {(each.group, each.owner): each for each in standing.debts.uses()}
+    now = {(each.group, each.owner): each for each in use}
+    if known != now:
+        gone = (replace(known[key], device_seconds=0.0) for key in known.keys() - now.keys())
+        yield Used(use=(*now.values(), *gone))
+
+
+def _decided(delta: Delta) -> bool:
+    return bool(delta.starts or delta.stops)
 
 
 def rest_after(deciding: float) -> float:

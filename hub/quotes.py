@@ -49,7 +49,7 @@ class Quotes:
         """
         c = self.commands
         now = c.clock()
-        snapshot = c.store.snapshot()
+        snapshot = c.store.snapshot(now)
         groups = _Groups(c.admission, who.name, {})
         answers: list[QuoteOut | None] = []
         admitted: list[Waiting] = []

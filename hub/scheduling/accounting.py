@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import fsum
+from math import exp, fsum, log
 from typing import Protocol
 
 
@@ -46,6 +46,38 @@ def next_charge(*, devices: int, charged_until: float, until: float) -> Charge |
         ends_at=until,
         device_seconds=device_seconds(devices, charged_until, until),
     )
+
+
+HALF_LIFE = 7 * 86400.0
+"""After how long past use counts half, where nothing else was chosen."""
+
+
+class Interval(Charged, Protocol):
+    """A charge with its span."""
+
+    @property
+    def starts_at(self) -> float: ...
+
+    @property
+    def ends_at(self) -> float: ...
+
+
+def decayed(charge: Interval, at: float, half_life: float) -> float:
+    """What a charge still counts for at a later moment.
+
+    Each instant of it counts 2^(-age / half-life), so that the charge counts for the integral
+    of that over its interval, times its devices:
+
+        devices · H/ln 2 · (2^(-(at - ends_at)/H) - 2^(-(at - starts_at)/H))
+
+    One that is split in two counts as much as the whole, and a credit takes back what its
+    charges still count for.
+    """
+    per_second = log(2) / half_life
+    devices = charge.device_seconds / (charge.ends_at - charge.starts_at)
+    newest = exp((charge.ends_at - at) * per_second)
+    oldest = exp((charge.starts_at - at) * per_second)
+    return devices / per_second * (newest - oldest)
 
 
 def total(charges: Iterable[Charged]) -> float:

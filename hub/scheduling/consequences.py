@@ -9,9 +9,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from .cycle import decide
+from .guarantees import odd_guarantees
 from .model import Group, Reason, Snapshot
 from .quota import Tally, Tree, limits
 from .wordforms import plural, span
+
+UNAFFECTED = "Nothing that waits or runs is affected."
 
 
 def consequences(after: Group, snapshot: Snapshot, now: float) -> tuple[str, ...]:
@@ -22,6 +25,7 @@ def consequences(after: Group, snapshot: Snapshot, now: float) -> tuple[str, ...
     3. what waits and would start at once
     4. limits above and below that bind as well
     5. time limits, which hold for new requests only
+    6. guarantees that cannot all be kept
     """
     before = next((group for group in snapshot.groups if group.name == after.name), None)
     if before == after:
@@ -33,11 +37,12 @@ def consequences(after: Group, snapshot: Snapshot, now: float) -> tuple[str, ...
         *_waiting(snapshot, changed, now),
         *_bound_by_others(after, changed),
         *_times(before, after),
+        *odd_guarantees(after, changed),
     )
     if said:
         return said
     new = "A new group: nobody waits or runs in it yet."
-    return (new if before is None else "Nothing that waits or runs is affected.",)
+    return (new if before is None else UNAFFECTED,)
 
 
 def _held_above(after: Group, changed: Snapshot) -> Iterator[str]:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from .estimate import FIRST_PAGE, estimates, holding_of
-from .model import Plan, Snapshot, Start, Wait
-from .ordering import ordered
-from .placement import Pool
-from .quota import Tally, Tree
-from .walk import walk
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
+
+from .books import Books
+from .estimate import FIRST_PAGE, estimates
+from .fairshare import Debts
+from .model import Estimate, Plan, Reason, Snapshot, Start, Wait, Waiting
+from .ordering import Order
+from .queues import Queues
+from .reclaiming import Entitled, reclaim_for
+from .room import Key
+from .walk import Held, walk
 
 
 def decide(snapshot: Snapshot, now: float) -> Plan:
@@ -16,46 +22,78 @@ def decide(snapshot: Snapshot, now: float) -> Plan:
     The same snapshot and time give the same plan, in whatever order the snapshot lists its
     parts. Every waiting request is in the plan exactly once.
     """
-    # 1. Put in order what waits.
-    queue = ordered(snapshot.waiting)
+    # 1. Count what is free, held, promised and left.
+    books = Books(snapshot, now)
 
-    # 2. Count what is free, and what each group and person holds.
-    tree = Tree(snapshot.groups)
-    pool = Pool(snapshot.devices, snapshot.holdings, takes_work=snapshot.takes_work)
-    tally = Tally(tree, snapshot.holdings)
+    # 2. Put in order what waits.
+    queue = in_order(snapshot, books)
 
     # 3. Walk along the queue: who starts, and what holds the others.
-    started, held = walk(queue, pool=pool, tree=tree, tally=tally)
+    started, held = walk(queue, books)
 
-    # 4. Estimate the start of those on the first page, from the limits of all that run then.
-    running = (
-        *snapshot.holdings,
-        *(holding_of(each.request, each.devices, now=now) for each in started),
-    )
-    expected = estimates(
-        [each.request for each in held if each.request.devices][:FIRST_PAGE],
-        devices=snapshot.devices,
-        tree=tree,
-        running=running,
-        now=now,
-    )
+    # 4. Ask back what others borrow, for those that are below their guarantee.
+    entitled = Entitled(books)
+    claims = (each.request for each in held if each.request in entitled)
+    asked = reclaim_for(claims, snapshot.holdings, books)
 
-    # 5. Write the plan. A request without devices stands in nobody's way and takes no place.
-    waits: list[Wait] = []
-    ahead = 0
-    for each in held:
-        waits.append(
-            Wait(
-                request_id=each.request.id,
-                place=ahead + 1,
-                reason=each.reason,
-                detail=each.detail,
-                ahead=ahead,
-                estimate=expected.get(each.request.id),
-            )
-        )
-        ahead += each.request.devices > 0
+    # 5. Estimate the start of those on the first page.
+    page = [each.request for each in held if each.request.devices][:FIRST_PAGE]
+    expected = estimates(page, tuple(books.running.holdings.values()), snapshot, now)
+
+    # 6. Write the plan.
+    places = Places()
     return Plan(
-        starts=tuple(Start(request_id=s.request.id, devices=s.devices) for s in started),
-        waits=tuple(waits),
+        starts=tuple(Start(request_id=s.request.id, devices=s.holding.devices) for s in started),
+        waits=tuple(places.add(each, expected, asked.waiting) for each in held),
+        stops=asked.stops,
     )
+
+
+def in_order(snapshot: Snapshot, books: Books) -> tuple[Waiting, ...]:
+    """All that waits, the next one first."""
+    debts = Debts(books.tree, snapshot.use, snapshot.holdings, books.now)
+    return Order(Queues(books.tree, snapshot.waiting), books, debts).whole()
+
+
+class Places:
+    """The places of those that wait, given to one after the other.
+
+    A request without devices stands in nobody's way and takes no place. One that waits for
+    room under a limit stands in the way of those that need room under the same limit only.
+
+    Attributes:
+        ahead: how many of those added stand in everybody's way.
+    """
+
+    def __init__(self) -> None:
+        self.ahead = 0
+        self._under: dict[Key, int] = {}
+
+    def copy(self) -> Places:
+        made = Places()
+        made.ahead, made._under = self.ahead, self._under.copy()
+        return made
+
+    def add(
+        self,
+        held: Held,
+        expected: Mapping[str, Estimate] = MappingProxyType({}),
+        reclaiming: Collection[str] = (),
+    ) -> Wait:
+        """The next one, which takes its place; ``reclaiming`` wait for what was asked back."""
+        request, limit = held.request, held.limit
+        under = 0 if limit is None else self._under.get(limit, 0)
+        ahead = self.ahead + under
+        reclaims = request.id in reclaiming
+        if limit is not None:
+            self._under[limit] = under + 1
+        elif request.devices and held.reason is not Reason.ABOVE_MAXIMUM:
+            self.ahead += 1
+        return Wait(
+            request_id=request.id,
+            place=ahead + 1,
+            reason=Reason.RECLAIMING if reclaims else held.reason,
+            detail="" if reclaims else held.detail,
+            ahead=ahead,
+            estimate=expected.get(request.id),
+        )

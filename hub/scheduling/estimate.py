@@ -1,66 +1,104 @@
-"""When those at the head of the queue are expected to start, from time limits alone."""
+"""When those at the head of the queue are expected to start."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from heapq import heapify, heappop, heappush
-from itertools import count
+from math import inf
 
-from .model import Device, Estimate, Holding, Waiting
-from .placement import Pool
-from .quota import Tally, Tree
-from .walk import walk
+from .books import Books
+from .model import Estimate, Holding, Reason, Snapshot, Waiting
+from .running import expected_end, promised_end
+from .walk import Held, walk
 
 FIRST_PAGE = 20
 """How many waiting requests are given an estimate: those that people see first."""
 
+_OF_GROUP = frozenset({Reason.GROUP_MAXIMUM, Reason.BORROWING, Reason.BUDGET})
+_OF_OWNER = frozenset({Reason.USER_MAXIMUM, Reason.SESSIONS})
+
 
 def estimates(
-    page: Sequence[Waiting],
-    *,
-    devices: Iterable[Device],
-    tree: Tree,
-    running: Sequence[Holding],
-    now: float,
+    page: Sequence[Waiting], running: Sequence[Holding], snapshot: Snapshot, now: float
 ) -> Mapping[str, Estimate]:
     """Expected start by request id; one that never comes to start has none.
 
-    1. Everything that runs ends when its time limit does; what is overdue ends now.
-    2. Whenever something ends, the queue is walked by the rules that hold in the cycle.
-    3. What starts then runs for its whole time limit, and so on.
+    It is told twice: once with everything ending when it is expected to, once with everything
+    using its whole time limit. The interval lies between; where nothing but limits is known,
+    both are the same.
 
-    ``page`` is the head of the ordered queue and is all that is looked at: requests behind it
-    could only take devices that those on the page are kept from by a limit of their own.
+    ``page`` is the head of the ordered queue, which is taken to stay in its order, and is all
+    that is looked at: requests behind it could only take devices that those on the page are
+    kept from by a limit of their own.
     """
-    pool = Pool(devices, running)
-    tally = Tally(tree, running)
-    waiting = tuple(page)
-    found: dict[str, Estimate] = {}
-    tie = count()
-    ends = [(max(holding.until, now), next(tie), holding) for holding in running]
+    settled = [_as_expected(holding, now) for holding in running]
+    soon = _forecast(page, replace(snapshot, holdings=tuple(settled)), now)
+    limits = [_to_its_limit(holding, now) for holding in running]
+    if limits == settled and all(request.expected is None for request in page):
+        late = soon
+    else:
+        unknown = [replace(request, expected=None) for request in page]
+        late = _forecast(unknown, replace(snapshot, holdings=tuple(limits)), now)
+    return {
+        name: Estimate(at=min(soon[name], late[name]), latest=max(soon[name], late[name]))
+        for name in soon.keys() & late.keys()
+    }
+
+
+def _as_expected(holding: Holding, now: float) -> Holding:
+    end = expected_end(holding, now)
+    return replace(holding, until=end, expected=None)
+
+
+def _to_its_limit(holding: Holding, now: float) -> Holding:
+    """What was asked to go does not use its limit."""
+    end = now if holding.leaving else max(holding.until, now)
+    return replace(holding, until=end, expected=None)
+
+
+def _forecast(page: Sequence[Waiting], snapshot: Snapshot, now: float) -> Mapping[str, float]:
+    """Let time pass from one end to the next, and go along the page by the rules of the cycle."""
+    books = Books(snapshot, now)
+    found: dict[str, float] = {}
+    ends = [(promised_end(holding), holding.request_id) for holding in snapshot.holdings]
     heapify(ends)
-    while waiting and ends:
-        at = ends[0][0]
-        while ends and ends[0][0] == at:
-            holding = heappop(ends)[2]
-            pool.give_back(holding.devices)
-            tally.add(holding.group, holding.owner, -len(holding.devices))
-        started, held = walk(waiting, pool=pool, tree=tree, tally=tally)
+    _, held = walk(page, books)
+    while held:
+        at = min(ends[0][0], books.next_edge()) if ends else books.next_edge()
+        if at == inf:
+            break
+        edge = at == books.next_edge()
+        books.at(at)
+        ended = [books.end(request_id) for request_id in _ended(ends, at)]
+        moved = _Moved(ended, books)
+        if not edge and not any(moved.may_help(each) for each in held):
+            continue
+        started, held = walk((each.request for each in held), books)
         for each in started:
-            found[each.request.id] = Estimate(at=at, latest=at)
-            holding = holding_of(each.request, each.devices, now=at)
-            heappush(ends, (holding.until, next(tie), holding))
-        waiting = tuple(each.request for each in held)
+            found[each.request.id] = at
+            heappush(ends, (promised_end(each.holding), each.request.id))
     return found
 
 
-def holding_of(request: Waiting, devices: tuple[str, ...], *, now: float) -> Holding:
-    """What a request holds once it starts, for as long as its time limit."""
-    return Holding(
-        request_id=request.id,
-        owner=request.owner,
-        group=request.group,
-        devices=devices,
-        since=now,
-        until=now + request.seconds,
-    )
+def _ended(ends: list[tuple[float, str]], at: float) -> Iterator[str]:
+    while ends and ends[0][0] <= at:
+        yield heappop(ends)[1]
+
+
+class _Moved:
+    """What has ended at one moment, and whom that may help."""
+
+    def __init__(self, ended: Sequence[Holding], books: Books) -> None:
+        self._books = books
+        chains = [(books.tree.known(each.group), each.owner) for each in ended]
+        self._groups = {group.name for chain, _ in chains for group in chain}
+        self._users = {(group.name, owner) for chain, owner in chains for group in chain}
+
+    def may_help(self, held: Held) -> bool:
+        """Whether it is worth asking again: room under its limit, or devices where it fits."""
+        if held.reason in _OF_GROUP:
+            return held.detail in self._groups
+        if held.reason in _OF_OWNER:
+            return (held.detail, held.request.owner) in self._users
+        return any(map(self._books.pool.fits, self._books.variants(held.request)))

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf
 
+from .budget import Budget
+
 
 class Kind(StrEnum):
     """What a request asks to run."""
@@ -86,6 +88,7 @@ class Device:
         model: product name, as the driver says it.
         memory_bytes: size of its memory.
         simulated: True for a device that exists only in name.
+        switch: the network switch that its node hangs on; empty where nobody said.
         health: only ``OK`` is lent.
         why: the sentence behind a health that is not ``OK``.
         marks: what administrators (or a fault) say about it or its node.
@@ -97,6 +100,7 @@ class Device:
     model: str
     memory_bytes: int
     simulated: bool = False
+    switch: str = ""
     health: Health = Health.OK
     why: str = ""
     marks: tuple[Mark, ...] = ()
@@ -137,6 +141,15 @@ class Group:
         max_seconds: longest time limit that a request may have.
         idle_seconds: after how long without work a session with devices is warned, and then
             stopped; 0 for never. Its own alone counts, not that of a group above.
+        guaranteed: devices that it has back at once, or after a grace time, whoever uses them.
+        borrowing: devices that it may hold above its guarantee; None: up to ``max_devices``.
+        lending: devices of its guarantee that others may use while it does not; None: all.
+        weight: its part in what siblings share; twice the weight, twice the use.
+        models: the device models that it may ask for; None: all.
+        max_sessions: sessions with devices that one member holds at one time; None: any number.
+        sessions_borrow: whether a session, which is never preempted, may use devices that
+            another group is guaranteed.
+        budget: what it and the groups below it may use in a week or a term; None: any amount.
     """
 
     name: str
@@ -145,6 +158,92 @@ class Group:
     max_devices_per_user: int = 0
     max_seconds: int = 8 * 3600
     idle_seconds: int = 1800
+    guaranteed: int = 0
+    borrowing: int | None = None
+    lending: int | None = None
+    weight: float = 1.0
+    models: frozenset[str] | None = None
+    max_sessions: int | None = None
+    sessions_borrow: bool = False
+    budget: Budget | None = None
+
+
+class Arrangement(StrEnum):
+    """How the members of a gang are laid out."""
+
+    PACK = "pack"
+    """On as few nodes as possible."""
+    SPREAD = "spread"
+    """Each on a node of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Role:
+    """Equal members of a gang; each sits within one node.
+
+    Attributes:
+        devices: of one member.
+        wanted: how many members it would like.
+        minimum: with how many it still starts.
+    """
+
+    name: str
+    devices: int
+    wanted: int = 1
+    minimum: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """A part of one device.
+
+    Attributes:
+        compute: fraction of its compute, above 0 and at most 1.
+        memory_bytes: cap on its memory.
+    """
+
+    compute: float
+    memory_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """What somebody used in a group in the past, decayed to the moment of the snapshot.
+
+    It is derived from the ledger and never stored.
+
+    Attributes:
+        device_seconds: each one counts half after one half-life, a quarter after two.
+    """
+
+    group: str
+    owner: str
+    device_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reserved:
+    """Devices promised to a group for a span of time: one occurrence of a reservation."""
+
+    id: str
+    group: str
+    devices: int
+    starts_at: float
+    ends_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """What is left of a group's budget in the current period, in device-seconds.
+
+    Attributes:
+        running: what the running work would still use until its time limits.
+    """
+
+    group: str
+    budget: float
+    used: float
+    running: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +255,15 @@ class Waiting:
         model: only devices of this model will do; None for any.
         seconds: time limit.
         submitted_at: place in line is counted from here; kept through requeues.
+        expected: seconds that it is expected to run (from history); None: its time limit.
+        done: device-seconds of its work that earlier attempts saved.
+        preemptible: whether it may be stopped and queued again for somebody's guarantee. A
+            session never is.
+        deadline: when it should have ended, for the order inside its group.
+        gang: its members by role; empty for one member with ``devices``. ``devices`` is the
+            wanted sum.
+        arrangement: of a gang.
+        share: part of a device instead of whole ones; ``devices`` is then 1.
     """
 
     id: str
@@ -167,6 +275,13 @@ class Waiting:
     submitted_at: float
     model: str | None = None
     priority: PriorityClass = PriorityClass.NORMAL
+    expected: float | None = None
+    done: float = 0.0
+    preemptible: bool = False
+    deadline: float | None = None
+    gang: tuple[Role, ...] = ()
+    arrangement: Arrangement = Arrangement.PACK
+    share: Share | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +291,10 @@ class Holding:
     Attributes:
         since: when the lease was granted.
         until: when its time limit ends; the device may come back later than that.
+        expected: seconds that it was expected to run; None: to its time limit.
+        saved_at: when its work was last known to be saved; None: never.
+        leaving: it was already asked to go, and its devices come back soon.
+        share: part of its one device; None: whole devices.
     """
 
     request_id: str
@@ -184,6 +303,13 @@ class Holding:
     devices: tuple[str, ...]
     since: float
     until: float
+    kind: Kind = Kind.JOB
+    priority: PriorityClass = PriorityClass.NORMAL
+    preemptible: bool = False
+    expected: float | None = None
+    saved_at: float | None = None
+    leaving: bool = False
+    share: Share | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,6 +318,10 @@ class Snapshot:
 
     Attributes:
         takes_work: whether any node does; False where all of them are drained.
+        use: decayed use by group and owner.
+        reserved: occurrences of reservations that run now or begin before anything that could
+            start now would have to end.
+        budgets: of the groups that have one.
     """
 
     devices: tuple[Device, ...] = ()
@@ -199,6 +329,9 @@ class Snapshot:
     waiting: tuple[Waiting, ...] = ()
     holdings: tuple[Holding, ...] = ()
     takes_work: bool = True
+    use: tuple[Use, ...] = ()
+    reserved: tuple[Reserved, ...] = ()
+    budgets: tuple[Left, ...] = ()
 
 
 class Reason(StrEnum):
@@ -216,6 +349,18 @@ class Reason(StrEnum):
     """It asks for more than its group or its owner may hold at all; the limit was lowered."""
     POOL_TOO_SMALL = "pool_too_small"
     """Too few fitting devices could be lent now, were all of them free."""
+    BORROWING = "borrowing"
+    """Its group holds its guarantee and as much more as it may borrow."""
+    GUARANTEE = "guarantee"
+    """It would take devices that another group is guaranteed, and could not give them back."""
+    RESERVATION = "reservation"
+    """The free devices are held for a reservation."""
+    BUDGET = "budget"
+    """Its group has used its budget of this period."""
+    SESSIONS = "sessions"
+    """Its owner holds as many sessions with devices as one member may."""
+    RECLAIMING = "reclaiming"
+    """Devices that others borrowed were asked back for it."""
     DRAINING = "draining"
     """It needs no device, and every node is being emptied."""
     STARTING = "starting"
@@ -244,6 +389,25 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """Ask this holding back: it gets a notice and a grace time, and is queued again.
+
+    Attributes:
+        for_request: whom it makes room for.
+        why: ``GUARANTEE`` (its group borrows what another is guaranteed) or ``BEHIND_OTHERS``
+            (an urgent request comes before opportunistic work).
+        group: whose guarantee, or whose urgent request.
+        lost: device-seconds of work since it was last saved.
+    """
+
+    request_id: str
+    for_request: str
+    why: Reason
+    group: str
+    lost: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
     """A request that stays queued.
 
@@ -269,3 +433,4 @@ class Plan:
 
     starts: tuple[Start, ...] = ()
     waits: tuple[Wait, ...] = field(default=())
+    stops: tuple[Stop, ...] = ()

@@ -1,38 +1,193 @@
-"""Who is served first among those that wait."""
+"""Who is served first among those that wait.
+
+The order is worked out before anything is placed, as if everybody were served one after the
+other: whoever is served is charged at once, and so stands further back with the next request.
+Fifty submissions of one person therefore alternate with those of others.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from types import MappingProxyType
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from heapq import heapify, heappop, heapreplace, merge
+from itertools import chain
+from math import inf
+from operator import itemgetter
 
-from .model import PriorityClass, Waiting
+from .books import Books
+from .fairshare import Debts
+from .model import Group, PriorityClass, Waiting
+from .queues import Entry, Queues, Served
+from .quota import THOUSAND, Tally
+from .room import cap, cap_of_one
 
-OrderKey = tuple[int, float, str]
+TurnKey = tuple[bool, float, float, str]
+Turn = tuple[TurnKey, Served]
 
-_RANK = MappingProxyType({name: rank for rank, name in enumerate(PriorityClass)})
+_key = itemgetter(0)
+Merge = Callable[[list[Iterator[Turn]]], Iterable[Turn]]
 
 
-def order_key(request: Waiting) -> OrderKey:
-    """Sort key of a request; the smaller one is served first.
+def _one_by_one(turns: list[Iterator[Turn]]) -> Iterable[Turn]:
+    return merge(*turns, key=_key)
 
-    The numbers are the steps of the policy, and a tuple's places are in their order:
 
+def _at_once(turns: list[Iterator[Turn]]) -> Iterable[Turn]:
+    return sorted(chain.from_iterable(turns), key=_key)
+
+
+class Order:
+    """The order of all that wait, at one moment; nothing that starts afterwards moves it.
+
+    1. a reservation of its group is due, and the group does not hold all of it yet
     2. priority class: urgent, interactive, normal, opportunistic
-    7. age: who was submitted earlier; a request that comes back to the queue keeps its age
-    8. request id: arbitrary, and the same every time
+    3. at each level of the tree of groups, from the root: what stays within a group's guarantee
+    4. of siblings, whoever owes the least over its weight (``fairshare``); of equal ones,
+       whose next request is the older one
+    5. to 8. among the requests of one owner: ``queues.entry``
 
-    The steps between are policies of their own and take their places in the tuple when they
-    come: 1 a reservation due now, 3 groups below their guarantee, 4 fair share between groups
-    and users, 5 expected remaining device-seconds, 6 deadline slack. Until then the order
-    within a class is first come, first served.
+    In 3 and 4 everybody ahead counts as served: what it would hold and is expected to use is
+    added to its owner and all groups above (virtual service, as the start tags of Goyal, Vin
+    and Cheng, "Start-time fair queueing", SIGCOMM 1996). A request that a limit would hold
+    anyway is charged to nobody at the group of that limit and above, and moves nobody there.
+    Each class begins anew with what is really held.
+
+    What siblings do has no influence on the order inside a group: the order of the whole is the
+    orders of its parts, merged by whose turn it is.
     """
-    return (
-        _RANK[request.priority],  # 2
-        request.submitted_at,  # 7
-        request.id,  # 8
-    )
+
+    def __init__(
+        self, queues: Queues, books: Books, debts: Debts, left_out: Collection[str] = ()
+    ) -> None:
+        """``left_out`` names groups without which the order of all others is the same."""
+        self._queues = queues
+        self._left_out = left_out
+        self._tree = books.tree
+        self._tally = books.tally.copy()
+        self._debts = debts
+        self._due = books.due()
+        self._guaranteed = books.guaranteed
+        self._now = books.now
+
+    def __iter__(self) -> Iterator[Waiting]:
+        """One after the other, and no further than somebody asks."""
+        return self._in_order(_one_by_one)
+
+    def whole(self) -> tuple[Waiting, ...]:
+        """All of them, faster than one after the other."""
+        return tuple(self._in_order(_at_once))
+
+    def _in_order(self, merged: Merge) -> Iterator[Waiting]:
+        first = {request.id: request for request in self._first()}
+        yield from first.values()
+        for priority in PriorityClass:
+            for request, _, _, _ in self._below(None, priority, merged):
+                if request.id not in first:
+                    yield request
+        yield from self._queues.strays()
+
+    def _first(self) -> Iterator[Waiting]:
+        """Rule 1: as much of what waits as the reservation still has devices for."""
+        for reserved in self._due:
+            left = reserved.devices * THOUSAND - self._tally.groups[reserved.group]
+            for priority in PriorityClass if self._tree.chain(reserved.group) else ():
+                for request, weight, _, _ in self._below(reserved.group, priority, _one_by_one):
+                    if left <= 0:
+                        break
+                    if 0 < weight <= left:
+                        left -= weight
+                        yield request
+
+    def _below(
+        self, parent: str | None, priority: PriorityClass, merged: Merge
+    ) -> Iterator[Served]:
+        """Everybody below a group, served one after the other; below None, all roots."""
+        turns = [
+            self._of_group(child, self._below(child.name, priority, merged))
+            for child in self._queues.groups_below(parent, priority)
+            if child.name not in self._left_out
+        ]
+        if parent is not None:
+            turns.append(self._of_owners(parent, priority))
+        return (served for _, served in (turns[0] if len(turns) == 1 else merged(turns)))
+
+    def _of_owners(self, group: str, priority: PriorityClass) -> Iterator[Turn]:
+        """The requests of all owners in a group itself, each with the moment of its turn."""
+        heap: list[tuple[TurnKey, int, int, Sequence[Entry]]] = []
+        for owner in self._queues.owners(group, priority):
+            queue = self._queues.of_owner(group, owner, priority, self._now)
+            owes = self._debts.of((group, owner))
+            first = queue[0][1][0]
+            heap.append(((True, owes, first.submitted_at, first.id), owes, 0, queue))
+        heapify(heap)
+        while heap:
+            turn, owes, at, queue = heap[0]
+            served = queue[at][1]
+            yield turn, served
+            at += 1
+            if at == len(queue):
+                heappop(heap)
+                continue
+            owes += served[2]
+            following = queue[at][1][0]
+            key = (True, owes, following.submitted_at, following.id)
+            heapreplace(heap, (max(turn, key), owes, at, queue))
+
+    def _of_group(self, group: Group, requests: Iterator[Served]) -> Iterator[Turn]:
+        """The same for a group, whose limits and guarantee count.
+
+        First comes what stays within its guarantee, then all the rest. Whoever a limit holds
+        takes the turn of the one before: it moves nobody.
+        """
+        share = _Share(group, self._tally, self._debts.of(group.name))
+        left = self._guaranteed.get(group.name, 0) * THOUSAND - share.held
+        later: list[Served] = []
+        turn: TurnKey = (False, -inf, -inf, group.name)
+        for served in requests if left > 0 else ():
+            if not 0 < served[1] <= left or share.is_beyond(served):
+                later.append(served)
+                continue
+            turn = max(turn, share.turn(served, lent=False))
+            share.charge(served)
+            yield turn, served
+            left -= served[1]
+            if left <= 0:
+                break
+        for served in chain(later, requests):
+            if share.is_beyond(served):
+                yield turn, (*served[:3], True)
+                continue
+            turn = max(turn, share.turn(served, lent=True))
+            share.charge(served)
+            yield turn, served
 
 
-def ordered(waiting: Iterable[Waiting]) -> tuple[Waiting, ...]:
-    """All of them, the next one first, whatever order they came in."""
-    return tuple(sorted(waiting, key=order_key))
+class _Share:
+    """What a group holds and owes while its requests are served one after the other."""
+
+    __slots__ = ("_group", "_most", "_most_of_one", "_own", "_tally", "held", "owes")
+
+    def __init__(self, group: Group, tally: Tally, owes: int) -> None:
+        self._group, self._tally = group, tally
+        self._most, self._most_of_one = cap(group), cap_of_one(group)
+        self._own: dict[str, int] = {}
+        self.held, self.owes = tally.groups[group.name], owes
+
+    def is_beyond(self, served: Served) -> bool:
+        """Whether a limit of the group, or of one below, would hold it."""
+        request, weight, _, beyond = served
+        if beyond or self.held + weight > self._most:
+            return True
+        own = self._own.get(request.owner, -1)
+        if own < 0:
+            own = self._own[request.owner] = self._tally.users[self._group.name, request.owner]
+        return own + weight > self._most_of_one
+
+    def turn(self, served: Served, *, lent: bool) -> TurnKey:
+        request = served[0]
+        return (lent, self.owes / self._group.weight, request.submitted_at, request.id)
+
+    def charge(self, served: Served) -> None:
+        request, weight, needs, _ = served
+        self.held += weight
+        self._own[request.owner] += weight
+        self.owes += needs

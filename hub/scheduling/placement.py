@@ -1,39 +1,49 @@
-"""Which devices a request gets: whole ones, all in one node, chosen by best fit."""
+"""Which devices a request gets: whole ones of one node, those of a gang, or a part of one."""
 
 from __future__ import annotations
 
-from bisect import insort
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from copy import copy
+from dataclasses import dataclass
+from typing import Protocol
 
-from .model import Device, Holding
+from .free import Floor, Free
+from .gangs import Layout, arrange
+from .model import Arrangement, Device, Holding, Role, Share, Waiting
+from .parts import Parts, fits
 
-Free = Mapping[str, Sequence[Device]]
-"""Free devices by node, each node's in the order of ``device_key``."""
-
-
-def device_key(device: Device) -> tuple[int, str]:
-    return (device.index, device.id)
+Shape = tuple[int, str | None, tuple[Role, ...], Arrangement, Share | None]
 
 
-def place(count: int, model: str | None, free: Free) -> tuple[Device, ...] | None:
-    """``count`` free devices of one node, or None where no node has as many.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """What a request gets.
 
-    1. the node that has the fewest fitting devices left over (best fit: whole nodes stay
-       whole for those who ask for many)
-    2. the node's name
-    3. within the node: the lowest index, then the id
+    Attributes:
+        devices: by role and member of a gang, then by index.
+        share: the part of its one device; None: whole devices.
+        members: how many members of each role; empty for a request that is not a gang.
     """
-    best: tuple[int, str, list[Device]] | None = None
-    for node, devices in free.items():
-        if len(devices) < count:
-            continue
-        fitting = [device for device in devices if model is None or device.model == model]
-        left = len(fitting) - count
-        if left >= 0 and (best is None or (left, node) < best[:2]):
-            best = (left, node, fitting)
-    return tuple(best[2][:count]) if best else None
+
+    devices: tuple[str, ...]
+    share: Share | None = None
+    members: tuple[int, ...] = ()
+
+
+class Taken(Protocol):
+    """What can be given back: a placement, or a holding."""
+
+    @property
+    def devices(self) -> tuple[str, ...]: ...
+
+    @property
+    def share(self) -> Share | None: ...
+
+
+def shape(request: Waiting) -> Shape:
+    """All that placement looks at: requests of one shape fit, or do not, at the same time."""
+    return (request.devices, request.model, request.gang, request.arrangement, request.share)
 
 
 def largest_node(devices: Iterable[Device], model: str | None = None) -> int:
@@ -56,37 +66,136 @@ class Pool:
         self, devices: Iterable[Device], holdings: Iterable[Holding], *, takes_work: bool = True
     ) -> None:
         self.takes_work = takes_work
-        self._working = {device.id: device for device in devices if device.lendable}
-        self._largest: dict[str | None, int] = {}
-        self._free: dict[str, list[Device]] = {}
-        held = {device for holding in holdings for device in holding.devices}
-        for device in sorted(self._working.values(), key=device_key):
-            free = self._free.setdefault(device.node, [])
-            if device.id not in held:
-                free.append(device)
+        self._floor = Floor(device for device in devices if device.lendable)
+        self._all = Free(self._floor)
+        self._free = self._all.copy()
+        self._parts = Parts(self._floor)
+        self._could: dict[Shape, bool] = {}
+        for holding in holdings:
+            self.hold(holding)
 
     def copy(self) -> Pool:
         made = copy(self)
-        made._free = {node: list(free) for node, free in self._free.items()}
+        made._free, made._parts = self._free.copy(), self._parts.copy()
         return made
 
-    def could_fit(self, count: int, model: str | None) -> bool:
-        """Whether one node could hold it, were every device that may be lent free."""
-        if model not in self._largest:
-            self._largest[model] = largest_node(self._working.values(), model)
-        return count <= self._largest[model]
+    def free_count(self, model: str | None = None) -> int:
+        """How many devices (of this model) are wholly free."""
+        return self._total(self._free, model)
 
-    def take(self, count: int, model: str | None) -> tuple[str, ...] | None:
-        """Take the devices that ``place`` names; None, and nothing taken, where none fit."""
-        chosen = place(count, model, self._free)
-        if chosen is None:
+    def could_count(self, model: str | None = None) -> int:
+        """How many there are that may be lent, free or not."""
+        return self._total(self._all, model)
+
+    def _total(self, free: Free, model: str | None) -> int:
+        family = self._floor.families.get(model)
+        return 0 if family is None else free.total(family)
+
+    def could_fit(self, request: Waiting) -> bool:
+        """Whether it would fit, were every device that may be lent free."""
+        key = shape(request)
+        if key not in self._could:
+            self._could[key] = self._fits(request, self._all, Parts(self._floor))
+        return self._could[key]
+
+    def fits(self, request: Waiting) -> bool:
+        """Whether ``take`` would find it a place now."""
+        return self._fits(request, self._free, self._parts)
+
+    def take(self, request: Waiting) -> Placement | None:
+        """Take the devices it gets; None, and nothing taken, where it does not fit.
+
+        1. a share: the device lent in parts that has the least left over, else one that
+           is wholly free, chosen as a single device
+        2. a gang: as ``arrange`` says
+        3. else the node that has the fewest fitting devices left over (best fit: whole nodes
+           stay whole for those who ask for many), then the node's name; within the node the
+           lowest index, then the id
+        """
+        if request.devices == 0:
+            return Placement(devices=())
+        if request.share is not None:
+            return self._take_share(request.model, request.share)
+        if request.gang:
+            layout = arrange(request, self._floor, self._free)
+            return None if layout is None else self._take_gang(request.gang, layout)
+        family = self._floor.families.get(request.model)
+        if family is None:
             return None
-        for device in chosen:
-            self._free[device.node].remove(device)
-        return tuple(device.id for device in chosen)
+        node = self._free.tightest(family, request.devices)
+        if node is None:
+            return None
+        return Placement(devices=self._free.take(family, node, request.devices))
 
-    def give_back(self, devices: Iterable[str]) -> None:
-        for device_id in devices:
-            device = self._working.get(device_id)
-            if device is not None and device not in self._free[device.node]:
-                insort(self._free[device.node], device, key=device_key)
+    def give_back(self, taken: Taken) -> None:
+        """What is free already, or is not lent any more, stays as it is."""
+        for device in taken.devices:
+            if device not in self._floor.where:
+                continue
+            if taken.share is None:
+                if device not in self._parts:
+                    self._free.add(device)
+            elif self._parts.remove(device, taken.share):
+                self._free.add(device)
+
+    def hold(self, taken: Taken) -> None:
+        """The opposite of ``give_back``: these devices are held, whether they were free or not."""
+        for device in taken.devices:
+            if device in self._floor.where:
+                self._free.remove(device)
+                if taken.share is not None:
+                    self._parts.add(device, taken.share)
+
+    def free_on(self, node: int, model: str | None = None) -> int:
+        """How many devices (of this model) of a node are wholly free; nodes are numbered."""
+        family = self._floor.families.get(model)
+        return 0 if family is None else self._free.count(family, node)
+
+    def gains(self, taken: Taken, model: str | None = None) -> Mapping[int, int]:
+        """By number of the node: how many of these devices are of this model and may be lent."""
+        family = self._floor.families.get(model)
+        gained: dict[int, int] = {}
+        if family is not None:
+            for node, place in filter(None, map(self._floor.where.get, taken.devices)):
+                if self._floor.masks[family][node] >> place & 1:
+                    gained[node] = gained.get(node, 0) + 1
+        return gained
+
+    def _fits(self, request: Waiting, free: Free, parts: Parts) -> bool:
+        if request.devices == 0:
+            return True
+        if request.share is not None:
+            return self._for_share(request.model, request.share, free, parts) is not None
+        if request.gang:
+            return arrange(request, self._floor, free) is not None
+        family = self._floor.families.get(request.model)
+        return family is not None and free.tightest(family, request.devices) is not None
+
+    def _take_gang(self, roles: tuple[Role, ...], layout: Layout) -> Placement:
+        nodes = {size: iter(each) for size, each in layout.nodes.items()}
+        devices: list[str] = []
+        for role, count in zip(roles, layout.members, strict=True):
+            for _ in range(count if role.devices else 0):
+                node = next(nodes[role.devices])
+                devices += self._free.take(layout.family, node, role.devices)
+        return Placement(devices=tuple(devices), members=layout.members)
+
+    def _take_share(self, model: str | None, share: Share) -> Placement | None:
+        device = self._for_share(model, share, self._free, self._parts)
+        if device is None:
+            return None
+        self._free.remove(device)
+        self._parts.add(device, share)
+        return Placement(devices=(device,), share=share)
+
+    def _for_share(self, model: str | None, share: Share, free: Free, parts: Parts) -> str | None:
+        family = self._floor.families.get(model)
+        if family is None:
+            return None
+        whole = (
+            device.id
+            for node in free.in_order(family)
+            for device in free.devices(family, node)
+            if fits(device, (share,))
+        )
+        return parts.find(family, share) or next(whole, None)

@@ -7,12 +7,12 @@ missing denies.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from .model import Device, Group, Holding, Reason, Waiting
+from .model import Device, Group, Holding, Kind, Share
 from .placement import largest_node
 from .wordforms import number, plural, span
 
@@ -23,6 +23,22 @@ class Tree:
     def __init__(self, groups: Iterable[Group]) -> None:
         self._groups = {group.name: group for group in groups}
         self._known: dict[str, tuple[Group, ...]] = {}
+        self._models: dict[str, frozenset[str] | None] = {}
+        self._below: dict[str, frozenset[str]] = {}
+        self._children: dict[str | None, tuple[Group, ...]] | None = None
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        return tuple(self._groups.values())
+
+    def children(self, parent: str | None) -> tuple[Group, ...]:
+        """The groups right below one; below None, the roots."""
+        if self._children is None:
+            found: dict[str | None, list[Group]] = {}
+            for group in self._groups.values():
+                found.setdefault(group.parent, []).append(group)
+            self._children = {name: tuple(each) for name, each in found.items()}
+        return self._children.get(parent, ())
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -52,95 +68,86 @@ class Tree:
         known = self.known(name)
         return known if known and known[-1].parent is None else ()
 
+    def models(self, name: str) -> frozenset[str] | None:
+        """The device models that a group may use, by its own word and that of all above it."""
+        if name not in self._models:
+            named = [group.models for group in self.known(name) if group.models is not None]
+            self._models[name] = frozenset.intersection(*named) if named else None
+        return self._models[name]
+
+    def below(self, name: str) -> frozenset[str]:
+        """A group and all below it, by name."""
+        if name not in self._below:
+            inside = (each for each in self._groups if self._has(each, name))
+            self._below[name] = frozenset(inside)
+        return self._below[name]
+
+    def _has(self, below: str, name: str) -> bool:
+        return any(group.name == name for group in self.known(below))
+
+
+THOUSAND = 1000
+"""Devices are counted in thousandths, so that parts of one add up exactly."""
+
+
+def size(devices: int, share: Share | None = None) -> int:
+    """What counts against a quota, in thousandths of a device: of a share, its compute."""
+    return devices * THOUSAND if share is None else round(share.compute * THOUSAND)
+
 
 class Tally:
     """How many devices each group, and each person in each group, holds.
 
     A holding counts for its group and for every group above, so that comparing with a limit
     is one look-up, whatever the depth of the tree.
+
+    Attributes:
+        groups: thousandths of a device by group.
+        users: thousandths of a device by group and owner.
+        sessions: sessions with devices by group and owner.
     """
 
     def __init__(self, tree: Tree, holdings: Iterable[Holding] = ()) -> None:
         self._tree = tree
-        self._groups: Counter[str] = Counter()
-        self._users: Counter[tuple[str, str]] = Counter()
+        self.groups: defaultdict[str, int] = defaultdict(int)
+        self.users: defaultdict[tuple[str, str], int] = defaultdict(int)
+        self.sessions: defaultdict[tuple[str, str], int] = defaultdict(int)
         for holding in holdings:
-            self.add(holding.group, holding.owner, len(holding.devices))
+            self.count(holding)
 
     def copy(self) -> Tally:
         made = Tally(self._tree)
-        made._groups, made._users = self._groups.copy(), self._users.copy()
+        made.groups, made.users = self.groups.copy(), self.users.copy()
+        made.sessions = self.sessions.copy()
         return made
 
-    def add(self, group: str, owner: str, devices: int) -> None:
-        """Count devices in, or out with a negative number."""
+    def add(self, group: str, owner: str, thousandths: int, sessions: int = 0) -> None:
+        """Count in, or out with negative numbers."""
         for each in self._tree.known(group):
-            self._groups[each.name] += devices
-            self._users[each.name, owner] += devices
+            key = (each.name, owner)
+            self.groups[each.name] += thousandths
+            self.users[key] += thousandths
+            if sessions:
+                self.sessions[key] += sessions
 
-    def of_group(self, group: str) -> int:
-        return self._groups[group]
+    def count(self, holding: Holding, times: int = 1) -> None:
+        """Count a holding in, or out with ``times`` -1."""
+        if holding.devices:
+            weight = size(len(holding.devices), holding.share)
+            sessions = times if holding.kind is Kind.SESSION else 0
+            self.add(holding.group, holding.owner, times * weight, sessions)
 
-    def of_user(self, group: str, owner: str) -> int:
-        return self._users[group, owner]
+    def of_group(self, group: str) -> float:
+        """Devices, a whole number unless parts of devices are among them."""
+        return _devices(self.groups[group])
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoRoom:
-    """The limit that keeps a request from starting now.
-
-    Attributes:
-        reason: ``GROUP_MAXIMUM`` or ``USER_MAXIMUM``.
-        group: whose limit it is: the request's own group or one above.
-        for_good: True where the request alone is larger than the limit, so that waiting for
-            others does not help.
-    """
-
-    reason: Reason
-    group: str
-    for_good: bool
+    def of_user(self, group: str, owner: str) -> float:
+        return _devices(self.users[group, owner])
 
 
-def room(request: Waiting, tree: Tree, tally: Tally) -> NoRoom | None:
-    """The limit that keeps a request from starting next to what is held; None if it may.
-
-    1. a group that is missing, or has a missing one above, permits nothing
-    2. a limit that the request alone exceeds: it was lowered after the request was admitted
-    3. what its owner holds, in the nearest group first
-    4. what the group holds, in the nearest group first
-
-    The nearest limit is named because no other one matters before it gives way. A request
-    for no device only needs a group.
-    """
-    chain = tree.chain(request.group)
-    if not chain:
-        return NoRoom(reason=Reason.GROUP_MAXIMUM, group=request.group, for_good=True)
-    if request.devices == 0:
-        return None
-    return (
-        _over_user(chain, request, None)
-        or _over_group(chain, request, None)
-        or _over_user(chain, request, tally)
-        or _over_group(chain, request, tally)
-    )
-
-
-def _over_user(chain: tuple[Group, ...], request: Waiting, tally: Tally | None) -> NoRoom | None:
-    """The nearest limit per person that is exceeded; without a tally, by the request alone."""
-    for group in chain:
-        held = tally.of_user(group.name, request.owner) if tally else 0
-        if held + request.devices > group.max_devices_per_user:
-            return NoRoom(reason=Reason.USER_MAXIMUM, group=group.name, for_good=tally is None)
-    return None
-
-
-def _over_group(chain: tuple[Group, ...], request: Waiting, tally: Tally | None) -> NoRoom | None:
-    """The nearest limit of a group that is exceeded; without a tally, by the request alone."""
-    for group in chain:
-        held = tally.of_group(group.name) if tally else 0
-        if held + request.devices > group.max_devices:
-            return NoRoom(reason=Reason.GROUP_MAXIMUM, group=group.name, for_good=tally is None)
-    return None
+def _devices(thousandths: int) -> float:
+    whole, rest = divmod(thousandths, THOUSAND)
+    return thousandths / THOUSAND if rest else whole
 
 
 class Rule(StrEnum):

@@ -1,7 +1,7 @@
-"""One pass along the queue: who starts now, and which rule holds everybody else.
+"""Along the queue, one request after the other: it starts now, or a rule holds it.
 
-The cycle makes this pass once with what is true now, and the estimate makes it again at every
-moment at which devices are expected back. Both therefore follow the same rules.
+The cycle goes along the queue once with what is true now, and the estimate does it again at
+every moment at which devices are expected back. Both therefore follow the same rules.
 """
 
 from __future__ import annotations
@@ -9,109 +9,214 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .model import Reason, Waiting
-from .placement import Pool
-from .quota import NoRoom, Tally, Tree, room
+from .backfill import Backfill
+from .books import Books
+from .line import Line
+from .model import Holding, Kind, Reason, Share, Waiting
+from .placement import Placement, Shape, shape
+from .quota import THOUSAND
+from .room import Key, NoRoom, cap, room
+from .running import holding_of, span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
     request: Waiting
-    devices: tuple[str, ...]
+    holding: Holding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """A request that stays, the rule that holds it, and what the rule's sentence names."""
+    """A request that stays, the rule that holds it, and what the rule's sentence names.
+
+    Attributes:
+        limit: the limit that it waits for, which keeps nobody else from starting.
+    """
 
     request: Waiting
     reason: Reason
     detail: str = ""
+    limit: Key | None = None
 
 
-def walk(
-    queue: Iterable[Waiting], *, pool: Pool, tree: Tree, tally: Tally, line: Line | None = None
-) -> tuple[tuple[Started, ...], tuple[Held, ...]]:
-    """Serve an ordered queue first come, first served. ``pool`` and ``tally`` change with it,
-    and ``line``, which is of those that were walked before.
-
-    For each request, the first rule that applies:
-
-    1. a limit of its group or owner leaves no room: it waits. Whoever comes later and needs
-       room under the same limit waits behind it; others go on.
-    2. it needs no device: it starts, unless every node is drained.
-    3. fewer fitting devices may be lent than it asks for: it waits, alone.
-    4. somebody ahead waits for devices, or for room under a limit that binds it too: it
-       waits behind.
-    5. one node has the devices free: it starts.
-    6. too few are free: it waits, and all behind it that need devices wait too.
-    """
+def walk(queue: Iterable[Waiting], books: Books) -> tuple[tuple[Started, ...], tuple[Held, ...]]:
+    """Serve a whole queue, in order. The books change with it."""
     started: list[Started] = []
     held: list[Held] = []
-    line = line or Line()
+    serve = Walk(books).serve
     for request in queue:
-        hold = _hold(request, room(request, tree, tally), pool, tree, line)
-        if hold is not None:
-            held.append(hold)
-            continue
-        devices = pool.take(request.devices, request.model) if request.devices else ()
-        if devices is None:
-            line.for_devices = True
-            detail = request.model or ""
-            held.append(Held(request=request, reason=Reason.NO_FREE_DEVICE, detail=detail))
-            continue
-        tally.add(request.group, request.owner, len(devices))
-        started.append(Started(request=request, devices=devices))
+        each = serve(request)
+        if isinstance(each, Held):
+            held.append(each)
+        else:
+            started.append(each)
     return tuple(started), tuple(held)
 
 
-class Line:
-    """What somebody further ahead already waits for: devices, or room under some limits."""
+class Walk:
+    """What is known on the way along one queue."""
 
-    def __init__(self) -> None:
-        self.for_devices = False
-        self._groups: set[str] = set()
-        self._users: set[tuple[str, str]] = set()
+    def __init__(self, books: Books) -> None:
+        self.books = books
+        self.line = Line()
+        self.backfill: Backfill | None = None
+        """Of the first that lacks devices; None while nobody does."""
+        self._unfit: set[Shape] = set()
+        """What did not fit further ahead: the pool has not become larger since."""
+        self._behind: set[Shape] = set()
+        """Of that, what would fit were all devices free, and found a head before it."""
+        self._as_large: dict[str, bool] = {}
+        """Groups that may hold as much as the pool could lend."""
+        self._limits: dict[tuple[str, str, int, Share | None, bool], NoRoom | None] = {}
+        """What holds requests, by group, owner and size, sessions apart from the rest."""
 
-    def copy(self) -> Line:
-        made = Line()
-        made.for_devices = self.for_devices
-        made._groups, made._users = set(self._groups), set(self._users)
+    def copy(self) -> Walk:
+        """The same place on the way, with books of its own."""
+        made = Walk(self.books.copy())
+        made.line, made._unfit = self.line.copy(), self._unfit.copy()
+        made._behind, made._limits = self._behind.copy(), self._limits.copy()
+        made.backfill = None if self.backfill is None else self.backfill.copy(made.books)
         return made
 
-    def wait_for(self, request: Waiting, limit: NoRoom) -> None:
-        """A request that is larger than the limit itself does not stand in anybody's way."""
-        if limit.for_good:
-            return
-        if limit.reason is Reason.USER_MAXIMUM:
-            self._users.add((limit.group, request.owner))
-        else:
-            self._groups.add(limit.group)
+    def serve(self, request: Waiting) -> Started | Held:
+        """For each request, the first rule that applies:
 
-    def is_ahead_of(self, request: Waiting, tree: Tree) -> bool:
-        if self.for_devices:
-            return True
-        if not self._groups and not self._users:
+        1. a limit of its group or owner leaves no room: it waits. Others go on, and take room
+           under the same limit where that does not delay it.
+        2. it needs no device: it starts, unless every node is drained.
+        3. fewer fitting devices may be lent than it asks for: it waits, alone.
+        4. it would run into a reservation, or take what others are guaranteed and could not
+           be asked back: it waits, and others go on.
+        5. too few devices are free for it: it waits. The first of these is the *head*: it is
+           given the earliest time at which it is expected to fit.
+        6. the devices are free and not kept for a reservation or lent to nobody, and nobody
+           ahead is delayed, neither the head nor who waits for room under a limit: it starts.
+        7. it waits behind those.
+        """
+        held = self._limited(request)
+        if held is not None:
+            return held
+        books = self.books
+        if request.devices == 0:
+            if books.pool.takes_work:
+                return self._start(request, Placement(devices=()))
+            return Held(request=request, reason=Reason.DRAINING)
+        key = shape(request)
+        if key in self._behind and self._free_to_choose(request):
+            return Held(request=request, reason=Reason.BEHIND_OTHERS)
+        variants = books.variants(request)
+        if not any(books.pool.could_fit(each) for each in variants):
+            return _held(request, Reason.POOL_TOO_SMALL)
+        fitting = [each for each in variants if self._fits(each)]
+        if not fitting and self.backfill is not None:
+            self._behind.add(key)
+            return Held(request=request, reason=Reason.BEHIND_OTHERS)
+        kept = books.kept_from(request)
+        if kept is not None:
+            return Held(request=request, reason=kept.reason, detail=kept.detail)
+        return self._with_devices(request, fitting)
+
+    def _limited(self, request: Waiting) -> Held | None:
+        """Rule 1. What is alike to it was asked about already, as long as nothing starts."""
+        books = self.books
+        is_session = request.kind is Kind.SESSION
+        alike = (request.group, request.owner, request.devices, request.share, is_session)
+        if alike not in self._limits:
+            self._limits[alike] = room(request, books.tree, books.tally, books.budgets)
+        limit = self._limits[alike]
+        if limit is None or self._lacks_devices_rather(request, limit):
+            return None
+        key = self.line.wait_for(request, limit, books)
+        reason = Reason.ABOVE_MAXIMUM if limit.for_good else limit.reason
+        return Held(request=request, reason=reason, detail=limit.group, limit=key)
+
+    def _free_to_choose(self, request: Waiting) -> bool:
+        return self.books.tree.models(request.group) is None
+
+    def may_fit(self, request: Waiting) -> bool:
+        """Whether its like may find free devices; of any model that a group may use."""
+        if not request.devices:
+            return self.books.pool.takes_work
+        return self._fits(request)
+
+    def could_start(self, request: Waiting) -> bool:
+        """Whether no rule that is cheap to ask holds it, nor any other of its owner's like it
+        that would end later."""
+        books = self.books
+        if room(request, books.tree, books.tally, books.budgets) is not None:
             return False
-        return any(
-            group.name in self._groups or (group.name, request.owner) in self._users
-            for group in tree.chain(request.group)
+        if not request.devices:
+            return True
+        ends_at = books.now + span(request)
+        if not books.leaves_what_is_kept(request) or books.kept_from(request, ends_at):
+            return False
+        if self.backfill is not None and not self.backfill.allows(request, ends_at):
+            return False
+        return self.line.holds(request, ends_at, books) is None
+
+    def _with_devices(self, request: Waiting, fitting: list[Waiting]) -> Started | Held:
+        """Rules 5 to 7."""
+        books = self.books
+        enough = books.leaves_what_is_kept(request)
+        ends_at = books.now + span(request)
+        if not fitting or not enough:
+            return self._lacks_devices(request, ends_at, fits=bool(fitting))
+        if self.backfill is not None:
+            self.backfill.look_ahead(self.line)
+        key = self.line.holds(request, ends_at, books)
+        if key is not None:
+            return Held(request=request, reason=Reason.BEHIND_OTHERS, limit=key)
+        placed = (
+            books.pool.take(fitting[0])
+            if self.backfill is None
+            else self.backfill.take(fitting, ends_at)
+        )
+        if placed is None:
+            return Held(request=request, reason=Reason.BEHIND_OTHERS)
+        return self._start(request, placed)
+
+    def _lacks_devices(self, request: Waiting, ends_at: float, *, fits: bool) -> Held:
+        if self.backfill is None:
+            key = self.line.holds(request, ends_at, self.books)
+            if key is not None:
+                return Held(request=request, reason=Reason.BEHIND_OTHERS, limit=key)
+            self.backfill = Backfill(request, self.books.variants(request), self.books)
+            return _held(request, self.books.kept_reason() if fits else Reason.NO_FREE_DEVICE)
+        return Held(
+            request=request, reason=self.books.kept_reason() if fits else Reason.BEHIND_OTHERS
         )
 
+    def _lacks_devices_rather(self, request: Waiting, limit: NoRoom) -> bool:
+        """Whether a limit is as large as the pool, so that it is full when the pool is."""
+        if limit.for_good or limit.reason is not Reason.GROUP_MAXIMUM:
+            return False
+        if limit.group not in self._as_large:
+            chain = self.books.tree.chain(request.group)
+            group = next(each for each in chain if each.name == limit.group)
+            lendable = self.books.pool.could_count() * THOUSAND
+            self._as_large[limit.group] = cap(group) >= lendable
+        if not self._as_large[limit.group]:
+            return False
+        return not any(self._fits(each) for each in self.books.variants(request))
 
-def _hold(
-    request: Waiting, limit: NoRoom | None, pool: Pool, tree: Tree, line: Line
-) -> Held | None:
-    """Rules 1 to 4: what holds the request whether or not devices are free."""
-    if limit is not None:
-        line.wait_for(request, limit)
-        reason = Reason.ABOVE_MAXIMUM if limit.for_good else limit.reason
-        return Held(request=request, reason=reason, detail=limit.group)
-    if request.devices == 0:
-        return None if pool.takes_work else Held(request=request, reason=Reason.DRAINING)
-    if not pool.could_fit(request.devices, request.model):
-        detail = request.model or ""
-        return Held(request=request, reason=Reason.POOL_TOO_SMALL, detail=detail)
-    if line.is_ahead_of(request, tree):
-        return Held(request=request, reason=Reason.BEHIND_OTHERS)
-    return None
+    def _start(self, request: Waiting, placed: Placement) -> Started:
+        holding = holding_of(request, placed, now=self.books.now)
+        self.books.start(holding)
+        if holding.devices:
+            self._limits.clear()
+            self.line.passed(request, self.books.now + span(request), self.books)
+        return Started(request=request, holding=holding)
+
+    def _fits(self, request: Waiting) -> bool:
+        key = shape(request)
+        if key in self._unfit:
+            return False
+        if self.books.pool.fits(request):
+            return True
+        self._unfit.add(key)
+        return False
+
+
+def _held(request: Waiting, reason: Reason) -> Held:
+    """It waits for devices of its model."""
+    return Held(request=request, reason=reason, detail=request.model or "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 _VAST = 10**9
 
 
-def plural(count: int, noun: str) -> str:
+def plural(count: float, noun: str) -> str:
     """``1 device``, ``4 devices``."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 

@@ -8,9 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.hub.planning import LONGEST_REST, Planner
-from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.model import Device, Group, Holding, Kind, Plan, Snapshot, Waiting
-from carrel.hub.scheduling.ordering import ordered
+from carrel.hub.scheduling.books import Books
+from carrel.hub.scheduling.cycle import decide, in_order
+from carrel.hub.scheduling.model import (
+    Device,
+    Group,
+    Holding,
+    Kind,
+    Plan,
+    Reason,
+    Snapshot,
+    Waiting,
+)
 
 from .scheduling.strategies import snapshots
 from .scheduling.values import NOW
@@ -128,10 +137,10 @@ def test_a_short_queue_is_planned_with_every_change() -> None:
 
 @given(snapshots(), st.integers(0, 8), st.integers(0, 8), st.booleans())
 def test_without_a_new_plan_nothing_could_have_started(
-    snapshot: Snapshot, first: int, second: int, in_order: bool
+    snapshot: Snapshot, first: int, second: int, sorted_first: bool
 ) -> None:
     """A queue that grows in two steps, in its order or not."""
-    queue = ordered(snapshot.waiting) if in_order else snapshot.waiting
+    queue = in_order(snapshot, Books(snapshot, NOW)) if sorted_first else snapshot.waiting
     planner = Planner(SlowTime())
     for known in sorted((first, second, len(queue))):
         now = replace(snapshot, waiting=queue[:known])
@@ -140,3 +149,27 @@ def test_without_a_new_plan_nothing_could_have_started(
             assert decide(now, NOW).starts == ()
         else:
             assert plan == decide(now, NOW)
+
+
+def test_who_waits_for_what_was_asked_back_expects_it_soon() -> None:
+    lent = replace(FULL.holdings[0], group="lab", preemptible=True)
+    owed = replace(
+        FULL,
+        groups=(
+            Group(name="cs101", max_devices=4, max_devices_per_user=4, guaranteed=1),
+            Group(name="lab", max_devices=4, max_devices_per_user=4),
+        ),
+        holdings=(lent,),
+        waiting=(job(1),),
+    )
+    planner = Planner()
+    asked = planner.plan(owed, NOW + 1)
+    assert asked is not None
+    assert [stop.request_id for stop in asked.stops] == ["r"]
+    leaving = replace(owed, holdings=(replace(lent, leaving=True),))
+    after = planner.plan(leaving, NOW + 2)
+    assert after is not None
+    (wait,) = after.waits
+    assert wait.reason is Reason.RECLAIMING
+    assert wait.estimate is not None
+    assert wait.estimate.at < lent.until

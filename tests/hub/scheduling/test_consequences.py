@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from carrel.hub.scheduling.consequences import consequences
 from carrel.hub.scheduling.model import Device, Group, Holding, Kind, Snapshot, Waiting
 
@@ -85,3 +87,30 @@ def test_a_new_group_and_no_change_at_all() -> None:
         "A new group: nobody waits or runs in it yet.",
     )
     assert consequences(CS101, FOUR_HELD, NOW) == ("Nothing changes.",)
+
+
+GUARANTEED = replace(CS, guaranteed=4)
+
+
+@pytest.mark.parametrize(
+    ("after", "said"),
+    [
+        (replace(CS101, guaranteed=4), ()),
+        (replace(CS101, guaranteed=5), ("cs101 is guaranteed 5 devices and may hold 4: ",)),
+        (replace(CS101, guaranteed=3), ("The groups below cs are guaranteed 5 devices together",)),
+        (
+            replace(CS, guaranteed=7),
+            ("All groups together are guaranteed 7 devices; the pool has",),
+        ),
+        (replace(CS, guaranteed=1), ("The groups below cs are guaranteed 2 devices together",)),
+    ],
+)
+def test_guarantees_that_cannot_all_be_kept_are_said(after: Group, said: tuple[str, ...]) -> None:
+    beside = Group(name="cs102", parent="cs", max_devices=8, guaranteed=2)
+    groups = (GUARANTEED, CS101, *((beside,) if after != replace(CS101, guaranteed=4) else ()))
+    if after.guaranteed == 5:
+        groups = (replace(CS, guaranteed=6), CS101)
+    found = consequences(after, replace(FOUR_HELD, groups=groups, holdings=()), NOW)
+    odd = [sentence for sentence in found if "guaranteed" in sentence]
+    assert len(odd) == len(said)
+    assert all(one.startswith(begin) for one, begin in zip(odd, said, strict=True))

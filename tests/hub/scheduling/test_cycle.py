@@ -122,8 +122,8 @@ CASES = [
         Plan(
             starts=(start("other", "a1"),),
             waits=(
-                wait("second", 1, Reason.USER_MAXIMUM, "cs101", at(NOW + 600)),
-                wait("third", 2, Reason.USER_MAXIMUM, "cs101", at(NOW + 600 + HOUR)),
+                wait("third", 1, Reason.USER_MAXIMUM, "cs101", at(NOW + 600)),
+                wait("second", 2, Reason.USER_MAXIMUM, "cs101", at(NOW + 660)),
             ),
         ),
         id="whoever holds the maximum of one member does not hold other members",
@@ -133,7 +133,7 @@ CASES = [
             devices=node("a", 8),
             groups=(group("cs101", maximum=4), group("math")),
             waiting=(
-                waiting("large", 3, age=3),
+                waiting("large", 4, age=3),
                 waiting("small", 1, age=2),
                 waiting("other", 1, age=1, group="math"),
             ),
@@ -143,7 +143,7 @@ CASES = [
             starts=(start("other", "a2"),),
             waits=(
                 wait("large", 1, Reason.GROUP_MAXIMUM, "cs101", at(NOW + 600)),
-                wait("small", 2, Reason.BEHIND_OTHERS, estimate=at(NOW + 600)),
+                wait("small", 2, Reason.BEHIND_OTHERS, estimate=at(NOW + 600 + HOUR)),
             ),
         ),
         id="nobody slips past a larger request into the room that it waits for",

@@ -1,24 +1,159 @@
+"""Who is served first, rule by rule."""
+
 from __future__ import annotations
 
-from carrel.hub.scheduling.model import PriorityClass
-from carrel.hub.scheduling.ordering import ordered
+from dataclasses import replace
 
-from .values import waiting
+import pytest
+
+from carrel.hub.scheduling.books import Books
+from carrel.hub.scheduling.cycle import in_order
+from carrel.hub.scheduling.model import (
+    Group,
+    PriorityClass,
+    Reserved,
+    Snapshot,
+    Use,
+    Waiting,
+)
+
+from .values import HOUR, NOW, group, holding, node, waiting
+
+TWO = (group("cs101"), group("math"))
+
+
+def order(*queue: Waiting, groups: tuple[Group, ...] = TWO, **more: object) -> list[str]:
+    snapshot = Snapshot(devices=node("a", 8), groups=groups, waiting=queue, **more)  # type: ignore[arg-type]
+    return [request.id for request in in_order(snapshot, Books(snapshot, NOW))]
+
+
+def used(**device_seconds: float) -> tuple[Use, ...]:
+    return tuple(
+        Use(group="cs101", owner=owner, device_seconds=seconds)
+        for owner, seconds in device_seconds.items()
+    )
 
 
 def test_the_class_comes_before_age_and_age_before_the_id() -> None:
-    opportunistic = waiting("a", age=1000, priority=PriorityClass.OPPORTUNISTIC)
-    young = waiting("b", age=1)
-    old_twin = waiting("c", age=9)
-    old = waiting("d", age=9)
-    interactive = waiting("e", priority=PriorityClass.INTERACTIVE)
-    urgent = waiting("f", priority=PriorityClass.URGENT)
+    assert order(
+        waiting("b", age=1),
+        waiting("d", age=9),
+        waiting("f", priority=PriorityClass.URGENT),
+        waiting("a", age=1000, priority=PriorityClass.OPPORTUNISTIC),
+        waiting("e", priority=PriorityClass.INTERACTIVE),
+        waiting("c", age=9),
+    ) == ["f", "e", "c", "d", "b", "a"]
 
-    assert ordered([young, old, urgent, opportunistic, interactive, old_twin]) == (
-        urgent,
-        interactive,
-        old_twin,
-        old,
-        young,
-        opportunistic,
+
+def test_a_reservation_that_is_due_comes_before_every_class() -> None:
+    due = Reserved(id="lab", group="math", devices=2, starts_at=NOW, ends_at=NOW + HOUR)
+    queue = (
+        waiting("urgent", priority=PriorityClass.URGENT),
+        waiting("first", 1, age=3, group="math"),
+        waiting("second", 1, age=2, group="math"),
+        waiting("third", 1, age=1, group="math"),
     )
+    assert order(*queue, reserved=(due,)) == ["first", "second", "urgent", "third"]
+    ahead = replace(due, starts_at=NOW + 1)
+    assert order(*queue, reserved=(ahead,))[0] == "urgent"
+
+
+def test_what_a_group_is_guaranteed_comes_before_what_others_borrow() -> None:
+    groups = (group("cs101"), replace(group("math"), guaranteed=1))
+    use = (Use(group="math", owner="eve", device_seconds=9e9),)
+    found = order(
+        waiting("a", age=9),
+        waiting("b", owner="eve", group="math"),
+        waiting("c", owner="eve", group="math"),
+        groups=groups,
+        use=use,
+    )
+    assert found == ["b", "a", "c"]
+
+
+def test_of_siblings_whoever_has_used_less_over_its_weight() -> None:
+    assert order(
+        waiting("a", owner="ada", age=9), waiting("b", owner="bob"), use=used(ada=2.0, bob=1.0)
+    ) == ["b", "a"]
+    heavy = (group("cs101"), replace(group("math"), weight=4.0))
+    use = (
+        Use(group="cs101", owner="ada", device_seconds=100),
+        Use(group="math", owner="eve", device_seconds=300),
+    )
+    asked = (waiting("a", owner="ada", age=9), waiting("b", owner="eve", group="math"))
+    assert order(*asked, groups=heavy, use=use) == ["b", "a"]
+    assert order(*asked, use=use) == ["a", "b"]
+
+
+def test_fifty_submissions_of_one_pass_nobody() -> None:
+    """Each is charged as it is served: they alternate with those of the others."""
+    burst = tuple(waiting(f"b{n:02}", owner="bob", age=100) for n in range(50))
+    others = tuple(waiting(f"a{n}", owner="ada", age=1 - n / 10) for n in range(3))
+    found = order(*burst, *others)
+    assert found[:6] == ["b00", "a0", "b01", "a1", "b02", "a2"]
+
+
+def test_what_runs_is_charged_before_it_is_over() -> None:
+    running = (holding("r", "a0", owner="bob"),)
+    queue = (waiting("b", owner="bob", age=9), waiting("a", owner="ada"))
+    assert order(*queue, holdings=running) == ["a", "b"]
+
+
+def test_a_request_that_a_limit_holds_is_charged_to_nobody_above() -> None:
+    """Bob may hold one device, so his queue does not push his group back."""
+    groups = (group("cs101", per_user=1), group("math"))
+    queue = (
+        *(waiting(f"b{n}", owner="bob", age=9) for n in range(5)),
+        waiting("c", owner="cy", age=8),
+        waiting("e", owner="eve", group="math", age=7),
+        waiting("f", owner="eve", group="math", age=6),
+    )
+    found = [name for name in order(*queue, groups=groups) if name in {"b0", "c", "e", "f"}]
+    assert found == ["b0", "e", "c", "f"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        pytest.param(
+            waiting("long", seconds=10 * HOUR, age=9),
+            waiting("short", seconds=HOUR),
+            id="the shortest expected work first",
+        ),
+        pytest.param(
+            waiting("wide", 4, age=9), waiting("narrow", 1), id="counted in device-seconds"
+        ),
+        pytest.param(
+            waiting("limit", seconds=HOUR, age=9),
+            replace(waiting("history", seconds=9 * HOUR), expected=600.0),
+            id="by what is expected rather than by its limit",
+        ),
+        pytest.param(
+            waiting("whole", seconds=HOUR, age=9),
+            replace(waiting("half done", seconds=HOUR), done=1800.0),
+            id="what was saved need not be done again",
+        ),
+        pytest.param(
+            waiting("short", seconds=60),
+            waiting("long", seconds=HOUR, age=400 * HOUR),
+            id="nothing starves: it has waited for long enough",
+        ),
+        pytest.param(
+            waiting("short", seconds=60, age=9),
+            replace(waiting("due", seconds=HOUR), deadline=NOW + 1.5 * HOUR),
+            id="a deadline in danger",
+        ),
+        pytest.param(waiting("b"), waiting("a"), id="the id, where all else is the same"),
+    ],
+)
+def test_inside_one_share(first: Waiting, second: Waiting) -> None:
+    queue = (replace(first, owner="ada"), replace(second, owner="ada"))
+    assert order(*queue) == [second.id, first.id]
+
+
+def test_a_deadline_with_time_left_moves_nobody() -> None:
+    asked = replace(waiting("due", seconds=HOUR), deadline=NOW + 9 * HOUR)
+    assert order(replace(asked, owner="a"), waiting("short", seconds=60, owner="a")) == [
+        "short",
+        "due",
+    ]

@@ -2,12 +2,19 @@ from __future__ import annotations
 
 import pytest
 
-from carrel.hub.scheduling.model import Device, Health
+from carrel.hub.scheduling.model import Device, Health, Waiting
 from carrel.hub.scheduling.placement import Pool, largest_node
 
-from .values import device, holding, node
+from .values import device, holding, node, waiting
 
+ONE = waiting("one")
+TWO = waiting("two", 2)
 BIG_AND_SMALL = (*node("a", 4), *node("b", 2))
+
+
+def taken(pool: Pool, request: Waiting) -> tuple[str, ...] | None:
+    placed = pool.take(request)
+    return placed.devices if placed else None
 
 
 @pytest.mark.parametrize(
@@ -69,33 +76,50 @@ def test_best_fit(
 ) -> None:
     pool = Pool(devices, [holding("j", *held)])
 
-    assert pool.take(count, model) == expected
+    assert taken(pool, waiting("r", count, model=model)) == expected
 
 
 def test_what_is_taken_is_taken_once_and_can_be_given_back() -> None:
     pool = Pool(node("a", 3), ())
 
-    assert pool.take(2, None) == ("a0", "a1")
-    assert pool.take(2, None) is None
-    pool.give_back(["a0", "a0", "not of this pool"])
-    assert pool.take(2, None) == ("a0", "a2")
-    assert pool.take(1, None) is None
+    assert taken(pool, TWO) == ("a0", "a1")
+    assert not pool.fits(TWO)
+    assert taken(pool, TWO) is None
+    pool.give_back(holding("j", "a0", "a0", "not of this pool"))
+    assert pool.fits(TWO)
+    assert taken(pool, TWO) == ("a0", "a2")
+    assert taken(pool, ONE) is None
+
+
+def test_a_copy_goes_its_own_way() -> None:
+    pool = Pool(node("a", 2), ())
+    copied = pool.copy()
+
+    assert taken(copied, TWO) == ("a0", "a1")
+    assert (pool.free_count(), copied.free_count()) == (2, 0)
+
+
+def test_free_devices_are_counted_by_model() -> None:
+    pool = Pool([*node("a", 2), *node("b", 3, model="A100")], [holding("j", "b0")])
+
+    assert [pool.free_count(model) for model in (None, "H200", "A100", "V100")] == [4, 2, 2, 0]
+    assert [pool.could_count(model) for model in (None, "A100")] == [5, 3]
 
 
 def test_a_sick_device_does_not_become_free_when_its_lease_ends() -> None:
     pool = Pool([device("a0", health=Health.SICK)], [holding("j", "a0")])
 
-    pool.give_back(["a0"])
+    pool.give_back(holding("j", "a0"))
 
-    assert pool.take(1, None) is None
+    assert taken(pool, ONE) is None
 
 
 def test_what_could_fit_counts_held_devices_and_not_broken_ones() -> None:
     pool = Pool([*node("a", 2), device("a2", health=Health.SICK)], [holding("j", "a0", "a1")])
 
-    assert pool.could_fit(2, None)
-    assert not pool.could_fit(3, None)
-    assert not pool.could_fit(1, "A100")
+    assert pool.could_fit(TWO)
+    assert not pool.could_fit(waiting("three", 3))
+    assert not pool.could_fit(waiting("other", model="A100"))
 
 
 def test_the_largest_node_counts_devices_that_do_not_work() -> None:

@@ -5,17 +5,8 @@ import math
 import pytest
 
 from carrel.hub.scheduling.model import Device, Group, Health, Holding, Reason
-from carrel.hub.scheduling.quota import (
-    Limits,
-    NoRoom,
-    Refusal,
-    Rule,
-    Tally,
-    Tree,
-    admit,
-    limits,
-    room,
-)
+from carrel.hub.scheduling.quota import Limits, Refusal, Rule, Tally, Tree, admit, limits
+from carrel.hub.scheduling.room import NoRoom, room
 
 from .values import group, holding, node, waiting
 
@@ -283,7 +274,7 @@ def test_the_limits_of_a_group_are_the_smallest_of_its_chain() -> None:
 def test_holdings_count_for_the_group_and_all_above_it() -> None:
     tree = Tree(UNDER_DEPARTMENT)
     tally = Tally(tree, [holding("j", "a0", "a1", owner="ada", group="cs101")])
-    tally.add("cs", "ada", 1)
+    tally.add("cs", "ada", 1000)
 
     assert [tally.of_group(name) for name in ("cs101", "cs", "other")] == [2, 3, 0]
     assert [tally.of_user(name, "ada") for name in ("cs101", "cs")] == [2, 3]

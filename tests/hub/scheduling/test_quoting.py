@@ -7,7 +7,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.hub.scheduling.cycle import decide
+from carrel.hub.scheduling.books import Books
+from carrel.hub.scheduling.cycle import decide, in_order
 from carrel.hub.scheduling.model import (
     Holding,
     PriorityClass,
@@ -23,8 +24,10 @@ from .values import HOUR, NOW, group, holding, node, waiting
 
 
 def decided(snapshot: Snapshot, request: Waiting) -> Wait:
-    """The reference: ``decide`` on a copy that holds it."""
-    plan = decide(replace(snapshot, waiting=(*snapshot.waiting, request)), NOW)
+    """The reference: ``decide`` on a copy that holds it, and nobody behind it."""
+    longer = replace(snapshot, waiting=(*snapshot.waiting, request))
+    queue = in_order(longer, Books(longer, NOW))
+    plan = decide(replace(snapshot, waiting=queue[: queue.index(request) + 1]), NOW)
     starts = [start for start in plan.starts if start.request_id == request.id]
     if starts:
         return Wait(request_id=request.id, place=0, reason=Reason.STARTING)
@@ -45,6 +48,17 @@ HYPOTHETICAL = st.builds(
 @given(snapshot=snapshots(), asked=st.lists(HYPOTHETICAL, min_size=1, max_size=4))
 def test_a_quote_is_what_would_be_decided(snapshot: Snapshot, asked: list[Waiting]) -> None:
     assert quotes(snapshot, asked, NOW) == tuple(decided(snapshot, each) for each in asked)
+
+
+@given(snapshot=snapshots(), asked=HYPOTHETICAL)
+def test_those_behind_change_nothing_but_the_estimate(snapshot: Snapshot, asked: Waiting) -> None:
+    plan = decide(replace(snapshot, waiting=(*snapshot.waiting, asked)), NOW)
+    (quote,) = quotes(snapshot, [asked], NOW)
+    found = [wait for wait in plan.waits if wait.request_id == asked.id]
+    starts = Wait(request_id=asked.id, place=0, reason=Reason.STARTING)
+    assert [replace(quote, estimate=None)] == [
+        replace(wait, estimate=None) for wait in found or [starts]
+    ]
 
 
 def pool(*held: Holding, waits: tuple[Waiting, ...] = ()) -> Snapshot:

@@ -1,0 +1,102 @@
+"""EASY backfill: who may start although somebody ahead lacks devices.
+
+The head of the queue is given the earliest time at which it is expected to fit. Whoever comes
+later starts only where that does not move: it ends before, or it uses devices that the head
+leaves free even then (Lifka, "The ANL/IBM SP scheduling system", JSSPP 1995; Mu'alem and
+Feitelson, IEEE TPDS 2001).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from itertools import groupby
+from math import inf
+from operator import itemgetter
+
+from .books import Books
+from .line import Line
+from .model import Waiting
+from .placement import Placement, Pool
+from .quota import THOUSAND, size
+
+
+class Backfill:
+    """The head's time and devices, worked out when somebody else could start.
+
+    Attributes:
+        at: when the head is expected to fit; None: not asked yet.
+    """
+
+    def __init__(self, head: Waiting, variants: Sequence[Waiting], books: Books) -> None:
+        self.head = head
+        self.at: float | None = None
+        self._variants = variants
+        self._books = books
+        self._spare = books.pool
+        """What is free now and not for the head."""
+        self._extra = 0
+        """Thousandths of a device that the head leaves free when it fits."""
+
+    def copy(self, books: Books) -> Backfill:
+        made = copy(self)
+        made._books = books
+        made._spare = self._spare.copy()
+        return made
+
+    def look_ahead(self, line: Line) -> None:
+        """Work out when the head starts, and keep room for it under its limits until then."""
+        if self.at is not None:
+            return
+        pool = self._books.pool.copy()
+        at, placed = self._earliest(pool)
+        self._spare = self._books.pool.copy()
+        if placed is not None:
+            self._spare.hold(placed)
+        self._extra = pool.free_count() * THOUSAND - self._books.kept_for_others(self.head)
+        self.at = at
+        line.keep_room(self.head, at, self._books)
+
+    def allows(self, request: Waiting, ends_at: float) -> bool:
+        """Whether there is time or room for it beside the head, as far as that is known yet."""
+        if self.at is None or ends_at <= self.at:
+            return True
+        if size(request.devices, request.share) > self._extra:
+            return False
+        return any(map(self._spare.fits, self._books.variants(request)))
+
+    def take(self, fitting: Sequence[Waiting], ends_at: float) -> Placement | None:
+        """Devices that are free for one request, in one of its variants, until it ends."""
+        pool = self._books.pool
+        if self.at is not None and ends_at <= self.at:
+            placed = pool.take(fitting[0])
+            if placed is not None:
+                self._spare.hold(placed)
+            return placed
+        weight = size(fitting[0].devices, fitting[0].share)
+        if weight > self._extra:
+            return None
+        for each in fitting:
+            placed = self._spare.take(each)
+            if placed is not None:
+                pool.hold(placed)
+                self._extra -= weight
+                return placed
+        return None
+
+    def _earliest(self, pool: Pool) -> tuple[float, Placement | None]:
+        """When the head fits as what runs comes to its end, and where. The pool changes."""
+        books = self._books
+        need = size(self.head.devices, self.head.share)
+        kept = books.kept_for_others(self.head)
+        ends = groupby(books.running.ends(books.now), key=itemgetter(0))
+        for end, together in ends:
+            for _, holding in together:
+                pool.give_back(holding)
+            if pool.free_count() * THOUSAND - need < kept:
+                continue
+            for each in self._variants:
+                placed = pool.take(each)
+                if placed is not None:
+                    return end, placed
+        return inf, None

@@ -1,0 +1,227 @@
+"""All that a decision counts: what is free, held, promised, reserved and left of budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from copy import copy
+from dataclasses import dataclass, replace
+
+from .claims import Claims, Lent, not_lent
+from .entitled import guarantees
+from .model import Holding, Left, Reason, Reserved, Snapshot, Waiting
+from .placement import Pool
+from .quota import THOUSAND, Tally, Tree, size
+from .room import cap
+from .running import Running
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """Why free devices are not for a request.
+
+    Attributes:
+        reason: ``GUARANTEE`` or ``RESERVATION``.
+        detail: the group that they are kept for, where it is one.
+    """
+
+    reason: Reason
+    detail: str = ""
+
+
+@dataclass(slots=True)
+class _Ahead:
+    """A moment at which reservations begin, and who may still run into it.
+
+    Attributes:
+        groups: whose reservations they are, with all groups below.
+        room: thousandths of a device that may still be lent past this moment.
+    """
+
+    at: float
+    group: str
+    groups: frozenset[str]
+    room: int
+
+    def binds(self, group: str, until: float) -> bool:
+        return until > self.at and group not in self.groups
+
+
+class Books:
+    """One set of books for one moment; it changes as work starts and ends."""
+
+    def __init__(self, snapshot: Snapshot, now: float) -> None:
+        self.now = now
+        self.tree = Tree(snapshot.groups)
+        self.pool = Pool(snapshot.devices, snapshot.holdings, takes_work=snapshot.takes_work)
+        self.tally = Tally(self.tree, snapshot.holdings)
+        self.running = Running(self.tree, snapshot.holdings)
+        self.budgets: dict[str, float] = {}
+        self.set_budgets(snapshot.budgets)
+        self.guaranteed = guarantees(snapshot.groups)
+        self._guarantees = Claims(self.tree, self.tally, self.guaranteed)
+        self._reserved = tuple(
+            sorted(snapshot.reserved, key=lambda each: (each.starts_at, each.id))
+        )
+        self._lent = Lent(self.tree, self.tally, self.guaranteed, snapshot.holdings)
+        self._reckon(now)
+
+    def copy(self) -> Books:
+        made = copy(self)
+        made.pool, made.tally = self.pool.copy(), self.tally.copy()
+        made.running, made.budgets = self.running.copy(), self.budgets.copy()
+        made._guarantees, made._kept = self._guarantees.copy(), self._kept.copy()
+        made._ahead = [copy(each) for each in self._ahead]
+        made._lent = self._lent.copy()
+        return made
+
+    # -- what changes ---------------------------------------------------------------------
+
+    def start(self, holding: Holding) -> None:
+        """It holds its devices, which were taken from the pool already."""
+        self.running.add(holding)
+        if not holding.devices:
+            return
+        self._count(holding, 1)
+        for group in self.tree.known(holding.group) if self.budgets else ():
+            if group.name in self.budgets:
+                self.budgets[group.name] -= _cost(holding, self.now)
+
+    def end(self, request_id: str) -> Holding:
+        """It holds nothing any more; the rest of its time is given back to its budget."""
+        holding = self.running.remove(request_id)
+        if holding.devices:
+            self.pool.give_back(holding)
+            self._count(holding, -1)
+            for group in self.tree.known(holding.group) if self.budgets else ():
+                if group.name in self.budgets:
+                    self.budgets[group.name] += _cost(holding, self.now)
+        return holding
+
+    def set_budgets(self, budgets: Iterable[Left]) -> None:
+        self.budgets = {each.group: each.budget - each.used - each.running for each in budgets}
+
+    def at(self, now: float) -> None:
+        """Time has passed: reservations may have become due, or be over."""
+        before, self.now = self.now, now
+        edges = (edge for each in self._reserved for edge in _edges(each))
+        if any((edge <= before) != (edge <= now) for edge in edges):
+            self._reckon(now)
+
+    def next_edge(self) -> float:
+        """When the next reservation begins or ends; infinity for never."""
+        edges = (edge for each in self._reserved for edge in _edges(each) if edge > self.now)
+        return min(edges, default=float("inf"))
+
+    # -- what is asked --------------------------------------------------------------------
+
+    def due(self) -> tuple[Reserved, ...]:
+        """The reservations of this moment."""
+        return tuple(each for each in self._reserved if _is_due(each, self.now))
+
+    def variants(self, request: Waiting) -> tuple[Waiting, ...]:
+        """The same request for each of the models that its groups may use, by name."""
+        allowed = self.tree.models(request.group)
+        if allowed is None or request.model in allowed:
+            return (request,)
+        if request.model is not None:
+            return ()
+        return tuple(replace(request, model=model) for model in sorted(allowed))
+
+    def room_of(self, group: str) -> int:
+        """Thousandths of a device that the limits of a group and of all above it leave."""
+        chain = self.tree.chain(group)
+        return min((cap(each) - self.tally.groups[each.name] for each in chain), default=-1)
+
+    def kept_for_others(self, request: Waiting) -> int:
+        """Thousandths of a device that stay free for others, whoever else would use them.
+
+        1. a reservation of others is due: as many devices as they do not hold yet
+        2. other groups do not lend them
+        """
+        return self._kept.of_others(self.tree.chain(request.group)) if self._kept else 0
+
+    def leaves_what_is_kept(self, request: Waiting) -> bool:
+        if not self._kept:
+            return True
+        weight = size(request.devices, request.share)
+        return self._free() - weight >= self.kept_for_others(request)
+
+    def kept_reason(self) -> Reason:
+        return Reason.RESERVATION if self.due() else Reason.GUARANTEE
+
+    def kept_from(self, request: Waiting, until: float | None = None) -> Kept | None:
+        """Why it may not have devices although others may; None if it may.
+
+        1. it could run past the beginning of a reservation of others, and too few devices
+           would be left by then
+        2. it could not be asked back: beyond its own guarantee it takes only what leaves
+           others able to reclaim all of theirs, unless its group lets sessions borrow
+        """
+        weight = size(request.devices, request.share)
+        until = self.now + request.seconds if until is None else until
+        for ahead in self._ahead:
+            if ahead.room < weight and ahead.binds(request.group, until):
+                return Kept(reason=Reason.RESERVATION, detail=ahead.group)
+        if not self._guarantees or request.preemptible:
+            return None
+        chain = self.tree.chain(request.group)
+        others = self._guarantees.of_others_than_the_guaranteed(chain, weight, self.tally)
+        lendable = self._free() + self._lent.total - weight
+        if others and lendable < others and not chain[0].sessions_borrow:
+            return Kept(reason=Reason.GUARANTEE)
+        return None
+
+    # -- counting -------------------------------------------------------------------------
+
+    def _count(self, holding: Holding, times: int) -> None:
+        self.tally.count(holding, times)
+        self._guarantees.follow(holding.group, self.tally)
+        self._kept.follow(holding.group, self.tally)
+        self._lent.follow(holding, times, self.tally)
+        weight = times * size(len(holding.devices), holding.share)
+        for ahead in self._ahead:
+            if ahead.binds(holding.group, holding.until):
+                ahead.room -= weight
+
+    def _free(self) -> int:
+        return self.pool.free_count() * THOUSAND
+
+    def _reckon(self, now: float) -> None:
+        """What reservations keep from others at this moment."""
+        amounts = dict(not_lent(self.tree))
+        for each in self.due():
+            amounts[each.group] = max(amounts.get(each.group, 0), each.devices)
+        self._kept = Claims(self.tree, self.tally, amounts)
+        self._ahead = [self._before(each) for each in self._reserved if each.starts_at > now]
+
+    def _before(self, reserved: Reserved) -> _Ahead:
+        """What may still be lent past the beginning of a reservation."""
+        active = [each for each in self._reserved if _is_due(each, reserved.starts_at)]
+        groups = frozenset().union(*(self.tree.below(each.group) for each in active))
+        ahead = _Ahead(at=reserved.starts_at, group=reserved.group, groups=groups, room=0)
+        held = sum(
+            size(len(each.devices), each.share)
+            for each in self.running.holdings.values()
+            if ahead.binds(each.group, each.until)
+        )
+        promised = sum(each.devices for each in active)
+        ahead.room = (self.pool.could_count() - promised) * THOUSAND - held
+        return ahead
+
+
+def _is_due(reserved: Reserved, now: float) -> bool:
+    return reserved.starts_at <= now < reserved.ends_at
+
+
+def _begin(reserved: Reserved) -> tuple[float, str]:
+    return (reserved.starts_at, reserved.id)
+
+
+def _edges(reserved: Reserved) -> tuple[float, float]:
+    return (reserved.starts_at, reserved.ends_at)
+
+
+def _cost(holding: Holding, since: float) -> float:
+    """Device-seconds up to its time limit."""
+    devices = size(len(holding.devices), holding.share) / THOUSAND
+    return devices * max(0.0, holding.until - since)

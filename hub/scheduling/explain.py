@@ -1,0 +1,182 @@
+"""Why a request waits, behind whom, and what would start it sooner: values, not sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from .books import Books
+from .cycle import decide
+from .model import Left, Reason, Reserved, Snapshot, Wait, Waiting
+from .placement import Placement
+from .precedence import Ahead, precedence
+from .quota import THOUSAND
+from .room import cap, cap_of_one, room
+from .running import holding_of
+from .what_if import LIMITS, STAND_ALONE, Suggestion, Way, sooner, suggestions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaState:
+    """The quota that holds a request, as it is now. Parts of devices count as parts.
+
+    Attributes:
+        reason: ``GROUP_MAXIMUM``, ``BORROWING``, ``USER_MAXIMUM`` or ``SESSIONS``.
+        held: by the group, or by the owner in it where the limit is per member.
+        most: what may be held.
+        guaranteed: of the group, with what those below it bring.
+    """
+
+    reason: Reason
+    group: str
+    held: float
+    most: float
+    guaranteed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """Why a request waits.
+
+    Attributes:
+        wait: place, reason and expected start, as the plan has them.
+        free: devices (of its model) that are wholly free.
+        lendable: devices (of its model) that may be lent, free or not.
+        quota: what holds it, where that is a quota.
+        budget: what is left of the budget that holds it.
+        reserved: what the devices are kept for, where that is a reservation.
+        ahead: by rule, in the order of the rules.
+        suggestions: what would start it now; where nothing would, what would start it sooner.
+    """
+
+    request: Waiting
+    wait: Wait
+    free: int = 0
+    lendable: int = 0
+    quota: QuotaState | None = None
+    budget: Left | None = None
+    reserved: Reserved | None = None
+    ahead: tuple[Ahead, ...] = ()
+    suggestions: tuple[Suggestion, ...] = ()
+
+
+def explain(
+    snapshot: Snapshot,
+    request_id: str,
+    now: float,
+    *,
+    waits: Iterable[Wait] | None = None,
+    groups: Sequence[str] = (),
+) -> Explanation | None:
+    """Everything about one request; None where it does not wait.
+
+    Attributes:
+        waits: of the last plan, in its order: they spare a decision about the whole queue.
+        groups: others that its owner is in, for suggestions.
+    """
+    if waits is None:
+        snapshot, waits = _decided(snapshot, now)
+    way = Way(snapshot, now)
+    request = way.known.get(request_id)
+    ahead, wait, behind = _split(waits, request_id)
+    if request is None or wait is None:
+        return None
+    books = way.along(ahead).walk.books
+    found = tuple(suggestions(request, way, (wait, *behind), groups))
+    if not found:
+        found = tuple(sooner(request, wait, snapshot, now))
+    return Explanation(
+        request=request,
+        wait=wait,
+        free=books.pool.free_count(request.model),
+        lendable=books.pool.could_count(request.model),
+        quota=_quota(request, books),
+        budget=_budget(wait, snapshot),
+        reserved=_reserved(wait, snapshot, now),
+        ahead=precedence(request, _in_the_way(wait, request, ahead, way.known), books),
+        suggestions=found,
+    )
+
+
+def _decided(snapshot: Snapshot, now: float) -> tuple[Snapshot, tuple[Wait, ...]]:
+    """The snapshot once the plan's starts are carried out, and its waits."""
+    plan = decide(snapshot, now)
+    begun = {start.request_id: start for start in plan.starts}
+    holdings = [
+        holding_of(each, Placement(devices=begun[each.id].devices, share=each.share), now=now)
+        for each in snapshot.waiting
+        if each.id in begun
+    ]
+    left = tuple(each for each in snapshot.waiting if each.id not in begun)
+    return replace(snapshot, waiting=left, holdings=(*snapshot.holdings, *holdings)), plan.waits
+
+
+def _split(
+    waits: Iterable[Wait], request_id: str
+) -> tuple[tuple[Wait, ...], Wait | None, tuple[Wait, ...]]:
+    every = tuple(waits)
+    for at, wait in enumerate(every):
+        if wait.request_id == request_id:
+            return every[:at], wait, every[at + 1 :]
+    return every, None, ()
+
+
+def _quota(request: Waiting, books: Books) -> QuotaState | None:
+    limit = room(request, books.tree, books.tally, books.budgets)
+    if limit is None or limit.reason is Reason.BUDGET:
+        return None
+    group = next(
+        (each for each in books.tree.known(request.group) if each.name == limit.group), None
+    )
+    if group is None:
+        return None
+    tally = books.tally
+    if limit.reason is Reason.SESSIONS:
+        held: float = tally.sessions[group.name, request.owner]
+        most: float = group.max_sessions or 0
+    elif limit.reason is Reason.USER_MAXIMUM:
+        held, most = tally.of_user(group.name, request.owner), cap_of_one(group) / THOUSAND
+    else:
+        held, most = tally.of_group(group.name), cap(group) / THOUSAND
+    return QuotaState(
+        reason=limit.reason,
+        group=group.name,
+        held=held,
+        most=most,
+        guaranteed=books.guaranteed.get(group.name, 0),
+    )
+
+
+def _budget(wait: Wait, snapshot: Snapshot) -> Left | None:
+    if wait.reason is not Reason.BUDGET:
+        return None
+    return next((each for each in snapshot.budgets if each.group == wait.detail), None)
+
+
+def _reserved(wait: Wait, snapshot: Snapshot, now: float) -> Reserved | None:
+    """The reservation that the devices are kept for: of the group named, or the next one."""
+    if wait.reason is not Reason.RESERVATION:
+        return None
+    left = [
+        each for each in snapshot.reserved if each.ends_at > now and wait.detail in ("", each.group)
+    ]
+    return min(left, key=lambda each: (each.starts_at, each.id), default=None)
+
+
+def _in_the_way(
+    wait: Wait, request: Waiting, ahead: Sequence[Wait], known: Mapping[str, Waiting]
+) -> list[Waiting]:
+    """Those ahead that it stands behind: for the same limit, or for devices."""
+    if wait.reason in STAND_ALONE:
+        return []
+    found = []
+    for each in ahead:
+        other = known.get(each.request_id)
+        if other is None or not other.devices or each.reason in STAND_ALONE:
+            continue
+        if each.reason in LIMITS:
+            same = (each.reason, each.detail) == (wait.reason, wait.detail)
+            if not same or (each.reason is Reason.USER_MAXIMUM and other.owner != request.owner):
+                continue
+        found.append(other)
+    return found

@@ -1,0 +1,104 @@
+"""Fair share: what everybody below a group has used and will use, over weight.
+
+Hierarchical, as in Kay and Lauder, "A fair share scheduler" (CACM 1988) and Slurm's fair tree:
+siblings are compared with siblings only. Past use decays and comes with the snapshot. To it
+comes the *entry penalty*: what running work still needs by its expected end, so that a burst is
+charged when it starts and not when it is over.
+
+Everything is counted in whole millionths of a device-second, so that sums are exact in any order.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from heapq import heappop, heappush
+
+from .model import Holding, Use, Waiting
+from .quota import Tree, size
+from .running import promised_end, span
+
+Node = str | tuple[str, str]
+"""A group, or an owner right below a group."""
+
+MILLI = 1000
+MICRO = 1_000_000
+
+
+def cost(request: Waiting) -> int:
+    """What a request is expected to use from now on, in millionths of a device-second."""
+    return size(request.devices, request.share) * round(span(request) * MILLI)
+
+
+class Debts:
+    """What each node of the tree owes to its siblings: use, and what runs still needs."""
+
+    def __init__(
+        self, tree: Tree, use: Iterable[Use] = (), holdings: Iterable[Holding] = (), now: float = 0
+    ) -> None:
+        self._tree = tree
+        self._now = round(now * MILLI)
+        self._used: defaultdict[Node, int] = defaultdict(int)
+        self._uses: dict[tuple[str, str], int] = {}
+        self._held: defaultdict[Node, int] = defaultdict(int)
+        """Thousandths of a device of what has not reached its expected end."""
+        self._up_to: defaultdict[Node, int] = defaultdict(int)
+        """The same times those ends."""
+        self._open: dict[str, tuple[int, Holding]] = {}
+        self._ends: list[tuple[int, str]] = []
+        self.set_use(use)
+        for holding in holdings:
+            self.add(holding)
+
+    def of(self, node: Node) -> int:
+        return self._used[node] + self._up_to[node] - self._now * self._held[node]
+
+    def set_use(self, use: Iterable[Use]) -> None:
+        """Replace what is known of the past of these owners in these groups."""
+        for each in use:
+            key = (each.group, each.owner)
+            new = round(each.device_seconds * MICRO)
+            more = new - self._uses.get(key, 0)
+            self._uses[key] = new
+            for node in self._nodes(*key) if more else ():
+                self._used[node] += more
+
+    def uses(self) -> tuple[Use, ...]:
+        return tuple(
+            Use(group=group, owner=owner, device_seconds=value / MICRO)
+            for (group, owner), value in self._uses.items()
+        )
+
+    def at(self, now: float) -> None:
+        """Time has passed: what is past its expected end needs nothing that is known."""
+        self._now = round(now * MILLI)
+        while self._ends and self._ends[0][0] <= self._now:
+            end, request_id = heappop(self._ends)
+            found = self._open.get(request_id)
+            if found is not None and found[0] == end:
+                self._close(request_id)
+
+    def add(self, holding: Holding) -> None:
+        end = round(promised_end(holding) * MILLI)
+        if not holding.devices or end <= self._now:
+            return
+        self._open[holding.request_id] = (end, holding)
+        heappush(self._ends, (end, holding.request_id))
+        self._count(holding, end, 1)
+
+    def remove(self, holding: Holding) -> None:
+        if holding.request_id in self._open:
+            self._close(holding.request_id)
+
+    def _close(self, request_id: str) -> None:
+        end, holding = self._open.pop(request_id)
+        self._count(holding, end, -1)
+
+    def _count(self, holding: Holding, end: int, times: int) -> None:
+        weight = times * size(len(holding.devices), holding.share)
+        for node in self._nodes(holding.group, holding.owner):
+            self._held[node] += weight
+            self._up_to[node] += weight * end
+
+    def _nodes(self, group: str, owner: str) -> list[Node]:
+        return [(group, owner), *(each.name for each in self._tree.known(group))]

@@ -1,0 +1,173 @@
+"""The free devices of every node, kept so that the best fit is found at once.
+
+Nodes are numbered by name and the devices of a node by index; a set of either is an ``int``
+with one bit for each, so that the lowest bit is the first of them and a copy costs next to
+nothing. A *family* is the devices of one model, or all of them (``None``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from copy import copy
+
+from .model import Device
+
+ANYWHERE = -1
+"""A set of nodes with all of them in it."""
+
+
+def device_key(device: Device) -> tuple[int, str]:
+    return (device.index, device.id)
+
+
+class Floor:
+    """Where the devices stand. It never changes while a decision is made.
+
+    Attributes:
+        devices: by node, in the order of their places.
+        where: node and place of each device.
+        families: the number of each family. Where all are of one model, it has the same
+            number as all of them.
+        masks: by family and node: the places of its devices.
+        of_node: by node: the families that have devices there, with their places.
+        switches: the nodes of each switch that has a name, in the order of the names.
+    """
+
+    def __init__(self, devices: Iterable[Device]) -> None:
+        by_node: dict[str, list[Device]] = {}
+        for device in sorted(devices, key=device_key):
+            by_node.setdefault(device.node, []).append(device)
+        self.devices = [by_node[name] for name in sorted(by_node)]
+        self.where = {
+            device.id: (node, place)
+            for node, inside in enumerate(self.devices)
+            for place, device in enumerate(inside)
+        }
+        self.models = sorted({device.model for inside in self.devices for device in inside})
+        names: list[str | None] = [None, *self.models] if len(self.models) > 1 else [None]
+        self.families: dict[str | None, int] = {name: i for i, name in enumerate(names)}
+        self.masks = [[_places(inside, name) for inside in self.devices] for name in names]
+        for model in self.models:
+            self.families.setdefault(model, 0)
+        self.of_node = [
+            tuple((family, mask[node]) for family, mask in enumerate(self.masks) if mask[node])
+            for node in range(len(self.devices))
+        ]
+        self.switches = _switches(self.devices)
+
+
+def _places(inside: list[Device], model: str | None) -> int:
+    return sum(1 << place for place, each in enumerate(inside) if model in (None, each.model))
+
+
+def _switches(devices: list[list[Device]]) -> list[int]:
+    found: dict[str, int] = {}
+    for node, inside in enumerate(devices):
+        if inside[0].switch:
+            found[inside[0].switch] = found.get(inside[0].switch, 0) | 1 << node
+    return [found[name] for name in sorted(found)]
+
+
+class Free:
+    """Which devices are free. It begins with all of them."""
+
+    def __init__(self, floor: Floor) -> None:
+        self._floor = floor
+        self._places = list(floor.masks[0])
+        self._buckets: list[list[int]] = []
+        """By family and number of free devices: the nodes that have as many."""
+        self._totals: list[int] = []
+        for masks in floor.masks:
+            counts = [mask.bit_count() for mask in masks]
+            buckets = [0] * (max(counts, default=0) + 1)
+            for node, count in enumerate(counts):
+                buckets[count] |= 1 << node
+            self._buckets.append(buckets)
+            self._totals.append(sum(counts))
+
+    def copy(self) -> Free:
+        made = copy(self)
+        made._places = self._places.copy()
+        made._buckets = [buckets.copy() for buckets in self._buckets]
+        made._totals = self._totals.copy()
+        return made
+
+    def total(self, family: int) -> int:
+        return self._totals[family]
+
+    def within(self, family: int, nodes: int) -> int:
+        """How many devices of these nodes are free."""
+        buckets = enumerate(self._buckets[family])
+        return sum(count * (bucket & nodes).bit_count() for count, bucket in buckets if bucket)
+
+    def count(self, family: int, node: int) -> int:
+        return (self._places[node] & self._floor.masks[family][node]).bit_count()
+
+    def tightest(self, family: int, count: int, within: int = ANYWHERE) -> int | None:
+        """The node with the fewest free devices that has so many; of equals, the first."""
+        buckets = self._buckets[family]
+        for at in range(count, len(buckets)):
+            nodes = buckets[at] & within
+            if nodes:
+                return (nodes & -nodes).bit_length() - 1
+        return None
+
+    def fullest(self, family: int, within: int = ANYWHERE) -> int | None:
+        """The node with the most free devices; of equals, the first."""
+        buckets = self._buckets[family]
+        for at in range(len(buckets) - 1, 0, -1):
+            nodes = buckets[at] & within
+            if nodes:
+                return (nodes & -nodes).bit_length() - 1
+        return None
+
+    def in_order(self, family: int, within: int = ANYWHERE) -> Iterator[int]:
+        """The nodes that have any free device, those with the fewest first."""
+        for bucket in self._buckets[family][1:]:
+            nodes = bucket & within
+            while nodes:
+                yield (nodes & -nodes).bit_length() - 1
+                nodes &= nodes - 1
+
+    def devices(self, family: int, node: int) -> Iterator[Device]:
+        """The free ones of a node, in order."""
+        inside = self._floor.devices[node]
+        left = self._places[node] & self._floor.masks[family][node]
+        while left:
+            yield inside[(left & -left).bit_length() - 1]
+            left &= left - 1
+
+    def take(self, family: int, node: int, count: int) -> tuple[str, ...]:
+        """The first ``count`` free devices of a node, which has as many."""
+        inside = self._floor.devices[node]
+        free = self._places[node]
+        left = free & self._floor.masks[family][node]
+        taken = []
+        for _ in range(count):
+            lowest = left & -left
+            left ^= lowest
+            free ^= lowest
+            taken.append(inside[lowest.bit_length() - 1].id)
+        self._now_free(node, free)
+        return tuple(taken)
+
+    def remove(self, device: str) -> None:
+        """It is free no more, if it was."""
+        node, place = self._floor.where[device]
+        self._now_free(node, self._places[node] & ~(1 << place))
+
+    def add(self, device: str) -> None:
+        """It is free, if it was not."""
+        node, place = self._floor.where[device]
+        self._now_free(node, self._places[node] | 1 << place)
+
+    def _now_free(self, node: int, free: int) -> None:
+        before = self._places[node]
+        self._places[node] = free
+        for family, mask in self._floor.of_node[node]:
+            old, new = (before & mask).bit_count(), (free & mask).bit_count()
+            if old != new:
+                buckets = self._buckets[family]
+                buckets[old] ^= 1 << node
+                buckets[new] ^= 1 << node
+                self._totals[family] += new - old

@@ -1,0 +1,91 @@
+"""By which rule of the order somebody is ahead of a request."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from .books import Books
+from .model import Group, Waiting
+from .queues import entry, rank
+from .quota import THOUSAND, size
+
+
+class Precedence(StrEnum):
+    """The rules of the order (design: section 6), by what they mean to whoever is behind."""
+
+    RESERVATION = "reservation"
+    """A reservation of its group is due."""
+    PRIORITY = "priority"
+    GUARANTEE = "guarantee"
+    """Its group stays within its guarantee with it."""
+    LESS_USE = "less_use"
+    """Its group, or its owner, has used less for its weight."""
+    SHORTER = "shorter"
+    """Of the same owner: less of it is left, with ageing."""
+    DEADLINE = "deadline"
+    """Of the same owner: its deadline is in danger, or closer."""
+    OLDER = "older"
+    """Of the same owner, and alike: it was submitted earlier."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ahead:
+    """How many are ahead by one rule.
+
+    Attributes:
+        group: the one that is served before one's own; empty where it is not about groups.
+    """
+
+    rule: Precedence
+    count: int
+    group: str = ""
+
+
+def precedence(request: Waiting, ahead: Iterable[Waiting], books: Books) -> tuple[Ahead, ...]:
+    """By which rules these are ahead of a request, in the order of the rules."""
+    due = {name for each in books.due() for name in books.tree.below(each.group)}
+    chain = books.tree.chain(request.group)
+    beside: dict[str, Group | None] = {}
+    counts: Counter[tuple[Precedence, str]] = Counter()
+    for other in ahead:
+        if other.group not in beside:
+            beside[other.group] = _parting(chain, books.tree.chain(other.group))
+        group = beside[other.group]
+        if other.group in due and request.group not in due:
+            counts[Precedence.RESERVATION, other.group] += 1
+        elif rank(other.priority) < rank(request.priority):
+            counts[Precedence.PRIORITY, ""] += 1
+        elif group is not None:
+            rule = Precedence.GUARANTEE if _within(other, group, books) else Precedence.LESS_USE
+            counts[rule, group.name] += 1
+        elif other.owner != request.owner or other.group != request.group:
+            counts[Precedence.LESS_USE, ""] += 1
+        else:
+            counts[_of_one_owner(other, request, books.now), ""] += 1
+    rules = tuple(Precedence)
+    order = sorted(counts, key=lambda each: (rules.index(each[0]), -counts[each], each[1]))
+    return tuple(Ahead(rule=rule, count=counts[rule, name], group=name) for rule, name in order)
+
+
+def _parting(chain: tuple[Group, ...], other: tuple[Group, ...]) -> Group | None:
+    """The topmost group of the other's chain that is not above the request as well."""
+    mine = {group.name for group in chain}
+    return next((group for group in reversed(other) if group.name not in mine), None)
+
+
+def _within(other: Waiting, group: Group, books: Books) -> bool:
+    held = books.tally.groups[group.name] + size(other.devices, other.share)
+    return held <= books.guaranteed.get(group.name, 0) * THOUSAND
+
+
+def _of_one_owner(other: Waiting, request: Waiting, now: float) -> Precedence:
+    first, second = entry(other)[0], entry(request)[0]
+    _, danger, _, _ = first
+    if danger <= now < second[1]:
+        return Precedence.DEADLINE
+    rules = (Precedence.SHORTER, Precedence.DEADLINE, Precedence.OLDER, Precedence.OLDER)
+    parts = zip(first, second, rules, strict=True)
+    return next((rule for one, two, rule in parts if one != two), Precedence.OLDER)

@@ -1,0 +1,364 @@
+"""Who is asked back, so that a group gets what it is guaranteed and urgent work can start.
+
+A request may take from a holding when, at the level of the tree where their groups part, its
+own side stays within its guarantee with it, and the side of the holding keeps its guarantee
+without it (Kueue's reclaim within cohorts, ``classical/hierarchical_preemption.go``). Since
+groups below their guarantee are served first, whoever is asked back does not come back before
+the one it made room for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from .cheapest import (
+    Candidate,
+    Chosen,
+    Spare,
+    cheapest_on_one_node,
+    first_that_do,
+    take_from,
+    without_the_useless,
+)
+from .entitled import guarantees
+from .model import Group, Holding, PriorityClass, Reason, Stop, Waiting
+from .placement import Pool, Shape, shape
+from .queues import rank
+from .quota import THOUSAND, Tally, Tree, size
+from .running import holding_of
+
+Allowed = Callable[[Waiting, Tally], bool]
+Forms = Callable[[Waiting], Iterable[Waiting]]
+_Ground = tuple[Reason, str, tuple[str, ...]]
+"""Why, in whose name, and which groups keep their guarantee."""
+_Kind = tuple[str, str, PriorityClass, Shape]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reclaimed:
+    """What is asked back in one cycle.
+
+    Attributes:
+        waiting: who waits for it, or for what was asked back earlier.
+    """
+
+    stops: tuple[Stop, ...] = ()
+    waiting: frozenset[str] = frozenset()
+
+
+def reclaim(
+    requests: Sequence[Waiting],
+    *,
+    pool: Pool,
+    tally: Tally,
+    tree: Tree,
+    holdings: Sequence[Holding],
+    now: float,
+    forms: Forms = lambda request: (request,),
+    allowed: Allowed = lambda request, tally: True,
+) -> Reclaimed:
+    """Make room for those of the requests, in their order, that may ask for it.
+
+    1. What is leaving counts as free already.
+    2. Whoever fits takes its devices: the next one finds the rest.
+    3. The first one that does not fit and finds victims asks them back.
+    4. They are leaving now: again from 1, until nobody finds any.
+
+    So the next cycle, which sees them leaving, asks nobody again for the same requests.
+
+    Attributes:
+        requests: those that lack devices, or that a limit of a group above holds.
+        pool: what is free now; it is not changed, nor is ``tally``.
+        forms: a request with each model that its group may have.
+        allowed: whether its limits let it start next to what is held.
+    """
+    stops: list[Stop] = []
+    while True:
+        asked = _Asked(
+            pool=pool,
+            tally=tally,
+            tree=tree,
+            holdings=holdings,
+            gone={stop.request_id for stop in stops},
+            now=now,
+            allowed=allowed,
+        )
+        waiting: list[str] = []
+        found: tuple[Stop, ...] = ()
+        for request, each in asked.in_order(requests, forms) if asked.anybody else ():
+            if asked.claim(each):
+                if not any(pool.fits(least(form)) and allowed(form, tally) for form in each):
+                    waiting.append(request.id)
+            elif found := asked.victims(each):
+                break
+            else:
+                asked.give_up(request)
+        if not found:
+            return Reclaimed(stops=tuple(stops), waiting=frozenset(waiting))
+        stops += found
+
+
+def victims(
+    request: Waiting,
+    *,
+    pool: Pool,
+    tally: Tally,
+    tree: Tree,
+    holdings: Sequence[Holding],
+    now: float,
+    allowed: Allowed = lambda request, tally: True,
+) -> tuple[Stop, ...]:
+    """Whom to ask back for one request; empty where nobody is needed, or nothing helps.
+
+    1. opportunistic work alone, where that is enough
+    2. least work lost since it was last saved, in device-seconds
+    3. fewest holdings, then the first node, then the first ids
+
+    A set for a gang, or one that also has to make room under a limit, holds nobody in vain,
+    and is close to the cheapest one.
+    """
+    asked = _Asked(
+        pool=pool, tally=tally, tree=tree, holdings=holdings, gone=(), now=now, allowed=allowed
+    )
+    return () if asked.claim((request,)) else asked.victims((request,))
+
+
+def least(request: Waiting) -> Waiting:
+    """A gang with as few members as it starts with: more than that nobody is stopped for."""
+    if not request.gang:
+        return request
+    roles = tuple(replace(role, wanted=role.minimum) for role in request.gang)
+    devices = sum(role.devices * role.minimum for role in roles)
+    return replace(request, gang=roles, devices=devices)
+
+
+class _Asked:
+    """What will be free and held, as the requests before have left it."""
+
+    def __init__(
+        self,
+        *,
+        pool: Pool,
+        tally: Tally,
+        tree: Tree,
+        holdings: Sequence[Holding],
+        gone: Collection[str],
+        now: float,
+        allowed: Allowed,
+    ) -> None:
+        self._pool, self._tally = pool.copy(), tally.copy()
+        self._tree, self._now, self._allowed = tree, now, allowed
+        self._guaranteed = guarantees(tree.groups)
+        self._room: dict[str, int] = {}
+        self._hopeless: set[_Kind] = set()
+        self._stays: list[Holding] = []
+        self.anybody = False
+        for holding in holdings:
+            if holding.leaving or holding.request_id in gone:
+                self.anybody = True
+                self._pool.give_back(holding)
+                self._tally.count(holding, -1)
+            elif holding.preemptible and holding.devices:
+                self.anybody = True
+                self._stays.append(holding)
+
+    def in_order(
+        self, requests: Iterable[Waiting], forms: Forms
+    ) -> Iterator[tuple[Waiting, tuple[Waiting, ...]]]:
+        """Those that may ask, with their forms; of those alike that ask in vain, the first."""
+        for request in requests:
+            if request.devices and self._may(request) and _kind(request) not in self._hopeless:
+                yield request, tuple(forms(request))
+
+    def _may(self, request: Waiting) -> bool:
+        """Whether it is urgent, or some group of its chain stays within its guarantee with it."""
+        if request.priority is PriorityClass.URGENT:
+            return True
+        room = self._room.get(request.group)
+        if room is None:
+            chain = self._tree.chain(request.group)
+            room = max((self._left(group) for group in chain), default=0)
+            self._room[request.group] = room
+        return _weight(request) <= room
+
+    def _left(self, group: Group) -> int:
+        """What is left of its guarantee, in thousandths of a device."""
+        return self._guaranteed[group.name] * THOUSAND - self._tally.groups[group.name]
+
+    def claim(self, forms: Iterable[Waiting]) -> bool:
+        """Whether one of the forms starts with what will be free; it takes its devices."""
+        for request in map(least, forms):
+            if self._starts(request, ()):
+                placed = self._pool.take(request)
+                assert placed is not None
+                self._tally.count(holding_of(request, placed, now=self._now))
+                self._room.clear()
+                return True
+        return False
+
+    def victims(self, forms: Iterable[Waiting]) -> tuple[Stop, ...]:
+        """For the first of the forms that can have room; empty where none can."""
+        for request in forms:
+            chosen = self._choose(least(request))
+            if chosen:
+                return tuple(_stop(request, candidate) for candidate in chosen)
+        return ()
+
+    def give_up(self, request: Waiting) -> None:
+        """Nobody can be asked for it, nor for its like."""
+        self._hopeless.add(_kind(request))
+
+    def _starts(self, request: Waiting, without: Chosen) -> bool:
+        if not without:
+            return self._pool.fits(request) and self._allowed(request, self._tally)
+        pool, tally = self._pool.copy(), self._tally.copy()
+        for candidate in without:
+            pool.give_back(candidate.holding)
+            tally.count(candidate.holding, -1)
+        return pool.fits(request) and self._allowed(request, tally)
+
+    def _choose(self, request: Waiting) -> Chosen | None:
+        def enough(chosen: Chosen) -> bool:
+            return self._starts(request, chosen)
+
+        candidates = tuple(self._candidates(request))
+        lowest = tuple(
+            each for each in candidates if each.holding.priority is PriorityClass.OPPORTUNISTIC
+        )
+        spare = self._spare(candidates)
+        for some in (lowest, candidates) if len(lowest) < len(candidates) else (candidates,):
+            if self._on_one_node(request, some):
+                found = cheapest_on_one_node(some, partial(_lacking, request, self._pool), spare)
+            else:
+                found = first_that_do(some, spare, enough)
+                if not found and request.gang:
+                    found = self._member_by_member(request, some, spare, enough)
+            if found:
+                return without_the_useless(found, enough)
+        return None
+
+    def _member_by_member(
+        self,
+        request: Waiting,
+        candidates: Sequence[Candidate],
+        spare: Spare,
+        enough: Callable[[Chosen], bool],
+    ) -> Chosen | None:
+        """For a gang, where the cheapest lie on so many nodes that they empty none.
+
+        One member after the other, the largest first, has the cheapest set on one node.
+        """
+        pool, left = self._pool.copy(), dict(spare)
+        chosen: Chosen = ()
+        for role in sorted(request.gang, key=lambda role: -role.devices):
+            member = replace(request, gang=(), devices=role.devices)
+            for _ in range(role.minimum):
+                if not pool.fits(member):
+                    others = [each for each in candidates if each not in chosen]
+                    found = cheapest_on_one_node(others, partial(_lacking, member, pool), left)
+                    if not found:
+                        return None
+                    for each in found:
+                        pool.give_back(each.holding)
+                        take_from(each, left)
+                    chosen += found
+                pool.take(member)
+        return chosen if enough(chosen) else None
+
+    def _on_one_node(self, request: Waiting, candidates: Iterable[Candidate]) -> bool:
+        """Whether whole devices of one node are all that it takes."""
+        return (
+            not request.gang
+            and request.share is None
+            and self._allowed(request, self._tally)
+            and all(each.holding.share is None for each in candidates)
+        )
+
+    def _spare(self, candidates: Iterable[Candidate]) -> Spare:
+        named = {group for each in candidates for group in each.keeps}
+        return {
+            group: self._tally.groups[group] - self._guaranteed[group] * THOUSAND for group in named
+        }
+
+    def _candidates(self, request: Waiting) -> Iterator[Candidate]:
+        """Each holding that could help and that this request may take from."""
+        wanted = size(request.devices, request.share)
+        chain = self._tree.chain(request.group)
+        known: dict[tuple[str, PriorityClass], _Ground | None] = {}
+        for holding in self._stays:
+            key = (holding.group, holding.priority)
+            if key not in known:
+                known[key] = self._ground(request, *key, chain, wanted)
+            ground = known[key]
+            gains = self._pool.gains(holding, request.model) if ground else None
+            if ground and gains:
+                why, group, keeps = ground
+                yield Candidate(
+                    holding=holding,
+                    why=why,
+                    group=group,
+                    weight=size(len(holding.devices), holding.share),
+                    keeps=keeps,
+                    lost=lost(holding, self._now),
+                    gains=gains,
+                )
+
+    def _ground(
+        self,
+        request: Waiting,
+        other: str,
+        priority: PriorityClass,
+        chain: Sequence[Group],
+        wanted: int,
+    ) -> _Ground | None:
+        """Why it may take from a group's work of this class; None where it may not.
+
+        The level is that of the topmost group that is above the request alone.
+        """
+        if rank(priority) < rank(request.priority):
+            return None
+        theirs = self._tree.known(other)
+        common = {group.name for group in theirs}
+        own = next((group for group in reversed(chain) if group.name not in common), None)
+        mine = {group.name for group in chain}
+        keeps = tuple(group.name for group in theirs if group.name not in mine)
+        if own is not None and wanted <= self._left(own):
+            return Reason.GUARANTEE, own.name, keeps
+        opportunistic = priority is PriorityClass.OPPORTUNISTIC
+        if request.priority is PriorityClass.URGENT and opportunistic:
+            return Reason.BEHIND_OTHERS, request.group, keeps
+        return None
+
+
+def _lacking(request: Waiting, pool: Pool, node: int) -> int:
+    return request.devices - pool.free_on(node, request.model)
+
+
+def _kind(request: Waiting) -> _Kind:
+    return (request.group, request.owner, request.priority, shape(request))
+
+
+def _weight(request: Waiting) -> int:
+    """What the least of it counts against a quota, in thousandths of a device."""
+    if not request.gang:
+        return size(request.devices, request.share)
+    return size(sum(role.devices * role.minimum for role in request.gang))
+
+
+def lost(holding: Holding, now: float) -> float:
+    """Device-seconds of work that would be done again, were it stopped now."""
+    since = holding.since if holding.saved_at is None else holding.saved_at
+    part = len(holding.devices) if holding.share is None else holding.share.compute
+    return part * max(0.0, now - since)
+
+
+def _stop(request: Waiting, candidate: Candidate) -> Stop:
+    return Stop(
+        request_id=candidate.holding.request_id,
+        for_request=request.id,
+        why=candidate.why,
+        group=candidate.group,
+        lost=candidate.lost,
+    )

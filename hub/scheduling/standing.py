@@ -1,0 +1,216 @@
+"""``step``: what ``decide`` says, worked out from what has changed since the last time.
+
+Between two moments the books are kept, the queues stay sorted, and nobody is looked at while
+nothing that waits could start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from .books import Books
+from .fairshare import Debts
+from .hopes import Hopes
+from .model import Holding, Left, Snapshot, Start, Stop, Use, Waiting
+from .ordering import Order
+from .preemption import Reclaimed
+from .queues import Queues
+from .reclaiming import Entitled, reclaim_for
+from .room import cap
+from .walk import Started, Walk
+
+_PATIENCE = 16
+"""How many may be held in a row before it is asked again whether anybody is left who could
+start; twice as many the next time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submitted:
+    """A request is new in the queue, or is back in it."""
+
+    request: Waiting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Withdrawn:
+    """A request left the queue without a start."""
+
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leased:
+    """A holding that ``step`` did not begin itself, or that is not what it was."""
+
+    holding: Holding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Freed:
+    """A holding is gone."""
+
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Used:
+    """Past use as it counts now; it replaces what was known of these owners in these groups."""
+
+    use: tuple[Use, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budgeted:
+    """What is left of all budgets."""
+
+    budgets: tuple[Left, ...]
+
+
+Event = Submitted | Withdrawn | Leased | Freed | Used | Budgeted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delta:
+    """What one step decided."""
+
+    starts: tuple[Start, ...] = ()
+    stops: tuple[Stop, ...] = ()
+
+
+class Standing:
+    """Everything that a step depends on.
+
+    It changes with every step, and the one that a step was given is used up by it. Groups,
+    devices and reservations are those of the snapshot that it was made from: when one of them
+    changes, make a new one.
+    """
+
+    def __init__(self, snapshot: Snapshot, now: float) -> None:
+        self._made_from = snapshot
+        self._budgets = snapshot.budgets
+        self.books = Books(snapshot, now)
+        self.queues = Queues(self.books.tree, snapshot.waiting)
+        self.debts = Debts(self.books.tree, snapshot.use, snapshot.holdings, now)
+        self._hopes = Hopes()
+        for request in snapshot.waiting:
+            self._hopes.add(request)
+        self._yielding = sum(map(_yields, snapshot.holdings))
+
+    def snapshot(self) -> Snapshot:
+        """What it stands for, as ``decide`` would be given it."""
+        return replace(
+            self._made_from,
+            waiting=tuple(self.queues.waiting.values()),
+            holdings=tuple(self.books.running.holdings.values()),
+            use=self.debts.uses(),
+            budgets=tuple(self._left(each) for each in self._budgets),
+        )
+
+    def take_in(self, events: Iterable[Event], now: float) -> None:
+        """Time has come to ``now``, and this has happened."""
+        self.books.at(now)
+        self.debts.at(now)
+        for event in events:
+            match event:
+                case Submitted(request=request):
+                    self.queues.add(request)
+                    self._hopes.add(request)
+                case Withdrawn(request_id=request_id):
+                    self._hopes.remove(self.queues.remove(request_id))
+                case Leased(holding=holding):
+                    if holding.request_id in self.books.running.holdings:
+                        self._end(holding.request_id)
+                    self.books.pool.hold(holding)
+                    self._begin(holding)
+                case Freed(request_id=request_id):
+                    self._end(request_id)
+                case Used(use=use):
+                    self.debts.set_use(use)
+                case Budgeted(budgets=budgets):
+                    self._budgets = budgets
+                    self.books.set_budgets(budgets)
+
+    def decide(self) -> Delta:
+        """Who starts and who is asked to stop; both are taken as done."""
+        before = tuple(self.books.running.holdings.values()) if self._yielding else ()
+        started = self._walk()
+        for each in started:
+            self._hopes.remove(self.queues.remove(each.request.id))
+        asked = self._reclaim(before) if before else Reclaimed()
+        for each in started:
+            self.debts.add(each.holding)
+            self._yielding += _yields(each.holding)
+        for stop in asked.stops:
+            holding = self.books.running.holdings[stop.request_id]
+            self.books.running.remove(stop.request_id)
+            self.books.running.add(replace(holding, leaving=True))
+        starts = (Start(request_id=s.request.id, devices=s.holding.devices) for s in started)
+        return Delta(starts=tuple(starts), stops=asked.stops)
+
+    def _walk(self) -> list[Started]:
+        """Along the queue for as long as anybody is left who could start."""
+        started: list[Started] = []
+        walk = Walk(self.books)
+        done: set[str] = set()
+        patience, held = _PATIENCE, 0
+        if not self._hopes.any_left(walk, done):
+            return started
+        for request in Order(self.queues, self.books, self.debts, self._full()):
+            served = walk.serve(request)
+            done.add(request.id)
+            held += 1
+            if isinstance(served, Started):
+                started.append(served)
+                held = 0
+                if not self.books.pool.free_count() and not self._hopes.any_left(walk, done):
+                    break
+            elif held >= patience:
+                if not self._hopes.any_left(walk, done):
+                    break
+                patience, held = 2 * patience, 0
+        return started
+
+    def _full(self) -> set[str]:
+        """Groups in which nothing can start, and which hold up nobody outside of them."""
+        if self._hopes.on_cpu:
+            return set()
+        held = self.books.tally.groups
+        return {each.name for each in self.books.tree.groups if held[each.name] >= cap(each)}
+
+    def _reclaim(self, before: tuple[Holding, ...]) -> Reclaimed:
+        """The same as in a cycle: of all that waits, those that may ask."""
+        entitled = Entitled(self.books)
+        claims = [
+            request
+            for group in self.books.tree.groups
+            if self.queues.urgent_in(group.name) or entitled.left(group.name) > 0
+            for request in self._hopes.of_group(group.name)
+            if request in entitled
+        ]
+        return reclaim_for(claims, before, self.books)
+
+    def _begin(self, holding: Holding) -> None:
+        self.books.start(holding)
+        self.debts.add(holding)
+        self._yielding += _yields(holding)
+
+    def _end(self, request_id: str) -> None:
+        holding = self.books.end(request_id)
+        self.debts.remove(holding)
+        self._yielding -= _yields(holding)
+
+    def _left(self, left: Left) -> Left:
+        running = left.budget - left.used - self.books.budgets[left.group]
+        return replace(left, running=running)
+
+
+def step(standing: Standing, events: Iterable[Event], now: float) -> tuple[Standing, Delta]:
+    """The starts and stops of ``decide(standing.snapshot(), now)`` after these events."""
+    standing.take_in(events, now)
+    return standing, standing.decide()
+
+
+def _yields(holding: Holding) -> bool:
+    """Whether it may be asked back, or was."""
+    return bool(holding.devices) and (holding.preemptible or holding.leaving)

@@ -1,0 +1,157 @@
+"""A full pool with a long queue, made from a seed: what ``decide``, ``step`` and ``explain`` meet.
+
+Three device models on nodes of eight; an institution with thirty groups, half of them at their
+maximum; a fifth of the requests are gangs; one reservation runs, another is ahead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import count
+from random import Random
+
+from carrel.hub.scheduling.cycle import decide
+from carrel.hub.scheduling.model import (
+    Device,
+    Group,
+    Holding,
+    Kind,
+    PriorityClass,
+    Reserved,
+    Role,
+    Snapshot,
+    Use,
+    Waiting,
+)
+from carrel.hub.scheduling.placement import Placement
+from carrel.hub.scheduling.running import holding_of
+
+NOW = 1_800_000_000.0
+HOUR = 3600.0
+MODELS = ("A100", "H200", "L40S")
+IN_NODE = 8
+NODES_OF_A_SWITCH = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How large the scenario is."""
+
+    devices: int = 1000
+    waiting: int = 10_000
+    users: int = 500
+    groups: int = 30
+
+
+class Scenario:
+    """Everything that the seed decides."""
+
+    def __init__(self, seed: int, size: Size) -> None:
+        self._random = Random(seed)  # noqa: S311 - repeatable, and nothing is secret
+        self._size = size
+        self._ids = count()
+        self.devices = _devices(size.devices)
+        self.groups = _groups(size)
+
+    def snapshot(self, now: float = NOW) -> Snapshot:
+        """What waits next to what runs, on a pool that is full."""
+        size = self._size
+        empty = Snapshot(devices=self.devices, groups=self.groups, use=tuple(self._use()))
+        crowd = tuple(self.request(now - self._random.uniform(0, 48 * HOUR)) for _ in range(3000))
+        wanted = {request.id: request for request in crowd}
+        holdings = [
+            self._running(wanted[start.request_id], start.devices, now)
+            for start in decide(replace(empty, waiting=crowd), now).starts
+        ]
+        waiting = (
+            self.request(now - self._random.uniform(0, 48 * HOUR)) for _ in range(size.waiting)
+        )
+        return replace(
+            empty,
+            holdings=tuple(holdings),
+            waiting=tuple(waiting),
+            reserved=(
+                Reserved(id="lab", group="g01", devices=8, starts_at=now - 60, ends_at=now + HOUR),
+                Reserved(
+                    id="exam",
+                    group="g02",
+                    devices=16,
+                    starts_at=now + 3 * HOUR,
+                    ends_at=now + 5 * HOUR,
+                ),
+            ),
+        )
+
+    def request(self, submitted_at: float) -> Waiting:
+        random = self._random
+        user = random.randrange(self._size.users)
+        gang = random.random() < 0.2
+        members = random.choice((2, 2, 4, 8)) if gang else 0
+        devices = 4 * members if gang else random.choice((1, 1, 1, 1, 2, 4))
+        kind = Kind.JOB if gang or random.random() < 0.7 else Kind.SESSION
+        return Waiting(
+            id=f"r{next(self._ids):06}",
+            kind=kind,
+            owner=f"user{user:03}",
+            group=f"g{user % self._size.groups:02}",
+            devices=devices,
+            seconds=float(random.choice((1, 2, 4, 8, 24)) * HOUR),
+            submitted_at=submitted_at,
+            model=random.choice((None, *MODELS)),
+            priority=_CLASS[kind] if random.random() < 0.8 else PriorityClass.OPPORTUNISTIC,
+            expected=random.choice((None, random.uniform(60, 20 * HOUR))),
+            preemptible=kind is Kind.JOB,
+            gang=(Role(name="worker", devices=4, wanted=members, minimum=members),) if gang else (),
+        )
+
+    def _running(self, request: Waiting, devices: tuple[str, ...], now: float) -> Holding:
+        """It began somewhere within its time limit."""
+        since = now - self._random.uniform(0, request.seconds)
+        return holding_of(request, Placement(devices=devices), now=since)
+
+    def _use(self) -> list[Use]:
+        return [
+            Use(
+                group=f"g{user % self._size.groups:02}",
+                owner=f"user{user:03}",
+                device_seconds=self._random.expovariate(1 / (100 * HOUR)),
+            )
+            for user in range(self._size.users)
+        ]
+
+
+_CLASS = {Kind.SESSION: PriorityClass.INTERACTIVE, Kind.JOB: PriorityClass.NORMAL}
+
+
+def _devices(number: int) -> tuple[Device, ...]:
+    return tuple(
+        Device(
+            id=f"GPU-{index:05}",
+            node=f"node{index // IN_NODE:04}",
+            index=index % IN_NODE,
+            model=MODELS[index // IN_NODE % len(MODELS)],
+            memory_bytes=80 << 30,
+            switch=f"switch{index // IN_NODE // NODES_OF_A_SWITCH}",
+        )
+        for index in range(number)
+    )
+
+
+def _groups(size: Size) -> tuple[Group, ...]:
+    """Half of them may hold less than they would; all are guaranteed a part of two thirds."""
+    part = max(1, size.devices // size.groups)
+    return (
+        Group(name="university", max_devices=size.devices, max_devices_per_user=size.devices),
+        *(
+            Group(
+                name=f"g{number:02}",
+                parent="university",
+                max_devices=part if number % 2 else size.devices,
+                max_devices_per_user=max(4, part),
+                max_seconds=24 * 3600,
+                guaranteed=part * 2 // 3,
+                weight=1.0 + number % 3,
+            )
+            for number in range(size.groups)
+        ),
+    )

@@ -1,0 +1,155 @@
+"""Snapshots with everything that the policy knows: small numbers, so that rules meet."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from carrel.hub.scheduling.model import (
+    Arrangement,
+    Device,
+    Group,
+    Holding,
+    Kind,
+    Left,
+    PriorityClass,
+    Reserved,
+    Role,
+    Share,
+    Snapshot,
+    Use,
+    Waiting,
+)
+
+from .strategies import MODELS, OWNERS, pools
+from .values import NOW
+
+NAMES = ("cs", "cs101", "cs102", "math", "math1")
+PARENTS = {"uni": None, "cs": "uni", "cs101": "cs", "cs102": "cs", "math": "uni", "math1": "math"}
+MINUTE = 60.0
+
+minutes = st.integers(1, 60).map(lambda n: n * 10 * MINUTE)
+maybe_minutes = st.one_of(st.none(), minutes)
+
+
+def often(usual: object, *other: object) -> st.SearchStrategy[object]:
+    """Mostly the usual value, so that several unusual ones seldom meet by chance alone."""
+    return st.sampled_from((*(6 * (usual,)), *other))
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> tuple[Group, ...]:
+    return tuple(
+        Group(
+            name=name,
+            parent=parent,
+            max_devices=draw(often(12, 8, 4, 3, 2)),  # type: ignore[arg-type]
+            max_devices_per_user=draw(often(12, 8, 4, 2)),  # type: ignore[arg-type]
+            guaranteed=draw(st.sampled_from((0, 0, 0, 1, 2, 3))),
+            borrowing=draw(often(None, 0, 1, 4)),  # type: ignore[arg-type]
+            lending=draw(often(None, 0, 1)),  # type: ignore[arg-type]
+            weight=draw(st.sampled_from((1.0, 1.0, 2.0, 0.5))),
+            models=draw(often(None, frozenset({"A100"}), frozenset(MODELS))),  # type: ignore[arg-type]
+            max_sessions=draw(often(None, 1, 2)),  # type: ignore[arg-type]
+            sessions_borrow=draw(st.booleans()),
+        )
+        for name, parent in PARENTS.items()
+    )
+
+
+@st.composite
+def requests(draw: st.DrawFn, name: str) -> Waiting:
+    kind = draw(st.sampled_from((Kind.JOB, Kind.JOB, Kind.SESSION)))
+    form = draw(st.sampled_from(("whole", "whole", "whole", "gang", "share")))
+    gang: tuple[Role, ...] = ()
+    devices = draw(st.sampled_from((1, 1, 1, 1, 2, 2, 3, 4, 0))) if form == "whole" else 1
+    if form == "gang":
+        minimum = draw(st.integers(1, 2))
+        wanted = minimum + draw(st.integers(0, 1))
+        size = draw(st.integers(1, 2))
+        gang = (Role(name="worker", devices=size, wanted=wanted, minimum=minimum),)
+        devices = size * wanted
+    return Waiting(
+        id=name,
+        kind=kind,
+        owner=draw(st.sampled_from(OWNERS)),
+        group=draw(st.sampled_from((*(4 * NAMES), "unknown"))),
+        devices=devices,
+        seconds=draw(minutes),
+        submitted_at=NOW - draw(st.integers(0, 300)) * MINUTE,
+        model=draw(often(None, *MODELS)),
+        priority=draw(st.sampled_from((PriorityClass.NORMAL, *PriorityClass))),
+        expected=draw(maybe_minutes),
+        done=float(draw(st.sampled_from((0, 0, 600)))),
+        preemptible=kind is Kind.JOB and draw(st.sampled_from((True, True, False))),
+        deadline=draw(often(None, NOW + 3600, NOW + 7200, NOW)),  # type: ignore[arg-type]
+        gang=gang,
+        arrangement=draw(st.sampled_from(Arrangement)),
+        share=Share(compute=draw(st.sampled_from((0.25, 0.5, 0.1)))) if form == "share" else None,
+    )
+
+
+@st.composite
+def holdings(draw: st.DrawFn, devices: tuple[Device, ...]) -> tuple[Holding, ...]:
+    free = list(draw(st.permutations([device.id for device in devices])))
+    found = []
+    for number in range(draw(st.integers(0, 8))):
+        size = draw(st.sampled_from((1, 1, 2, 2, 3, 4, 0)))
+        held, free = tuple(free[:size]), free[size:]
+        kind = draw(st.sampled_from((Kind.JOB, Kind.JOB, Kind.SESSION)))
+        since = NOW - draw(st.integers(1, 300)) * MINUTE
+        found.append(
+            Holding(
+                request_id=f"run{number}",
+                owner=draw(st.sampled_from(OWNERS)),
+                group=draw(st.sampled_from((*(4 * NAMES), "unknown"))),
+                devices=held,
+                since=since,
+                until=since + draw(minutes),
+                kind=kind,
+                priority=draw(st.sampled_from((PriorityClass.NORMAL, *PriorityClass))),
+                preemptible=kind is Kind.JOB and draw(st.sampled_from((True, True, False))),
+                expected=draw(maybe_minutes),
+                leaving=draw(often(False, False, True)),  # type: ignore[arg-type]
+                share=Share(compute=0.5) if len(held) == 1 and draw(st.booleans()) else None,
+            )
+        )
+    return tuple(found)
+
+
+@st.composite
+def reservations(draw: st.DrawFn) -> tuple[Reserved, ...]:
+    def occurrence(number: int) -> Reserved:
+        starts_at = NOW + draw(st.integers(-6, 12)) * 10 * MINUTE
+        return Reserved(
+            id=f"class{number}",
+            group=draw(st.sampled_from(NAMES)),
+            devices=draw(st.integers(1, 4)),
+            starts_at=starts_at,
+            ends_at=starts_at + draw(minutes),
+        )
+
+    return tuple(occurrence(number) for number in range(draw(st.sampled_from((0, 0, 1, 2)))))
+
+
+@st.composite
+def snapshots(draw: st.DrawFn) -> Snapshot:
+    devices = draw(pools())
+    return Snapshot(
+        devices=devices,
+        groups=draw(trees()),
+        waiting=tuple(draw(requests(f"wait{n}")) for n in range(draw(st.integers(4, 16)))),
+        holdings=draw(holdings(devices)),
+        takes_work=draw(often(True, False)),  # type: ignore[arg-type]
+        use=tuple(
+            Use(group=group, owner=owner, device_seconds=draw(st.integers(0, 9)) * 1800.0)
+            for group in NAMES
+            for owner in OWNERS
+            if draw(st.booleans())
+        ),
+        reserved=draw(reservations()),
+        budgets=tuple(
+            Left(group=name, budget=draw(st.sampled_from((0.0, 9000.0))), used=0.0, running=0.0)
+            for name in ("math", "cs101")
+            if draw(often(False, True))
+        ),
+    )

@@ -1,0 +1,397 @@
+"""Why a request waits, and that what is suggested comes true."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from carrel.hub.scheduling.cycle import decide
+from carrel.hub.scheduling.explain import Explanation, QuotaState, explain
+from carrel.hub.scheduling.model import (
+    Device,
+    Estimate,
+    Group,
+    Holding,
+    Kind,
+    Left,
+    Plan,
+    PriorityClass,
+    Reason,
+    Reserved,
+    Role,
+    Share,
+    Snapshot,
+    Use,
+    Waiting,
+)
+from carrel.hub.scheduling.placement import Placement
+from carrel.hub.scheduling.precedence import Ahead, Precedence
+from carrel.hub.scheduling.running import holding_of
+from carrel.hub.scheduling.what_if import Change, Suggestion, changed
+
+from .strategies import snapshots
+from .values import HOUR, NOW, group, holding, node, waiting
+
+GROUPS = (group("cs101"), group("math"))
+
+
+def snapshot(
+    *requests: Waiting,
+    devices: Sequence[Device] = (),
+    holdings: Sequence[Holding] = (),
+    groups: Sequence[Group] = GROUPS,
+    reserved: Sequence[Reserved] = (),
+    budgets: Sequence[Left] = (),
+    use: Sequence[Use] = (),
+) -> Snapshot:
+    return Snapshot(
+        devices=tuple(devices) or node("a", 2),
+        groups=tuple(groups),
+        waiting=requests,
+        holdings=tuple(holdings),
+        reserved=tuple(reserved),
+        budgets=tuple(budgets),
+        use=tuple(use),
+    )
+
+
+def explained(asked: Snapshot, request_id: str = "r", groups: Sequence[str] = ()) -> Explanation:
+    found = explain(asked, request_id, NOW, groups=groups)
+    assert found is not None
+    return found
+
+
+HALF_FREE = (holding("j", "a0"),)
+FEWER = Suggestion(change=Change.FEWER_DEVICES, devices=1)
+
+SUGGESTIONS = [
+    pytest.param(
+        snapshot(waiting("r", 2), holdings=HALF_FREE), (), (FEWER,), id="one device is free"
+    ),
+    pytest.param(
+        snapshot(waiting("r", 8), devices=node("a", 8), holdings=HALF_FREE),
+        (),
+        (Suggestion(change=Change.FEWER_DEVICES, devices=7),),
+        id="of several sizes the largest",
+    ),
+    pytest.param(
+        snapshot(waiting("r", 2), holdings=[holding("j", "a0", "a1")]), (), (), id="all are taken"
+    ),
+    pytest.param(
+        snapshot(
+            waiting("r", model="A100"),
+            devices=(*node("a", 1), *node("b", 1, model="A100")),
+            holdings=[holding("j", "b0")],
+        ),
+        (),
+        (Suggestion(change=Change.ANY_MODEL),),
+        id="another model is free",
+    ),
+    pytest.param(
+        snapshot(
+            waiting("head", 2, age=9),
+            waiting("r", seconds=2 * HOUR, owner="ben"),
+            holdings=[holding("j", "a0", ends_in=HOUR)],
+        ),
+        (),
+        (Suggestion(change=Change.SHORTER_LIMIT, seconds=HOUR),),
+        id="a shorter one ends before the head starts",
+    ),
+    pytest.param(
+        snapshot(
+            waiting("r", seconds=3 * HOUR),
+            reserved=[
+                Reserved(
+                    id="lab", group="math", devices=2, starts_at=NOW + HOUR, ends_at=NOW + 3 * HOUR
+                )
+            ],
+        ),
+        (),
+        (Suggestion(change=Change.SHORTER_LIMIT, seconds=HOUR),),
+        id="a shorter one ends before the reservation",
+    ),
+    pytest.param(
+        snapshot(
+            waiting("r"), groups=(group("cs101", maximum=1), group("math")), holdings=HALF_FREE
+        ),
+        ("cs101", "math"),
+        (Suggestion(change=Change.OTHER_GROUP, group="math"),),
+        id="another group has room",
+    ),
+    pytest.param(
+        snapshot(
+            waiting("r", seconds=2 * HOUR),
+            groups=(group("cs101", maximum=1), group("math", seconds=3600)),
+            holdings=HALF_FREE,
+        ),
+        ("math",),
+        (),
+        id="another group does not allow as much time",
+    ),
+    pytest.param(
+        snapshot(
+            waiting("r"),
+            waiting("next", group="math", age=-5),
+            groups=(group("cs101", maximum=1), group("math", maximum=1)),
+            holdings=HALF_FREE,
+        ),
+        ("math",),
+        (),
+        id="in another group somebody else is first",
+    ),
+    pytest.param(
+        snapshot(
+            replace(waiting("r", 2), gang=(Role(name="worker", devices=1, wanted=2, minimum=2),)),
+            holdings=HALF_FREE,
+        ),
+        (),
+        (),
+        id="a gang says itself with how few it starts",
+    ),
+    pytest.param(
+        snapshot(
+            replace(waiting("r"), share=Share(compute=0.5)), holdings=[holding("j", "a0", "a1")]
+        ),
+        (),
+        (),
+        id="a share stays a share",
+    ),
+]
+
+
+@pytest.mark.parametrize(("asked", "groups", "expected"), SUGGESTIONS)
+def test_what_would_start_it_now(
+    asked: Snapshot, groups: tuple[str, ...], expected: tuple[Suggestion, ...]
+) -> None:
+    assert explained(asked, groups=groups).suggestions == expected
+
+
+def test_where_nothing_starts_now_what_starts_sooner_is_said() -> None:
+    holdings = [holding("j", "a0", ends_in=HOUR), holding("k", "a1", ends_in=3 * HOUR)]
+
+    found = explained(snapshot(waiting("r", 2), holdings=holdings))
+
+    assert found.wait.estimate == Estimate(at=NOW + 3 * HOUR, latest=NOW + 3 * HOUR)
+    assert found.suggestions == (
+        replace(FEWER, expected=Estimate(at=NOW + HOUR, latest=NOW + HOUR)),
+    )
+
+
+def test_in_a_large_pool_only_what_starts_now_is_looked_for() -> None:
+    devices = [device for name in "abcdefghi" for device in node(name, 8)]
+    holdings = [
+        holding(each.id, each.id, ends_in=HOUR * (1 + number))
+        for number, each in enumerate(devices)
+    ]
+
+    found = explained(snapshot(waiting("r", 2), devices=devices, holdings=holdings))
+
+    assert found.suggestions == ()
+
+
+def test_what_is_free_and_what_could_be_is_counted_for_its_model() -> None:
+    devices = (*node("a", 2), *node("b", 2, model="A100"))
+    asked = snapshot(waiting("r", 2, model="A100"), devices=devices, holdings=[holding("j", "b0")])
+
+    found = explained(asked)
+
+    assert (found.free, found.lendable) == (1, 2)
+    assert found.wait.reason is Reason.NO_FREE_DEVICE
+
+
+@pytest.mark.parametrize(
+    ("groups", "held", "expected"),
+    [
+        pytest.param(
+            (replace(group("cs101", maximum=1), guaranteed=1), group("math")),
+            (holding("j", "a0"),),
+            QuotaState(reason=Reason.GROUP_MAXIMUM, group="cs101", held=1, most=1, guaranteed=1),
+            id="of its group",
+        ),
+        pytest.param(
+            (group("cs101", per_user=1), group("math")),
+            (holding("j", "a0", owner="owner of r"),),
+            QuotaState(reason=Reason.USER_MAXIMUM, group="cs101", held=1, most=1, guaranteed=0),
+            id="of its owner",
+        ),
+        pytest.param(
+            (replace(group("cs101"), guaranteed=1, borrowing=0), group("math")),
+            (holding("j", "a0"),),
+            QuotaState(reason=Reason.BORROWING, group="cs101", held=1, most=1, guaranteed=1),
+            id="of what its group may borrow",
+        ),
+        pytest.param(
+            (group("cs101", parent="cs"), group("cs", maximum=1)),
+            (holding("j", "a0"),),
+            QuotaState(reason=Reason.GROUP_MAXIMUM, group="cs", held=1, most=1, guaranteed=0),
+            id="of a group above",
+        ),
+    ],
+)
+def test_the_quota_that_holds_it_is_said(
+    groups: tuple[Group, ...], held: tuple[Holding, ...], expected: QuotaState
+) -> None:
+    found = explained(snapshot(waiting("r"), groups=groups, holdings=held))
+
+    assert found.quota == expected
+    assert found.wait.reason is expected.reason
+
+
+def test_sessions_are_a_quota_too() -> None:
+    groups = (replace(group("cs101"), max_sessions=1), group("math"))
+    session = replace(holding("j", "a0", owner="ada"), kind=Kind.SESSION)
+    request = replace(waiting("r", owner="ada"), kind=Kind.SESSION)
+
+    found = explained(snapshot(request, groups=groups, holdings=[session]))
+
+    assert found.quota == QuotaState(
+        reason=Reason.SESSIONS, group="cs101", held=1, most=1, guaranteed=0
+    )
+
+
+def test_the_budget_that_holds_it_is_said() -> None:
+    left = Left(group="cs101", budget=100.0, used=100.0)
+
+    found = explained(snapshot(waiting("r"), budgets=[left]))
+
+    assert (found.wait.reason, found.budget) == (Reason.BUDGET, left)
+
+
+def test_the_reservation_that_holds_it_is_said() -> None:
+    lab = Reserved(id="lab", group="math", devices=2, starts_at=NOW - 1, ends_at=NOW + HOUR)
+
+    assert explained(snapshot(waiting("r"), reserved=[lab])).reserved == lab
+
+
+FULL = (holding("j", "a0", "a1", group="math", owner="zoe"),)
+LOW = PriorityClass.OPPORTUNISTIC
+
+AHEAD = [
+    pytest.param(
+        snapshot(waiting("x"), waiting("r", priority=LOW), holdings=FULL),
+        Ahead(rule=Precedence.PRIORITY, count=1),
+        id="a better class",
+    ),
+    pytest.param(
+        snapshot(
+            waiting("x", group="math"),
+            waiting("r"),
+            holdings=[holding("j", "a0", "a1")],
+            groups=(group("cs101"), replace(group("math"), guaranteed=1)),
+        ),
+        Ahead(rule=Precedence.GUARANTEE, count=1, group="math"),
+        id="a group below its guarantee",
+    ),
+    pytest.param(
+        snapshot(
+            waiting("x", group="math"),
+            waiting("r"),
+            holdings=[holding("j", "a0", "a1", group="cs101")],
+            use=[Use(group="cs101", owner="owner of r", device_seconds=1e6)],
+        ),
+        Ahead(rule=Precedence.LESS_USE, count=1, group="math"),
+        id="a group that used less",
+    ),
+    pytest.param(
+        snapshot(
+            waiting("x"),
+            waiting("r"),
+            holdings=FULL,
+            use=[Use(group="cs101", owner="owner of r", device_seconds=1e6)],
+        ),
+        Ahead(rule=Precedence.LESS_USE, count=1),
+        id="a member who used less",
+    ),
+    pytest.param(
+        snapshot(waiting("x", owner="ada", seconds=600), waiting("r", owner="ada"), holdings=FULL),
+        Ahead(rule=Precedence.SHORTER, count=1),
+        id="a shorter one of the same owner",
+    ),
+    pytest.param(
+        snapshot(
+            replace(waiting("x", owner="ada"), deadline=NOW + HOUR),
+            waiting("r", owner="ada"),
+            holdings=FULL,
+        ),
+        Ahead(rule=Precedence.DEADLINE, count=1),
+        id="one of the same owner with a deadline in danger",
+    ),
+    pytest.param(
+        snapshot(
+            replace(waiting("x", owner="ada", group="math"), submitted_at=NOW),
+            waiting("r"),
+            holdings=[holding("j", "a0", "a1")],
+            reserved=[
+                Reserved(id="lab", group="math", devices=2, starts_at=NOW - 1, ends_at=NOW + HOUR)
+            ],
+        ),
+        Ahead(rule=Precedence.RESERVATION, count=1, group="math"),
+        id="one whose reservation is due",
+    ),
+]
+
+
+@pytest.mark.parametrize(("asked", "expected"), AHEAD)
+def test_behind_whom_and_by_which_rule(asked: Snapshot, expected: Ahead) -> None:
+    assert explained(asked).ahead == (expected,)
+
+
+def test_those_under_another_limit_are_not_in_its_way() -> None:
+    asked = snapshot(
+        waiting("x", age=9),
+        waiting("r", 2, group="math"),
+        groups=(group("cs101", maximum=1), group("math")),
+        holdings=HALF_FREE,
+    )
+
+    assert explained(asked).ahead == ()
+
+
+def test_what_starts_or_is_unknown_is_not_explained() -> None:
+    assert explain(snapshot(waiting("r")), "r", NOW) is None
+    assert explain(snapshot(), "r", NOW) is None
+
+
+def expected(plan: Plan, request_id: str) -> float:
+    if request_id in {start.request_id for start in plan.starts}:
+        return NOW
+    wait = next(each for each in plan.waits if each.request_id == request_id)
+    assert wait.estimate is not None
+    return wait.estimate.at
+
+
+@settings(max_examples=100, deadline=None)
+@given(snapshots(), st.sampled_from(("cs101", "math")), st.integers(0, 11))
+def test_a_suggestion_that_is_followed_comes_true(asked: Snapshot, other: str, choice: int) -> None:
+    asked = carried_out(asked, decide(asked, NOW))
+    plan = decide(asked, NOW)
+    if plan.starts or not plan.waits:
+        return
+    wait = plan.waits[choice % len(plan.waits)]
+    found = explain(asked, wait.request_id, NOW, groups=(other,))
+    assert found is not None
+    assert found.wait == wait
+    for suggestion in found.suggestions:
+        followed = changed(found.request, suggestion)
+        waits = [followed if each is found.request else each for each in asked.waiting]
+        after = decide(replace(asked, waiting=tuple(waits)), NOW)
+        if suggestion.expected is None:
+            assert followed.id in {start.request_id for start in after.starts}
+        else:
+            assert expected(after, followed.id) < expected(plan, followed.id)
+
+
+def carried_out(asked: Snapshot, plan: Plan) -> Snapshot:
+    """The snapshot once all that the plan starts runs."""
+    begun = {start.request_id: start.devices for start in plan.starts}
+    runs = [
+        holding_of(each, Placement(devices=begun[each.id], share=each.share), now=NOW)
+        for each in asked.waiting
+        if each.id in begun
+    ]
+    left = tuple(each for each in asked.waiting if each.id not in begun)
+    return replace(asked, waiting=left, holdings=(*asked.holdings, *runs))

@@ -1,0 +1,250 @@
+"""What holds for every set of victims, compared with all the sets that there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, combinations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from carrel.hub.scheduling.entitled import guarantees
+from carrel.hub.scheduling.model import (
+    Device,
+    Group,
+    Holding,
+    PriorityClass,
+    Role,
+    Stop,
+    Waiting,
+)
+from carrel.hub.scheduling.placement import Pool
+from carrel.hub.scheduling.preemption import lost, reclaim, victims
+from carrel.hub.scheduling.queues import rank
+from carrel.hub.scheduling.quota import Tally, Tree
+
+from .strategies import MODELS, pools
+from .values import NOW, group, holding, waiting
+
+many = settings(max_examples=200, deadline=None)
+
+NAMES = ("cs", "cs101", "cs102", "math")
+PARENTS = {"cs": None, "cs101": "cs", "cs102": "cs", "math": None}
+CLASSES = (
+    PriorityClass.NORMAL,
+    PriorityClass.NORMAL,
+    PriorityClass.OPPORTUNISTIC,
+    PriorityClass.INTERACTIVE,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scene:
+    devices: tuple[Device, ...]
+    groups: tuple[Group, ...]
+    holdings: tuple[Holding, ...]
+
+    @property
+    def tree(self) -> Tree:
+        return Tree(self.groups)
+
+    def held(self, name: str, without: Iterable[Holding] = ()) -> int:
+        gone = {each.request_id for each in without}
+        return sum(
+            len(each.devices)
+            for each in self.holdings
+            if each.request_id not in gone and name in lineage(each.group)
+        )
+
+    def fits(self, request: Waiting, without: Iterable[Holding] = ()) -> bool:
+        gone = {each.request_id for each in without}
+        left = [each for each in self.holdings if each.request_id not in gone]
+        return Pool(self.devices, left).fits(request)
+
+    def by_id(self, stops: Iterable[Stop]) -> list[Holding]:
+        known = {each.request_id: each for each in self.holdings}
+        return [known[stop.request_id] for stop in stops]
+
+    def victims(self, request: Waiting) -> tuple[Stop, ...]:
+        return victims(
+            request,
+            pool=Pool(self.devices, self.holdings),
+            tally=Tally(self.tree, self.holdings),
+            tree=self.tree,
+            holdings=self.holdings,
+            now=NOW,
+        )
+
+
+def lineage(name: str | None) -> list[str]:
+    found = []
+    while name is not None:
+        found.append(name)
+        name = PARENTS[name]
+    return found
+
+
+@st.composite
+def scenes(draw: st.DrawFn) -> Scene:
+    devices = draw(pools())
+    free = list(draw(st.permutations([device.id for device in devices])))
+    holdings = []
+    for number in range(draw(st.integers(0, 7))):
+        size = draw(st.integers(1, 2))
+        held, free = tuple(sorted(free[:size])), free[size:]
+        if held:
+            made = holding(f"v{number}", *held, group=draw(st.sampled_from(NAMES)))
+            holdings.append(
+                replace(
+                    made,
+                    preemptible=draw(st.sampled_from((True, True, True, False))),
+                    priority=draw(st.sampled_from(CLASSES)),
+                    saved_at=NOW - draw(st.integers(0, 30)),
+                )
+            )
+    groups = tuple(
+        replace(group(name, parent=PARENTS[name]), guaranteed=draw(st.integers(0, 5)))
+        for name in NAMES
+    )
+    return Scene(devices=devices, groups=groups, holdings=tuple(holdings))
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> Waiting:
+    made = replace(
+        waiting("r", draw(st.integers(1, 3)), group=draw(st.sampled_from(NAMES))),
+        model=draw(st.sampled_from((None, None, *MODELS))),
+        priority=draw(st.sampled_from((*CLASSES, PriorityClass.URGENT))),
+    )
+    if draw(st.integers(0, 3)):
+        return made
+    least = draw(st.integers(1, 2))
+    role = Role(name="worker", devices=draw(st.integers(1, 2)), wanted=least, minimum=least)
+    return replace(made, gang=(role,), devices=role.devices * least)
+
+
+def may_take(scene: Scene, request: Waiting, chosen: Sequence[Holding]) -> bool:
+    """The rule, written anew: whether all of these may be asked back for this request."""
+    promised = guarantees(scene.groups)
+    mine = lineage(request.group)
+    for each in chosen:
+        theirs = lineage(each.group)
+        if not each.preemptible or rank(each.priority) < rank(request.priority):
+            return False
+        own = [name for name in mine if name not in theirs]
+        reclaims = bool(own) and scene.held(own[-1]) + request.devices <= promised[own[-1]]
+        urgent = (
+            request.priority is PriorityClass.URGENT
+            and each.priority is PriorityClass.OPPORTUNISTIC
+        )
+        if not reclaims and not urgent:
+            return False
+        if any(scene.held(name, chosen) < promised[name] for name in theirs if name not in mine):
+            return False
+    return True
+
+
+def subsets(holdings: Sequence[Holding]) -> Iterable[tuple[Holding, ...]]:
+    sizes = range(1, len(holdings) + 1)
+    return chain.from_iterable(combinations(holdings, size) for size in sizes)
+
+
+def cost(chosen: Iterable[Holding]) -> tuple[bool, float, int]:
+    every = list(chosen)
+    beyond = any(each.priority is not PriorityClass.OPPORTUNISTIC for each in every)
+    return beyond, sum(lost(each, NOW) for each in every), len(every)
+
+
+@many
+@given(scenes(), requests())
+def test_victims_make_room_and_none_of_them_goes_in_vain(scene: Scene, request: Waiting) -> None:
+    chosen = scene.by_id(scene.victims(request))
+    if not chosen:
+        return
+
+    assert scene.fits(request, chosen)
+    for each in chosen:
+        assert not scene.fits(request, [other for other in chosen if other is not each])
+
+
+@many
+@given(scenes(), requests())
+def test_only_those_are_asked_who_may_be(scene: Scene, request: Waiting) -> None:
+    stops = scene.victims(request)
+
+    assert may_take(scene, request, scene.by_id(stops))
+    for stop, each in zip(stops, scene.by_id(stops), strict=True):
+        assert stop.lost == lost(each, NOW)
+        assert stop.group in lineage(request.group)
+
+
+@many
+@given(scenes(), requests())
+def test_no_set_that_may_be_asked_is_cheaper(scene: Scene, request: Waiting) -> None:
+    chosen = scene.by_id(scene.victims(request))
+    sets = [
+        each
+        for each in subsets(scene.holdings)
+        if not scene.fits(request) and scene.fits(request, each) and may_take(scene, request, each)
+    ]
+
+    assert bool(chosen) <= bool(sets)
+    if not request.gang:
+        assert bool(chosen) == bool(sets)
+        assert not chosen or cost(chosen) == min(map(cost, sets))
+
+
+@many
+@given(scenes(), requests())
+def test_the_order_of_the_holdings_does_not_matter(scene: Scene, request: Waiting) -> None:
+    other = replace(scene, holdings=tuple(reversed(scene.holdings)))
+
+    assert set(other.victims(request)) == set(scene.victims(request))
+
+
+@many
+@given(scenes(), st.lists(requests(), min_size=1, max_size=5))
+def test_once_asked_nobody_is_asked_again(scene: Scene, asked: list[Waiting]) -> None:
+    """The next cycle, with those that were asked still leaving, asks nobody else."""
+    named = [replace(each, id=f"r{number}") for number, each in enumerate(asked)]
+
+    def cycle(holdings: tuple[Holding, ...]) -> tuple[Stop, ...]:
+        found = reclaim(
+            named,
+            pool=Pool(scene.devices, holdings),
+            tally=Tally(scene.tree, holdings),
+            tree=scene.tree,
+            holdings=holdings,
+            now=NOW,
+        )
+        return found.stops
+
+    first = {stop.request_id for stop in cycle(scene.holdings)}
+    left = tuple(replace(each, leaving=each.request_id in first) for each in scene.holdings)
+    assert cycle(left) == ()
+
+
+@many
+@given(scenes(), requests())
+def test_a_victim_does_not_take_the_devices_back(scene: Scene, request: Waiting) -> None:
+    """Once the request runs, the victims' own requests find nobody to ask for its devices."""
+    stops = scene.victims(request)
+    gone = {stop.request_id for stop in stops}
+    left = tuple(each for each in scene.holdings if each.request_id not in gone)
+    placed = Pool(scene.devices, left).take(request)
+    if not stops or placed is None:
+        return
+    runs = replace(
+        holding("r", *placed.devices, group=request.group),
+        preemptible=True,
+        priority=request.priority,
+        saved_at=NOW,
+    )
+    after = replace(scene, holdings=(*left, runs))
+    for victim in scene.by_id(stops):
+        again = replace(
+            waiting(victim.request_id, len(victim.devices), group=victim.group),
+            priority=victim.priority,
+        )
+        assert "r" not in {stop.request_id for stop in after.victims(again)}

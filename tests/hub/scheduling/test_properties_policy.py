@@ -1,0 +1,306 @@
+"""What holds for every plan, whatever meets in it: lending, gangs, shares, reservations."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from math import inf
+from random import Random
+from typing import TypeVar
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from carrel.hub.scheduling.books import Books
+from carrel.hub.scheduling.cycle import decide, in_order
+from carrel.hub.scheduling.model import (
+    Group,
+    Holding,
+    Kind,
+    Plan,
+    Reason,
+    Snapshot,
+    Waiting,
+)
+from carrel.hub.scheduling.placement import Placement, Pool
+from carrel.hub.scheduling.running import expected_end, holding_of, span
+
+from . import rich
+from .values import NOW, group, node, waiting
+
+Check = Callable[[Snapshot], None]
+T = TypeVar("T")
+SELDOM = (HealthCheck.filter_too_much, HealthCheck.too_slow)
+
+
+def started(snapshot: Snapshot, plan: Plan) -> list[Holding]:
+    by_id = {request.id: request for request in snapshot.waiting}
+    return [
+        holding_of(
+            by_id[start.request_id],
+            Placement(devices=start.devices, share=by_id[start.request_id].share),
+            now=NOW,
+        )
+        for start in plan.starts
+    ]
+
+
+def after(snapshot: Snapshot, plan: Plan) -> Snapshot:
+    begun = {start.request_id for start in plan.starts}
+    return replace(
+        snapshot,
+        holdings=(*snapshot.holdings, *started(snapshot, plan)),
+        waiting=tuple(each for each in snapshot.waiting if each.id not in begun),
+    )
+
+
+def weight(holding: Holding) -> float:
+    return holding.share.compute if holding.share else len(holding.devices)
+
+
+# -- rules 1 and 2 of the design --------------------------------------------------------------
+
+
+def check_devices(snapshot: Snapshot) -> None:
+    """A device has one live exclusive lease, or shares that add up to no more than it."""
+    plan = decide(snapshot, NOW)
+    assume(all(each.share is None for each in snapshot.holdings))
+    whole: list[str] = []
+    parts: dict[str, float] = defaultdict(float)
+    for holding in after(snapshot, plan).holdings:
+        for device in holding.devices:
+            if holding.share is None:
+                whole.append(device)
+            else:
+                parts[device] += holding.share.compute
+    assert len(whole) == len(set(whole))
+    assert not set(whole) & parts.keys()
+    assert all(part <= 1 + 1e-9 for part in parts.values())
+
+
+def check_quota(snapshot: Snapshot) -> None:
+    """No start takes a group or a person above a limit; what is held above one may stay."""
+    plan = decide(snapshot, NOW)
+    groups = {each.name: each for each in snapshot.groups}
+    held = after(snapshot, plan).holdings
+    for start in started(snapshot, plan):
+        if not start.devices:
+            continue
+        above: Group | None = groups[start.group]
+        while above is not None:
+            inside = [each for each in held if _below(each.group, above.name, groups)]
+            own = [each for each in inside if each.owner == start.owner]
+            assert sum(map(weight, inside)) <= above.max_devices + 1e-9
+            if above.borrowing is not None:
+                assert sum(map(weight, inside)) <= above.guaranteed + above.borrowing + 1e-9
+            assert sum(map(weight, own)) <= above.max_devices_per_user + 1e-9
+            sessions = [each for each in own if each.kind is Kind.SESSION and each.devices]
+            if above.max_sessions is not None and start.kind is Kind.SESSION:
+                assert len(sessions) <= above.max_sessions
+            above = groups.get(above.parent or "")
+
+
+def _below(name: str, above: str, groups: dict[str, Group]) -> bool:
+    at = groups.get(name)
+    while at is not None and at.name != above:
+        at = groups.get(at.parent or "")
+    return at is not None
+
+
+# -- the queue --------------------------------------------------------------------------------
+
+
+def check_gangs(snapshot: Snapshot) -> None:
+    """A gang has between its least and what it would like, each member within one node."""
+    nodes = {device.id: device for device in snapshot.devices}
+    by_id = {request.id: request for request in snapshot.waiting}
+    for start in decide(snapshot, NOW).starts:
+        request = by_id[start.request_id]
+        if not request.gang:
+            continue
+        (role,) = request.gang
+        members, rest = divmod(len(start.devices), role.devices)
+        assert rest == 0
+        assert role.minimum <= members <= role.wanted
+        for member in range(members):
+            inside = start.devices[member * role.devices : (member + 1) * role.devices]
+            assert len({nodes[each].node for each in inside}) == 1
+        assert len({nodes[each].model for each in start.devices}) == 1
+
+
+def check_everybody_is_planned(snapshot: Snapshot) -> None:
+    plan = decide(snapshot, NOW)
+    planned = [start.request_id for start in plan.starts]
+    planned += [wait.request_id for wait in plan.waits]
+    assert sorted(planned) == sorted(request.id for request in snapshot.waiting)
+    known = {holding.request_id for holding in snapshot.holdings}
+    assert {stop.request_id for stop in plan.stops} <= known
+
+
+def check_work_is_conserved(snapshot: Snapshot) -> None:
+    """Whoever could start alone, and would be gone before anything else ends, has started."""
+    state = after(snapshot, decide(snapshot, NOW))
+    ends = [expected_end(each, NOW) for each in state.holdings if each.devices]
+    first = min(ends, default=inf)
+    for request in state.waiting:
+        if NOW + span(request) <= first:
+            alone = replace(state, waiting=(request,))
+            assert not decide(alone, NOW).starts, request
+
+
+def check_the_head_is_not_delayed(snapshot: Snapshot) -> None:
+    """It fits as early with all that started behind it as without."""
+    plan = decide(snapshot, NOW)
+    heads = [w.request_id for w in plan.waits if w.reason is Reason.NO_FREE_DEVICE]
+    assume(heads and not snapshot.reserved)
+    assume(all(each.lending is None and each.models is None for each in snapshot.groups))
+    queue = [request.id for request in in_order(snapshot, Books(snapshot, NOW))]
+    head = next(request for request in snapshot.waiting if request.id == heads[0])
+    ahead = [
+        each
+        for each in started(snapshot, plan)
+        if queue.index(each.request_id) < queue.index(head.id)
+    ]
+    without = _fits_at(head, snapshot, (*snapshot.holdings, *ahead))
+    assert _fits_at(head, snapshot, (*snapshot.holdings, *started(snapshot, plan))) <= without
+
+
+def _fits_at(request: Waiting, snapshot: Snapshot, holdings: Iterable[Holding]) -> float:
+    running = sorted(holdings, key=lambda each: expected_end(each, NOW))
+    for number in range(len(running) + 1):
+        pool = Pool(snapshot.devices, running[number:])
+        if pool.fits(request):
+            return expected_end(running[number - 1], NOW) if number else NOW
+    return inf
+
+
+def check_nothing_waits_for_ever(snapshot: Snapshot) -> None:
+    """Let everything run to its end: who is left could not start in an empty pool either."""
+    state = replace(snapshot, reserved=(), budgets=())
+    now, turns = NOW, 0
+    while True:
+        plan = decide(state, now)
+        by_id = {request.id: request for request in state.waiting}
+        begun = [
+            holding_of(
+                by_id[start.request_id],
+                Placement(devices=start.devices, share=by_id[start.request_id].share),
+                now=now,
+            )
+            for start in plan.starts
+        ]
+        left = {start.request_id for start in plan.starts}
+        holdings = (*state.holdings, *begun)
+        state = replace(state, waiting=tuple(w for w in state.waiting if w.id not in left))
+        if not holdings:
+            break
+        now = max(now, min(holding.until for holding in holdings))
+        state = replace(state, holdings=tuple(each for each in holdings if each.until > now))
+        turns += 1
+        assert turns <= 2 * (len(snapshot.waiting) + len(snapshot.holdings)), "it never ends"
+    for request in state.waiting:
+        assert not decide(replace(state, waiting=(request,)), now).starts
+
+
+CHECKS = [
+    check_devices,
+    check_quota,
+    check_gangs,
+    check_everybody_is_planned,
+    check_work_is_conserved,
+    check_the_head_is_not_delayed,
+    check_nothing_waits_for_ever,
+]
+NAMES = [check.__name__.removeprefix("check_") for check in CHECKS]
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=NAMES)
+def test_every_plan(check: Check) -> None:
+    settings(max_examples=40, deadline=None, suppress_health_check=SELDOM)(
+        given(rich.snapshots())(check)
+    )()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("check", CHECKS, ids=NAMES)
+def test_thousands_of_plans(check: Check) -> None:
+    settings(max_examples=3000, deadline=None, suppress_health_check=SELDOM)(
+        given(rich.snapshots())(check)
+    )()
+
+
+# -- two snapshots that differ ----------------------------------------------------------------
+
+
+@settings(max_examples=50, deadline=None)
+@given(rich.snapshots(), st.randoms(use_true_random=False))
+def test_the_order_in_which_a_snapshot_lists_things_does_not_matter(
+    snapshot: Snapshot, random: Random
+) -> None:
+    def shuffled(values: tuple[T, ...]) -> tuple[T, ...]:
+        return tuple(random.sample(values, len(values)))
+
+    other = replace(
+        snapshot,
+        devices=shuffled(snapshot.devices),
+        groups=shuffled(snapshot.groups),
+        waiting=shuffled(snapshot.waiting),
+        holdings=shuffled(snapshot.holdings),
+        use=shuffled(snapshot.use),
+        reserved=shuffled(snapshot.reserved),
+    )
+    assert decide(other, NOW) == decide(snapshot, NOW) == decide(snapshot, NOW)
+
+
+LARGER = (
+    lambda each: replace(each, max_devices=each.max_devices + 2),
+    lambda each: replace(each, max_devices_per_user=each.max_devices_per_user + 2),
+    lambda each: replace(each, guaranteed=each.guaranteed + 1),
+    lambda each: replace(each, weight=each.weight * 2),
+    lambda each: replace(each, borrowing=None),
+)
+
+
+@st.composite
+def crowds(draw: st.DrawFn) -> Snapshot:
+    """Requests for one device each, with equal limits."""
+    devices = node("a", draw(st.integers(1, 6)))
+    groups = tuple(
+        replace(
+            group(name, maximum=draw(st.integers(0, 5)), per_user=draw(st.integers(1, 4))),
+            guaranteed=draw(st.integers(0, 3)),
+            weight=draw(st.sampled_from((1.0, 2.0))),
+            borrowing=draw(st.sampled_from((None, 0, 1))),
+        )
+        for name in ("cs101", "math", "lab")
+    )
+    queue = tuple(
+        replace(
+            waiting(
+                f"r{number}",
+                age=draw(st.integers(0, 9)),
+                owner=draw(st.sampled_from(rich.OWNERS)),
+                group=draw(st.sampled_from([each.name for each in groups])),
+            ),
+            preemptible=draw(st.booleans()),
+        )
+        for number in range(draw(st.integers(1, 12)))
+    )
+    return Snapshot(devices=devices, groups=groups, waiting=queue)
+
+
+@settings(max_examples=150, deadline=None)
+@given(crowds(), st.sampled_from(LARGER))
+def test_a_larger_quota_never_delays_its_owners_group(
+    snapshot: Snapshot, larger: Callable[[Group], Group]
+) -> None:
+    first, *others = snapshot.groups
+    changed = replace(snapshot, groups=(larger(first), *others))
+    own = {request.id for request in snapshot.waiting if request.group == first.name}
+
+    def starts(asked: Snapshot) -> int:
+        return sum(start.request_id in own for start in decide(asked, NOW).starts)
+
+    assert starts(changed) >= starts(snapshot)

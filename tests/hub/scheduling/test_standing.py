@@ -1,0 +1,141 @@
+"""``step`` says what ``decide`` says, whatever happens in between."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from carrel.hub.scheduling.cycle import decide
+from carrel.hub.scheduling.model import Snapshot, Use, Waiting
+from carrel.hub.scheduling.standing import (
+    Event,
+    Freed,
+    Leased,
+    Standing,
+    Submitted,
+    Used,
+    Withdrawn,
+    step,
+)
+
+from . import rich
+from .values import NOW
+
+
+class World:
+    """The same as a standing, kept in the plainest way: a snapshot that is made anew."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.requests = {request.id: request for request in snapshot.waiting}
+
+    def hears(self, event: Event) -> None:
+        now = self.snapshot
+        match event:
+            case Submitted(request=request):
+                self.requests[request.id] = request
+                self.snapshot = replace(now, waiting=(*now.waiting, request))
+            case Withdrawn(request_id=gone):
+                self.snapshot = replace(
+                    now, waiting=tuple(each for each in now.waiting if each.id != gone)
+                )
+            case Freed(request_id=gone):
+                self.snapshot = replace(now, holdings=self.others(gone))
+            case Leased(holding=holding):
+                others = self.others(holding.request_id)
+                self.snapshot = replace(now, holdings=(*others, holding))
+            case Used(use=use):
+                known = {(each.group, each.owner): each for each in (*now.use, *use)}
+                self.snapshot = replace(now, use=tuple(known.values()))
+
+    def others(self, gone: str) -> tuple[rich.Holding, ...]:
+        return tuple(each for each in self.snapshot.holdings if each.request_id != gone)
+
+
+def happenings(draw: st.DrawFn, world: World, turn: int) -> list[Event]:
+    """Up to three things that may happen next."""
+    events: list[Event] = []
+    for number in range(draw(st.integers(0, 3))):
+        snapshot = world.snapshot
+        kind = draw(st.sampled_from(("submit", "free", "free", "withdraw", "change", "use")))
+        event: Event | None = None
+        if kind == "submit":
+            event = Submitted(request=draw(rich.requests(f"new{turn}-{number}")))
+        elif kind == "withdraw" and snapshot.waiting:
+            event = Withdrawn(request_id=draw(st.sampled_from(snapshot.waiting)).id)
+        elif kind == "free" and snapshot.holdings:
+            event = Freed(request_id=draw(st.sampled_from(snapshot.holdings)).request_id)
+        elif kind == "change" and snapshot.holdings:
+            holding = draw(st.sampled_from(snapshot.holdings))
+            event = Leased(holding=replace(holding, leaving=True, until=holding.until + 600))
+        elif kind == "use":
+            used = Use(group="cs101", owner="ada", device_seconds=draw(st.integers(0, 9)) * 900.0)
+            event = Used(use=(used,))
+        if event is not None:
+            events.append(event)
+            world.hears(event)
+    return events
+
+
+@st.composite
+def lives(draw: st.DrawFn) -> None:
+    """A snapshot, and several steps from it; each is compared as soon as it is made."""
+    world = World(draw(rich.snapshots()))
+    now = NOW
+    standing = Standing(world.snapshot, now)
+    for turn in range(draw(st.integers(1, 5))):
+        now += draw(st.sampled_from((0.0, 1.0, 600.0, 3600.0)))
+        events = happenings(draw, world, turn)
+        standing.take_in(events, now)
+        same(standing.snapshot(), world.snapshot)
+        world.snapshot = standing.snapshot()
+        plan = decide(world.snapshot, now)
+        delta = standing.decide()
+        assert (delta.starts, delta.stops) == (plan.starts, plan.stops)
+        world.snapshot = standing.snapshot()
+
+
+def same(one: Snapshot, other: Snapshot) -> None:
+    """But for budgets, of which the standing keeps account itself."""
+
+    def parts(snapshot: Snapshot) -> tuple[object, ...]:
+        return (
+            {request.id: request for request in snapshot.waiting},
+            {holding.request_id: holding for holding in snapshot.holdings},
+            {(use.group, use.owner): use for use in snapshot.use},
+        )
+
+    assert parts(one) == parts(other)
+
+
+@settings(max_examples=100, deadline=None)
+@given(lives())
+def test_a_step_starts_and_stops_what_the_whole_decision_would(life: None) -> None:
+    """The comparison is made while the life is drawn: what happens next depends on it."""
+
+
+@pytest.mark.slow
+@settings(max_examples=5000, deadline=None)
+@given(lives())
+def test_it_does_so_in_thousands_of_lives(life: None) -> None:
+    """As above."""
+
+
+def test_a_step_with_events_is_the_two_halves_in_one() -> None:
+    asked = Waiting(
+        id="r",
+        kind=rich.Kind.JOB,
+        owner="ada",
+        group="cs",
+        devices=0,
+        seconds=60,
+        submitted_at=NOW,
+    )
+    snapshot = Snapshot(groups=(rich.Group(name="cs"),))
+    standing, delta = step(Standing(snapshot, NOW), [Submitted(request=asked)], NOW)
+    assert [start.request_id for start in delta.starts] == ["r"]
+    assert standing.snapshot().waiting == ()
+    assert [holding.request_id for holding in standing.snapshot().holdings] == ["r"]
