@@ -22,6 +22,9 @@ from typing import TypeGuard
 import httpx
 
 DECIMALS = 3
+_UNMEASURED = "not measured"
+_FINE = ("", "%", "h")
+"""Units that are shown with two digits after the point."""
 FAILURES = (AssertionError, httpx.HTTPError)
 """What the test harness raises where an installation does not do what is measured."""
 
@@ -81,6 +84,28 @@ class NotWorseThan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """No goal: only a peer that was measured in the same run, for whoever wants to compare."""
+
+    peer: float | None
+
+    @property
+    def limit(self) -> float | None:
+        return math.inf if _measured(self.peer) else None
+
+    @property
+    def base(self) -> float | None:
+        return self.peer
+
+    @property
+    def words(self) -> str:
+        return "none"
+
+
+Goal = AtMost | NotWorseThan | Beside
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One figure with its goal.
 
@@ -92,9 +117,14 @@ class Row:
 
     name: str
     ours: float | None
-    goal: AtMost | NotWorseThan
+    goal: Goal
     unit: str
     command: str
+
+    @property
+    def measured(self) -> bool:
+        """Nothing at all is a figure only where nothing at all is asked for."""
+        return _measured(self.ours) or self.ours == 0 == self.goal.limit
 
     @property
     def ratio(self) -> float | None:
@@ -106,12 +136,14 @@ class Row:
     @property
     def met(self) -> bool:
         limit = self.goal.limit
-        return _measured(self.ours) and _measured(limit) and self.ours <= limit
+        if self.ours is None or limit is None:
+            return False
+        return self.measured and self.ours <= limit
 
     def fields(self) -> dict[str, object]:
         return {
             "name": self.name,
-            "ours": _shown(self.ours),
+            "ours": round(self.ours, DECIMALS) if self.ours is not None and self.measured else None,
             "peer": _shown(self.goal.peer),
             "ratio": _shown(self.ratio),
             "goal": _shown(self.goal.limit),
@@ -170,11 +202,12 @@ def table(rows: Sequence[Row]) -> str:
         "| --- | ---: | ---: | ---: | --- | --- |",
     ]
     for row in rows:
-        ratio = "not measured" if row.ratio is None else f"{row.ratio:.2f}"
+        ours = _with_unit(row.ours, row.unit) if row.measured else _UNMEASURED
+        ratio = _ratio(row)
         peer = "none" if isinstance(row.goal, AtMost) else _with_unit(row.goal.peer, row.unit)
         lines.append(
-            f"| {row.name} | {_with_unit(row.ours, row.unit)} | {peer} | {ratio} "
-            f"| {row.goal.words.format(unit=row.unit)} | {'yes' if row.met else '**no**'} |"
+            f"| {row.name} | {ours} | {peer} | {ratio} "
+            f"| {row.goal.words.format(unit=row.unit)} | {_met(row)} |"
         )
     return "\n".join(lines)
 
@@ -187,5 +220,20 @@ def _shown(value: float | None) -> float | None:
     return round(value, DECIMALS) if _measured(value) else None
 
 
+def _met(row: Row) -> str:
+    if not row.met:
+        return "**no**"
+    return "" if isinstance(row.goal, Beside) else "yes"
+
+
+def _ratio(row: Row) -> str:
+    if row.measured and row.goal.limit == 0:
+        return "none"
+    return _UNMEASURED if row.ratio is None else f"{row.ratio:.2f}"
+
+
 def _with_unit(value: float | None, unit: str) -> str:
-    return f"{value:,.0f} {unit}" if _measured(value) else "not measured"
+    if value is None or not math.isfinite(value):
+        return _UNMEASURED
+    digits = 2 if unit in _FINE else 0
+    return f"{value:,.{digits}f} {unit}".rstrip()

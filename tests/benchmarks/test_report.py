@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from . import report, spawn
-from .report import AtMost, NotWorseThan, Row
+from .report import AtMost, Beside, NotWorseThan, Row
 from .spawn import Times
 
 FIELDS = ["name", "ours", "peer", "ratio", "goal", "met", "unit", "command"]
@@ -82,6 +82,27 @@ def test_what_was_not_measured_is_null_and_never_met(
         assert "not measured" in capsys.readouterr().out
     assert beside(peer=nothing, ours=900).fields()["peer"] is None
     assert beside(peer=nothing, ours=900).fields()["goal"] is None
+
+
+def test_nothing_is_a_figure_where_nothing_is_asked_for() -> None:
+    rows = [
+        Row(name="lost", ours=ours, goal=AtMost(limit=0), unit="h", command=COMMAND)
+        for ours in (0.0, 0.1)
+    ]
+    assert [row.met for row in rows] == [True, False]
+    assert [row.fields()["ours"] for row in rows] == [0.0, 0.1]
+    assert report.table(rows).splitlines()[-2:] == [
+        "| lost | 0.00 h | none | none | at most 0 h | yes |",
+        "| lost | 0.10 h | none | none | at most 0 h | **no** |",
+    ]
+
+
+def test_beside_a_peer_without_a_goal_everything_is_met() -> None:
+    row = Row(name="share", ours=1.5, goal=Beside(peer=1.2), unit="", command=COMMAND)
+    assert (row.met, row.ratio, row.fields()["goal"]) == (True, 1.25, None)
+    assert report.table([row]).splitlines()[-1] == "| share | 1.50 | 1.20 | 1.25 | none |  |"
+    unknown = Row(name="share", ours=1.5, goal=Beside(peer=None), unit="", command=COMMAND)
+    assert not unknown.met
 
 
 def test_the_exit_status_is_zero_only_where_every_row_is_met(

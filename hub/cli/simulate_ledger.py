@@ -1,0 +1,107 @@
+"""A site's own history as a trace: what was asked for, and what the ledger says it used."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+from ..config import StateFolder
+from ..ports.history import LedgerFilter, UsageBy
+from ..ports.records import RequestFilter, RequestRecord
+from ..ports.store import Store
+from ..scheduling.lifecycle import TERMINAL
+from ..scheduling.model import Device, Group
+from ..simulation.jobs import Job, Trace
+from ..simulation.nodes import ONE_POOL, parse_nodes
+from ..simulation.traces import Selection
+from ..store import open_store
+from .options import existing
+
+_PAGE = 1000
+_MORE = "+"
+"""Before nodes that are added to those of the site."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """What a site was asked for, and what it has."""
+
+    trace: Trace
+    groups: tuple[Group, ...]
+    devices: tuple[Device, ...]
+
+
+def read_ledger(state: StateFolder, selection: Selection) -> Ledger:
+    """Everything that has ended and held devices; nothing is written.
+
+    Raises:
+        InvalidInput: there is no site in the folder.
+    """
+    existing(state)
+    with closing(open_store(state.database)) as store, store.together():
+        return Ledger(
+            trace=_trace(store, selection),
+            groups=store.groups(),
+            devices=tuple(device for device in store.devices() if device.lendable),
+        )
+
+
+def site_devices(found: Sequence[Device], nodes: str | None) -> tuple[Device, ...]:
+    """The site's own devices, with ``+1x4`` more of them, or with ``6x8`` others instead."""
+    if nodes is None:
+        return tuple(found)
+    made = parse_nodes(nodes.removeprefix(_MORE)).pool(ONE_POOL)
+    models = Counter(device.model for device in found)
+    model = models.most_common(1)[0][0] if models else ""
+    new = tuple(replace(each, model=model, node=f"new-{each.node}") for each in made)
+    return (*found, *new) if nodes.startswith(_MORE) else new
+
+
+def _trace(store: Store, selection: Selection) -> Trace:
+    left_out = Counter[str]()
+    jobs: list[Job] = []
+    used = {
+        row.request_id: row.total
+        for row in store.used(LedgerFilter(), UsageBy.REQUEST, now=time.time())
+    }
+    for request in _requests(store):
+        if not selection.since <= request.submitted_at <= selection.until:
+            continue
+        device_seconds = used.get(request.id, 0.0)
+        if request.devices == 0:
+            left_out["asked for no device"] += 1
+        elif request.state not in TERMINAL:
+            left_out["have not ended"] += 1
+        elif device_seconds <= 0:
+            left_out["ended before they held a device, or were charged nothing"] += 1
+        else:
+            jobs.append(_job(request, device_seconds / request.devices))
+    jobs.sort(key=lambda job: (job.submitted_at, job.id))
+    return Trace(name="the ledger", jobs=tuple(jobs), left_out=dict(left_out))
+
+
+def _job(request: RequestRecord, seconds: float) -> Job:
+    return Job(
+        id=request.id,
+        user=request.owner,
+        tenant=request.group,
+        devices=request.devices,
+        seconds=float(int(seconds)),
+        submitted_at=request.submitted_at,
+        limit=float(request.seconds),
+        model=request.model,
+        kind=request.kind,
+        priority=request.priority,
+        preemptible=request.preemptible,
+    )
+
+
+def _requests(store: Store) -> Iterator[RequestRecord]:
+    """All of them, newest first, by pages."""
+    before: str | None = None
+    while page := store.requests(RequestFilter(limit=_PAGE, before=before)):
+        yield from page
+        before = page[-1].id

@@ -1,0 +1,105 @@
+"""Carrel's own policy: the very functions that decide in the live service.
+
+Tenants are groups with their quotas, users are users, and every job may be stopped for what a
+group is guaranteed. A job that is stopped leaves at once, without the live grace time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import inf
+
+from ..scheduling.model import Snapshot, Start, Stop
+from ..scheduling.placement import Placement
+from ..scheduling.standing import Event, Freed, Standing, Submitted, Used, step
+from .past import Past
+from .policies import Site
+from .runs import Run
+from .scheduler import Scheduler
+
+USE_SECONDS = 60.0
+"""How old the use may be that decisions are made with; live it is that of the running minute."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CarrelPolicy:
+    """Order, quota, fair share, backfill and reclaim as they are live."""
+
+    name: str = "carrel"
+    source: str = "The scheduler of the live service: the same functions."
+
+    def scheduler(self, site: Site) -> Scheduler:
+        return Carrel(site)
+
+
+CARREL = CarrelPolicy()
+
+
+class Carrel:
+    """Says to the scheduler what happens, and does what it decides."""
+
+    def __init__(self, site: Site) -> None:
+        self._made_from = Snapshot(devices=tuple(site.devices), groups=tuple(site.groups))
+        self._standing: Standing | None = None
+        self._restart_cost = site.restart_cost
+        self._runs: dict[str, Run] = {}
+        self._events: list[Event] = []
+        self._past = Past()
+        self._told_at = -inf
+        self.waiting = 0
+        self.free = float(len(site.devices))
+
+    def submit(self, run: Run, now: float) -> None:
+        self._runs[run.job.id] = run
+        self._events.append(Submitted(request=run.request))
+        self.waiting += 1
+
+    def end(self, run: Run, now: float) -> None:
+        del self._runs[run.job.id]
+        self._released(run, now)
+
+    def next_change(self) -> float:
+        return inf
+
+    def decide(self, now: float) -> Sequence[Run]:
+        """What was stopped has left when the scheduler is asked again."""
+        standing = self._standing or Standing(self._made_from, now)
+        self._tell_of_use(now)
+        started: list[Run] = []
+        asked = True
+        while asked:
+            events, self._events = self._events, []
+            standing, delta = step(standing, events, now)
+            started.extend(self._start(start, now) for start in delta.starts)
+            for stop in delta.stops:
+                self._stop(stop, now)
+            asked = bool(delta.stops)
+        self._standing = standing
+        return [run for run in started if run.placement is not None]
+
+    def _tell_of_use(self, now: float) -> None:
+        if now - self._told_at >= USE_SECONDS:
+            self._told_at = now
+            self._events.append(Used(use=self._past.uses(now)))
+
+    def _start(self, start: Start, now: float) -> Run:
+        run = self._runs[start.request_id]
+        run.start(Placement(devices=start.devices, share=run.job.share), now)
+        self._past.change(run.request, run.job.size, now)
+        self.waiting -= 1
+        self.free -= run.job.size
+        return run
+
+    def _stop(self, stop: Stop, now: float) -> None:
+        run = self._runs[stop.request_id]
+        run.stop(now, self._restart_cost)
+        self._released(run, now)
+        again = replace(run.request, done=max(0.0, run.used - run.lost))
+        self._events.append(Submitted(request=again))
+        self.waiting += 1
+
+    def _released(self, run: Run, now: float) -> None:
+        self._events.append(Freed(request_id=run.job.id))
+        self._past.change(run.request, -run.job.size, now)
+        self.free += run.job.size

@@ -1,0 +1,149 @@
+"""The event loop: what happens next, and a decision once for each moment at which it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from math import inf
+
+from ..errors import InvalidInput
+from ..scheduling.model import Device
+from ..scheduling.placement import Pool, largest_node
+from ..scheduling.wordforms import plural
+from .estimates import Estimator
+from .jobs import Job
+from .policies import Schedules, Site
+from .runs import Run, request_of
+from .scheduler import Scheduler
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What one pool did with one stream of jobs.
+
+    Attributes:
+        devices: how many there were.
+        free: device-seconds that nobody held, between the first submission and the last end.
+        stranded: the part of them while somebody waited: of no use to whoever was next.
+    """
+
+    runs: tuple[Run, ...]
+    devices: int
+    free: float
+    stranded: float
+
+
+@dataclass(slots=True)
+class _Idle:
+    """Adds up what is free, from one moment to the next."""
+
+    at: float
+    free: float = 0.0
+    stranded: float = 0.0
+
+    def until(self, now: float, scheduler: Scheduler) -> None:
+        idle = scheduler.free * (now - self.at)
+        self.free += idle
+        if scheduler.waiting:
+            self.stranded += idle
+        self.at = now
+
+
+def simulate(
+    jobs: Sequence[Job], *, site: Site, policy: Schedules, estimator: Estimator
+) -> Outcome:
+    """Run all jobs, which come in the order of submission, to their ends.
+
+    Raises:
+        InvalidInput: a job is larger than the pool, or what its tenant may hold.
+    """
+    _check_sizes(jobs, site)
+    scheduler = policy.scheduler(site)
+    submit = _Submission(jobs, site, estimator)
+    runs: list[Run] = []
+    ends: list[tuple[float, int, int, Run]] = []
+    idle = _Idle(at=jobs[0].submitted_at if jobs else 0.0)
+    total = len(jobs)
+    while True:
+        now = min(
+            jobs[len(runs)].submitted_at if len(runs) < total else inf,
+            ends[0][0] if ends else inf,
+            scheduler.next_change(),
+        )
+        if now == inf:
+            break
+        idle.until(now, scheduler)
+        while ends and ends[0][0] <= now:
+            _, _, turn, run = heappop(ends)
+            if run.turn == turn:
+                scheduler.end(run, now)
+                run.end(now)
+                estimator.ended(run.job)
+        while len(runs) < total and jobs[len(runs)].submitted_at <= now:
+            run = submit(len(runs))
+            scheduler.submit(run, now)
+            runs.append(run)
+        for run in scheduler.decide(now):
+            heappush(ends, (now + run.left, run.number, run.turn, run))
+    _check_ends(runs, policy)
+    return Outcome(
+        runs=tuple(runs), devices=len(site.devices), free=idle.free, stranded=idle.stranded
+    )
+
+
+class _Submission:
+    """Makes the run of a job when its time has come: its estimate is asked for then."""
+
+    def __init__(self, jobs: Sequence[Job], site: Site, estimator: Estimator) -> None:
+        self._jobs = jobs
+        self._node = largest_node(site.devices)
+        self._longest = max((job.seconds for job in jobs), default=0.0)
+        self._estimator = estimator
+
+    def __call__(self, number: int) -> Run:
+        job = self._jobs[number]
+        expected = self._estimator.expect(job)
+        # Where the trace knows no time limits, one that no job comes to is everybody's.
+        limit = max(job.seconds, self._longest if job.limit is None else job.limit)
+        return Run(
+            number=number,
+            job=job,
+            request=request_of(job, node=self._node, expected=expected, limit=limit),
+            expected_seconds=expected,
+            left=job.seconds,
+        )
+
+
+def too_large(jobs: Iterable[Job], devices: Sequence[Device]) -> Job | None:
+    """A job that these devices could not hold, were all of them free; None where all fit."""
+    pool, node = Pool(devices, ()), largest_node(devices)
+    # Each size once: a trace has few, and thousands of jobs of each.
+    sizes = {(job.devices, job.model, job.share): job for job in jobs}
+    for job in sizes.values():
+        if not pool.could_fit(request_of(job, node=node, expected=0.0, limit=0.0)):
+            return job
+    return None
+
+
+def _check_sizes(jobs: Sequence[Job], site: Site) -> None:
+    job = too_large(jobs, site.devices)
+    if job is not None:
+        of_model = f" of {job.model}" if job.model else ""
+        raise InvalidInput(
+            f"{job.id} asks for {plural(job.devices, 'device')}{of_model}, which these nodes "
+            f"with {len(site.devices)} do not have.",
+            accepted="More or larger nodes are accepted, or a choice of smaller jobs.",
+            field="nodes",
+        )
+
+
+def _check_ends(runs: Sequence[Run], policy: Schedules) -> None:
+    waiting = [run for run in runs if run.ended_at is None]
+    if waiting:
+        raise InvalidInput(
+            f"With {policy.name}, {plural(len(waiting), 'job')} never started; the first is "
+            f"{waiting[0].job.id} of {waiting[0].job.tenant or 'nobody'}.",
+            accepted="The limits of every group let each of its jobs start alone.",
+            field="quota",
+        )

@@ -1,0 +1,140 @@
+"""A comparison: the same trace on the same nodes under several policies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..errors import InvalidInput
+from ..scheduling.model import Device, Group
+from .engine import Outcome, simulate, too_large
+from .estimates import MakeEstimator
+from .figures import Figures, figures, finish_time
+from .guarantees import below_guarantee
+from .jobs import Job, Trace
+from .nodes import ONE_POOL
+from .policies import Schedules, Site
+from .quota_file import wide_open, with_tenants
+from .runs import EVERYBODY, group_of
+
+Pools = Mapping[str, Sequence[Device]]
+"""The devices of each tenant that has its own, or of all under ``ONE_POOL``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    """What is the same for every policy.
+
+    Attributes:
+        groups: the quota tree; tenants that it does not name have no limits.
+        estimator: makes one for each pool, so that none learns from another's future.
+    """
+
+    trace: Trace
+    pools: Pools
+    estimator: MakeEstimator
+    groups: Sequence[Group] = ()
+    restart_cost: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What one policy did."""
+
+    policy: Schedules
+    figures: Figures
+    outcomes: tuple[Outcome, ...]
+
+
+def run(experiment: Experiment, policy: Schedules) -> Result:
+    """Simulate one policy in every pool.
+
+    Raises:
+        InvalidInput: there are no jobs, a tenant has no nodes, or a job can never start.
+    """
+    streams = _streams(experiment)
+    outcomes = tuple(
+        simulate(
+            jobs,
+            site=_site(experiment, pool, jobs),
+            policy=policy,
+            estimator=experiment.estimator(),
+        )
+        for pool, jobs in streams.items()
+    )
+    guaranteed = {group.name: group.guaranteed for group in experiment.groups}
+    shared = ONE_POOL in experiment.pools
+    runs = [run for outcome in outcomes for run in outcome.runs]
+    return Result(
+        policy=policy,
+        outcomes=outcomes,
+        figures=figures(
+            outcomes,
+            finish_time=finish_time(outcomes, _alone(experiment, policy)) if shared else None,
+            below_guarantee=(
+                below_guarantee(runs, guaranteed) if shared and any(guaranteed.values()) else None
+            ),
+        ),
+    )
+
+
+def _streams(experiment: Experiment) -> dict[str, list[Job]]:
+    """The jobs of each pool, in the order of submission."""
+    jobs = experiment.trace.jobs
+    if not jobs:
+        raise InvalidInput(
+            f"Nothing of {experiment.trace.name} is left to simulate.",
+            accepted="At least one job is needed: look at --where, --from and --to.",
+        )
+    if ONE_POOL in experiment.pools:
+        return {ONE_POOL: list(jobs)}
+    streams: dict[str, list[Job]] = {tenant: [] for tenant in experiment.pools}
+    for job in jobs:
+        if job.tenant not in streams:
+            raise InvalidInput(
+                f"The tenant {job.tenant!r} of {job.id} has no nodes.",
+                accepted=f"Nodes were given to {', '.join(streams)}.",
+                field="nodes",
+            )
+        streams[job.tenant].append(job)
+    return streams
+
+
+def _site(experiment: Experiment, pool: str, jobs: Sequence[Job]) -> Site:
+    devices = experiment.pools[pool]
+    groups = with_tenants(experiment.groups, {group_of(job) for job in jobs}, len(devices))
+    if pool != ONE_POOL:
+        # Alone on nodes of their own, a tenant is guaranteed all of them.
+        groups = tuple(
+            replace(group, guaranteed=len(devices)) if group.name == pool else group
+            for group in groups
+        )
+    return Site(devices=devices, groups=groups, restart_cost=experiment.restart_cost)
+
+
+def _alone(experiment: Experiment, policy: Schedules) -> dict[str, Outcome]:
+    """Each tenant on as many devices as it is guaranteed, under the same policy.
+
+    A tenant with a job that is larger than its guarantee could not be alone, and is left out.
+    """
+    guaranteed = {group.name: group.guaranteed for group in experiment.groups}
+    by_tenant: dict[str, list[Job]] = {}
+    for job in experiment.trace.jobs:
+        by_tenant.setdefault(job.tenant, []).append(job)
+    found: dict[str, Outcome] = {}
+    for tenant, jobs in by_tenant.items():
+        name = tenant or EVERYBODY
+        devices = experiment.pools[ONE_POOL][: guaranteed.get(name, 0)]
+        if not devices or too_large(jobs, devices) is not None:
+            continue
+        found[tenant] = simulate(
+            jobs,
+            site=Site(
+                devices=devices,
+                groups=(replace(wide_open(name, len(devices)), guaranteed=len(devices)),),
+                restart_cost=experiment.restart_cost,
+            ),
+            policy=policy,
+            estimator=experiment.estimator(),
+        )
+    return found

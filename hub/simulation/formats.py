@@ -1,0 +1,203 @@
+"""How the lines of each kind of trace are read; all of them are tables with a header.
+
+Where a trace has columns that nobody at the time of submission could know, they are left alone:
+the Helios file's ``walltime_limit_s`` is the duration itself, added when it was converted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from math import isfinite
+from types import MappingProxyType
+
+from ..errors import InvalidInput
+from ..scheduling.model import Share
+from .jobs import Job
+
+Row = Mapping[str, str]
+
+_MICROSECONDS = 1e6
+_MILLI = 1000
+
+
+class LeftOut(StrEnum):
+    """Why a line in good order makes no job."""
+
+    NEVER_RAN = "never scheduled, so that nobody knows how long it would have run"
+    NO_DEVICE = "asks for no device"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """One kind of trace.
+
+    Attributes:
+        columns: those that must be there.
+        read: makes the job of a row; its second argument is an id for rows without one.
+        comment: lines that begin with it are passed over.
+        source: where such traces come from.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    read: Callable[[Row, str], Job | LeftOut]
+    source: str
+    comment: str = ""
+
+
+def moment(text: str) -> float:
+    """A time as the trace's own clock shows it: a date and time, or a number of seconds.
+
+    Times without a zone are taken as they stand: spans between them are what counts.
+    """
+    text = text.strip()
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return _number(text, "a time", "2017-10-01 07:01:55, or seconds")
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+
+
+def _philly(row: Row, line: str) -> Job:
+    return Job(
+        id=line,
+        user="",
+        tenant=row["cluster"],
+        devices=_devices(row["num_gpus"], "num_gpus"),
+        seconds=_duration(row["duration"], "duration"),
+        submitted_at=moment(row["timestamp"]),
+    )
+
+
+def _helios(row: Row, _line: str) -> Job:
+    submitted = _number(row["submit_time"], "submit_time", "microseconds")
+    return Job(
+        id=row["job_id"],
+        user=row["user"],
+        tenant=row["tenant"],
+        devices=_devices(row["num_chips"], "num_chips"),
+        seconds=_duration(row["duration_s"], "duration_s"),
+        submitted_at=submitted / _MICROSECONDS,
+    )
+
+
+def _openb(row: Row, _line: str) -> Job | LeftOut:
+    if not row["scheduled_time"]:
+        return LeftOut.NEVER_RAN
+    devices = _whole(row["num_gpu"], "num_gpu", least=0)
+    if devices == 0:
+        return LeftOut.NO_DEVICE
+    milli = _whole(row["gpu_milli"], "gpu_milli", least=1)
+    began = _number(row["scheduled_time"], "scheduled_time", "seconds")
+    ended = _number(row["deletion_time"], "deletion_time", "seconds")
+    return Job(
+        id=row["name"],
+        user="",
+        tenant="",
+        devices=devices,
+        seconds=_duration(str(ended - began), "deletion_time less scheduled_time"),
+        submitted_at=_number(row["creation_time"], "creation_time", "seconds"),
+        share=Share(compute=milli / _MILLI) if devices == 1 and milli < _MILLI else None,
+    )
+
+
+def _csv(row: Row, line: str) -> Job:
+    limit = row.get("limit", "")
+    share = row.get("share", "")
+    return Job(
+        id=row.get("id", "") or line,
+        user=row.get("user", ""),
+        tenant=row.get("tenant", ""),
+        devices=_devices(row["devices"], "devices"),
+        seconds=_duration(row["seconds"], "seconds"),
+        submitted_at=moment(row["submitted_at"]),
+        limit=_duration(limit, "limit") if limit else None,
+        share=Share(compute=_fraction(share)) if share else None,
+    )
+
+
+FORMATS: Mapping[str, Format] = MappingProxyType(
+    {
+        each.name: each
+        for each in (
+            Format(
+                name="philly",
+                columns=("timestamp", "duration", "num_gpus", "cluster"),
+                read=_philly,
+                source="Jeon et al., Analysis of Large-Scale Multi-Tenant GPU Clusters for DNN "
+                "Training Workloads, USENIX ATC 2019",
+            ),
+            Format(
+                name="helios",
+                columns=("job_id", "user", "tenant", "submit_time", "num_chips", "duration_s"),
+                read=_helios,
+                comment="#",
+                source="Hu et al., Characterization and Prediction of Deep Learning Workloads in "
+                "Large-Scale GPU Datacenters, SC 2021, doi:10.1145/3458817.3476223",
+            ),
+            Format(
+                name="openb",
+                columns=(
+                    *("name", "num_gpu", "gpu_milli"),
+                    *("creation_time", "scheduled_time", "deletion_time"),
+                ),
+                read=_openb,
+                source="Weng et al., Beware of Fragmentation: Scheduling GPU-Sharing Workloads "
+                "with Fragmentation Gradient Descent, USENIX ATC 2023",
+            ),
+            Format(
+                name="csv",
+                columns=("submitted_at", "seconds", "devices"),
+                read=_csv,
+                comment="#",
+                source="",
+            ),
+        )
+    }
+)
+
+
+def _devices(text: str, column: str) -> int:
+    return _whole(text, column, least=1)
+
+
+def _whole(text: str, column: str, *, least: int) -> int:
+    try:
+        found = int(text)
+    except ValueError:
+        found = least - 1
+    if found < least:
+        raise InvalidInput(
+            f"{column} is {text!r}.", accepted=f"A whole number of at least {least} is accepted."
+        )
+    return found
+
+
+def _duration(text: str, column: str) -> float:
+    """Cut to whole seconds, as the simulators that Carrel is compared with do it."""
+    found = _number(text, column, "seconds")
+    if found < 0:
+        raise InvalidInput(f"{column} is {text!r}.", accepted="At least 0 seconds are accepted.")
+    return float(int(found))
+
+
+def _fraction(text: str) -> float:
+    found = _number(text, "share", "a part of one device")
+    if not 0 < found <= 1:
+        raise InvalidInput(
+            f"share is {text!r}.", accepted="A number above 0 and at most 1 is accepted."
+        )
+    return found
+
+
+def _number(text: str, column: str, what: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = float("nan")
+    if not isfinite(found):
+        raise InvalidInput(f"{column} is {text!r}.", accepted=f"A number ({what}) is accepted.")
+    return found

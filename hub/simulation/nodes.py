@@ -1,0 +1,108 @@
+"""The devices of a simulated site: ``6x8`` is six nodes with eight devices each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from ..errors import InvalidInput
+from ..scheduling.model import Device
+
+ONE_POOL = ""
+"""Stands for the tenant where all tenants share one pool."""
+MOST_DEVICES = 1_000_000
+
+_BLOCK = re.compile(r"(?:(?P<tenant>[^=,]*)=)?(?P<nodes>[1-9]\d{0,6})x(?P<devices>[1-9]\d{0,3})")
+_ACCEPTED = "6x8 is six nodes of eight devices; vcvGl=20x8,vcvlY=2x8 gives each tenant its own."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Equal nodes."""
+
+    nodes: int
+    devices: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Which nodes there are, and whose they are.
+
+    Attributes:
+        blocks: by tenant; under ``ONE_POOL`` where everybody shares them.
+    """
+
+    blocks: Mapping[str, tuple[Block, ...]]
+
+    @property
+    def shared(self) -> bool:
+        return ONE_POOL in self.blocks
+
+    @property
+    def devices(self) -> int:
+        return sum(self.devices_of(tenant) for tenant in self.blocks)
+
+    def devices_of(self, tenant: str) -> int:
+        return sum(block.nodes * block.devices for block in self.blocks[tenant])
+
+    def __str__(self) -> str:
+        return ",".join(
+            f"{tenant and f'{tenant}='}{block.nodes}x{block.devices}"
+            for tenant, blocks in self.blocks.items()
+            for block in blocks
+        )
+
+    def pool(self, tenant: str) -> tuple[Device, ...]:
+        """The devices of one tenant, or of all."""
+        made: list[Device] = []
+        number = 0
+        for block in self.blocks[tenant]:
+            for _ in range(block.nodes):
+                number += 1
+                made.extend(_node(f"{tenant and f'{tenant}-'}node{number:05}", block.devices))
+        return tuple(made)
+
+
+def _node(name: str, devices: int) -> list[Device]:
+    return [
+        Device(
+            id=f"SIM-{name}-{index}",
+            node=name,
+            index=index,
+            model="",
+            memory_bytes=0,
+            simulated=True,
+        )
+        for index in range(devices)
+    ]
+
+
+def one_pool(nodes: int, devices: int) -> Layout:
+    """Equal nodes that everybody shares."""
+    return Layout(blocks=MappingProxyType({ONE_POOL: (Block(nodes=nodes, devices=devices),)}))
+
+
+def parse_nodes(text: str) -> Layout:
+    """``6x8``, ``6x8,2x4`` or ``vcvGl=20x8,vcvlY=2x8``."""
+    blocks: dict[str, tuple[Block, ...]] = {}
+    for part in text.split(","):
+        found = _BLOCK.fullmatch(part.strip())
+        if found is None:
+            raise InvalidInput(f"Nodes cannot be {part!r}.", accepted=_ACCEPTED, field="nodes")
+        block = Block(nodes=int(found["nodes"]), devices=int(found["devices"]))
+        tenant = found["tenant"] or ONE_POOL
+        blocks[tenant] = (*blocks.get(tenant, ()), block)
+    if ONE_POOL in blocks and len(blocks) > 1:
+        raise InvalidInput(
+            "Some nodes name a tenant and others do not.", accepted=_ACCEPTED, field="nodes"
+        )
+    layout = Layout(blocks=MappingProxyType(blocks))
+    if layout.devices > MOST_DEVICES:
+        raise InvalidInput(
+            f"{layout.devices} devices are too many.",
+            accepted=f"At most {MOST_DEVICES} are accepted.",
+            field="nodes",
+        )
+    return layout

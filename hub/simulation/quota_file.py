@@ -1,0 +1,128 @@
+"""Quotas of a simulated site: a TOML file with a table for each group of the tree.
+
+    [groups.vcvGl]
+    guaranteed = 160
+    max_devices = 176
+    weight = 2
+
+The names of the keys are those of ``carrel.hub.scheduling.model.Group``. What is left out stays
+as it is, or is as wide as the pool: a file says only what it wants to change.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
+from math import inf
+from pathlib import Path
+from types import MappingProxyType
+
+from ..errors import InvalidInput
+from ..scheduling.model import Group
+
+_WHOLE = (int,)
+_KINDS: Mapping[str, tuple[type, ...]] = MappingProxyType(
+    {
+        "parent": (str,),
+        "weight": (int, float),
+        "sessions_borrow": (bool,),
+        "models": (list,),
+        **dict.fromkeys(
+            (
+                *("max_devices", "max_devices_per_user", "max_seconds", "idle_seconds"),
+                *("guaranteed", "borrowing", "lending", "max_sessions"),
+            ),
+            _WHOLE,
+        ),
+    }
+)
+
+
+def read_quota(path: Path, devices: int, now: Iterable[Group] = ()) -> tuple[Group, ...]:
+    """The groups of a file, for a pool of so many devices.
+
+    Args:
+        now: groups as they are; what the file leaves out of one of them stays.
+
+    Raises:
+        InvalidInput: it cannot be read, or says what no group has.
+    """
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidInput(f"{path} cannot be read: {error}.", field="quota") from error
+    tables = found.pop("groups", None)
+    if not isinstance(tables, dict) or found:
+        raise InvalidInput(
+            f"{path.name} holds {', '.join(found) or 'no groups'}.",
+            accepted="A table for each group is accepted, such as [groups.cs101].",
+            field="quota",
+        )
+    groups = {group.name: group for group in now}
+    for name, table in tables.items():
+        groups[name] = _group(name, table, groups.get(name, wide_open(name, devices)))
+    for group in groups.values():
+        if group.parent is not None and group.parent not in groups:
+            raise InvalidInput(
+                f"The group {group.name} has the parent {group.parent!r}, which is not there.",
+                accepted=f"There are {', '.join(groups)}.",
+                field="quota",
+            )
+    return tuple(groups.values())
+
+
+def wide_open(name: str, devices: int) -> Group:
+    """A group that no limit holds back."""
+    return Group(name=name, max_devices=devices, max_devices_per_user=devices, max_seconds=2**53)
+
+
+def with_tenants(
+    groups: Iterable[Group], tenants: Iterable[str], devices: int
+) -> tuple[Group, ...]:
+    """One group for each tenant: as given, or without limits."""
+    given = {group.name: group for group in groups}
+    return (
+        *given.values(),
+        *(wide_open(name, devices) for name in sorted(set(tenants) - set(given))),
+    )
+
+
+def _group(name: str, table: object, now: Group) -> Group:
+    if not isinstance(table, dict):
+        raise InvalidInput(
+            f"groups.{name} is {table!r}.", accepted="A table is accepted.", field="quota"
+        )
+    changes = {key: _value(name, key, value) for key, value in table.items()}
+    return replace(now, **changes)  # type: ignore[arg-type]  # checked above
+
+
+def _value(name: str, key: str, value: object) -> object:
+    kinds = _KINDS.get(key)
+    if kinds is None:
+        known = ", ".join(field.name for field in fields(Group) if field.name in _KINDS)
+        raise InvalidInput(
+            f"groups.{name} has {key!r}, which no group has.",
+            accepted=f"A group has {known}.",
+            field="quota",
+        )
+    wrong = not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds)
+    if wrong or (isinstance(value, int | float) and not 0 <= value < inf):
+        raise InvalidInput(
+            f"groups.{name}.{key} is {value!r}.",
+            accepted=f"{_WORDS[kinds[0]]} is accepted.",
+            field="quota",
+        )
+    if isinstance(value, list):
+        return frozenset(str(each) for each in value)
+    return value
+
+
+_WORDS: Mapping[type, str] = MappingProxyType(
+    {
+        str: "The name of a group",
+        int: "A number that is not negative",
+        bool: "true or false",
+        list: "A list of models",
+    }
+)

@@ -1,0 +1,242 @@
+"""``carrel simulate`` as it is typed."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import closing
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from carrel import __version__
+from carrel.hub.cli import cli
+from carrel.hub.config import Settings, StateFolder
+from carrel.hub.errors import CarrelError
+from carrel.hub.scheduling.lifecycle import State
+from carrel.hub.store import open_store
+
+from ...contracts import store_kit
+
+TRACE = """\
+id,user,tenant,submitted_at,seconds,devices
+a,ada,lab,0,100,2
+b,bob,lab,1,50,2
+c,eve,cs101,2,10,1
+"""
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    path = tmp_path / "own.csv"
+    path.write_text(TRACE, encoding="utf-8")
+    return path
+
+
+def carrel(*words: object) -> Result:
+    return CliRunner().invoke(cli, ["simulate", *(str(word) for word in words)])
+
+
+def refused(*words: object) -> CarrelError:
+    result = carrel(*words)
+    assert isinstance(result.exception, CarrelError), result.output
+    return result.exception
+
+
+def test_json_has_the_figures_and_all_that_it_takes_to_see_them_again(trace: Path) -> None:
+    words = ("--trace", trace, "--nodes", "1x2", "--policy", "fifo,sjf", "--seed", 3)
+    found = json.loads(carrel(*words, "--json", "-").stdout)
+    assert set(found["policies"]) == {"fifo", "sjf"}
+    assert found["policies"]["fifo"]["jct"] == {
+        "mean": pytest.approx((100 + 149 + 158) / 3),
+        "median": 149.0,
+        "p95": 158.0,
+        "p99": 158.0,
+    }
+    assert set(found["policies"]["fifo"]) == {
+        *("jct", "wait", "utilisation", "slowdown", "preemptions", "wasted_device_seconds"),
+        *("fairness", "fragmentation"),
+    }
+    assert found["trace"] == {
+        "name": "own.csv",
+        "where": {},
+        "from": None,
+        "to": None,
+        "jobs": 3,
+        "left_out": {},
+        "skipped": [],
+    }
+    assert (found["nodes"], found["seed"], found["version"]) == ("1x2", 3, __version__)
+
+
+def test_the_report_and_the_page_say_which_part_of_the_trace_it_is(trace: Path) -> None:
+    words = ("--trace", trace, "--nodes", "1x2", "--policy", "fifo")
+    part = ("--where", "tenant=lab", "--from", "1", "--to", "2")
+    found = json.loads(carrel(*words, *part, "--json", "-").stdout)["trace"]
+    assert (found["where"], found["from"], found["to"]) == ({"tenant": "lab"}, "1", "2")
+    assert found["jobs"] == 1
+    sentence = "Of the trace: tenant is lab, submitted from 1, submitted up to 2."
+    assert sentence in carrel(*words, *part, "--html", "-").stdout
+    assert "Of the trace:" not in carrel(*words, "--html", "-").stdout
+
+
+def test_without_an_output_a_table_is_printed(trace: Path) -> None:
+    result = carrel("--trace", trace, "--nodes", "1x2", "--policy", "fifo,greedy")
+    assert result.exit_code == 0
+    assert [line.split()[0] for line in result.stdout.splitlines()] == ["POLICY", "fifo", "greedy"]
+
+
+def test_bad_lines_stop_it_or_are_counted(trace: Path) -> None:
+    trace.write_text(TRACE + "d,eve,cs101,2,10,none\n", encoding="utf-8")
+    words = ("--trace", trace, "--nodes", "1x2", "--policy", "fifo", "--json", "-")
+    assert "own.csv, line 5: devices is 'none'" in str(refused(*words))
+    result = carrel(*words, "--skip-bad")
+    assert json.loads(result.stdout)["trace"]["skipped"] == [
+        {"line": 5, "why": "devices is 'none'."}
+    ]
+    assert "Skipped line 5" in result.stderr
+
+
+def test_tenants_on_nodes_of_their_own(trace: Path) -> None:
+    words = ("--trace", trace, "--policy", "fifo", "--json", "-")
+    found = json.loads(carrel(*words, "--nodes", "lab=1x2,cs101=1x1").stdout)
+    assert found["policies"]["fifo"]["jct"]["mean"] == pytest.approx((100 + 149 + 10) / 3)
+    assert "'cs101' of c has no nodes" in str(refused(*words, "--nodes", "lab=1x2"))
+
+
+def test_only_what_was_selected_is_replayed(trace: Path) -> None:
+    words = ("--trace", trace, "--nodes", "1x2", "--policy", "fifo", "--json", "-")
+    found = json.loads(carrel(*words, "--where", "tenant=lab", "--from", 1, "--to", 5).stdout)
+    assert found["trace"]["jobs"] == 1
+    assert "Nothing of own.csv is left" in str(refused(*words, "--where", "tenant=none"))
+    assert "COLUMN=TEXT" in str(refused(*words, "--where", "tenant"))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--nodes", "1x2", "--policy", "lottery"), "no policy 'lottery'"),
+        (("--nodes", "1by2"), "Nodes cannot be '1by2'"),
+        (("--nodes", "1x2", "--estimates", "magic"), "Estimates cannot be 'magic'"),
+        (("--nodes", "1x1"), "asks for 2 devices"),
+        (("--nodes", "1x2", "--json", "/nowhere/at/all.json"), "no folder /nowhere/at"),
+    ],
+)
+def test_what_it_does_not_understand_it_refuses(
+    trace: Path, words: tuple[str, ...], said: str
+) -> None:
+    assert said in str(refused("--trace", trace, "--policy", "fifo", *words))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("--trace", "x.csv"),
+        ("--trace", "x.csv", "--nodes", "1x2", "--json", "-", "--html", "-"),
+        ("--trace", "x.csv", "--nodes", "1x2", "--format", "other"),
+        ("--trace", "x.csv", "--nodes", "1x2", "--restart-cost", "-1"),
+    ],
+)
+def test_what_is_typed_wrongly_is_explained(words: tuple[str, ...]) -> None:
+    assert carrel(*words).exit_code == 2
+
+
+class Page(HTMLParser):
+    """What a page fetches, and what its pictures say."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.fetched: list[str] = []
+        self.pictures: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self.tags.append(tag)
+        self.fetched += [given[name] or "" for name in ("src", "href") if name in given]
+        if tag == "svg" and given.get("role") == "img":
+            self.pictures.append(given.get("aria-label") or "")
+
+
+def test_the_page_holds_everything_and_is_read_without_colour(trace: Path, tmp_path: Path) -> None:
+    out = tmp_path / "page.html"
+    carrel("--trace", trace, "--nodes", "1x2", "--policy", "fifo,greedy,sjf", "--html", out)
+    text = out.read_text(encoding="utf-8")
+    page = Page(text)
+    assert "script" not in page.tags
+    assert page.fetched == []
+    assert len(page.pictures) == 4
+    assert all(page.pictures)
+    lines = re.findall(r'<g class="line s\d"><path d="[^"]*" stroke-dasharray="([^"]*)"', text)
+    assert len(set(lines)) == 3, "each policy has dashes of its own"
+    assert "prefers-color-scheme:dark" in text
+
+
+def test_the_same_command_writes_the_same_page(trace: Path) -> None:
+    words = ("--trace", trace, "--nodes", "1x2", "--policy", "fifo,qssf,carrel", "--html", "-")
+    assert carrel(*words).stdout == carrel(*words).stdout
+
+
+def test_names_cannot_write_into_the_page(tmp_path: Path) -> None:
+    path = tmp_path / "<b>x.csv"
+    path.write_text(TRACE, encoding="utf-8")
+    text = carrel("--trace", path, "--nodes", "1x2", "--policy", "fifo", "--html", "-").stdout
+    assert "<b>" not in text
+
+
+def stored_site(root: Path) -> StateFolder:
+    """Two devices and three jobs: two ran for 100 s on one device each, one never ran."""
+    state = StateFolder.at(root / "site")
+    state.create()
+    Settings().save(state)
+    with closing(open_store(state.database)) as store:
+        store_kit.furnish(store)
+        for name, owner, at in (("a", "ada", 100.0), ("b", "bob", 120.0)):
+            new = store_kit.job(name, owner=owner)
+            lease = store_kit.running(store, new, "D0" if name == "a" else "D1", at=at)
+            store.stop(new.id, State.SUCCEEDED, store_kit.DONE, now=at + 100)
+            store.finish(lease.id, now=at + 100, charge_until=at + 100)
+        store.submit(store_kit.job("c"), 130.0)
+        store.stop("j-c", State.CANCELLED, store_kit.CANCELLED, now=140.0)
+    return state
+
+
+def test_a_sites_own_history_is_replayed_on_what_it_has_or_might_have(tmp_path: Path) -> None:
+    state = stored_site(tmp_path)
+    words = ("--from-ledger", "--state", state.root, "--policy", "fifo,carrel", "--json", "-")
+    now = json.loads(carrel(*words).stdout)
+    assert now["trace"] == {
+        "name": "the ledger",
+        "where": {},
+        "from": None,
+        "to": None,
+        "jobs": 2,
+        "left_out": {"ended before they held a device, or were charged nothing": 1},
+        "skipped": [],
+    }
+    assert now["nodes"] == "the site"
+    for found in now["policies"].values():
+        assert found["jct"]["mean"] == 100.0
+        assert found["utilisation"] == pytest.approx(200 / 240)
+    more = json.loads(carrel(*words, "--nodes", "+1x2").stdout)
+    assert more["policies"]["fifo"]["utilisation"] == pytest.approx(200 / 480)
+    less = json.loads(carrel(*words, "--nodes", "1x1").stdout)
+    assert less["policies"]["carrel"]["jct"]["mean"] == (100 + 180) / 2
+
+
+def test_next_terms_quotas_are_tried_on_it(tmp_path: Path) -> None:
+    state = stored_site(tmp_path)
+    quota = tmp_path / "next-term.toml"
+    quota.write_text("[groups.lab]\nmax_devices = 1\n", encoding="utf-8")
+    words = ("--from-ledger", "--state", state.root, "--quota", quota, "--policy", "carrel")
+    found = json.loads(carrel(*words, "--json", "-").stdout)
+    assert found["policies"]["carrel"]["jct"]["mean"] == (100 + 180) / 2
+
+
+def test_without_a_site_there_is_no_history(tmp_path: Path) -> None:
+    assert "no Carrel in" in str(refused("--from-ledger", "--state", tmp_path / "nowhere"))
+    assert carrel("--from-ledger", "--trace", "x.csv").exit_code == 2

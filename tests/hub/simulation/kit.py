@@ -1,0 +1,68 @@
+"""Small traces, and what becomes of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from carrel.hub.simulation.engine import Outcome, simulate
+from carrel.hub.simulation.estimates import Known
+from carrel.hub.simulation.formats import FORMATS
+from carrel.hub.simulation.jobs import Job, Trace
+from carrel.hub.simulation.nodes import ONE_POOL, one_pool
+from carrel.hub.simulation.policies import Schedules, Site
+from carrel.hub.simulation.traces import Selection, first_moment, last_moment, read_trace
+
+from ...requirements import need
+
+
+def job(name: str, at: float, seconds: float, devices: int = 1, **more: object) -> Job:
+    given: dict[str, object] = {"user": "", "tenant": "", **more}
+    return Job(id=name, submitted_at=at, seconds=seconds, devices=devices, **given)  # type: ignore[arg-type]
+
+
+def site(nodes: int = 1, devices: int = 2, *, restart_cost: float = 0.0) -> Site:
+    return Site(devices=one_pool(nodes, devices).pool(ONE_POOL), restart_cost=restart_cost)
+
+
+def played(
+    policy: Schedules,
+    jobs: Sequence[Job],
+    place: Site | None = None,
+    expected: dict[str, float] | None = None,
+) -> Outcome:
+    told = {each.id: each.seconds for each in jobs} | (expected or {})
+    return simulate(jobs, site=place or site(), policy=policy, estimator=Known(told))
+
+
+def spans(outcome: Outcome) -> dict[str, list[tuple[float, float]]]:
+    """When each job ran."""
+    return {run.job.id: run.spans for run in outcome.runs}
+
+
+def shared(name: str) -> Path:
+    """A real trace, which is not part of this project."""
+    folder = os.environ.get("CARREL_SHARED", "")
+    path = Path(folder) / "data" / name
+    need("traces", folder and path.exists(), f"CARREL_SHARED names no folder with data/{name}")
+    return path
+
+
+def week_of_philly() -> Trace:
+    """S1: 8,562 jobs of one virtual cluster within a week of 2017."""
+    return read_trace(
+        shared("philly_82k_jobs.csv.gz"),
+        FORMATS["philly"],
+        Selection(
+            where={"cluster": "6214e9"},
+            since=first_moment("2017-10-01"),
+            until=last_moment("2017-10-07 23:59"),
+        ),
+    )
+
+
+def approx(value: float, share: float) -> object:
+    return pytest.approx(value, rel=share)

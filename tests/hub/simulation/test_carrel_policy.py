@@ -1,0 +1,87 @@
+"""Carrel's own policy in the simulator: what decides is the scheduler of the live service."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from carrel.hub.scheduling.accounting import Charge, decayed
+from carrel.hub.scheduling.model import Group
+from carrel.hub.simulation.carrel_policy import CARREL
+from carrel.hub.simulation.jobs import Job
+from carrel.hub.simulation.past import Past
+from carrel.hub.simulation.policies import Site
+from carrel.hub.simulation.quota_file import wide_open
+from carrel.hub.simulation.runs import request_of
+
+from .kit import job, played, site, spans
+
+
+def shared_site(devices: int, *groups: Group, restart_cost: float = 0.0) -> Site:
+    return replace(site(1, devices, restart_cost=restart_cost), groups=groups)
+
+
+def guaranteed(name: str, devices: int, *, of: int) -> Group:
+    return replace(wide_open(name, of), guaranteed=devices)
+
+
+def jobs_of(tenant: str, at: float, seconds: float, count: int) -> Sequence[Job]:
+    return [job(f"{tenant}{n}", at, seconds, tenant=tenant, user=tenant) for n in range(count)]
+
+
+def test_who_borrows_gives_back_when_the_owner_comes() -> None:
+    place = shared_site(
+        4, guaranteed("lab", 2, of=4), guaranteed("cs101", 2, of=4), restart_cost=60
+    )
+    jobs = (*jobs_of("lab", 0, 1000, 4), *jobs_of("cs101", 100, 50, 2))
+    outcome = played(CARREL, jobs, place)
+    found = spans(outcome)
+    assert found["cs1010"] == found["cs1011"] == [(100, 150)]
+    stopped = [run for run in outcome.runs if run.preemptions]
+    assert [run.job.tenant for run in stopped] == ["lab", "lab"]
+    assert [run.spans for run in stopped] == [[(0, 100), (150, 1110)]] * 2
+    assert [run.lost for run in stopped] == [60.0, 60.0]
+
+
+def test_a_burst_of_one_user_passes_nobody() -> None:
+    place = shared_site(1, wide_open("lab", 1))
+    burst = [job(f"b{n}", 0, 100, tenant="lab", user="bob") for n in range(6)]
+    one = job("a", 1, 100, tenant="lab", user="ada")
+    found = spans(played(CARREL, [*burst, one], place))
+    assert found["a"] == [(100, 200)]
+
+
+def test_a_maximum_holds_its_group_and_nobody_else() -> None:
+    place = shared_site(3, replace(wide_open("lab", 3), max_devices=1), wide_open("cs101", 3))
+    found = spans(played(CARREL, (*jobs_of("lab", 0, 100, 2), *jobs_of("cs101", 0, 100, 2)), place))
+    assert sorted(each for spans in found.values() for each in spans) == [
+        *[(0, 100)] * 3,
+        (100, 200),
+    ]
+
+
+def test_a_gang_starts_as_a_whole() -> None:
+    jobs = (
+        job("one", 0, 100, tenant="lab"),
+        job("gang", 1, 10, 6, tenant="lab"),
+        job("late", 2, 20, 2, tenant="lab"),
+    )
+    place = replace(site(3, 2), groups=(wide_open("lab", 6),))
+    found = spans(played(CARREL, jobs, place))
+    assert found == {"one": [(0, 100)], "gang": [(100, 110)], "late": [(2, 22)]}
+
+
+def test_use_decays_as_the_ledger_of_the_live_service_does() -> None:
+    request = request_of(job("a", 0, 1, tenant="lab"), node=8, expected=1.0, limit=1.0)
+    past = Past(half_life=1000.0)
+    past.change(request, 2.0, 100.0)
+    past.change(request, -2.0, 400.0)
+    past.change(request, 1.0, 600.0)
+    expected = sum(
+        decayed(Charge(starts_at=start, ends_at=end, device_seconds=spent), 900.0, 1000.0)
+        for start, end, spent in ((100.0, 400.0, 600.0), (600.0, 900.0, 300.0))
+    )
+    (use,) = past.uses(900.0)
+    assert (use.group, use.owner, use.device_seconds) == ("lab", "lab", pytest.approx(expected))

@@ -1,0 +1,51 @@
+"""Quotas of a simulated site, as TOML."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from carrel.hub.errors import InvalidInput
+from carrel.hub.scheduling.model import Group
+from carrel.hub.simulation.quota_file import read_quota, wide_open, with_tenants
+
+
+def read(tmp_path: Path, text: str) -> tuple[Group, ...]:
+    path = tmp_path / "quota.toml"
+    path.write_text(text, encoding="utf-8")
+    return read_quota(path, 48)
+
+
+def test_what_is_left_out_is_as_wide_as_the_pool(tmp_path: Path) -> None:
+    text = '[groups.site]\n[groups.lab]\nparent = "site"\nguaranteed = 8\nweight = 2\nborrowing=0\n'
+    root, lab = read(tmp_path, text)
+    assert root == wide_open("site", 48)
+    assert (lab.parent, lab.guaranteed, lab.weight, lab.borrowing) == ("site", 8, 2, 0)
+    assert (lab.max_devices, lab.max_devices_per_user, lab.lending) == (48, 48, None)
+
+
+def test_tenants_that_the_file_does_not_name_have_no_limits() -> None:
+    given = Group(name="lab", max_devices=2)
+    assert with_tenants([given], ["lab", "other"], 48) == (given, wide_open("other", 48))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param("lab = 3\n", "holds lab", id="no table of groups"),
+        pytest.param("[groups]\nlab = 3\n", "groups.lab is 3", id="a number for a group"),
+        pytest.param("[groups.lab]\ncolour = 3\n", "'colour', which no group has", id="unknown"),
+        pytest.param("[groups.lab]\nguaranteed = -1\n", "guaranteed is -1", id="negative"),
+        pytest.param("[groups.lab]\nguaranteed = true\n", "guaranteed is True", id="no number"),
+        pytest.param("[groups.lab]\nguaranteed = 1.5\n", "guaranteed is 1.5", id="half a device"),
+        pytest.param("[groups.lab]\nweight = nan\n", "weight is nan", id="not a number"),
+        pytest.param('[groups.lab]\nparent = "x"\n', "parent 'x', which is not there", id="orphan"),
+        pytest.param("[groups.lab\n", "cannot be read", id="no TOML"),
+    ],
+)
+def test_what_no_group_has_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        read(tmp_path, text)
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        read_quota(tmp_path / "nowhere.toml", 48)
