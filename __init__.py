@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from .extensions.jobs import submit as submit
     from .extensions.magics import load_ipython_extension as load_ipython_extension
     from .extensions.progress import progress as progress
+    from .extensions.saving import notice as notice
+    from .extensions.saving import saved as saved
     from .extensions.widgets import JobView as JobView
     from .extensions.widgets import PoolView as PoolView
     from .extensions.widgets import QueueView as QueueView
@@ -26,6 +28,8 @@ _MODULES: Final = {
     "run": "extensions.jobs",
     "submit": "extensions.jobs",
     "progress": "extensions.progress",
+    "notice": "extensions.saving",
+    "saved": "extensions.saving",
     "JobView": "extensions.widgets",
     "PoolView": "extensions.widgets",
     "QueueView": "extensions.widgets",

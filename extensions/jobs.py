@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import JsonValue
 
@@ -36,6 +36,9 @@ def submit(
     group: str | None = None,
     memory: str | int | None = None,
     retries: int = 0,
+    priority: Literal["opportunistic", "normal", "urgent"] = "normal",
+    preemptible: bool = True,
+    deadline: float | None = None,
     labels: Mapping[str, str] | None = None,
     kernel: str = "",
     output: str = "",
@@ -58,6 +61,10 @@ def submit(
         group: who it is charged to; may be left out by members of one group.
         memory: limit over all its processes, as ``"8GiB"`` or in bytes.
         retries: how often it is tried again when its machine or process is lost.
+        priority: ``"opportunistic"`` comes last and gives way to everybody; ``"urgent"`` is for
+            teachers and administrators.
+        preemptible: whether it may be stopped for another group's guarantee; it is queued again.
+        deadline: when it should have ended, in seconds since the epoch.
         labels: names and values of your own, to find it by.
         kernel: instead of the one that the notebook names.
         output: file name of the executed notebook.
@@ -78,6 +85,7 @@ def submit(
     }
     place = _place(path.parent, inputs, site, upload=upload, workdir=workdir, needed=False)
     limits = _limits(devices, time, memory, retries, labels)
+    limits |= {"priority": priority, "preemptible": preemptible, "deadline": deadline}
     return _send(what | limits | dict(place.fields), group, site)
 
 
@@ -89,6 +97,9 @@ def run(
     group: str | None = None,
     memory: str | int | None = None,
     retries: int = 0,
+    priority: Literal["opportunistic", "normal", "urgent"] = "normal",
+    preemptible: bool = True,
+    deadline: float | None = None,
     labels: Mapping[str, str] | None = None,
     inputs: Iterable[str | Path] = (),
     upload: bool = False,
@@ -108,6 +119,7 @@ def run(
         )
     place = _place(Path(), inputs, site, upload=upload, workdir=workdir, needed=True)
     limits = _limits(devices, time, memory, retries, labels)
+    limits |= {"priority": priority, "preemptible": preemptible, "deadline": deadline}
     what: dict[str, object] = {"command": [str(word) for word in command]}
     return _send(what | limits | dict(place.fields), group, site)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from . import views
 from .accounts.store import Accounts
+from .agenda import Agenda
 from .commands import Commands
 from .errors import Forbidden, InvalidInput
 from .people import People
@@ -26,6 +27,7 @@ from .wire.administration import (
     QuarantineIn,
     QuotaTreeOut,
 )
+from .wire.calendar import ReservationIn, ReservationOut, TermIn
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,33 @@ class Administration:
         check(who)
         self._quotas.remove(name, who=who.name)
         self.commands.pulse.beat()
+
+    # -- terms and reservations -----------------------------------------------------------
+
+    def put_term(self, who: Identity, name: str, body: TermIn) -> None:
+        check(who)
+        self.agenda.put_term(name, body.first, body.last, who=who.name)
+        self.commands.pulse.beat()
+
+    def remove_term(self, who: Identity, name: str) -> None:
+        check(who)
+        self.agenda.remove_term(name, who=who.name)
+        self.commands.pulse.beat()
+
+    def reserve(self, who: Identity, body: ReservationIn) -> ReservationOut:
+        check(who)
+        made = self.agenda.reserve(body, who=who.name)
+        self.commands.pulse.beat()
+        return made
+
+    def unreserve(self, who: Identity, name: str) -> None:
+        check(who)
+        self.agenda.unreserve(name, who=who.name)
+        self.commands.pulse.beat()
+
+    @property
+    def agenda(self) -> Agenda:
+        return Agenda(self.commands.store, self.commands.clock)
 
     # -- people ---------------------------------------------------------------------------
 

@@ -63,7 +63,7 @@ def main(arguments: list[str] | None = None) -> int:
 def serve(state: StateFolder, settings: Settings) -> None:
     """Build everything, then serve until SIGTERM."""
     secrets = Secrets.ensure(state)
-    store = open_store(state.database)
+    store = open_store(state.database, half_life=settings.use_half_life_seconds)
     accounts = Accounts(state.accounts)
     hub = HubApi(settings.hub_api_url, secrets.service_token)
     backend = choose_backend(state, settings)
@@ -78,6 +78,7 @@ def serve(state: StateFolder, settings: Settings) -> None:
         clock=time.time,
         progress=ProgressBook(store),
         claim_seconds=settings.claim_seconds,
+        grace_seconds=settings.preemption_grace_seconds,
     )
     idling = Idling(commands, settings.idle_countdown_seconds)
     vitals = Vitals()

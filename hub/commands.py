@@ -38,7 +38,7 @@ class Commands(Looking):
 
     def submit_job(self, who: Identity, body: JobIn) -> RequestOut:
         """Queue a notebook or a command; nothing is stored unless all of it is accepted."""
-        accepted = self.intake.job(who.name, body)
+        accepted = self.intake.job(who, body)
         made = accepted.request
         stored = False
         try:
@@ -168,8 +168,9 @@ class Commands(Looking):
             if report.kind == "ended":
                 target, cause = endings.reported(report.data)
                 request = self.store.request(self.store.lease(lease_id).request_id)
-                # What is halted dies of being stopped, and says so; that is not its end.
-                if request.target is not State.HALTED or target is State.SUCCEEDED:
+                # What is to come back dies of being stopped, and says so; that is no end.
+                comes_back = request.target in (State.HALTED, State.PREEMPTED)
+                if not comes_back or target is State.SUCCEEDED:
                     self.store.stop(request.id, target, cause, now=self.clock())
         if added:
             self.pulse.beat()

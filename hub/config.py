@@ -28,6 +28,8 @@ from .errors import InvalidInput
 CLAIM_SECONDS = 600.0
 """The claim window where nothing else was chosen."""
 IDLE_COUNTDOWN_SECONDS = 600.0
+USE_HALF_LIFE_SECONDS = 7 * 86400.0
+PREEMPTION_GRACE_SECONDS = 120.0
 CONTACT = "No account, or the password forgotten? Ask whoever runs this site, or your teacher."
 SERVICE_PREFIX = "/services/carrel/"
 DEFAULT_STATE = "~/.local/share/carrel"
@@ -106,6 +108,9 @@ class Settings:
             come for it.
         idle_countdown_seconds: between the warning of a session that holds devices and does
             nothing, and its end.
+        use_half_life_seconds: after how long past use counts half in who is served next.
+        preemption_grace_seconds: between the notice that devices are asked back and the end of
+            what holds them.
         contact: whom to ask for an account or a new password, as the sign-in page says it; plain
             text. A demo says where its sample passwords stand instead.
         log: form of the service's log, `text` or `json`; CARREL_LOG has the last word.
@@ -120,6 +125,8 @@ class Settings:
     simulated_devices: int | None = None
     claim_seconds: float = CLAIM_SECONDS
     idle_countdown_seconds: float = IDLE_COUNTDOWN_SECONDS
+    use_half_life_seconds: float = USE_HALF_LIFE_SECONDS
+    preemption_grace_seconds: float = PREEMPTION_GRACE_SECONDS
     contact: str = CONTACT
     log: str = "text"
 

@@ -64,7 +64,7 @@ class Extending:
         """A request on CPU holds nothing that anybody could wait for."""
         if not record.devices:
             return
-        if served_without(self.commands.store.snapshot(), record.id, now) is not None:
+        if served_without(self.commands.store.snapshot(now), record.id, now) is not None:
             what = "the device" if record.devices == 1 else "the devices"
             raise Conflict(
                 f"It cannot be extended: somebody in the queue waits for {what} that it holds.",

@@ -18,7 +18,7 @@ from .errors import Forbidden, InvalidInput, NotFound
 from .ports.history import DAY, LedgerFilter, UsageBy, Used, WaitRow, Window
 from .ports.world import Identity
 from .views import Viewer
-from .wire import UsageReport, UsageRowOut
+from .wire import BudgetOut, UsageReport, UsageRowOut
 from .wire.history import HistoryOut, PeriodOut, Span, WaitsOut
 
 MOST_ROWS = 1000
@@ -87,10 +87,15 @@ class Figures:
             since=asked.since,
             until=asked.until,
             rows=[row_out(used) for used in rows[: asked.rows]],
+            budgets=self.budgets(who, asked.group),
             rows_left_out=max(0, total - asked.rows),
             ledger=[views.ledger_out(line) for line in reversed(lines[: asked.lines])],
             ledger_complete=len(lines) <= asked.lines and asked.before is None,
         )
+
+    def budgets(self, who: Identity, group: str = "") -> list[BudgetOut]:
+        """Those that bind in one's groups, or in the group that was asked for."""
+        return self.commands.budgets(who, group)
 
     def by_day(self, who: Identity, asked: UsageAsked) -> tuple[Used, ...]:
         """The days on which something was used, of what ``usage`` tells the sum."""

@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 
 from .admission import Admission, Ask, seconds_of
 from .archives import read_archive
-from .errors import InvalidInput, TooLarge
+from .errors import Forbidden, InvalidInput, TooLarge
+from .expecting import expected_seconds
 from .notebooks import check_kernel, check_name, check_notebook, check_parameters
 from .ports.backend import Backend
 from .ports.records import JobSpec, NewRequest
-from .ports.world import Files
-from .scheduling.model import Kind
+from .ports.world import Files, Identity
+from .scheduling.model import Kind, PriorityClass
 from .wire import JobIn, SessionIn
 
 _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
@@ -47,8 +48,9 @@ class Intake:
     backend: Backend
     files: Files
 
-    def job(self, owner: str, body: JobIn) -> AcceptedJob:
+    def job(self, who: Identity, body: JobIn) -> AcceptedJob:
         """Raises a ``Refused`` that says what would be accepted."""
+        owner = who.name
         spec = self._notebook(owner, body) if body.notebook else _command(body)
         spec = replace(
             spec,
@@ -63,6 +65,7 @@ class Intake:
         self.admission.admit(
             Ask(owner=owner, group=group, devices=body.devices, seconds=body.seconds)
         )
+        priority = self._priority(who, group, body)
         # Last: it is the check that takes longest.
         archive = read_archive(body.archive) if body.archive else None
         request_id = new_id("j")
@@ -76,6 +79,10 @@ class Intake:
             idempotency_key=body.idempotency_key or request_id,
             job=spec,
             labels=labels,
+            priority=priority,
+            preemptible=body.preemptible,
+            deadline=body.deadline,
+            expected=expected_seconds(self.admission.store, owner, spec, body.seconds),
         )
         notebook = body.notebook.content.encode() if body.notebook else None
         return AcceptedJob(request=made, notebook=notebook, archive=archive)
@@ -105,6 +112,24 @@ class Intake:
             server_name=server_name,
             claim=options.claim,
         )
+
+    def _priority(self, who: Identity, group: str, body: JobIn) -> PriorityClass:
+        """Raises Forbidden or InvalidInput."""
+        priority = PriorityClass(body.priority)
+        teaches = group in self.admission.store.taught_by(who.name)
+        if priority is PriorityClass.URGENT and not (who.admin or teaches):
+            raise Forbidden(
+                f"Urgent work of {group} is for its teachers and for administrators.",
+                accepted="The priority 'normal' or 'opportunistic'.",
+                field="priority",
+            )
+        if priority is PriorityClass.OPPORTUNISTIC and not body.preemptible:
+            raise InvalidInput(
+                "Opportunistic work gives way to everybody.",
+                accepted="Leave out that it may not be preempted, or the priority.",
+                field="preemptible",
+            )
+        return priority
 
     def _notebook(self, owner: str, body: JobIn) -> JobSpec:
         assert body.notebook is not None

@@ -5,16 +5,19 @@ Everything is shown as the one who asks may see it; what they may not see is not
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import BinaryIO
 
 from . import listing, outputs, views
 from .admission import Admission, GroupChoice, choices
+from .agenda import Agenda
 from .board import Board
-from .config import CLAIM_SECONDS
+from .budget_views import budgets_out
+from .config import CLAIM_SECONDS, PREEMPTION_GRACE_SECONDS
 from .errors import NotFound, Unavailable
+from .explaining import Explaining
 from .listing import Wanted
 from .ports.records import Glance, RequestRecord
 from .ports.store import Store
@@ -25,6 +28,7 @@ from .scheduling.model import Group, Wait
 from .showing import Showing, pool_of
 from .views import Viewer
 from .wire import (
+    BudgetOut,
     EventOut,
     FilesOut,
     GroupOut,
@@ -38,6 +42,8 @@ from .wire import (
     RequestsOut,
     UsageReport,
 )
+from .wire.calendar import ReservationOut
+from .wire.why import WhyOut
 
 EVENTS_AT_ONCE = 100
 """How many events one look at a history reads; each may hold a picture."""
@@ -54,6 +60,7 @@ class Looking:
     clock: Clock
     progress: ProgressBook
     claim_seconds: float = CLAIM_SECONDS
+    grace_seconds: float = PREEMPTION_GRACE_SECONDS
 
     # -- people and pool ------------------------------------------------------------------
 
@@ -97,6 +104,40 @@ class Looking:
             ledger=[],
             ledger_complete=False,
         )
+
+    def budgets(
+        self, who: Identity, group: str = "", *, groups_of: Collection[str] | None = None
+    ) -> list[BudgetOut]:
+        """Those that bind in the groups of somebody, or in one of these that is named.
+
+        ``groups_of``: their groups, where they are known already; else the hub is asked.
+        """
+        now = self.clock()
+        with self.store.together():
+            lefts, groups = self.store.budgets(now), self.store.groups()
+            if not lefts:
+                return []
+            if who.admin:
+                names = {each.name for each in groups}
+            else:
+                names = self._names(who, groups_of) | self.store.taught_by(who.name)
+            if group:
+                names &= {group}
+            return budgets_out(lefts, groups, self.store.terms(), names, now)
+
+    def reservations(
+        self, who: Identity, *, groups_of: Collection[str] | None = None
+    ) -> list[ReservationOut]:
+        """Those that are not over, the next one first; what they are for is their group's."""
+        mine = self._names(who, groups_of) | self.store.taught_by(who.name)
+        found = Agenda(self.store, self.clock).reservations()
+        return [
+            each if who.admin or each.group in mine else each.model_copy(update={"why": ""})
+            for each in found
+        ]
+
+    def _names(self, who: Identity, known: Collection[str] | None) -> set[str]:
+        return {each.name for each in self._groups_now(who)} if known is None else set(known)
 
     # -- requests -------------------------------------------------------------------------
 
@@ -144,6 +185,13 @@ class Looking:
 
     def queue(self, who: Identity | None, limit: int = 200) -> QueueOut:
         return self._showing.queue(self._viewer(who), limit)
+
+    def why(self, who: Identity | None, request_id: str) -> WhyOut:
+        """Why it waits, behind whom, and what would start it sooner."""
+        explaining = Explaining(
+            store=self.store, board=self.board, admission=self.admission, clock=self.clock
+        )
+        return explaining.why(self.visible(who, request_id), self._viewer(who))
 
     def waits(self) -> Mapping[str, Wait]:
         """Everybody's place as the last plan left it, by request; never changed in place."""

@@ -4,8 +4,8 @@ Each cycle reads the store afresh and closes the gap between what is written and
 service that was killed anywhere in it does the same again after its restart:
 
 1. watch      ask the engine about every lease; renew, end, lose or return it
-2. limits     stop what is past its time
-3. decide     snapshot → plan → leases
+2. limits     stop what is past its time, or past the grace time after it was asked back
+3. decide     snapshot → plan → leases, and notices to those whose devices are asked back
 4. act        start granted jobs, stop what is stopping, ask the hub for unattended sessions
 
 What may take long (starting, stopping, asking the hub) runs in a small thread pool, once per
@@ -22,12 +22,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 
 from .actions import UNATTENDED_GRACE, JobActions, SessionActions
+from .budgeting import Budgeting
 from .commands import Commands
 from .errors import CarrelError, Unavailable
 from .faults import Faults
 from .idling import Idling
 from .planning import Planner
 from .ports.records import Cause, CauseCode, LeaseRecord, RequestFilter, RequestRecord
+from .reclaiming import Reclaiming
 from .scheduling.lifecycle import HOLDS_DEVICES, State
 from .scheduling.model import Kind
 from .vitals import Vitals
@@ -37,6 +39,7 @@ from .wording import duration
 log = logging.getLogger(__name__)
 
 CHARGE_EVERY = 60.0
+BUDGETS_EVERY = 5.0
 INVENTORY_EVERY = 10.0
 ORPHANS_EVERY = 5.0
 HUB_WINDOW = 600.0
@@ -83,6 +86,8 @@ class Loop:
         self._memory = Memory()
         self._watch = Watch(commands, self._faults, self._memory)
         self._planner = Planner()
+        self._reclaiming = Reclaiming(commands)
+        self._budgeting = Budgeting(commands)
         self._threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="act")
         self._in_flight: dict[str, Future[None]] = {}
 
@@ -119,7 +124,12 @@ class Loop:
         pairs = [(request.lease, request) for request in holding if request.lease is not None]
         changed |= self._watch.look(pairs, busy=set(self._in_flight), now=now)
         changed |= self._watch.limits(pairs, now)
+        if self._memory.due("budgets", BUDGETS_EVERY, now):
+            changed |= self._budgeting.act(pairs, now)
+        changed |= self._reclaiming.act(pairs, now)
         changed |= self._decide()
+        for key, tell in self._reclaiming.tellings(pairs):
+            self._once(key, tell)
         stopping = self._act(now)
         self._duties(now)
         if changed:
@@ -129,7 +139,7 @@ class Loop:
     # -- 3 decide -------------------------------------------------------------------------
 
     def _decide(self) -> bool:
-        snapshot = self._store.snapshot()
+        snapshot = self._store.snapshot(self._commands.clock())
         # Later than whatever gave back the devices that are free in this snapshot: leases of one
         # device then follow each other, and no moment of it is charged to two of them.
         now = self._commands.clock()
@@ -143,7 +153,8 @@ class Loop:
         )
         for lease in granted:
             log.info("granted %s: %s", lease.id, ", ".join(lease.devices) or "CPU")
-        return self._board.publish(plan) or bool(granted)
+        asked = self._reclaiming.ask(plan.stops, now)
+        return self._board.publish(plan) or bool(granted) or asked
 
     # -- 4 act ----------------------------------------------------------------------------
 

@@ -40,7 +40,7 @@ class People:
             users, away = dict[str, HubUser](), True
         accounts = {a.name: a for a in self.accounts.all()} if self.accounts else {}
         with self.store.together():
-            seen, used = self.store.snapshot(), self.store.usage(now=self.clock())
+            seen, used = self.store.snapshot(self.clock()), self.store.usage(now=self.clock())
             teaches = self._teachers()
         live = Counter([w.owner for w in seen.waiting] + [h.owner for h in seen.holdings])
         seconds: dict[str, float] = {}

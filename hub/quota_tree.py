@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 
 from .errors import InvalidInput, NotFound
 from .ports.audit import Action, Change
+from .ports.calendar import span_of
+from .ports.history import LedgerFilter, UsageBy
 from .ports.records import Json
 from .ports.store import Store
 from .ports.world import Clock
-from .scheduling.consequences import consequences
-from .scheduling.model import Group, Snapshot
+from .scheduling.budget import Budget, Period
+from .scheduling.consequences import UNAFFECTED, consequences
+from .scheduling.model import Device, Group, Snapshot
 from .scheduling.quota import Tally, Tree
 from .wire import NAME
 from .wire.administration import GroupIn, QuotaOut
+from .wire.calendar import BudgetIn
+
+_MORE = (
+    *("guaranteed", "borrowing", "lending", "weight"),
+    *("max_sessions", "sessions_borrow"),
+)
+"""Fields of ``GroupIn`` that stay as they are where they are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,24 +40,21 @@ class QuotaTree:
 
     def all(self) -> list[QuotaOut]:
         """Every group after the one above it, siblings by name."""
-        snapshot = self.store.snapshot()
+        snapshot = self.store.snapshot(self.clock())
         tree = Tree(snapshot.groups)
         tally = Tally(tree, snapshot.holdings)
         waiting = _people(tree, snapshot)
         seconds = self._device_seconds(tree)
         return [
-            QuotaOut(
-                name=group.name,
-                parent=group.parent,
-                depth=depth,
-                max_devices=group.max_devices,
-                max_devices_per_user=group.max_devices_per_user,
-                max_seconds=group.max_seconds,
-                idle_seconds=group.idle_seconds,
-                teachers=list(self.store.teachers(group.name)),
-                held=tally.of_group(group.name),
-                waiting=len(waiting.get(group.name, ())),
-                device_seconds=round(seconds.get(group.name, 0.0), 3),
+            QuotaOut.model_validate(
+                group_values(group)
+                | {
+                    "depth": depth,
+                    "teachers": self.store.teachers(group.name),
+                    "held": tally.of_group(group.name),
+                    "waiting": len(waiting.get(group.name, ())),
+                    "device_seconds": round(seconds.get(group.name, 0.0), 3),
+                }
             )
             for group, depth in _in_order(snapshot.groups)
         ]
@@ -64,12 +71,37 @@ class QuotaTree:
 
         Raises InvalidInput as saving would.
         """
-        snapshot = self.store.snapshot()
+        snapshot = self.store.snapshot(self.clock())
         check_fits(after, snapshot.groups)
+        check_models(after, self._known(after.name), snapshot.devices)
         new = () if teachers is None else self._teachers_said(after.name, set(teachers))
         if after in snapshot.groups:
             return new
-        return (*consequences(after, snapshot, self.clock()), *new)
+        said = consequences(after, snapshot, self.clock())
+        if budget := tuple(self._budget_now(after)):
+            said = tuple(sentence for sentence in said if sentence != UNAFFECTED)
+        return (*said, *budget, *new)
+
+    def _budget_now(self, after: Group) -> Iterator[str]:
+        """What its new budget means for what runs, and where no term runs."""
+        before = self._known(after.name)
+        if after.budget is None or (before is not None and before.budget == after.budget):
+            return
+        now = self.clock()
+        span = span_of(after.budget.period, self.store.terms(), now)
+        if span is None:
+            yield f"No term runs now: nothing of {after.name} starts before one does."
+            return
+        tree = Tree([*self.store.groups(), *([] if before else [after])])
+        below = {name for name in tree.names if after.name in {g.name for g in tree.known(name)}}
+        which = LedgerFilter(groups=frozenset({*below, after.name}), since=span[0])
+        used = sum(row.total for row in self.store.used(which, UsageBy.OWNER, now=now))
+        if used >= after.budget.device_seconds > 0:
+            yield (
+                f"{after.name} has used {used / 3600:,.1f} device-hours of these "
+                f"{after.budget.device_seconds / 3600:,.1f} already: nothing new starts, and what "
+                "runs is warned and then stopped."
+            )
 
     def _teachers_said(self, name: str, after: set[str]) -> tuple[str, ...]:
         before = set(self.store.teachers(name))
@@ -89,9 +121,15 @@ class QuotaTree:
             max_devices_per_user=body.max_devices_per_user,
             max_seconds=body.max_seconds,
         )
-        return (
-            after if body.idle_seconds is None else replace(after, idle_seconds=body.idle_seconds)
-        )
+        if body.idle_seconds is not None:
+            after = replace(after, idle_seconds=body.idle_seconds)
+        if "models" in body.model_fields_set:
+            models = None if body.models is None else frozenset(body.models)
+            after = replace(after, models=models)
+        if "budget" in body.model_fields_set:
+            after = replace(after, budget=None if body.budget is None else _budget(body.budget))
+        named = {name: getattr(body, name) for name in _MORE if name in body.model_fields_set}
+        return replace(after, **named)
 
     # -- changing -------------------------------------------------------------------------
 
@@ -100,6 +138,7 @@ class QuotaTree:
         before = self._known(after.name)
         if before == after:
             return
+        check_models(after, before, self.store.devices())
         changed = _differences(before, after)
         self.store.put_group(
             after, change=self._change(who, Action.GROUP_SET, after.name, *changed)
@@ -162,6 +201,22 @@ def check_fits(after: Group, groups: Iterable[Group]) -> None:
         )
 
 
+def check_models(after: Group, before: Group | None, devices: Iterable[Device]) -> None:
+    """Raises InvalidInput for a model that is newly named and that no device has."""
+    known = {device.model for device in devices}
+    named = (after.models or frozenset()) - ((before and before.models) or frozenset())
+    if unknown := sorted(named - known):
+        raise InvalidInput(
+            f"No device is a {unknown[0][:80]}.",
+            accepted=f"Models of the pool: {', '.join(sorted(known)) or 'none yet'}.",
+            field="models",
+        )
+
+
+def _budget(body: BudgetIn) -> Budget:
+    return Budget(device_seconds=body.device_seconds, period=Period(body.period))
+
+
 def _people(tree: Tree, snapshot: Snapshot) -> Mapping[str, set[str]]:
     """Who waits in each group, those of the groups below it included."""
     found: dict[str, set[str]] = {}
@@ -196,4 +251,11 @@ def _differences(
 
 
 def _values(group: Group | None, names: Iterable[str]) -> dict[str, Json]:
-    return {} if group is None else {name: getattr(group, name) for name in names}
+    shown = {} if group is None else group_values(group)
+    return {name: shown[name] for name in names if name in shown}
+
+
+def group_values(group: Group) -> dict[str, Json]:
+    """All that a group is, as JSON has it."""
+    models = None if group.models is None else sorted(group.models)
+    return asdict(group) | {"models": models}

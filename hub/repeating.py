@@ -8,8 +8,12 @@ from pathlib import Path
 from .errors import NotFound
 from .ports.records import RequestRecord
 from .ports.world import Files
+from .scheduling.model import PriorityClass
 from .views import plain
 from .wire import JobIn, NotebookIn
+
+_REPEATED = (PriorityClass.OPPORTUNISTIC,)
+"""Classes that a job has again; what was urgent then need not be so now."""
 
 
 def same_job(record: RequestRecord, files: Files) -> JobIn:
@@ -38,6 +42,8 @@ def same_job(record: RequestRecord, files: Files) -> JobIn:
             "workdir": job.workdir,
             "memory_bytes": job.memory_bytes,
             "retries": job.retries,
+            "priority": "normal" if record.priority not in _REPEATED else record.priority.value,
+            "preemptible": record.preemptible,
             "parameters": plain(job.parameters),
             "kernel": job.kernel,
             "output": job.output_name if job.notebook_name else "",

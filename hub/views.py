@@ -129,6 +129,10 @@ def request_out(
         workdir=job.workdir if job else "",
         memory_bytes=job.memory_bytes if job else 0,
         retries=job.retries if job else 0,
+        priority=record.priority.value,
+        preemptible=record.preemptible,
+        deadline=record.deadline,
+        expected_seconds=record.expected,
         labels=dict(record.labels),
         wait=wait_out(wait) if wait else None,
         cause=CauseOut(
@@ -183,20 +187,28 @@ def brief_out(
 
 def warning_out(record: RequestRecord, drain: Mark | None = None) -> WarningOut | None:
     """Only of what runs: what ended has a cause. What stops it first is told."""
-    warning = record.warning
-    if drain is not None and drain.until is not None and record.state is State.RUNNING:
-        first = warning is None or drain.until < warning.stops_at
-        if first:
-            message = drain_warning(drain.why)
-            return WarningOut(stops_at=drain.until, message=message, can_keep=False)
-    if warning is None or record.state is not State.RUNNING:
+    if record.state not in (State.STARTING, State.RUNNING):
         return None
-    return WarningOut(
-        stops_at=warning.stops_at,
-        message=idle_warning(warning.warned_at - warning.idle_since, record.devices),
-        seen=list(warning.seen),
-        can_keep=record.kept_at is None,
-    )
+    found: list[WarningOut] = []
+    if drain is not None and drain.until is not None:
+        message = drain_warning(drain.why)
+        found.append(_final(drain.until, message))
+    if record.notice is not None:
+        found.append(_final(record.notice.stops_at, record.notice.message))
+    if (warning := record.warning) is not None:
+        found.append(
+            WarningOut(
+                stops_at=warning.stops_at,
+                message=idle_warning(warning.warned_at - warning.idle_since, record.devices),
+                seen=list(warning.seen),
+                can_keep=record.kept_at is None,
+            )
+        )
+    return min(found, key=lambda each: each.stops_at, default=None)
+
+
+def _final(stops_at: float, message: str) -> WarningOut:
+    return WarningOut(stops_at=stops_at, message=message, can_keep=False, final=True)
 
 
 def queue_entry_out(wait: Wait, record: RequestRecord, viewer: Viewer) -> QueueEntryOut:

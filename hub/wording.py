@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
+from .ports.notices import NoticeKind
 from .scheduling.model import Device, Reason, Wait
 from .scheduling.wordforms import span
 
@@ -42,6 +43,36 @@ _TILES: Mapping[str, str] = MappingProxyType(
     }
 )
 
+_HELD: Mapping[Reason, tuple[str, str]] = MappingProxyType(
+    {
+        Reason.BORROWING: (
+            "The group {} holds what it is guaranteed, and as much more as it may borrow.",
+            "Its group holds what it is guaranteed, and as much more as it may borrow.",
+        ),
+        Reason.GUARANTEE: (
+            "The free devices are kept for {}, which is guaranteed them.",
+            "The free devices are kept for groups that are guaranteed them.",
+        ),
+        Reason.RESERVATION: (
+            "The free devices are kept for a reservation of {}.",
+            "The free devices are kept for a reservation.",
+        ),
+        Reason.BUDGET: (
+            "The group {} has nothing left of its budget of this period.",
+            "Its group has nothing left of its budget of this period.",
+        ),
+        Reason.SESSIONS: (
+            "Its owner has as many sessions with devices as one member of {} may.",
+            "Its owner has as many sessions with devices as one member may.",
+        ),
+        Reason.RECLAIMING: (
+            "Devices that {} borrowed were asked back for it.",
+            "Devices that others borrowed were asked back for it.",
+        ),
+    }
+)
+"""Sentences that name a group, and the same where none is known."""
+
 _FIELDS: Mapping[str, str] = MappingProxyType(
     {
         "parent": "group above it",
@@ -72,6 +103,8 @@ def wait_sentence(wait: Wait) -> str:
 
 
 def _why(wait: Wait) -> str:
+    if wait.reason in _HELD:
+        return _HELD[wait.reason][0 if wait.detail else 1].format(wait.detail)
     match wait.reason:
         case Reason.NO_FREE_DEVICE:
             fitting = f"{wait.detail} devices" if wait.detail else "devices"
@@ -138,6 +171,35 @@ def drain_warning(why: str) -> str:
     """What whoever works there reads; the time stands beside it."""
     reason = f" ({why.rstrip('.')})" if why else ""
     return f"Its device or node is taken out of service{reason}. Save what you need before."
+
+
+def notice_sentence(kind: NoticeKind, whose: str, group: str) -> str:
+    """Why devices are asked back; the time stands beside it."""
+    match kind:
+        case NoticeKind.GUARANTEE:
+            why = f"{whose} asks back devices that it is guaranteed and that {group} borrows."
+        case NoticeKind.URGENT:
+            why = f"Urgent work of {whose} comes first."
+        case NoticeKind.BUDGET:
+            return f"The budget of {whose} for this period is used up. Save what you need."
+    return f"{why} It is then queued again, in its old place."
+
+
+def budget_warning(group: str, period: str, part: float | None, *, early: float) -> str:
+    """What people read of a budget that is nearly used up; empty while there is enough."""
+    if part is None:
+        return f"{group} has no budget between two terms: nothing of it starts."
+    if part >= 1:
+        return (
+            f"{group} has used up its budget of this {period}: nothing new starts, and what runs "
+            "is warned and then stopped."
+        )
+    return f"{group} has used {part:.0%} of its budget of this {period}." if part >= early else ""
+
+
+def device_hours(device_seconds: float) -> str:
+    """``12.5 device-hours``."""
+    return f"{device_seconds / 3600:,.1f} device-hours"
 
 
 def device_name(device: Device) -> str:

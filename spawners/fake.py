@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ..hub.errors import BackendFailed, Unavailable
 from ..hub.ports.backend import Activity, LaunchOrder, Life, Sighting
+from ..hub.ports.notices import Notice
 from ..hub.ports.records import Handle, Json, NewEvent
 from ..hub.scheduling.idleness import DeviceUse, Use
 from ..hub.scheduling.model import Device, Health
@@ -44,6 +45,7 @@ class FakeBackend:
             ``stop`` confirms nothing.
         attempts: every start so far, by lease id.
         cpu_seconds: what ``activity`` answers for living attempts, by lease id; 0 by default.
+        notices: what attempts were told, by folder.
         uses: what it answers for devices; those not named are simulated.
     """
 
@@ -55,6 +57,7 @@ class FakeBackend:
     attempts: dict[str, FakeAttempt] = field(default_factory=dict)
     cpu_seconds: dict[str, float] = field(default_factory=dict)
     uses: dict[str, DeviceUse] = field(default_factory=dict)
+    notices: dict[Path, Notice] = field(default_factory=dict)
     _events: dict[Path, list[NewEvent]] = field(default_factory=dict)
 
     # -- what the service calls -----------------------------------------------------------
@@ -115,6 +118,14 @@ class FakeBackend:
             return False
         self.end(lease_id, exit_status=-2)
         return True
+
+    def ask_to_save(
+        self, lease_id: str, handle: Handle | None, folder: Path, notice: Notice
+    ) -> None:
+        self.notices[folder] = notice
+
+    def withdraw(self, folder: Path) -> None:
+        self.notices.pop(folder, None)
 
     def journal(self, folder: Path) -> Sequence[NewEvent]:
         return tuple(self._events.get(folder, ()))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -22,10 +23,11 @@ import psutil
 
 from ..hub.errors import BackendFailed, Unavailable
 from ..hub.ports.backend import Activity, BackendSettings, LaunchOrder, Life, Sighting
+from ..hub.ports.notices import Notice
 from ..hub.ports.records import Handle, NewEvent
 from ..hub.scheduling.idleness import DeviceUse
 from ..hub.scheduling.model import Device, Health
-from . import processes
+from . import notices, processes
 from .activity import Meter, use_of, use_of_simulated
 from .devices import nvml
 from .devices.environment import device_environment, readable
@@ -33,7 +35,7 @@ from .devices.simulated import simulated_devices
 from .kernels import installed_kernels
 from .runner.journal import read_journal
 from .runner.limits import Limits
-from .runner.order import CLAIM, EVENTS, FILES, LOG, PROGRESS, Order
+from .runner.order import CLAIM, EVENTS, FILES, LOG, NOTICE, PROGRESS, SAVED, Order
 
 KEPT_VARIABLES: Final = frozenset(
     {
@@ -248,6 +250,19 @@ class LocalBackend:
         self._exit_status(lease_id)  # reaps it
         return ended
 
+    def ask_to_save(
+        self, lease_id: str, handle: Handle | None, folder: Path, notice: Notice
+    ) -> None:
+        if not notices.write(folder, notice):
+            return
+        try:
+            processes.ask(lease_id, handle, signal.SIGUSR1, state=self._settings.state)
+        except OSError as error:
+            log.warning("processes cannot be listed: %s", error)
+
+    def withdraw(self, folder: Path) -> None:
+        notices.remove(folder)
+
     def journal(self, folder: Path) -> Sequence[NewEvent]:
         return read_journal(folder / EVENTS)
 
@@ -297,6 +312,8 @@ def job_environment(order: LaunchOrder, state: Path) -> dict[str, str]:
         "CARREL_REQUEST": order.request_id,
         "CARREL_OUTPUT_DIR": str(order.folder.resolve() / FILES),
         "CARREL_PROGRESS": str(order.folder.resolve() / PROGRESS),
+        "CARREL_NOTICE": str(order.folder.resolve() / NOTICE),
+        "CARREL_SAVED": str(order.folder.resolve() / SAVED),
         # By this `carrel down` finds what belongs to its installation.
         "CARREL_STATE": str(state),
     }

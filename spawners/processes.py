@@ -249,6 +249,28 @@ def stop_set(
     return False
 
 
+def ask(
+    lease: str, handle: Handle | None, number: signal.Signals, *, state: Path | None = None
+) -> None:
+    """Send a signal to those of the set that wait for it: others would die of it.
+
+    Raises:
+        OSError: /proc cannot be listed.
+    """
+    found = scan({lease: handle}, state=state)[lease]
+    _send((process for process in found if catches(process.pid, number)), number)
+
+
+def catches(pid: int, number: signal.Signals) -> bool:
+    """Whether a process has a handler of its own for a signal."""
+    try:
+        lines = (_PROC / str(pid) / "status").read_text().splitlines()
+    except OSError:
+        return False
+    caught = next((line.split()[1] for line in lines if line.startswith("SigCgt:")), "0")
+    return bool(int(caught, 16) >> (number - 1) & 1)
+
+
 def _send(processes: Iterable[psutil.Process], number: signal.Signals) -> None:
     for process in processes:
         try:

@@ -39,6 +39,9 @@ SET_BY_CARREL: Mapping[str, str] = {
     "CARREL_DEVICES": "the leased devices, for people to read",
     "CARREL_OUTPUT_DIR": "in jobs: what is put there comes back with `carrel output --files`",
     "CARREL_PROGRESS": "in jobs: the file behind `carrel.progress`",
+    "CARREL_NOTICE": "in jobs: why and until when its devices are asked back; the file is there "
+    "only then",
+    "CARREL_SAVED": "in jobs: touched by the job when its work is saved",
     "CUDA_VISIBLE_DEVICES": "the leased devices and no other, by UUID",
     "CUDA_DEVICE_ORDER": "`PCI_BUS_ID`",
     "NVIDIA_VISIBLE_DEVICES": "the same for the container runtime; `void` without a real device",

@@ -12,6 +12,7 @@ import click
 import pytest
 
 from carrel.hub.cli import cli
+from carrel.hub.cli.calendar_commands import GroupFirst
 
 from . import config_reference, diagram, rooms
 from .test_architecture import LAYERS, ROOT, modules
@@ -127,6 +128,8 @@ def test_commands_and_options_that_a_page_names_exist(page: Path) -> None:
             found = command.get_command(click.Context(command), words.pop(0))
             assert found is not None, f"carrel {written}"
             command = found
+        if isinstance(command, GroupFirst) and words:
+            command = command.commands["add"]
         known = {option for each in command.params for option in each.opts} | {"--help"}
         named = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
         assert named <= known, f"carrel {written}"

@@ -248,6 +248,7 @@ def job_facts(request: RequestOut) -> dict[str, JsonValue]:
         "attempt": lease.epoch if lease else 0,
         "wait": wait.model_dump(mode="json") if wait else None,
         "cause": cause.model_dump(mode="json") if cause else None,
+        "warning": request.warning.model_dump(mode="json") if request.warning else None,
         "has_output": bool(request.output and lease is not None and not request.command),
         "can_cancel": request.state in _STOPPABLE,
         "ended": request.ended,

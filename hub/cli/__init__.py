@@ -34,6 +34,7 @@ ENTRIES = {
     "run": Entry(module=_CLIENT, help="Run a command as a job."),
     "ps": Entry(module=_CLIENT, help="List sessions and jobs."),
     "show": Entry(module=_CLIENT, help="Show everything about one request."),
+    "why": Entry(module=_CLIENT, help="Show why a request waits, and what would help."),
     "logs": Entry(module=_CLIENT, help="Print what a job has printed."),
     "cancel": Entry(module=_CLIENT, help="Cancel requests, one by one or by label."),
     "output": Entry(module=_CLIENT, help="Fetch a job's executed notebook, or its files."),
@@ -75,6 +76,21 @@ ENTRIES = {
     "group": Entry(
         module=".group_commands",
         help="Groups, their limits, members and teachers.",
+        administrators=True,
+    ),
+    "term": Entry(
+        module=".calendar_commands",
+        help="Terms, by which budgets are counted.",
+        administrators=True,
+    ),
+    "reserve": Entry(
+        module=".calendar_commands",
+        help="Reserve devices for a group at a time of the week.",
+        administrators=True,
+    ),
+    "simulate": Entry(
+        module=".simulate_commands",
+        help="Compare policies on a trace, or on the site's own history.",
         administrators=True,
     ),
     "metrics-token": Entry(

@@ -25,6 +25,7 @@ from .request_commands import (
 from .session_commands import quote_command, session_command
 from .signing_commands import login_command, logout_command
 from .usage_commands import history_command, usage_command
+from .why_command import why_command
 
 COMMANDS: Mapping[str, click.Command] = MappingProxyType(
     {
@@ -34,6 +35,7 @@ COMMANDS: Mapping[str, click.Command] = MappingProxyType(
         "run": run_command,
         "ps": ps_command,
         "show": show_command,
+        "why": why_command,
         "logs": logs_command,
         "cancel": cancel_command,
         "output": output_command,

@@ -6,67 +6,23 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import click
 
-from ..client import values
 from ..config import StateFolder
-from ..errors import Conflict, InvalidInput
+from ..errors import Conflict
 from ..ports.store import Store
-from ..quota_tree import QuotaTree, check_group_name
+from ..quota_tree import QuotaTree, check_group_name, group_values
 from ..scheduling.model import Group
 from ..store import open_store
 from . import membership
+from .group_options import changed, limit_options, named_any, shown, span
 from .options import existing, operator, state_option
 
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_LONGEST = 366 * 86400
+_ONE_OR_NONE = -1
+"""Stands for the default of ``--max-devices-per-user``, which depends on the maximum."""
 
-
-def _span(_context: click.Context, _parameter: click.Parameter, value: str | None) -> int | None:
-    """A span of time as everywhere on the command line, in seconds."""
-    if value is None:
-        return None
-    try:
-        seconds = values.seconds(value)
-    except InvalidInput as error:
-        raise click.BadParameter(str(error)) from error
-    if seconds > _LONGEST:
-        raise click.BadParameter(f"{value!r} is longer than a year.")
-    return seconds
-
-
-max_devices = click.option(
-    "--max-devices",
-    metavar="N",
-    type=click.IntRange(0, 100_000),
-    help="Devices that all members together hold at one time.",
-)
-max_devices_per_user = click.option(
-    "--max-devices-per-user",
-    metavar="N",
-    type=click.IntRange(0, 100_000),
-    help="Devices that one member holds at one time.",
-)
-max_time = click.option(
-    "--max-time",
-    metavar="SPAN",
-    callback=_span,
-    help=f"Longest time limit: {values.TIME_HELP}.",
-)
-idle = click.option(
-    "--idle",
-    metavar="SPAN",
-    callback=lambda context, parameter, value: (
-        0 if value == "0" else _span(context, parameter, value)
-    ),
-    help="After how long without work a session with devices is warned and then stopped; "
-    "0 for never.",
-)
-parent = click.option(
-    "--parent", metavar="GROUP", help="Group above, whose limits bind too; '' for none."
-)
 member = click.option(
     "--member",
     "members",
@@ -102,22 +58,13 @@ def group() -> None:
 @group.command(short_help="Make a group.")
 @click.argument("name")
 @state_option
-@parent
-@max_devices
-@max_devices_per_user
-@max_time
-@idle
+@limit_options
 @member
 @teacher
 def add(
     *,
     name: str,
     state: StateFolder,
-    parent: str | None,
-    max_devices: int | None,
-    max_devices_per_user: int | None,
-    max_time: int | None,
-    idle: int | None,
     members: tuple[str, ...],
     teachers: tuple[str, ...],
 ) -> None:
@@ -132,9 +79,8 @@ def add(
       carrel group add cs101 --parent cs --max-devices 4 --max-time 2h --member ada
     """
     check_group_name(name)
-    limits = (parent, max_devices, max_devices_per_user, max_time, idle)
-    made = _changed(Group(name=name), limits)
-    if max_devices_per_user is None:
+    made = changed(Group(name=name, max_devices_per_user=_ONE_OR_NONE))
+    if made.max_devices_per_user == _ONE_OR_NONE:
         made = replace(made, max_devices_per_user=min(1, made.max_devices))
     with _store(state) as store:
         if any(known.name == name for known in store.groups()):
@@ -154,11 +100,7 @@ def add(
 @group.command("set")
 @click.argument("name")
 @state_option
-@parent
-@max_devices
-@max_devices_per_user
-@max_time
-@idle
+@limit_options
 @member
 @click.option(
     "--remove-member",
@@ -180,11 +122,6 @@ def set_(
     *,
     name: str,
     state: StateFolder,
-    parent: str | None,
-    max_devices: int | None,
-    max_devices_per_user: int | None,
-    max_time: int | None,
-    idle: int | None,
     members: tuple[str, ...],
     leavers: tuple[str, ...],
     teachers: tuple[str, ...],
@@ -198,17 +135,18 @@ def set_(
     \b
     Examples:
       carrel group set cs101 --max-devices 6
+      carrel group set cs101 --guaranteed 2 --weight 2
+      carrel group set lab --borrow 4 --lend all --models "NVIDIA H200"
       carrel group set cs101 --idle 45m
       carrel group set cs101 --teacher grace --remove-teacher alan
       carrel group set cs101 --member ada --remove-member ben
     """
-    limits = (parent, max_devices, max_devices_per_user, max_time, idle)
-    if not any((members, leavers, teachers, former)) and all(one is None for one in limits):
+    if not any((members, leavers, teachers, former)) and not named_any():
         raise click.UsageError("Say what to change, with one of the options.")
     with _store(state) as store:
         before = store.group(name)
         membership.check_members(state, (*members, *leavers))
-        tree, after = QuotaTree(store, time.time), _changed(before, limits)
+        tree, after = QuotaTree(store, time.time), changed(before)
         for sentence in tree.preview(after) if after != before else ():
             click.echo(sentence)
         if dry_run:
@@ -255,20 +193,15 @@ def show(*, name: str, state: StateFolder, as_json: bool) -> None:
         found, teachers = store.group(name), store.teachers(name)
     members = membership.members(state, name)
     if as_json:
-        shown = {**asdict(found), "teachers": list(teachers), "members": members}
-        click.echo(json.dumps(shown))
+        values = {**group_values(found), "teachers": list(teachers), "members": members}
+        click.echo(json.dumps(values))
         return
-    click.echo(f"Group                 {found.name}")
-    click.echo(f"Above it              {found.parent or 'nothing'}")
-    click.echo(f"Devices at one time   {found.max_devices}")
-    click.echo(f"Devices per member    {found.max_devices_per_user}")
-    click.echo(f"Longest time limit    {_shown(found.max_seconds)}")
-    click.echo(
-        f"Idle time             {_shown(found.idle_seconds) if found.idle_seconds else 'any'}"
-    )
-    click.echo(f"Teachers              {', '.join(teachers) or 'none'}")
+    _line("Group", found.name)
+    for label, value in shown(found):
+        _line(label, value)
+    _line("Teachers", ", ".join(teachers) or "none")
     known = "unknown: Carrel is not running" if members is None else ", ".join(members) or "none"
-    click.echo(f"Members               {known}")
+    _line("Members", known)
 
 
 @group.command("list")
@@ -285,7 +218,7 @@ def list_(*, state: StateFolder, as_json: bool) -> None:
         found = store.groups()
     if as_json:
         for one in found:
-            click.echo(json.dumps(asdict(one)))
+            click.echo(json.dumps(group_values(one)))
         return
     if not found:
         click.echo("There is no group yet. Make one with: carrel group add NAME --max-devices N")
@@ -295,7 +228,7 @@ def list_(*, state: StateFolder, as_json: bool) -> None:
     for one in found:
         click.echo(
             f"{one.name:<{width}}  {one.max_devices:>7}  {one.max_devices_per_user:>10}  "
-            f"{_shown(one.max_seconds):>7}  {one.parent or ''}".rstrip()
+            f"{span(one.max_seconds):>7}  {one.parent or ''}".rstrip()
         )
 
 
@@ -306,28 +239,8 @@ def _store(state: StateFolder) -> Iterator[Store]:
         yield store
 
 
-def _changed(
-    before: Group, limits: tuple[str | None, int | None, int | None, int | None, int | None]
-) -> Group:
-    """What is None stays as it is."""
-    parent, max_devices, max_devices_per_user, max_time, idle = limits
-    return replace(
-        before,
-        parent=before.parent if parent is None else parent or None,
-        max_devices=before.max_devices if max_devices is None else max_devices,
-        max_devices_per_user=(
-            before.max_devices_per_user if max_devices_per_user is None else max_devices_per_user
-        ),
-        max_seconds=before.max_seconds if max_time is None else max_time,
-        idle_seconds=before.idle_seconds if idle is None else idle,
-    )
-
-
-def _shown(seconds: int) -> str:
-    for unit, size in reversed(_UNITS.items()):
-        if seconds % size == 0:
-            return f"{seconds // size}{unit}"
-    return f"{seconds}s"
+def _line(label: str, value: str) -> None:
+    click.echo(f"{label:<21} {value}")
 
 
 COMMANDS: dict[str, click.Command] = {"group": group}

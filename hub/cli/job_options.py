@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypedDict, TypeVar
@@ -28,6 +29,9 @@ class Common(TypedDict):
     limit: str
     memory: str | None
     retries: int
+    priority: str
+    not_preemptible: bool
+    deadline: str | None
     group: str | None
     labels: tuple[str, ...]
     inputs: tuple[Path, ...]
@@ -67,6 +71,26 @@ _OPTIONS = (
         metavar="N",
         help="How often it is tried again when its machine or process is lost. "
         "An error of its own is not tried again.",
+    ),
+    click.option(
+        "--priority",
+        type=click.Choice(["opportunistic", "normal", "urgent"]),
+        default="normal",
+        show_default=True,
+        help="Opportunistic jobs come last and give way to everybody; urgent is for teachers "
+        "and administrators.",
+    ),
+    click.option(
+        "--not-preemptible",
+        is_flag=True,
+        help="Never stop it for another group's guarantee; it then starts only on devices that "
+        "nobody could ask back.",
+    ),
+    click.option(
+        "--deadline",
+        metavar="WHEN",
+        help=f"When it should have ended: {values.MOMENT_HELP}. It is put first inside its "
+        "group when that gets close.",
     ),
     click.option("--group", help="Who it is charged to; may be left out by members of one group."),
     click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="May be repeated."),
@@ -120,6 +144,12 @@ def send(
         fields["memory_bytes"] = values.memory_bytes(common["memory"])
     if common["retries"]:
         fields["retries"] = common["retries"]
+    if common["priority"] != "normal":
+        fields["priority"] = common["priority"]
+    if common["not_preemptible"]:
+        fields["preemptible"] = False
+    if common["deadline"]:
+        fields["deadline"] = values.moment(common["deadline"], time.time())
     place = describing.working_folder(
         here,
         home=session_home(site),

@@ -88,9 +88,16 @@ def _printable(text: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
 
 
-def requests_table(requests: Sequence[RequestOut], now: float, *, owners: bool) -> None:
+def requests_table(
+    requests: Sequence[RequestOut], now: float, *, owners: bool, why: bool = False
+) -> None:
     header = ["ID", "STATE", "WHAT", "GROUP", "DEVICES", "SUBMITTED", "LEFT"]
     rows = [_request_row(request, now) for request in requests]
+    if why:
+        header += ["EXPECTED", "WHY"]
+        rows = [
+            [*row, *_why_columns(request, now)] for row, request in zip(rows, requests, strict=True)
+        ]
     if owners:
         header.insert(1, "OWNER")
         rows = [
@@ -114,13 +121,19 @@ def _request_row(request: RequestOut, now: float) -> list[str]:
     ]
 
 
+def _why_columns(request: RequestOut, now: float) -> list[str]:
+    if request.wait is None:
+        return ["", ""]
+    return [local_time(request.wait.expected_at, now), request.wait.sentence]
+
+
 def place(request: RequestOut) -> str:
     """``queued, place 2``, ``running 3/9``, ``running, idle``, ``timed out``."""
     state = wording.state(request.state)
     if request.wait and request.wait.place:
         return f"{state}, place {request.wait.place}"
     if request.warning:
-        return f"{state}, idle"
+        return f"{state}, {'to be stopped' if request.warning.final else 'idle'}"
     if request.progress and request.progress.cells and request.state == "running":
         return f"{state} {request.progress.done}/{request.progress.cells}"
     return state
@@ -177,6 +190,7 @@ def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
         yield "Memory limit", wording.size(request.memory_bytes)
     if request.retries:
         yield "Retries", f"{request.retries}, when it is lost"
+    yield from _urgency(request, now)
     yield "Parameters", ", ".join(f"{k} = {json.dumps(v)}" for k, v in request.parameters.items())
     yield "Output", request.output
     yield "Labels", ", ".join(f"{key}={value}" for key, value in request.labels.items())
@@ -190,9 +204,21 @@ def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
     yield "Used", wording.device_seconds(request.device_seconds)
 
 
+def _urgency(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
+    """What it says about when it is served, where that is not the ordinary."""
+    if request.priority not in ("normal", "interactive"):
+        yield "Priority", request.priority
+    if request.deadline is not None:
+        yield "Deadline", local_time(request.deadline, now)
+    if request.kind == "job" and request.devices and not request.preemptible:
+        yield "Preempted", "never"
+
+
 def _warning(warning: WarningOut, now: float) -> str:
     left = wording.duration(warning.stops_at - now)
     end = f"It is stopped at {local_time(warning.stops_at, now)} (in {left})"
+    if warning.final:
+        return f"{end}. {warning.message}"  # it says what comes after the end
     how = "unless something runs in it" + (", or it is kept" * warning.can_keep)
     return " ".join([warning.message, f"{end} {how}.", *warning.seen])
 

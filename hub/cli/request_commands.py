@@ -47,6 +47,7 @@ from .terminal import Tamer
     default="",
     help="Only with this in the id, the session's or notebook's name, or command.",
 )
+@click.option("--why", "with_why", is_flag=True, help="Also why each that waits does so.")
 @click.option(
     "--limit",
     metavar="N",
@@ -66,6 +67,7 @@ def ps_command(
     everybody: bool,
     owner: str | None,
     text: str,
+    with_why: bool,
     limit: int,
     as_json: bool,
     site: str | None,
@@ -76,6 +78,7 @@ def ps_command(
     Examples:
       carrel ps
       carrel ps --all --state failed --state timed_out
+      carrel ps --why
       carrel ps --all --kind job --label sweep=7
       carrel ps --json | jq -r '.requests[].id'
     """
@@ -95,7 +98,7 @@ def ps_command(
     if as_json:
         printing.as_json({"requests": found})
     elif found:
-        printing.requests_table(found, time.time(), owners=others)
+        printing.requests_table(found, time.time(), owners=others, why=with_why)
         if len(found) == limit:
             click.echo(f"The newest {limit}; more with --limit.")
     elif labels:

@@ -9,7 +9,7 @@ import click
 from .. import wording
 from ..client import Client, values
 from ..client.looking_back import LookingBack
-from ..wire import UsageReport
+from ..wire import BudgetOut, UsageReport
 from ..wire.history import HistoryOut
 from . import printing
 from .client_base import ClientCommand, json_option, site_option
@@ -109,7 +109,20 @@ def _usage_table(report: UsageReport, by: str) -> None:
         printing.table(header, rows, right="CHARGED,OPEN")
     if report.rows_left_out:
         click.echo(f"{report.rows_left_out} older ones are not listed, and count in the sum.")
+    for budget in report.budgets:
+        _budget_line(budget)
     click.echo(f"Together {wording.device_seconds(report.device_seconds)}.")
+
+
+def _budget_line(budget: BudgetOut) -> None:
+    """Used, running and left, and the warning under it."""
+    click.echo(
+        f"Budget of {budget.group} for this {budget.period}: "
+        f"{wording.device_hours(budget.device_seconds)}, {budget.used / 3600:,.1f} used, "
+        f"{budget.left / 3600:,.1f} left; what runs would use {budget.running / 3600:,.1f}."
+    )
+    if budget.warning:
+        click.echo(budget.warning)
 
 
 def _number(amount: float) -> str:

@@ -115,6 +115,7 @@ class Client:
     groups = _at_once(AsyncClient.groups)
     pool = _at_once(AsyncClient.pool)
     queue = _at_once(AsyncClient.queue)
+    why = _at_once(AsyncClient.why)
     usage = _at_once(AsyncClient.usage)
 
     submit = _at_once(AsyncClient.submit)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from ..scheduling.lifecycle import TERMINAL, State
 from ..wire import GroupOut, GroupsOut, MeOut, PoolOut, QueueOut, UsageReport
+from ..wire.why import WhyOut
+from .connection import segment
 from .listening import Listening
 from .session_calls import SessionCalls
 
@@ -36,6 +38,10 @@ class AsyncClient(Listening, SessionCalls):
     async def queue(self) -> QueueOut:
         """What waits, in order, with reasons."""
         return await self._get("queue", QueueOut)
+
+    async def why(self, request_id: str) -> WhyOut:
+        """Why a request waits, behind whom, and what would start it now."""
+        return await self._get(f"requests/{segment(request_id)}/why", WhyOut)
 
     async def usage(self) -> UsageReport:
         """One's own; ``looking_back`` asks for more."""

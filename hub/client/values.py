@@ -64,7 +64,7 @@ def moment(text: str, now: float, zone: tzinfo | None = None) -> float:
         datetime.fromtimestamp(at, UTC)  # calendars end with the year 9999
     except (ValueError, OverflowError, OSError, InvalidInput):
         raise InvalidInput(
-            f"{text[:40]!r} is no time to stop at.", accepted=f"Accepted: {MOMENT_HELP}."
+            f"{text[:40]!r} is no moment.", accepted=f"Accepted: {MOMENT_HELP}."
         ) from None
     return at
 

@@ -20,6 +20,10 @@ class Action(StrEnum):
     ACCOUNT_ADD = "account add"
     ACCOUNT_REMOVE = "account remove"
     NEW_PASSWORD = "new password"  # noqa: S105  # the name of an action
+    TERM_SET = "term set"
+    TERM_REMOVE = "term remove"
+    RESERVE = "reserve"
+    UNRESERVE = "unreserve"
     DRAIN = "drain"
     UNDRAIN = "undrain"
     QUARANTINE = "quarantine"

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from ..scheduling.idleness import DeviceUse
 from ..scheduling.model import Device
+from .notices import Notice
 from .records import Handle, JobSpec, NewEvent
 
 
@@ -122,6 +123,18 @@ class Backend(Protocol):
 
         Returns True once death is confirmed.
         """
+
+    def ask_to_save(
+        self, lease_id: str, handle: Handle | None, folder: Path, notice: Notice
+    ) -> None:
+        """Tell an attempt that it will be stopped: nothing is interrupted by it.
+
+        The notice lies in the attempt's folder (``CARREL_NOTICE``), and processes that catch
+        SIGUSR1 get it, once. A session has no folder, and its processes hear of it otherwise.
+        """
+
+    def withdraw(self, folder: Path) -> None:
+        """The notice in the folder is taken away; there may be none."""
 
     def journal(self, folder: Path) -> Sequence[NewEvent]:
         """The events that the attempt wrote down in its folder, delivered or not."""

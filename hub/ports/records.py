@@ -10,6 +10,7 @@ from typing import TypeAlias
 from ..scheduling.idleness import IdleWarning
 from ..scheduling.lifecycle import State
 from ..scheduling.model import Device, Holding, Kind, PriorityClass
+from .notices import Notice
 
 Json: TypeAlias = "str | int | float | bool | Sequence[Json] | Mapping[str, Json] | None"
 
@@ -36,6 +37,10 @@ class CauseCode(StrEnum):
     LOST = "lost"
     DEVICE_FAULT = "device_fault"
     """A device of its lease failed; that attempt is charged nothing."""
+    PREEMPTED = "preempted"
+    """Its devices were asked back for somebody; it is queued again."""
+    BUDGET = "budget"
+    """Its group has used its budget of this period."""
     DRAINED = "drained"
     """Its device or node was emptied by a date."""
 
@@ -83,6 +88,9 @@ class NewRequest:
         server_name: of a session: the JupyterHub server name, "" for the default server.
         idempotency_key: unique for its owner; the same key returns the first request.
         claim: of a session: once granted, it is held until its owner claims it.
+        preemptible: whether it may be stopped and queued again for somebody's guarantee.
+        deadline: when it should have ended.
+        expected: seconds that it is expected to run, from what ran before it; None: unknown.
     """
 
     id: str
@@ -98,6 +106,9 @@ class NewRequest:
     job: JobSpec | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     claim: bool = False
+    preemptible: bool = False
+    deadline: float | None = None
+    expected: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +156,8 @@ class LeaseRecord:
     """When the attempt went to ``starting``."""
     released_at: float | None = None
     handle: Handle | None = None
+    saved_at: float | None = None
+    """When the attempt last said that its work is saved."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,6 +198,11 @@ class RequestRecord:
     """Of a running session: it is idle and will be stopped."""
     kept_at: float | None = None
     """When its owner kept it after such a warning."""
+    preemptible: bool = False
+    deadline: float | None = None
+    expected: float | None = None
+    notice: Notice | None = None
+    """Of an attempt that holds devices: they are asked back."""
 
     @property
     def unclaimed(self) -> bool:
@@ -208,9 +226,9 @@ class EventRecord:
 
     Kinds: ``state`` (data: state, cause), what people do to it: ``kept``, ``claimed``,
     ``extended``, of an idle session ``idle_warning``, ``idle_over``
-    and ``idle_kept``, and what the runner reports: ``cells``,
-    ``cell_started``, ``cell_output``, ``cell_failed``, ``cell_finished``, ``progress``, ``cut``,
-    ``ended``.
+    and ``idle_kept``, ``notice`` where its devices are asked back, and what the runner reports:
+    ``cells``, ``cell_started``, ``cell_output``, ``cell_failed``, ``cell_finished``,
+    ``progress``, ``cut``, ``saved``, ``ended``.
     """
 
     id: int

@@ -17,13 +17,16 @@ from ..scheduling.model import (
     Group,
     Health,
     Holding,
+    Left,
     Mark,
     MarkKind,
     Snapshot,
     Start,
 )
 from .audit import Change, ChangeFilter
+from .calendar import Reservation, Term
 from .history import History
+from .notices import Notice
 from .records import (
     Cause,
     EventRecord,
@@ -85,6 +88,27 @@ class Store(History, Protocol):
             Conflict: requests of it live, or groups stand below it.
         """
 
+    def terms(self) -> tuple[Term, ...]:
+        """All of them, the first one first."""
+
+    def put_term(self, term: Term, *, change: Change | None = None) -> None:
+        """Make or change one. Raises InvalidInput where it overlaps another."""
+
+    def remove_term(self, name: str, *, change: Change | None = None) -> bool:
+        """Returns whether there was one; without one nothing is written."""
+
+    def reservations(self) -> tuple[Reservation, ...]:
+        """All of them, also past ones, by their first day."""
+
+    def budgets(self, now: float) -> tuple[Left, ...]:
+        """Of every group that has a budget, by name, as in the snapshot."""
+
+    def put_reservation(self, reservation: Reservation, *, change: Change | None = None) -> None:
+        """Raises NotFound for an unknown group."""
+
+    def remove_reservation(self, name: str, *, change: Change | None = None) -> bool:
+        """Returns whether there was one; without one nothing is written."""
+
     def nodes(self) -> tuple[str, ...]:
         """Every node that was ever seen, by name."""
 
@@ -132,11 +156,13 @@ class Store(History, Protocol):
     def live_session(self, owner: str, server_name: str) -> RequestRecord | None:
         """The one session request of this server that has not ended."""
 
+    def snapshot(self, now: float) -> Snapshot:
+        """What ``decide`` reads: devices, groups, everything queued, every lease not released,
+        what was used, decayed to the end of this minute, what is left of budgets, and what is
+        reserved before anything that starts now would have to end."""
+
     def queued(self, owner: str) -> frozenset[str]:
         """Ids of the requests of this person that wait."""
-
-    def snapshot(self) -> Snapshot:
-        """What ``decide`` reads: devices, groups, everything queued, every lease not released."""
 
     def holdings(self) -> tuple[Holding, ...]:
         """Every lease that is not released, as in the snapshot; without reading the queue."""
@@ -193,11 +219,27 @@ class Store(History, Protocol):
         so does what is stopping as failed; in all other states nothing changes.
         """
 
+    def notify(self, request_id: str, notice: Notice, *, now: float) -> RequestRecord:
+        """Note that the devices of a running request are asked back; the first notice stands.
+
+        In states without devices nothing changes.
+        """
+
+    def withdraw_notice(self, request_id: str, why: str, *, now: float) -> RequestRecord:
+        """Take such a notice back, if there is one and nothing has come of it."""
+
+    def preempt(self, request_id: str, cause: Cause, *, now: float) -> RequestRecord:
+        """Stop what was asked back, towards another attempt in its old place.
+
+        ``granted`` is queued at once and uncharged; ``starting`` and ``running`` become
+        ``stopping``; in all other states nothing changes.
+        """
+
     def finish(self, lease_id: str, *, now: float, charge_until: float) -> RequestRecord:
         """Death is confirmed: ``stopping → target``, lease released, ledger complete.
 
-        What was halted goes on to ``queued``. A lease that ends with ``DEVICE_FAULT`` gets a
-        credit over all that it was charged. Repeating it changes nothing.
+        What was halted or preempted goes on to ``queued``. A lease that ends with
+        ``DEVICE_FAULT`` gets a credit over all that it was charged. Repeating it changes nothing.
         """
 
     def give_back(self, lease_id: str, *, now: float, charge_until: float) -> RequestRecord:

@@ -19,6 +19,7 @@ from ..ports.records import (
     Json,
     LeaseRecord,
     LeaseState,
+    NewEvent,
     NewRequest,
     RequestRecord,
 )
@@ -29,6 +30,10 @@ MOVE_TO: Mapping[State, Move] = MappingProxyType(
     {State.SUCCEEDED: Move.SUCCEED, **{state: move for move, state in ENDINGS.items()}}
 )
 """The move that ends a request in this state."""
+COMES_BACK: Mapping[State, Move] = MappingProxyType(
+    {State.HALTED: Move.HALT, State.PREEMPTED: Move.PREEMPT}
+)
+"""States on the way from ``stopping`` back to the queue, each with the move into it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +66,7 @@ class Step:
         entered: the states it went into, in order; each becomes an event.
         charge: what goes into the ledger in the same transaction.
         credit: everything that the ledger holds of the lease is taken back.
-        lost: why the attempt was lost or halted, where the request itself goes on.
+        lost: why the attempt was lost, halted or preempted, where the request itself goes on.
         told: what else becomes an event, after the states.
     """
 
@@ -91,6 +96,9 @@ def queued(new: NewRequest, now: float) -> Step:
         state=State.QUEUED,
         submitted_at=now,
         claim=new.claim,
+        preemptible=new.preemptible,
+        deadline=new.deadline,
+        expected=new.expected,
     )
     return Step(request=request, entered=(State.QUEUED,))
 
@@ -176,7 +184,7 @@ def stop(
 ) -> Step:
     """Towards an end; what holds no process ends at once, charged until now or less."""
     move = _ending(target)
-    if request.state is State.STOPPING and request.target is State.HALTED:
+    if request.state is State.STOPPING and request.target in COMES_BACK:
         # It was to be tried again; whoever ends it now ends it for good.
         return Step(request=replace(request, target=target, cause=storable(cause)))
     if request.state is State.STOPPING or request.state in TERMINAL:
@@ -190,7 +198,7 @@ def stop(
     state = after(request.state, move)
     ended = replace(request, state=state, cause=storable(cause), ended_at=now)
     upto = now if charge_until is None else min(now, charge_until)
-    return _released(ended, now=now, upto=upto, entered=(state,))
+    return released(ended, now=now, upto=upto, entered=(state,))
 
 
 def halt(request: RequestRecord, cause: Cause, *, now: float) -> Step:
@@ -200,7 +208,7 @@ def halt(request: RequestRecord, cause: Cause, *, now: float) -> Step:
     """
     if request.state is State.GRANTED:
         state = after(request.state, Move.GIVE_BACK)
-        return _released(
+        return released(
             replace(request, state=state), now=now, upto=now, entered=(state,), forgiven=True
         )
     if request.state is State.STOPPING and request.target is State.FAILED:
@@ -215,7 +223,7 @@ def halt(request: RequestRecord, cause: Cause, *, now: float) -> Step:
 
 
 def finish(request: RequestRecord, lease_id: str, *, now: float, charge_until: float) -> Step:
-    """``stopping → target``; what was halted goes back to the queue."""
+    """``stopping → target``; what was halted or preempted goes back to the queue."""
     if not _holds(request, lease_id):
         return Step(request=request)
     if request.state is not State.STOPPING:
@@ -223,17 +231,17 @@ def finish(request: RequestRecord, lease_id: str, *, now: float, charge_until: f
     if request.target is None:
         raise Conflict(f"The request {request.id} is stopping, but it is not known towards what.")
     forgiven = request.cause is not None and request.cause.code is CauseCode.DEVICE_FAULT
-    if request.target is State.HALTED:
-        halted = after(request.state, Move.HALT)
-        state = after(halted, Move.REQUEUE)
+    if request.target in COMES_BACK:
+        between = after(request.state, COMES_BACK[request.target])
+        state = after(between, Move.REQUEUE)
         waiting = replace(request, state=state, target=None, cause=None)
-        step = _released(
-            waiting, now=now, upto=charge_until, entered=(halted, state), forgiven=forgiven
+        step = released(
+            waiting, now=now, upto=charge_until, entered=(between, state), forgiven=forgiven
         )
         return replace(step, lost=request.cause)
     state = after(request.state, _ending(request.target))
     ended = replace(request, state=state, target=None, ended_at=now)
-    return _released(ended, now=now, upto=charge_until, entered=(state,), forgiven=forgiven)
+    return released(ended, now=now, upto=charge_until, entered=(state,), forgiven=forgiven)
 
 
 def give_back(request: RequestRecord, lease_id: str, *, now: float, charge_until: float) -> Step:
@@ -242,7 +250,7 @@ def give_back(request: RequestRecord, lease_id: str, *, now: float, charge_until
         return Step(request=request)
     state = after(request.state, Move.GIVE_BACK)
     waiting = replace(request, state=state)
-    return _released(waiting, now=now, upto=charge_until, entered=(state,))
+    return released(waiting, now=now, upto=charge_until, entered=(state,))
 
 
 def lose(
@@ -260,13 +268,13 @@ def lose(
     lost = after(request.state, Move.LOSE)
     if requeue:
         state = after(lost, Move.REQUEUE)
-        step = _released(
+        step = released(
             replace(request, state=state), now=now, upto=charge_until, entered=(lost, state)
         )
         return replace(step, lost=storable(cause))
     state = after(lost, Move.FAIL)
     ended = replace(request, state=state, cause=storable(cause), ended_at=now)
-    return _released(ended, now=now, upto=charge_until, entered=(lost, state))
+    return released(ended, now=now, upto=charge_until, entered=(lost, state))
 
 
 def told(request: RequestRecord, kind: str, data: Mapping[str, Json]) -> Step:
@@ -297,6 +305,13 @@ def newest(request: RequestRecord, lease_id: str) -> LeaseRecord:
     return lease
 
 
+def saved(lease: LeaseRecord, events: Iterable[NewEvent]) -> LeaseRecord:
+    """The lease after its attempt reported these: it knows when its work was last saved."""
+    times = [event.at for event in events if event.kind == "saved"]
+    last = max([*times, *([] if lease.saved_at is None else [lease.saved_at])], default=None)
+    return replace(lease, saved_at=last)
+
+
 def due(lease: LeaseRecord, upto: float) -> Interval | None:
     """What the ledger lacks of a lease up to ``upto``; None where that is nothing.
 
@@ -317,7 +332,7 @@ def event_data(step: Step, state: State) -> dict[str, Json]:
     """What the ``state`` event of one entered state says."""
     data: dict[str, Json] = {"state": str(state)}
     cause, lease = step.request.cause, step.request.lease
-    if state in (State.LOST, State.HALTED) and step.lost is not None:
+    if state in (State.LOST, *COMES_BACK) and step.lost is not None:
         cause = step.lost
     if cause is not None:
         data["cause"] = {"code": str(cause.code), "message": cause.message}
@@ -340,7 +355,7 @@ def _holds(request: RequestRecord, lease_id: str) -> bool:
     return lease is not None and lease.id == lease_id and lease.state is not LeaseState.RELEASED
 
 
-def _released(
+def released(
     request: RequestRecord,
     *,
     now: float,
@@ -348,13 +363,15 @@ def _released(
     entered: tuple[State, ...],
     forgiven: bool = False,
 ) -> Step:
-    """The lease, where there is a live one, is released and charged in the same step.
+    """The lease, where there is a live one, is released and charged in the same step; with it
+    goes the notice that its devices are asked back.
 
     One that is forgiven is charged nothing more, and gets back what it was charged.
     """
     lease = request.lease
     if lease is None or lease.state is LeaseState.RELEASED:
         return Step(request=request, entered=entered)
+    request = replace(request, notice=None)
     if forgiven:
         over = replace(lease, state=LeaseState.RELEASED, released_at=now)
         return Step(request=replace(request, lease=over), entered=entered, credit=True)

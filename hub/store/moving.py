@@ -9,9 +9,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 
+from ..ports.notices import Notice
 from ..ports.records import Cause, Handle, Json, RequestRecord
 from ..scheduling.idleness import IdleWarning
-from . import idle_moves, moves, wishes
+from . import idle_moves, moves, notice_moves, wishes
 from .moves import Step
 
 Move = Callable[[RequestRecord], Step]
@@ -35,6 +36,15 @@ class Moving(ABC):
 
     def halt(self, request_id: str, cause: Cause, *, now: float) -> RequestRecord:
         return self._wish(request_id, now, lambda r: moves.halt(r, cause, now=now))
+
+    def notify(self, request_id: str, notice: Notice, *, now: float) -> RequestRecord:
+        return self._wish(request_id, now, lambda r: notice_moves.noticed(r, notice))
+
+    def withdraw_notice(self, request_id: str, why: str, *, now: float) -> RequestRecord:
+        return self._wish(request_id, now, lambda r: notice_moves.withdrawn(r, why))
+
+    def preempt(self, request_id: str, cause: Cause, *, now: float) -> RequestRecord:
+        return self._wish(request_id, now, lambda r: notice_moves.preempted(r, cause, now=now))
 
     def finish(self, lease_id: str, *, now: float, charge_until: float) -> RequestRecord:
         return self._move(

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf, isfinite
 
 from ..errors import Conflict, InvalidInput, NotFound
+from ..ports.calendar import Term
 from ..ports.records import LeaseRecord, RequestRecord
 from ..scheduling import quota
-from ..scheduling.model import Device, Group, Health, Holding, Mark, MarkKind, Waiting
+from ..scheduling.lifecycle import State
+from ..scheduling.model import Device, Group, Health, Holding, Kind, Mark, MarkKind, Waiting
+from ..scheduling.room import room
 from ..wording import count
 
 GONE = "It was there before and is not found any more."
@@ -19,6 +23,18 @@ def check_group(group: Group, known: Mapping[str, Group]) -> None:
     if min(_limits(group)) < 0:
         raise InvalidInput(
             f"A limit of the group {group.name} is negative.", accepted="Limits are 0 or more."
+        )
+    if not (isfinite(group.weight) and group.weight > 0):
+        raise InvalidInput(
+            f"{group.weight:g} is no weight that the group {group.name} can have.",
+            accepted="A weight is a number above 0; 1 is the ordinary one.",
+            field="weight",
+        )
+    if group.budget is not None and not 0 <= group.budget.device_seconds < inf:
+        raise InvalidInput(
+            f"The budget of the group {group.name} is no amount.",
+            accepted="A number of device-hours, 0 or more.",
+            field="budget",
         )
     above, seen = group.parent, {group.name}
     while above is not None:
@@ -37,7 +53,9 @@ def check_group(group: Group, known: Mapping[str, Group]) -> None:
 
 
 def _limits(group: Group) -> tuple[int, ...]:
-    return (group.max_devices, group.max_devices_per_user, group.max_seconds, group.idle_seconds)
+    whole = (group.max_devices, group.max_devices_per_user, group.max_seconds, group.idle_seconds)
+    open_ended = (group.borrowing, group.lending, group.max_sessions)
+    return (*whole, group.guaranteed, *(limit for limit in open_ended if limit is not None))
 
 
 def no_group(name: str, known: Iterable[str]) -> NotFound:
@@ -90,6 +108,24 @@ def takes_work(nodes: Collection[str], marks: Iterable[Mark]) -> bool:
 def open_nodes(nodes: Collection[str], marks: Iterable[Mark]) -> frozenset[str]:
     """Those that are not drained as a whole."""
     return frozenset(nodes) - {mark.target for mark in marks if mark.kind is MarkKind.DRAIN}
+
+
+def check_term(term: Term, known: Iterable[Term]) -> None:
+    """Raises InvalidInput for one that ends before it begins, or that overlaps another."""
+    if term.last < term.first:
+        raise InvalidInput(
+            f"The term {term.name} ends before it begins.",
+            accepted="First the first day, then the last one.",
+            field="last",
+        )
+    for other in known:
+        if other.name != term.name and term.first <= other.last and other.first <= term.last:
+            raise InvalidInput(
+                f"The term {term.name} overlaps {other.name}, which is from {other.first} "
+                f"to {other.last}.",
+                accepted="Terms follow each other.",
+                field="first",
+            )
 
 
 def no_device(name: str) -> NotFound:
@@ -154,6 +190,9 @@ def waiting(request: RequestRecord) -> Waiting:
         submitted_at=request.submitted_at,
         model=request.model,
         priority=request.priority,
+        expected=request.expected,
+        preemptible=request.preemptible,
+        deadline=request.deadline,
     )
 
 
@@ -166,7 +205,37 @@ def holding(request: RequestRecord, lease: LeaseRecord) -> Holding:
         devices=lease.devices,
         since=lease.granted_at,
         until=lease.granted_at + request.seconds,
+        kind=request.kind,
+        priority=request.priority,
+        preemptible=request.preemptible,
+        expected=request.expected,
+        saved_at=lease.saved_at,
+        leaving=leaving(request.notice is not None, request.state),
     )
+
+
+def leaving(noticed: bool, state: State) -> bool:
+    """Whether the devices of a lease were asked back, or are on their way."""
+    return noticed or state is State.STOPPING
+
+
+def horizon(groups: Iterable[Group]) -> float:
+    """How long what starts now may run; what is reserved later is of no concern to it yet."""
+    return max((group.max_seconds for group in groups), default=0)
+
+
+EPSILON = 1e-6
+"""Device-seconds below which past use is none: a credit leaves a little by rounding."""
+_MOMENT = 60.0
+
+
+def moment_of_use(now: float) -> float:
+    """What past use is decayed to: the end of this minute, so that it is the same for a while.
+
+    Nothing in the ledger lies after it, and between two moments nobody passes anybody: all use
+    fades by the same factor.
+    """
+    return (now // _MOMENT + 1) * _MOMENT
 
 
 class Room:
@@ -181,10 +250,13 @@ class Room:
         self._tally = quota.Tally(self._tree, holdings)
 
     def allows(self, request: RequestRecord) -> bool:
-        return quota.room(waiting(request), self._tree, self._tally) is None
+        return room(waiting(request), self._tree, self._tally) is None
 
     def take(self, request: RequestRecord) -> None:
-        self._tally.add(request.group, request.owner, request.devices)
+        asked = waiting(request)
+        sessions = int(asked.kind is Kind.SESSION and asked.devices > 0)
+        weight = quota.size(asked.devices, asked.share)
+        self._tally.add(asked.group, asked.owner, weight, sessions)
 
 
 def healthy(devices: Iterable[Device]) -> int:

@@ -62,6 +62,16 @@ groups = Table(
     Column("max_devices_per_user", Integer, nullable=False),
     Column("max_seconds", Integer, nullable=False),
     Column("idle_seconds", Integer, nullable=False, server_default="1800"),
+    Column("guaranteed", Integer, nullable=False, server_default="0"),
+    # No limit where there is none.
+    Column("borrowing", Integer),
+    Column("lending", Integer),
+    Column("weight", Double, nullable=False, server_default="1"),
+    Column("models", JSON(none_as_null=True)),
+    Column("max_sessions", Integer),
+    Column("sessions_borrow", Boolean, nullable=False, server_default=false()),
+    Column("budget_seconds", Double),
+    Column("budget_period", String),
     # Its requests and its ledger stay, therefore it does.
     Column("removed_at", Double),
 )
@@ -72,6 +82,30 @@ group_teachers = Table(
     Column("group_name", ForeignKey("groups.name"), primary_key=True),
     Column("person", String, primary_key=True),
     Index("teacher_of_groups", "person"),
+)
+
+# Days are written as dates: which moments they are is a matter of the reader.
+terms = Table(
+    "terms",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("first", String, nullable=False),
+    Column("last", String, nullable=False),
+)
+
+reservations = Table(
+    "reservations",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("group_name", ForeignKey("groups.name"), nullable=False),
+    Column("devices", Integer, nullable=False),
+    Column("weekday", Integer),
+    Column("begins", String, nullable=False),
+    Column("ends", String, nullable=False),
+    Column("zone", String, nullable=False),
+    Column("first", String, nullable=False),
+    Column("last", String, nullable=False),
+    Column("why", Text, nullable=False),
 )
 
 nodes = Table("nodes", metadata, Column("name", String, primary_key=True))
@@ -149,6 +183,10 @@ requests = Table(
     Column("claimed_at", Double),
     Column("idle_warning", JSON(none_as_null=True)),
     Column("kept_at", Double),
+    Column("preemptible", Boolean, nullable=False, server_default=false()),
+    Column("deadline", Double),
+    Column("expected", Double),
+    Column("notice", JSON(none_as_null=True)),
     UniqueConstraint("owner", "idempotency_key"),
     CheckConstraint("devices >= 0", name="devices"),
     CheckConstraint(f"(ended_at IS NOT NULL) = (state IN ({_ENDED}))", name="ended"),
@@ -234,6 +272,7 @@ attempts = Table(
     Column("launched_at", Double),
     Column("pid", BigInteger),
     Column("process_started_at", Double),
+    Column("saved_at", Double),
 )
 
 ledger = Table(

@@ -15,6 +15,8 @@ BODIES: dict[str, dict[str, dict[str, Any]]] = {
                 "max_devices": 4,
                 "max_devices_per_user": 1,
                 "max_seconds": 7200,
+                "guaranteed": 2,
+                "weight": 1.0,
                 "teachers": ["grace"],
             },
         }
@@ -28,12 +30,43 @@ BODIES: dict[str, dict[str, dict[str, Any]]] = {
     "QuarantineIn": {
         "reason": {"summary": "With its reason", "value": {"why": "It computes wrong sums."}}
     },
+    "TermIn": {
+        "winter": {
+            "summary": "A term, both days included",
+            "value": {"first": "2026-10-12", "last": "2027-02-15"},
+        }
+    },
+    "ReservationIn": {
+        "every week": {
+            "summary": "A lab class every Tuesday",
+            "value": {
+                "group": "cs101",
+                "devices": 8,
+                "when": "Tue 10:00-12:00 Europe/Berlin",
+                "until": "2027-02-15",
+                "why": "The lab class.",
+            },
+        }
+    },
     "PersonIn": {
         "student": {
             "summary": "A student",
             "value": {"name": "ada", "admin": False, "groups": ["cs101"]},
         }
     },
+}
+
+_RESERVED: dict[str, Any] = {
+    "id": "r-1a2b3c",
+    "group": "cs101",
+    "devices": 8,
+    "when": "Tue 10:00-12:00 Europe/Berlin",
+    "first": "2026-11-21",
+    "until": "2027-02-15",
+    "why": "The lab class.",
+    "starts_at": _AT,
+    "ends_at": _AT + 7200,
+    "running": False,
 }
 
 ANSWERS: dict[str, dict[str, Any]] = {
@@ -45,6 +78,11 @@ ANSWERS: dict[str, dict[str, Any]] = {
         ],
         "saved": False,
     },
+    "TermsOut": {
+        "terms": [{"name": "winter", "first": "2026-10-12", "last": "2027-02-15", "running": True}]
+    },
+    "ReservationsOut": {"reservations": [_RESERVED]},
+    "ReservationOut": _RESERVED,
     "ChangesOut": {
         "changes": [
             {
@@ -70,6 +108,14 @@ ANSWERS: dict[str, dict[str, Any]] = {
                 "max_devices_per_user": 2,
                 "max_seconds": 28800,
                 "idle_seconds": 1800,
+                "guaranteed": 2,
+                "borrowing": None,
+                "lending": None,
+                "weight": 1.0,
+                "models": None,
+                "max_sessions": None,
+                "sessions_borrow": False,
+                "budget": {"device_seconds": 1080000.0, "period": "term"},
                 "teachers": ["teacher1"],
                 "held": 2,
                 "waiting": 3,

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from dataclasses import fields as dataclass_fields
+from math import inf
 
 from ..client import values
 from ..errors import InvalidInput
 from ..wire.administration import GroupIn, QuotaOut
+from ..wire.calendar import BudgetIn
 
 _MOST = 100_000
 _NAMES = 1000
+_BASICS = ("name", "parent", "max_devices", "max_devices_per_user", "max_time", "idle", "teachers")
 _SPANS = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 
 
@@ -24,6 +28,14 @@ class GroupForm:
     max_devices_per_user: str = "0"
     max_time: str = "8h"
     idle: str = "30m"
+    guaranteed: str = "0"
+    borrow: str = ""
+    lend: str = ""
+    weight: str = "1"
+    models: str = ""
+    max_sessions: str = ""
+    budget: str = ""
+    sessions_borrow: str = "no"
     teachers: str = ""
 
     @classmethod
@@ -35,23 +47,26 @@ class GroupForm:
             max_devices_per_user=str(group.max_devices_per_user),
             max_time=shown(group.max_seconds),
             idle=shown(group.idle_seconds),
+            guaranteed=str(group.guaranteed),
+            borrow=_or_empty(group.borrowing),
+            lend=_or_empty(group.lending),
+            weight=f"{group.weight:g}",
+            models=", ".join(group.models or ()),
+            max_sessions=_or_empty(group.max_sessions),
+            budget=_budget_text(group.budget),
+            sessions_borrow="yes" if group.sessions_borrow else "no",
             teachers=", ".join(group.teachers),
         )
 
     @classmethod
     def filled(cls, fields: Mapping[str, str]) -> GroupForm:
-        def entry(name: str) -> str:
-            return fields.get(name, "").strip()
-
-        return cls(
-            name=entry("name").lower(),
-            parent=entry("parent"),
-            max_devices=entry("max_devices"),
-            max_devices_per_user=entry("max_devices_per_user"),
-            max_time=entry("max_time"),
-            idle=entry("idle"),
-            teachers=entry("teachers"),
-        )
+        given = {
+            each.name: fields.get(
+                each.name, "" if each.name in _BASICS else str(each.default)
+            ).strip()
+            for each in dataclass_fields(cls)
+        }
+        return cls(**given | {"name": given["name"].lower()})
 
     def body(self) -> GroupIn:
         """Raises InvalidInput, naming the field."""
@@ -61,6 +76,14 @@ class GroupForm:
             max_devices_per_user=_number(self.max_devices_per_user, "max_devices_per_user"),
             max_seconds=_span(self.max_time, "max_time"),
             idle_seconds=_span(self.idle, "idle"),
+            guaranteed=_number(self.guaranteed, "guaranteed"),
+            borrowing=_number_if_any(self.borrow, "borrow"),
+            lending=_number_if_any(self.lend, "lend"),
+            weight=_weight(self.weight),
+            models=[name.strip()[:255] for name in self.models.split(",") if name.strip()] or None,
+            max_sessions=_number_if_any(self.max_sessions, "max_sessions"),
+            budget=_budget(self.budget),
+            sessions_borrow=self.sessions_borrow == "yes",
             teachers=[name[:64] for name in self.teachers.replace(",", " ").split()][:_NAMES],
         )
 
@@ -81,6 +104,47 @@ def _number(text: str, field: str) -> int:
             field=field,
         )
     return int(text)
+
+
+def _number_if_any(text: str, field: str) -> int | None:
+    return _number(text, field) if text else None
+
+
+def _or_empty(limit: int | None) -> str:
+    return "" if limit is None else str(limit)
+
+
+def _budget(text: str) -> BudgetIn | None:
+    if not text:
+        return None
+    amount, _, period = text.replace(" ", "").partition("/")
+    try:
+        hours = float(amount.removesuffix("h"))
+        return BudgetIn.model_validate({"device_seconds": hours * 3600, "period": period})
+    except ValueError:
+        raise InvalidInput(
+            f"{text[:40]!r} is no budget.",
+            accepted="Device-hours in a term or a week, such as 300h/term or 20h/week.",
+            field="budget",
+        ) from None
+
+
+def _budget_text(budget: BudgetIn | None) -> str:
+    return "" if budget is None else f"{budget.device_seconds / 3600:g}h/{budget.period}"
+
+
+def _weight(text: str) -> float:
+    try:
+        weight = float(text)
+    except ValueError:
+        weight = 0.0
+    if not 0 < weight < inf:
+        raise InvalidInput(
+            f"{text[:40]!r} is no weight.",
+            accepted="A number above 0; 1 is the ordinary one.",
+            field="weight",
+        )
+    return weight
 
 
 def _span(text: str, field: str) -> int:

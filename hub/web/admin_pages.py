@@ -34,6 +34,8 @@ ADMIN = f"{SERVICE_PREFIX}admin"
 
 router = APIRouter(include_in_schema=False, prefix="/admin")
 
+_RESERVED_SHOWN = 10
+
 
 # -- groups and quotas ------------------------------------------------------------------------
 
@@ -93,6 +95,7 @@ def _quotas(
         "admin.html",
         tree=web.administration.tree(visitor.identity),
         form=form,
+        blank=GroupForm(max_devices_per_user="1"),
         said=said,
         error=error,
         **_around(web, visitor),
@@ -264,6 +267,7 @@ def _devices(web: Web, visitor: Visitor) -> dict[str, object]:
     nodes = web.administration.nodes(visitor.identity)
     return {
         "nodes": nodes,
+        "reservations": web.commands.reservations(visitor.identity)[:_RESERVED_SHOWN],
         "devices": {
             node.name: [each for each in found.devices if each.node == node.name] for node in nodes
         },

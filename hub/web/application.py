@@ -31,6 +31,8 @@ from . import (
     admin_pages,
     admin_routes,
     assets,
+    calendar_pages,
+    calendar_routes,
     changes,
     errors,
     guests,
@@ -156,11 +158,13 @@ def _route(app: FastAPI) -> None:
     app.include_router(history_routes.router, prefix=api)
     app.include_router(session_routes.router, prefix=api)
     app.include_router(admin_routes.router, prefix=api)
+    app.include_router(calendar_routes.router, prefix=api)
     app.include_router(idle_routes.router, prefix=api)
     app.include_router(changes.router, prefix=api)
     app.include_router(signing_in.router, prefix=site)
     app.include_router(idle_routes.pages, prefix=site)
     app.include_router(admin_pages.router, prefix=site)
+    app.include_router(calendar_pages.router, prefix=site)
     app.include_router(history_pages.router, prefix=site)
     for prefix in (site, ""):
         app.include_router(monitoring.router, prefix=prefix)

@@ -13,12 +13,14 @@ from ..listing import Wanted
 from ..ports.world import Identity
 from ..scheduling.lifecycle import LIVE, TERMINAL
 from ..scheduling.model import Kind
-from ..wire import DeviceOut, PoolOut, RequestOut, UsageReport
+from ..wire import BudgetOut, DeviceOut, PoolOut, RequestOut, UsageReport
+from ..wire.calendar import ReservationOut
 
 _LISTED = 200
 _JOBS_LIVE = 20
 _JOBS_ENDED = 5
 _OTHERS_SHOWN = 50
+_RESERVED_SHOWN = 3
 _ENDED_LOOKED_AT = 20
 _RECENT_SECONDS = 24 * 3600.0
 _ORDERLY = frozenset({"succeeded", "stopped", "cancelled"})
@@ -70,6 +72,8 @@ class Desk:
         mishaps: of mine, sessions of the last day that ended otherwise than they should.
         jobs: mine that have not ended, then the newest that have.
         groups: those that I may use, with their limits.
+        budgets: those that bind in my groups.
+        reservations: of everybody, the next ones: they say when the pool will be smaller.
         first_in_line: of what I wait for, what comes next.
         others: requests of other people that I may see as a teacher or an administrator,
             live ones first.
@@ -82,6 +86,8 @@ class Desk:
     others: tuple[RequestOut, ...]
     pool: PoolOut
     usage: UsageReport
+    budgets: tuple[BudgetOut, ...]
+    reservations: tuple[ReservationOut, ...]
     groups: tuple[GroupChoice, ...]
 
     @property
@@ -157,6 +163,7 @@ def gather(
             lists.append(Wanted(states=LIVE, mine=False, limit=2 * _OTHERS_SHOWN))
         pages = commands.several(who, lists)
         sessions, ended, live, done, *seen = (tuple(page.requests) for page in pages)
+        names = [group.name for group in groups]
         return Desk(
             sessions=sessions,
             mishaps=tuple(r for r in ended if _mishap(r, now))[:3],
@@ -165,6 +172,8 @@ def gather(
             others=_others(commands, who, *seen),
             pool=commands.pool(who),
             usage=commands.usage(who),
+            budgets=tuple(commands.budgets(who, groups_of=names)),
+            reservations=tuple(commands.reservations(who, groups_of=names)[:_RESERVED_SHOWN]),
             groups=tuple(groups),
         )
 

@@ -42,6 +42,12 @@ def show(web: Carrel, visitor: Guest, request_id: RequestId) -> Response:
     return html(web.render("request.html", history=history, **values))
 
 
+@router.get("/requests/{request_id}/why")
+def why(web: Carrel, visitor: Follower, request_id: RequestId) -> Response:
+    """What the pages of somebody who waits ask for when they are shown, and again later."""
+    return html(web.render("why.html", why=web.commands.why(visitor.identity, request_id)))
+
+
 @router.get("/requests/{request_id}/feed")
 def feed(
     *,

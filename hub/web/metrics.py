@@ -71,7 +71,7 @@ class Metrics:
         with self._lock:
             now = self.clock()
             if self._known is None or now - self._known[0] >= _FRESH_SECONDS:
-                self._known = (now, self.commands.store.census(), self.commands.store.snapshot())
+                self._known = (now, self.commands.store.census(), self.commands.store.snapshot(now))
             return self._known[1:]
 
     def _queue(self, snapshot: Snapshot) -> Metric:

@@ -19,17 +19,19 @@ from .. import wording
 from ..wire import RequestOut
 from ..wire.administration import ChangeOut
 
-Show = Literal["clock", "seconds", "date", "in", "left", "ago"]
+Show = Literal["clock", "seconds", "day", "date", "in", "left", "ago"]
 _STEP = 1024
 _SIZES = ("KiB", "MiB", "GiB", "TiB")
-_WITHOUT_SCRIPT = {"date": "%d %b %Y %H:%M UTC", "seconds": "%H:%M:%S UTC"}
+_DATE = "%d %b %Y %H:%M UTC"
+_WITHOUT_SCRIPT = {"date": _DATE, "day": _DATE, "seconds": "%H:%M:%S UTC"}
 
 
 @lru_cache(maxsize=20_000)  # a page has hundreds, and most of them are on the next page too
 def moment(at: float | None, show: Show = "clock") -> Markup:
     """A ``<time>`` that the script in the page rewrites.
 
-    clock: 14:05 (with the day, unless it is today) · seconds: 14:05:07 · date: day and time ·
+    clock: 14:05 (with the day, unless it is today) · seconds: 14:05:07 · day: 24 Nov, 14:05 ·
+    date: with year and seconds ·
     in: "in about 2 h" · left: counts down · ago: "5 min ago".
     """
     if at is None:

@@ -23,6 +23,7 @@ from ..wire import (
     RequestsOut,
     SessionIn,
 )
+from ..wire.why import WhyOut
 from .bodies import json_body
 from .context import Web, web_of
 from .events import request_events
@@ -182,6 +183,16 @@ def list_requests(
 def show(web: Carrel, who: ReaderOrHub, request_id: RequestId) -> RequestOut:
     """Place and reason while it waits, devices and progress while it runs, then its cause."""
     return web.commands.request(who, request_id)
+
+
+@router.get("/requests/{request_id}/why", tags=["requests"], summary="Why a request waits")
+def why(web: Carrel, who: ReaderOrHub, request_id: RequestId) -> WhyOut:
+    """The rule that holds it, behind whom it is and by which rules, and what would help.
+
+    Each of the `suggestions` was tried on a copy of the queue: so changed, it starts now, or
+    at `expected_at`, which is sooner.
+    """
+    return web.commands.why(who, request_id)
 
 
 @router.delete("/requests/{request_id}", tags=["requests"], summary="Cancel a request")

@@ -22,6 +22,7 @@ from ..wire import (
     StopIn,
 )
 from ..wire.administration import DrainIn, GroupIn, PersonIn, QuarantineIn
+from ..wire.calendar import ReservationIn, TermIn
 from .errors import PROBLEM_TYPE
 from .examples import ANSWER_EXAMPLES, BODY_EXAMPLES, problem_example
 
@@ -36,9 +37,11 @@ _BODIES: tuple[type[BaseModel], ...] = (
     PersonIn,
     QuarantineIn,
     QuotesIn,
+    ReservationIn,
     SessionIn,
     StartedIn,
     StopIn,
+    TermIn,
 )
 _REF = "#/components/schemas/{model}"
 

@@ -64,6 +64,8 @@ def of_job(web: Web, who: Identity, request_id: str) -> SubmitForm:
         time=_span(job.seconds),
         memory=_size(job.memory_bytes),
         retries=str(job.retries),
+        priority=job.priority,
+        preemptible="yes" if job.preemptible else "no",
         labels=shlex.join(f"{name}={value}" for name, value in job.labels.items()),
         kernel=job.kernel,
         output=job.output,

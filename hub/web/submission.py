@@ -20,8 +20,8 @@ from ..wire import JobIn, NotebookIn
 PARAMETER = "parameter-"
 _PLAIN = (
     "kind", "group", "devices", "time", "memory", "retries", "labels", "kernel", "output",
-    "command", "workdir", "key", "source",
-)  # fmt: skip  # the form's fields, part by part
+    "command", "workdir", "key", "source", "priority", "preemptible",
+)  # fmt: skip
 _Value = TypeVar("_Value")
 
 
@@ -69,6 +69,8 @@ class SubmitForm:
     time: str = "1h"
     memory: str = ""
     retries: str = "0"
+    priority: str = "normal"
+    preemptible: str = "yes"
     labels: str = ""
     kernel: str = ""
     output: str = ""
@@ -114,6 +116,8 @@ class SubmitForm:
             "seconds": _of("time", values.seconds, self.time),
             "memory_bytes": _of("memory", values.memory_bytes, self.memory) if self.memory else 0,
             "retries": _read("retries", int, self.retries or "0", "A whole number, 0 for none."),
+            "priority": self.priority if self.priority in _PRIORITIES else "normal",
+            "preemptible": self.preemptible != "no",
             "labels": dict(_of("labels", values.label, part) for part in self._words("labels")),
             "archive": self.archive,
             "workdir": self.workdir,
@@ -190,6 +194,7 @@ class SubmitForm:
         return "" if 0 <= devices <= most else "devices"
 
 
+_PRIORITIES = ("opportunistic", "normal", "urgent")
 _QUOTED = {
     "command": "Quote as in a shell, such as: python train.py --name 'my run'.",
     "labels": "Such as sweep=7 'kind=first try'.",

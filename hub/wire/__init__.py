@@ -45,6 +45,7 @@ from .asking import (
     StopIn,
 )
 from .base import LARGEST, LATEST, NAME, In, Out
+from .calendar import BudgetOut
 from .problems import ErrorBody, ErrorOut
 from .usage import LedgerOut, UsageOut, UsageReport, UsageRowOut
 
@@ -53,6 +54,7 @@ __all__ = [
     "LATEST",
     "MAX_NOTEBOOK_BYTES",
     "NAME",
+    "BudgetOut",
     "CauseOut",
     "DeviceOut",
     "ErrorBody",

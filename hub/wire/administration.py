@@ -7,16 +7,20 @@ from typing import Annotated
 from pydantic import Field, JsonValue
 
 from .base import LARGEST, LATEST, In, Out
+from .calendar import BudgetIn
 
 Why = Annotated[str, Field(max_length=500)]
 PersonName = Annotated[str, Field(min_length=1, max_length=64)]
 Limit = Annotated[int, Field(ge=0, le=LARGEST)]
+ModelName = Annotated[str, Field(min_length=1, max_length=255)]
 
 
 class GroupIn(In):
     """Body of ``PUT /api/v1/groups/{name}``: the group as it shall be.
 
-    ``idle_seconds`` and ``teachers`` stay as they are where they are left out.
+    All but the parent, the maximum and the longest time limit stays as it is where it is left
+    out. ``null`` for ``borrowing``, ``lending``, ``max_sessions`` and ``budget`` is no limit, for
+    ``models`` all of them.
     """
 
     parent: Annotated[str | None, Field(max_length=64)] = None
@@ -24,6 +28,24 @@ class GroupIn(In):
     max_devices_per_user: Limit
     max_seconds: Limit = 8 * 3600
     idle_seconds: Limit | None = None
+    guaranteed: Annotated[Limit, Field(description="Devices that it has back when it asks.")] = 0
+    borrowing: Annotated[
+        Limit | None, Field(description="Devices that it may hold above its guarantee.")
+    ] = None
+    lending: Annotated[
+        Limit | None, Field(description="Devices of its guarantee that others may use.")
+    ] = None
+    weight: Annotated[
+        float, Field(gt=0, allow_inf_nan=False, description="Its part of what siblings share.")
+    ] = 1.0
+    models: Annotated[list[ModelName], Field(min_length=1, max_length=100)] | None = None
+    max_sessions: Annotated[
+        Limit | None, Field(description="Sessions with devices of one member at one time.")
+    ] = None
+    sessions_borrow: Annotated[
+        bool, Field(description="Sessions may use devices that others are guaranteed.")
+    ] = False
+    budget: BudgetIn | None = None
     teachers: Annotated[list[PersonName], Field(max_length=1000)] | None = None
 
 
@@ -55,7 +77,8 @@ class QuotaOut(Out):
     """A group with what its members, and those of the groups below it, use now.
 
     ``depth`` is 0 for a root. ``held`` are devices, ``waiting`` people; ``device_seconds`` is
-    everything ever charged, with what is open.
+    everything ever charged, with what is open. ``borrowing``, ``lending`` and ``max_sessions``
+    are null where there is no limit, ``models`` where all are allowed.
     """
 
     name: str
@@ -65,6 +88,14 @@ class QuotaOut(Out):
     max_devices_per_user: int
     max_seconds: int
     idle_seconds: int
+    guaranteed: int = 0
+    borrowing: int | None = None
+    lending: int | None = None
+    weight: float = 1.0
+    models: list[str] | None = None
+    max_sessions: int | None = None
+    sessions_borrow: bool = False
+    budget: BudgetIn | None = None
     teachers: list[str]
     held: int
     waiting: int

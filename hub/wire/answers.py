@@ -148,6 +148,12 @@ class RequestOut(Out):
     workdir: str = ""
     memory_bytes: int = 0
     retries: int = 0
+    priority: str = "normal"
+    preemptible: bool = False
+    """It may be stopped for a guarantee, and is queued again then."""
+    deadline: float | None = None
+    expected_seconds: float | None = None
+    """How long it is expected to run, from what ran before it."""
     labels: dict[str, str] = {}
     wait: WaitOut | None = None
     cause: CauseOut | None = None
@@ -160,7 +166,7 @@ class RequestOut(Out):
     claim_by: float | None = None
     """Granted and held: when the claim window ends."""
     warning: WarningOut | None = None
-    """Idle on a device, and about to be stopped for it."""
+    """About to be stopped, and why: idle on a device, or its device is asked back."""
 
 
 class EventOut(Out):
@@ -173,9 +179,9 @@ class EventOut(Out):
 
 
 class WarningOut(Out):
-    """A session with a device that does nothing: what was seen, and when it will be stopped.
+    """Why what runs will be stopped, and when.
 
-    ``seen`` holds the evidence, one sentence each.
+    ``seen`` holds the evidence, one sentence each, of a session with a device that does nothing.
     """
 
     stops_at: float
@@ -183,6 +189,8 @@ class WarningOut(Out):
     seen: list[str] = []
     can_keep: bool = True
     """Whether its owner may keep it: once."""
+    final: bool = False
+    """Whatever runs in it, it is stopped: what holds its devices is asked back."""
 
 
 class WatchOut(Out):

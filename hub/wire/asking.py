@@ -38,6 +38,16 @@ class JobIn(In):
         int, Field(description="Memory that its processes may use together; 0 for any.")
     ] = 0
     retries: Annotated[int, Field(description="How often a lost attempt is tried again.")] = 0
+    priority: Annotated[
+        Literal["opportunistic", "normal", "urgent"],
+        Field(description="Opportunistic work comes last; urgent is for teachers."),
+    ] = "normal"
+    preemptible: Annotated[
+        bool, Field(description="It may be stopped for a guarantee, and queued again.")
+    ] = True
+    deadline: Annotated[
+        float | None, Field(allow_inf_nan=False, description="When it should have ended.")
+    ] = None
     parameters: dict[str, JsonValue] = {}
     kernel: Annotated[str, Field(max_length=128)] = ""
     output: Annotated[str, Field(max_length=255, description="File name of the result.")] = ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from .base import Out
+from .calendar import BudgetOut
 
 
 class UsageOut(Out):
@@ -59,6 +60,8 @@ class UsageReport(Out):
     until: float | None = None
     rows: list[UsageRowOut] = []
     rows_left_out: int = 0
+    budgets: list[BudgetOut] = []
+    """Of the asker's groups, or of the one that was asked for; now, whatever the span."""
     ledger: list[LedgerOut]
     ledger_complete: bool = True
     """Whether no line is left out; older ones come with ``before``."""

@@ -11,6 +11,8 @@ it needs and leaves lies in the attempt's folder:
     files/         what the job keeps: $CARREL_OUTPUT_DIR
     work/          the uploaded folder, where there is one; the working folder then
     progress.json  how far the job says it is: $CARREL_PROGRESS
+    notice.json  when it will be stopped and why: $CARREL_NOTICE; there only then
+    saved        touched by the job when its work is saved: $CARREL_SAVED
 
 It depends on papermill, ipykernel and the standard library, and on nothing of JupyterHub.
 """

@@ -14,7 +14,8 @@ from typing import Final
 from . import memory
 from .ending import Ending
 from .log import Log
-from .order import PROGRESS, Order
+from .marks import Mark
+from .order import NOTICE, PROGRESS, SAVED, Order
 from .steps import ProgressFile
 from .telling import Teller
 
@@ -41,6 +42,8 @@ class Attempt(ABC):
         self.used = 0
         self.counter = memory.kill_counter()
         self._steps = ProgressFile(folder / PROGRESS)
+        self._saved = Mark(folder / SAVED)
+        self._notice = Mark(folder / NOTICE)
 
     @abstractmethod
     def execute(self) -> None:
@@ -71,6 +74,9 @@ class Attempt(ABC):
     def look(self) -> None:
         """Once in a while: what has it used, how far has it come?"""
         self.take_step()
+        self.take_saved()
+        if self._notice.touched():
+            self.save()
         self.teller.tick()
         self.log.tick()
         self.counter.mark()
@@ -81,6 +87,13 @@ class Attempt(ABC):
                 self.used = used
                 self.stopping.set()
                 self._kill_all()
+
+    def save(self) -> None:  # noqa: B027  # a command saves its work itself
+        """It will be stopped: keep what there is, and go on."""
+
+    def take_saved(self) -> None:
+        if self._saved.touched():
+            self.teller.saved()
 
     def take_step(self) -> None:
         step = self._steps.news()

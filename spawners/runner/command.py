@@ -53,6 +53,7 @@ class CommandAttempt(Attempt):
         # A daemon that it left behind may hold the pipe; it is ended later.
         pipe.join(_DRAIN_SECONDS)
         self.take_step()
+        self.take_saved()
         self.teller.settle()
 
     def judge(self, error: BaseException | None) -> Ending:

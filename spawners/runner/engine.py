@@ -6,6 +6,7 @@ it was not. (Papermill's own loop calls every cell completed after its kernel ha
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -25,14 +26,12 @@ from papermill.log import logger
 
 from ...hub.ports.records import CauseCode, Json
 from . import kernelside
-from .attempt import Attempt
 from .ending import Ending, plain
 from .log import drain
 from .notebook_file import NotebookFile
-from .order import OUTPUT
+from .notebook_state import NotebookState
 from .outputs import CellOutputs, bounded_bundle
 from .steps import step_of_bar
-from .telling import Report
 from .text import left_out, storable, utf8_size
 
 ENGINE = "carrel"
@@ -45,29 +44,6 @@ MESSAGE_BYTES: Final = 64 << 20
 
 class Stopped(Exception):
     """The attempt was asked to stop between two cells."""
-
-
-class NotebookState(Attempt):
-    """One execution of a notebook.
-
-    Attributes:
-        ready: the kernel has answered.
-        failure: index of the cell that raised, and what it raised.
-    """
-
-    def __init__(self, report: Report, *shared: Any) -> None:
-        super().__init__(*shared)
-        self.report = report
-        self.output: Path = self.folder / OUTPUT
-        self.manager: Manager | None = None
-        self.client: Client | None = None
-        self.ready = False
-        self.failure: tuple[int, CellExecutionError] | None = None
-
-    def interrupt(self) -> None:
-        if self.client is not None:
-            self.client.shutdown_kernel = "immediate"  # a short farewell
-        super().interrupt()
 
 
 class Manager(NotebookExecutionManager):  # type: ignore[misc]  # papermill has no types
@@ -264,6 +240,7 @@ class Client(PapermillNotebookClient):  # type: ignore[misc]  # papermill has no
         self, msg: dict[str, Any], cell: NotebookNode, cell_index: int
     ) -> NotebookNode | None:
         content, manager = msg["content"], self.nb_man
+        manager.attempt.loop = asyncio.get_running_loop()
         if cut := content.get("carrel_cut"):
             manager.attempt.teller.cut("output", int(cut))
         if isinstance(content.get("data"), dict) and not msg["msg_type"].startswith("comm"):

@@ -14,7 +14,8 @@ from papermill.exceptions import PapermillExecutionError
 
 from . import ending
 from .ending import Ending, StartFailed
-from .engine import ENGINE, Manager, NotebookState, register
+from .engine import ENGINE, Manager, register
+from .notebook_state import NotebookState
 from .order import Order
 from .place import working_folder
 

@@ -20,6 +20,8 @@ EVENTS: Final = "events.jsonl"
 OUTPUT: Final = "output.ipynb"
 FILES: Final = "files"
 PROGRESS: Final = "progress.json"
+NOTICE: Final = "notice.json"
+SAVED: Final = "saved"
 WORK: Final = "work"
 
 

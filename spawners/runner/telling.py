@@ -67,6 +67,10 @@ class Teller:
             self._flush()
             self._tell_step()
 
+    def saved(self) -> None:
+        """The job says that its work is saved: what it did until now is not lost by a stop."""
+        self._report("saved", {})
+
     def tick(self) -> None:
         """Tell what has been held back for long enough."""
         with self._lock:

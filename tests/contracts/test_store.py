@@ -58,7 +58,18 @@ from .store_kit import (
 class TestGroups:
     def test_a_group_comes_back_as_it_was_put(self, store: Store) -> None:
         course = Group(
-            name="cs101", parent="lab", max_devices=2, max_devices_per_user=1, max_seconds=60
+            name="cs101",
+            parent="lab",
+            max_devices=2,
+            max_devices_per_user=1,
+            max_seconds=60,
+            guaranteed=2,
+            borrowing=0,
+            lending=1,
+            weight=2.5,
+            models=frozenset({"H100", "A100"}),
+            max_sessions=1,
+            sessions_borrow=True,
         )
         store.put_group(course)
         assert store.group("cs101") == course
@@ -85,6 +96,14 @@ class TestGroups:
     def test_a_negative_limit_is_refused(self, store: Store) -> None:
         with pytest.raises(InvalidInput, match="negative"):
             store.put_group(replace(LAB, max_devices=-1))
+        with pytest.raises(InvalidInput, match="negative"):
+            store.put_group(replace(LAB, borrowing=-1))
+
+    @pytest.mark.parametrize("weight", [0.0, -1.0, float("inf"), float("nan")])
+    def test_a_weight_is_above_zero(self, store: Store, weight: float) -> None:
+        with pytest.raises(InvalidInput, match="no weight"):
+            store.put_group(replace(LAB, weight=weight))
+        assert store.group("lab") == LAB
 
     def test_an_unknown_group_is_answered_with_those_there_are(self, store: Store) -> None:
         with pytest.raises(NotFound, match=r"no group cs999.*Groups: lab"):
@@ -293,7 +312,7 @@ class TestRequests:
         gone = running(store, job("d", devices=0), at=97)
         store.suspect(["j-c.1"])
         store.lose(gone.id, DEAD, now=98, charge_until=98)
-        assert store.snapshot() == Snapshot(
+        assert store.snapshot(200) == Snapshot(
             devices=store.devices(),
             groups=(LAB,),
             waiting=(
@@ -315,6 +334,7 @@ class TestRequests:
                     devices=("D1", "D0"),
                     since=90,
                     until=690,
+                    kind=Kind.JOB,
                 ),
                 Holding(
                     request_id="j-c", owner="ada", group="lab", devices=(), since=96, until=696
@@ -534,7 +554,7 @@ class TestMoves:
         store.submit(job("a"), 100)
         ended = store.stop("j-a", State.CANCELLED, CANCELLED, now=105)
         assert (ended.state, ended.ended_at, ended.cause) == (State.CANCELLED, 105, CANCELLED)
-        assert store.snapshot().waiting == ()
+        assert store.snapshot(200).waiting == ()
         assert store.ledger() == ()
 
     def test_stopping_what_is_granted_gives_the_device_back(self, store: Store) -> None:
@@ -595,7 +615,7 @@ class TestMoves:
         store.submit(job("b"), 102)
         back = store.give_back(lease.id, now=103, charge_until=102.5)
         assert (back.state, back.submitted_at, back.ended_at) == (State.QUEUED, 100, None)
-        assert [w.id for w in store.snapshot().waiting] == ["j-a", "j-b"]
+        assert [w.id for w in store.snapshot(200).waiting] == ["j-a", "j-b"]
         assert charges(store) == [("j-a.1", 100, 102.5, 2.5)]
         assert store.give_back(lease.id, now=104, charge_until=104) == back
         assert len(charges(store)) == 1
@@ -634,7 +654,7 @@ class TestMoves:
         lease = running(store, job("a"), "D0")
         store.stop("j-a", State.SUCCEEDED, DONE, now=105)
         store.finish(lease.id, now=106, charge_until=106)
-        assert store.snapshot().waiting == ()
+        assert store.snapshot(200).waiting == ()
         start = Start(request_id="j-a", devices=("D0",))
         assert store.grant([start], now=107, lease_seconds=30) == ()
 
@@ -767,10 +787,10 @@ class TestCharging:
         lease = running(store, job("a"), "D0")
         for now in (105, 106, 107):
             store.stop("j-a", State.CANCELLED, CANCELLED, now=now)
-        assert len(store.snapshot().holdings) == 1
+        assert len(store.snapshot(200).holdings) == 1
         for now in (108, 109):
             store.finish(lease.id, now=now, charge_until=now)
-        assert store.snapshot().holdings == ()
+        assert store.snapshot(200).holdings == ()
         assert charges(store) == [("j-a.1", 100, 108, 8)]
 
     def test_no_time_and_no_device_cost_nothing(self, store: Store) -> None:

@@ -33,7 +33,7 @@ class TestMarks:
         first, second = store.devices()
         assert (first.marks, second.marks) == ((QUARANTINE, DRAIN), (DRAIN,))
         assert not first.lendable
-        assert not store.snapshot().takes_work
+        assert not store.snapshot(200).takes_work
         store.submit(job("a"), 1.0)
         assert store.grant([Start(request_id="j-a", devices=("D1",))], now=2, lease_seconds=3) == ()
         store.submit(job("cpu", devices=0), 1.0)
@@ -52,7 +52,7 @@ class TestMarks:
         assert store.marks() == (later,)
         assert store.remove_mark("n1", MarkKind.DRAIN)
         assert not store.remove_mark("n1", MarkKind.DRAIN)
-        assert store.snapshot().takes_work
+        assert store.snapshot(200).takes_work
 
     @pytest.mark.parametrize(
         "mark",

@@ -70,7 +70,7 @@ class Twins(RuleBasedStateMachine):
 
     @rule(now=TIMES)
     def grant_what_waits(self, now: float) -> None:
-        waiting = self.memory.snapshot().waiting
+        waiting = self.memory.snapshot(200).waiting
         starts = [Start(request_id=w.id, devices=("D0", "D1", "D2")[: w.devices]) for w in waiting]
         self.both(lambda s: s.grant(starts, now=now, lease_seconds=30))
 
@@ -180,12 +180,12 @@ class Twins(RuleBasedStateMachine):
     @invariant()
     def they_agree(self) -> None:
         self.both(lambda s: s.requests(RequestFilter()))
-        self.both(lambda s: s.snapshot())
+        self.both(lambda s: s.snapshot(200))
         self.both(lambda s: s.leases())
 
     @invariant()
     def no_device_is_lent_twice(self) -> None:
-        held = [name for holding in self.sql.snapshot().holdings for name in holding.devices]
+        held = [name for holding in self.sql.snapshot(200).holdings for name in holding.devices]
         assert len(held) == len(set(held))
 
     @invariant()

@@ -32,7 +32,7 @@ class TestKeepPlace:
         assert kept == replace(before, server_name="gpu", claim=True)
         assert kept == store.request("s-a") == store.live_session("ada", "gpu")
         assert store.live_session("ada", "") is None
-        assert store.snapshot().waiting[0].submitted_at == 100
+        assert store.snapshot(200).waiting[0].submitted_at == 100
         assert kinds(store, "s-a") == ["kept"]
         assert states(store, "s-a") == ["queued"]
 

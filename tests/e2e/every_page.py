@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 SERVICE = "/services/carrel"
-BUTTON, LINK = "button", "link"
+BUTTON, LINK, SUMMARY = "button", "link", "summary"
 _START = (BUTTON, "^(Start|Wait for it)$")
 
 
@@ -116,6 +116,7 @@ _SERVICE_PAGES = (
     _admin("admin-people", "/people", "newcomer", (BUTTON, "Make the account")),
     _admin("admin-pool", "/pool", "uncorrectable", (LINK, "Change")),
     _admin("admin-device", "/pool", "Quarantine", (BUTTON, "Drain"), "?target={drained}"),
+    _admin("admin-calendar", "/calendar", "winter (now)", (BUTTON, "Save term")),
     _admin("admin-use", "/use", "Devices on lease", (BUTTON, "Show")),
     _admin("admin-audit", "/audit", "A new fan on Friday.", (BUTTON, "Show")),
     Place(
@@ -133,6 +134,31 @@ _SERVICE_PAGES = (
         shows="passes over the training data",
         main=(BUTTON, "^Submit$"),
         then=((BUTTON, "digits.ipynb"),),
+    ),
+    Place(
+        name="submit-more",
+        route=f"{SERVICE}/submit",
+        who="student1",
+        shows="When another group asks its devices back",
+        main=(BUTTON, "^Submit$"),
+        then=((SUMMARY, "More settings"),),
+    ),
+    Place(
+        name="admin-group-limits",
+        route=f"{SERVICE}/admin",
+        at=f"{SERVICE}/admin?edit=vision",
+        who="admin",
+        shows="Device models",
+        main=(BUTTON, "See what"),
+        then=((SUMMARY, "More limits"),),
+    ),
+    Place(
+        name="admin-calendar-reserve",
+        route=f"{SERVICE}/admin/calendar",
+        who="admin",
+        shows="The group reads it.",
+        main=(BUTTON, "^Reserve$"),
+        then=((SUMMARY, "Reserve devices"),),
     ),
     Place(
         name="admin-group-preview",
@@ -242,6 +268,7 @@ NO_PAGES = {
     f"{SERVICE}/wait/{{server}}/events": "a stream",
     f"{SERVICE}/wait/{{server}}/enter": "leads into the session",
     f"{SERVICE}/requests/{{request_id}}/feed": "a stream",
+    f"{SERVICE}/requests/{{request_id}}/why": "a part of a request that waits",
     f"{SERVICE}/requests/{{request_id}}/outputs/{{event_id}}": "in a sandboxed frame",
     f"{SERVICE}/requests/{{request_id}}/notebook/content": "in a sandboxed frame",
     f"{SERVICE}/desk/live": "a part of the desk",

@@ -2,6 +2,7 @@
 
 student1 has a session, which was warned for being idle, and jobs in every state; for student2 a
 device is held; student3 waits; newcomer has nothing yet. One device is drained, one is sick.
+cs101 has a budget and a term, vision a reservation next week.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -98,11 +100,13 @@ def _administered(site: Installation) -> str:
             "max_devices": 6,
             "max_devices_per_user": 2,
             "idle_seconds": int(IDLE_SECONDS),
+            "budget": {"device_seconds": 300 * 3600, "period": "term"},
         },
         "vision": {"parent": "university", "max_devices": 2, "max_devices_per_user": 1},
     }
     for name, body in groups.items():
         _made(site, "PUT", f"/groups/{name}", "admin", **body)
+    _dated(site)
     made = _made(site, "POST", "/people", "admin", name="newcomer", groups=["cs101"])
     site.passwords["newcomer"] = made["password"]
     devices = site.api("GET", "/pool", user="admin").json()["devices"]
@@ -111,6 +115,16 @@ def _administered(site: Installation) -> str:
     why = "It reported uncorrectable memory errors."
     _made(site, "PUT", f"/pool/{sick}/quarantine", "admin", why=why)
     return drained
+
+
+def _dated(site: Installation) -> None:
+    """A term that runs for as long as anybody looks, and a class of next week."""
+    today = datetime.now(UTC).date()
+    first, last, then = (str(today + timedelta(days=days)) for days in (-30, 60, 7))
+    _made(site, "PUT", "/terms/winter", "admin", first=first, last=last)
+    when = f"{then} 10:00-12:00 Europe/Berlin"
+    lab_class = {"group": "vision", "devices": 1, "when": when, "why": "The class on convolution"}
+    _made(site, "POST", "/reservations", "admin", **lab_class)
 
 
 def _jobs(site: Installation, folder: Path) -> dict[str, str]:

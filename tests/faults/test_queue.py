@@ -26,10 +26,14 @@ def test_case_19_twenty_spawns_at_once_have_places_in_the_queue(desk: Installati
     assert len(requests) == SPAWNS
 
     def places() -> list[dict[str, Any]] | None:
-        waiting = [r["wait"] for r in _all(desk) if r["id"] in requests and r["state"] == "queued"]
+        waiting = [r for r in _all(desk) if r["id"] in requests and r["state"] == "queued"]
         # The lists of three people are read one after the other, and places move meanwhile.
-        found = sorted(wait["place"] for wait in waiting if wait)
-        return waiting if found == list(range(1, SPAWNS - 1)) else None
+        if len(waiting) != SPAWNS - 2 or not all(r["wait"] for r in waiting):
+            return None
+        found = [(r["owner"], r["wait"]["place"]) for r in waiting]
+        # A place counts those who stand in one's way: one's own others do, always.
+        apart = len(set(found)) == len(found) and min(place for _, place in found) == 1
+        return [r["wait"] for r in waiting] if apart else None
 
     waits = eventually(places, "two have devices, all others have a place each")
     assert all(wait["sentence"] for wait in waits)

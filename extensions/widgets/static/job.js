@@ -195,7 +195,9 @@ function render({ model, el }) {
     keepRoom(part.step.parentNode, Boolean(step), job.ended);
     if (step) { drawBar(part.stepBar, step.done, step.of, stepWords(step)); text(part.step, stepWords(step)); }
     const cause = job.cause;
-    show(part.cause, Boolean(cause) && job.state !== "succeeded");
+    const warned = !cause && job.warning;
+    show(part.cause, Boolean(warned) || (Boolean(cause) && job.state !== "succeeded"));
+    if (warned) text(part.cause, `It is stopped at ${clock(warned.stops_at)}. ${warned.message}`);
     part.cause.classList.toggle("carrel-bad", job.state === "failed" || job.state === "timed_out");
     if (cause) text(part.cause, cause.message);
     show(part.more, Boolean(cause && cause.details));

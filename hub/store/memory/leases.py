@@ -62,6 +62,7 @@ class Leases(Shelf):
         with self._lock:
             request = self._of_lease(lease_id)
             epoch = moves.newest(request, lease_id).epoch
+            self._keep_lease(moves.saved(self._leases[lease_id], events))
             added = []
             for event in events:
                 if (lease_id, event.seq) in self._reported:

@@ -21,9 +21,33 @@ from ...ports.history import (
     Window,
 )
 from ...ports.records import LeaseRecord, LedgerEntry, RequestRecord
-from ...scheduling.model import Kind
+from ...scheduling.accounting import decayed
+from ...scheduling.model import Kind, Use
+from ..pool import EPSILON
 
 Requests = Mapping[str, RequestRecord]
+
+
+def charged_since(lines: Iterable[LedgerEntry], since: float) -> Mapping[str, float]:
+    """Device-seconds by group; of a line that began before, what came after."""
+    found: dict[str, float] = {}
+    for line in lines:
+        if line.ends_at > since:
+            part = (line.ends_at - max(line.starts_at, since)) / (line.ends_at - line.starts_at)
+            found[line.group] = found.get(line.group, 0.0) + line.device_seconds * part
+    return found
+
+
+def decayed_use(lines: Iterable[LedgerEntry], at: float, half_life: float) -> tuple[Use, ...]:
+    """Formula and moment are explained in ``scheduling.accounting`` and ``store.pool``."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for line in lines:
+        found.setdefault((line.group, line.owner), []).append(decayed(line, at, half_life))
+    return tuple(
+        Use(group=group, owner=owner, device_seconds=fsum(found[group, owner]))
+        for group, owner in sorted(found)
+        if fsum(found[group, owner]) > EPSILON
+    )
 
 
 def used(

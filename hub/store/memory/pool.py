@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...ports.audit import Change, ChangeFilter
+from ...ports.calendar import Reservation, Term
 from ...scheduling.lifecycle import TERMINAL
 from ...scheduling.model import Device, Group, Health, Mark, MarkKind
 from .. import pool
@@ -55,6 +56,40 @@ class Pool(Shelf):
     def taught_by(self, person: str) -> frozenset[str]:
         with self._lock:
             return frozenset(g for g, people in self._teachers.items() if person in people)
+
+    # -- terms and reservations -----------------------------------------------------------
+
+    def terms(self) -> tuple[Term, ...]:
+        with self._lock:
+            return tuple(sorted(self._terms.values(), key=lambda term: term.first))
+
+    def put_term(self, term: Term, *, change: Change | None = None) -> None:
+        with self._lock:
+            pool.check_term(term, self._terms.values())
+            self._terms[term.name] = term
+            self._board.note(change)
+
+    def remove_term(self, name: str, *, change: Change | None = None) -> bool:
+        with self._lock:
+            removed = self._terms.pop(name, None) is not None
+            self._board.note(change if removed else None)
+            return removed
+
+    def reservations(self) -> tuple[Reservation, ...]:
+        with self._lock:
+            return tuple(sorted(self._reservations.values(), key=lambda r: (r.first, r.id)))
+
+    def put_reservation(self, reservation: Reservation, *, change: Change | None = None) -> None:
+        with self._lock:
+            self.group(reservation.group)
+            self._reservations[reservation.id] = reservation
+            self._board.note(change)
+
+    def remove_reservation(self, name: str, *, change: Change | None = None) -> bool:
+        with self._lock:
+            removed = self._reservations.pop(name, None) is not None
+            self._board.note(change if removed else None)
+            return removed
 
     # -- devices and nodes ----------------------------------------------------------------
 

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
 
+from ...ports.calendar import reserved
 from ...ports.records import Glance, LeaseState, RequestFilter, RequestRecord, Touched
 from ...scheduling.lifecycle import TERMINAL, State
-from ...scheduling.model import Holding, Snapshot
-from .. import pool
+from ...scheduling.model import Holding, Left, Snapshot
+from .. import budgets, pool
+from . import past
 from .leases import Leases
 from .pool import Pool
 from .shelf import matches
@@ -47,7 +49,7 @@ class Reading(Pool, Leases):
             waiting = (r for r in self._requests.values() if r.state is State.QUEUED)
             return frozenset(request.id for request in waiting if request.owner == owner)
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self, now: float) -> Snapshot:
         with self._lock:
             return Snapshot(
                 takes_work=pool.takes_work(self._nodes, self._board.marks()),
@@ -59,6 +61,23 @@ class Reading(Pool, Leases):
                     if request.state is State.QUEUED
                 ),
                 holdings=self.holdings(),
+                budgets=self.budgets(now),
+                reserved=reserved(
+                    self.reservations(), self._groups, now, pool.horizon(self.groups())
+                ),
+                use=past.decayed_use(self._ledger, pool.moment_of_use(now), self._half_life),
+            )
+
+    def budgets(self, now: float) -> tuple[Left, ...]:
+        with self._lock:
+            groups, ledger = self.groups(), self._ledger
+            began = budgets.periods(groups, self.terms(), now)
+            starts = {since for since in began.values() if since is not None}
+            return budgets.left(
+                groups,
+                began,
+                {since: past.charged_since(ledger, since) for since in starts},
+                [(self._requests[lease.request_id], lease) for lease in self.leases()],
             )
 
     def holdings(self) -> tuple[Holding, ...]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from math import fsum
 from threading import RLock
 
+from ...ports.calendar import Reservation, Term
 from ...ports.history import Capacity
 from ...ports.records import (
     EventRecord,
@@ -20,6 +21,7 @@ from ...ports.records import (
     RequestFilter,
     RequestRecord,
 )
+from ...scheduling.accounting import HALF_LIFE
 from ...scheduling.model import Device, Group, Kind
 from .. import moves
 from ..moves import Interval, Step
@@ -29,7 +31,8 @@ from .noticeboard import Noticeboard
 class Shelf:
     """The dictionaries of ``MemoryStore``, and the few ways in which they change."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, half_life: float = HALF_LIFE) -> None:
+        self._half_life = half_life
         self._lock = RLock()
         self._groups: dict[str, Group] = {}
         self._teachers: dict[str, frozenset[str]] = {}
@@ -45,6 +48,8 @@ class Shelf:
         self._events: list[EventRecord] = []
         self._ledger: list[LedgerEntry] = []
         self._board = Noticeboard()
+        self._terms: dict[str, Term] = {}
+        self._reservations: dict[str, Reservation] = {}
         self._capacity: list[Capacity] = []
 
     def _keep(self, step: Step, now: float) -> RequestRecord:

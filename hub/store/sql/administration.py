@@ -12,7 +12,7 @@ from ...scheduling.model import Mark, MarkKind
 from .. import pool
 from ..tables import changes, group_teachers, groups, marks, nodes, requests
 from .pool import group
-from .rows import read_groups, read_seen
+from .pool_rows import read_groups, read_seen
 
 
 def remove_group(connection: Connection, name: str, change: Change | None, *, at: float) -> None:

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, func, select
 from ...ports.records import Glance, LeaseState, Touched
 from ..tables import events, group_teachers, leases, requests
 from . import reading
-from .rows import read_devices, read_marks
+from .pool_rows import read_devices, read_marks
 
 
 def glance(connection: Connection, after: int | None) -> Glance:

@@ -50,7 +50,8 @@ from ...ports.records import CauseCode, LedgerEntry
 from ...scheduling.model import Kind
 from .. import pool
 from ..tables import capacity, leases, ledger, requests
-from .rows import read_devices, read_marks, to_ledger
+from .pool_rows import read_devices, read_marks
+from .rows import to_ledger
 from .whose import of_whom
 
 

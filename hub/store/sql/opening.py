@@ -20,6 +20,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import DatabaseError
 
 from ...errors import Refused
+from ...scheduling.accounting import HALF_LIFE
 from ..tables import metadata
 from .store import SqlStore
 from .transactions import BUSY_TIMEOUT, PATIENCE, Transactions
@@ -41,6 +42,7 @@ def open_store(
     mountinfo: str | None = None,
     patience: float = PATIENCE,
     busy_timeout: float = BUSY_TIMEOUT,
+    half_life: float = HALF_LIFE,
 ) -> SqlStore:
     """Open a database, make it if there is none, and bring its tables up to date.
 
@@ -48,6 +50,7 @@ def open_store(
         url_or_path: a file for SQLite, or a database URL.
         mountinfo: text in the form of ``/proc/self/mountinfo``, which is read otherwise.
         patience, busy_timeout: see ``hub.store.sql.transactions``.
+        half_life: seconds after which past use counts half.
 
     Raises:
         Refused: the file lies on a network file system, is no database of Carrel's, or was
@@ -75,7 +78,7 @@ def open_store(
     except BaseException:
         transactions.close()
         raise
-    return SqlStore(transactions)
+    return SqlStore(transactions, half_life=half_life)
 
 
 def _url(url_or_path: str | Path) -> URL:

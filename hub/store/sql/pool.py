@@ -9,7 +9,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 from ...scheduling.model import Device, Group, Health
 from .. import pool
 from ..tables import devices, group_teachers, groups, lease_devices, nodes
-from .rows import device_columns, group_columns, read_groups, read_seen
+from .pool_rows import device_columns, group_columns, read_groups, read_seen
 
 
 def put_group(connection: Connection, group: Group) -> None:

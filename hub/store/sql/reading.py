@@ -23,8 +23,8 @@ from ...ports.records import (
     RequestRecord,
     Usage,
 )
-from ...scheduling.lifecycle import TERMINAL
-from ...scheduling.model import Holding, Kind, Snapshot
+from ...scheduling.lifecycle import TERMINAL, State
+from ...scheduling.model import Holding, Kind, PriorityClass, Snapshot
 from .. import pool
 from ..tables import (
     LIVE_SESSION,
@@ -37,17 +37,10 @@ from ..tables import (
     nodes,
     requests,
 )
+from .decay import DecayedUse
+from .pool_rows import read_devices, read_groups, read_marks
 from .queue import QUEUED, Queue
-from .rows import (
-    LEASES,
-    REQUESTS,
-    read_devices,
-    read_groups,
-    read_leases,
-    read_marks,
-    read_requests,
-    to_events,
-)
+from .rows import LEASES, REQUESTS, read_leases, read_requests, to_events
 from .whose import of_whom
 
 
@@ -144,7 +137,7 @@ def queued(connection: Connection, owner: str) -> frozenset[str]:
     return frozenset(connection.scalars(query))
 
 
-def snapshot(connection: Connection, queue: Queue) -> Snapshot:
+def snapshot(connection: Connection, queue: Queue, use: DecayedUse, now: float) -> Snapshot:
     nodes_now, marks = connection.scalars(select(nodes.c.name)).all(), read_marks(connection)
     return Snapshot(
         takes_work=pool.takes_work(nodes_now, marks),
@@ -152,6 +145,7 @@ def snapshot(connection: Connection, queue: Queue) -> Snapshot:
         groups=tuple(read_groups(connection).values()),
         waiting=queue.read(connection),
         holdings=holdings(connection),
+        use=use.read(connection, now),
     )
 
 
@@ -171,6 +165,12 @@ def holdings(connection: Connection) -> tuple[Holding, ...]:
             devices=(*before.devices, *held) if before else held,
             since=row.granted_at,
             until=row.granted_at + row.seconds,
+            kind=Kind(row.kind),
+            priority=PriorityClass(row.priority),
+            preemptible=row.preemptible,
+            expected=row.expected,
+            saved_at=row.saved_at,
+            leaving=pool.leaving(row.notice is not None, State(row.state)),
         )
     return tuple(found.values())
 
@@ -179,8 +179,11 @@ def holdings(connection: Connection) -> tuple[Holding, ...]:
 _HELD = (
     select(leases.c.id, leases.c.request_id, leases.c.granted_at)
     .add_columns(requests.c.owner, requests.c.group_name, requests.c.seconds)
+    .add_columns(requests.c.kind, requests.c.priority, requests.c.preemptible, requests.c.expected)
+    .add_columns(requests.c.notice, requests.c.state, attempts.c.saved_at)
     .add_columns(lease_devices.c.device_id)
     .join_from(leases, requests)
+    .outerjoin(attempts, attempts.c.lease_id == leases.c.id)
     .outerjoin(lease_devices, lease_devices.c.lease_id == leases.c.id)
     .where(leases.c.released_at.is_(None))
     .order_by(leases.c.granted_at, leases.c.id, lease_devices.c.position)

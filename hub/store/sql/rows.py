@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, and_, func, select
 
+from ...ports.notices import Notice, NoticeKind
 from ...ports.records import (
     Cause,
     CauseCode,
@@ -22,19 +23,9 @@ from ...ports.records import (
 )
 from ...scheduling.idleness import IdleWarning
 from ...scheduling.lifecycle import State
-from ...scheduling.model import (
-    Device,
-    Group,
-    Health,
-    Kind,
-    Mark,
-    MarkKind,
-    PriorityClass,
-    Waiting,
-)
+from ...scheduling.model import Kind, PriorityClass, Waiting
 from ..moves import epoch_of
-from ..pool import marked
-from ..tables import attempts, devices, groups, lease_devices, leases, ledger, marks, requests
+from ..tables import attempts, lease_devices, leases, ledger, requests
 
 MANY = 500
 """How many names one question lists; databases have a limit to it."""
@@ -44,7 +35,10 @@ _STATES = {str(each): each for each in State}
 
 # Both sides of the join have columns of the same name: the lease's come with a prefix.
 _LEASE = [column.label(f"lease_{column.name}") for column in leases.c]
-_ATTEMPT = [attempts.c.launched_at, attempts.c.pid, attempts.c.process_started_at]
+_ATTEMPT = [
+    *(attempts.c.launched_at, attempts.c.pid, attempts.c.process_started_at),
+    attempts.c.saved_at,
+]
 
 LEASES: Select[*tuple[object, ...]] = select(*_LEASE, *_ATTEMPT).join_from(leases, attempts)
 """Leases with their attempts."""
@@ -90,6 +84,9 @@ WAITING = select(
     requests.c.submitted_at,
     requests.c.model,
     requests.c.priority,
+    requests.c.preemptible,
+    requests.c.deadline,
+    requests.c.expected,
 )
 """What the scheduler knows of a queued request: there may be thousands."""
 
@@ -107,6 +104,9 @@ def read_waiting(connection: Connection, query: Select[*tuple[object, ...]]) -> 
             submitted_at=row.submitted_at,
             model=row.model,
             priority=_CLASSES[row.priority],
+            expected=row.expected,
+            preemptible=row.preemptible,
+            deadline=row.deadline,
         )
         for row in connection.execute(query)
     }
@@ -143,6 +143,7 @@ def _lease(row: Row[*tuple[object, ...]], held: Mapping[str, tuple[str, ...]]) -
         launched_at=row.launched_at,
         released_at=row.lease_released_at,
         handle=handle,
+        saved_at=row.saved_at,
     )
 
 
@@ -176,6 +177,10 @@ def _request(row: Row[*tuple[object, ...]], held: Mapping[str, tuple[str, ...]])
         claimed_at=row.claimed_at,
         warning=None if row.idle_warning is None else _warning(row.idle_warning),
         kept_at=row.kept_at,
+        preemptible=row.preemptible,
+        deadline=row.deadline,
+        expected=row.expected,
+        notice=None if row.notice is None else _notice(row.notice),
     )
 
 
@@ -193,6 +198,9 @@ def request_columns(request: RequestRecord) -> dict[str, object]:
         "job": None if request.job is None else _job_columns(request.job),
         "labels": dict(request.labels),
         "submitted_at": request.submitted_at,
+        "preemptible": request.preemptible,
+        "deadline": request.deadline,
+        "expected": request.expected,
         **request_changes(request),
     }
 
@@ -209,6 +217,10 @@ def _job(columns: Mapping[str, Any]) -> JobSpec:
 
 def _warning(columns: Mapping[str, Any]) -> IdleWarning:
     return IdleWarning(**{**columns, "seen": tuple(columns["seen"])})
+
+
+def _notice(columns: Mapping[str, Any]) -> Notice:
+    return Notice(**{**columns, "kind": NoticeKind(columns["kind"])})
 
 
 def request_changes(request: RequestRecord) -> dict[str, object]:
@@ -229,6 +241,7 @@ def request_changes(request: RequestRecord) -> dict[str, object]:
         "claimed_at": request.claimed_at,
         "idle_warning": None if request.warning is None else asdict(request.warning),
         "kept_at": request.kept_at,
+        "notice": None if request.notice is None else asdict(request.notice),
     }
 
 
@@ -261,87 +274,7 @@ def attempt_changes(lease: LeaseRecord) -> dict[str, object]:
         "launched_at": lease.launched_at,
         "pid": None if lease.handle is None else lease.handle.pid,
         "process_started_at": None if lease.handle is None else lease.handle.started_at,
-    }
-
-
-def group_columns(group: Group) -> dict[str, object]:
-    return {
-        "name": group.name,
-        "parent": group.parent,
-        "max_devices": group.max_devices,
-        "max_devices_per_user": group.max_devices_per_user,
-        "max_seconds": group.max_seconds,
-        "idle_seconds": group.idle_seconds,
-        "removed_at": None,
-    }
-
-
-def device_columns(device: Device) -> dict[str, object]:
-    return {
-        "id": device.id,
-        "node": device.node,
-        "position": device.index,
-        "model": device.model,
-        "memory_bytes": device.memory_bytes,
-        "simulated": device.simulated,
-        "health": str(device.health),
-        "why": device.why,
-    }
-
-
-def read_groups(connection: Connection) -> dict[str, Group]:
-    """All of them, by name."""
-    rows = connection.execute(select(groups).where(groups.c.removed_at.is_(None))).all()
-    # Sorted here: databases order text by their own locale.
-    return {
-        row.name: Group(
-            name=row.name,
-            parent=row.parent,
-            max_devices=row.max_devices,
-            max_devices_per_user=row.max_devices_per_user,
-            max_seconds=row.max_seconds,
-            idle_seconds=row.idle_seconds,
-        )
-        for row in sorted(rows, key=lambda row: str(row.name))
-    }
-
-
-def read_marks(connection: Connection) -> tuple[Mark, ...]:
-    """All of them, by target and kind."""
-    rows = connection.execute(select(marks)).all()
-    return tuple(
-        Mark(
-            target=row.target,
-            kind=MarkKind(row.kind),
-            since=row.since,
-            why=row.why,
-            by=row.set_by,
-            until=row.until,
-        )
-        for row in sorted(rows, key=lambda row: (str(row.target), str(row.kind)))
-    )
-
-
-def read_devices(connection: Connection, known: Sequence[Mark]) -> dict[str, Device]:
-    """All of them, by node and index, with these marks."""
-    return {name: marked(each, known) for name, each in read_seen(connection).items()}
-
-
-def read_seen(connection: Connection) -> dict[str, Device]:
-    """All devices as they were seen last: without what was said about them."""
-    rows = connection.execute(select(devices)).all()
-    return {
-        row.id: Device(
-            id=row.id,
-            node=row.node,
-            index=row.position,
-            model=row.model,
-            memory_bytes=row.memory_bytes,
-            simulated=row.simulated,
-            health=Health(row.health),
-            why=row.why,
-        )
-        for row in sorted(rows, key=lambda row: (str(row.node), int(row.position), str(row.id)))
+        "saved_at": lease.saved_at,
     }
 
 

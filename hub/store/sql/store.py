@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from sqlalchemy import Connection, select
 
 from ...ports.audit import Change, ChangeFilter
+from ...ports.calendar import reserved
 from ...ports.history import (
     Capacity,
     Census,
@@ -30,12 +32,14 @@ from ...ports.records import (
     RequestRecord,
     Usage,
 )
+from ...scheduling.accounting import HALF_LIFE
 from ...scheduling.lifecycle import State
 from ...scheduling.model import (
     Device,
     Group,
     Health,
     Holding,
+    Left,
     Mark,
     MarkKind,
     Snapshot,
@@ -43,25 +47,32 @@ from ...scheduling.model import (
 )
 from .. import moves
 from ..moving import Move, Moving
-from . import administration, glancing, history, pool, reading, writing
+from ..pool import horizon
+from . import administration, calendar, glancing, history, pool, reading, writing
+from .agenda import Agenda
+from .decay import DecayedUse
+from .pool_rows import read_devices, read_groups, read_marks
 from .queue import Queue
-from .rows import read_charged, read_devices, read_groups, read_ledger, read_marks
+from .rows import read_charged, read_ledger
 from .transactions import Transactions
 
 
-class SqlStore(Moving):
+class SqlStore(Moving, Agenda):
     """``hub.ports.store.Store`` on a database; ``open_store`` makes one.
 
     Usable from any thread. Several processes may each have their own on the same database.
     """
 
-    def __init__(self, transactions: Transactions) -> None:
+    def __init__(self, transactions: Transactions, *, half_life: float = HALF_LIFE) -> None:
+        super().__init__(transactions)
         self._read = transactions.read
         self._read_once = transactions.read_once
         self._write = transactions.write
         self._close = transactions.close
         self.together = transactions.together
         self._queue = Queue()
+        self._use = DecayedUse(half_life)
+        self._budgets = calendar.Budgets()
 
     # -- the pool and the quota tree ------------------------------------------------------
 
@@ -145,8 +156,21 @@ class SqlStore(Moving):
     def queued(self, owner: str) -> frozenset[str]:
         return self._read(lambda c: reading.queued(c, owner))
 
-    def snapshot(self) -> Snapshot:
-        return self._read(lambda c: reading.snapshot(c, self._queue))
+    def snapshot(self, now: float) -> Snapshot:
+        def work(connection: Connection) -> Snapshot:
+            found = reading.snapshot(connection, self._queue, self._use, now)
+            held = calendar.read_reservations(connection)
+            names = [group.name for group in found.groups]
+            return replace(
+                found,
+                budgets=self._budgets.read(connection, found.groups, now),
+                reserved=reserved(held, names, now, horizon(found.groups)),
+            )
+
+        return self._read(work)
+
+    def budgets(self, now: float) -> tuple[Left, ...]:
+        return self._read(lambda c: self._budgets.read(c, self.groups(), now))
 
     def holdings(self) -> tuple[Holding, ...]:
         return self._read(reading.holdings)

@@ -34,16 +34,14 @@ from ..tables import (
     requests,
 )
 from . import pool, reading
+from .pool_rows import read_devices, read_groups, read_marks
 from .rows import (
     LEASES,
     REQUESTS,
     attempt_changes,
     lease_changes,
     lease_columns,
-    read_devices,
-    read_groups,
     read_leases,
-    read_marks,
     read_requests,
     request_changes,
     request_columns,
@@ -325,6 +323,8 @@ def add_events(
         return ()
     last = connection.scalar(_LAST_EVENT) or 0
     connection.execute(insert(events), rows)
+    if (after := moves.saved(lease, new)) != lease:
+        _change_lease(connection, after)
     added = (
         select(events)
         .where(events.c.lease_id == lease_id, events.c.id > last)

@@ -33,6 +33,7 @@
       const today = at.toDateString() === new Date().toDateString();
       return (today ? clock : dayAndClock).format(at);
     },
+    day: (at) => dayAndClock.format(at),
     date: (at) => full.format(at),
     in: (at) => {
       const seconds = (at - Date.now()) / 1000;

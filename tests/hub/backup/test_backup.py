@@ -341,7 +341,7 @@ class TestRestore:
         backup = backup_of(site)
         restored(backup, other(site), drained=True)
         with closing(open_store(other(site).database)) as store:
-            assert not store.snapshot().takes_work
+            assert not store.snapshot(200).takes_work
             (found,) = store.requests(RequestFilter(ids=frozenset({"j-granted"})))
         assert found.state is State.QUEUED
         audit(other(site).root)

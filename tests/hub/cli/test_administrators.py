@@ -18,6 +18,8 @@ from carrel.hub.ports.audit import ChangeFilter
 from carrel.hub.ports.world import HubUser
 from carrel.hub.store import open_store
 
+from ..doubles import device
+
 
 class FakeHub:
     """People and groups, as far as the commands ask; ``down`` answers nothing."""
@@ -244,9 +246,68 @@ class TestGroup:
             "max_devices_per_user": 1,
             "max_seconds": 5400,
             "idle_seconds": 1800,
+            "guaranteed": 0,
+            "borrowing": None,
+            "lending": None,
+            "weight": 1.0,
+            "models": None,
+            "max_sessions": None,
+            "sessions_borrow": False,
+            "budget": None,
             "teachers": ["grace"],
             "members": ["ada"],
         }
+
+    def test_what_it_lends_and_shares_is_set_shown_and_taken_back(
+        self, state: StateFolder, hub: FakeHub
+    ) -> None:
+        carrel("group", "add", "lab", "--max-devices", "4", "--guaranteed", "2", "--lend", "1")
+        carrel(
+            *("group", "set", "lab", "--borrow", "1", "--weight", "2.5", "--max-sessions", "1"),
+            "--sessions-borrow",
+        )
+        shown = carrel("group", "show", "lab").splitlines()
+        assert [line.split()[-1] for line in shown[6:14]] == [
+            "2",
+            "1",
+            "1",
+            "2.5",
+            "all",
+            "1",
+            "none",
+            "yes",
+        ]
+        carrel("group", "set", "lab", "--borrow", "any", "--lend", "all", "--max-sessions", "any")
+        found = json.loads(carrel("group", "show", "lab", "--json"))
+        assert [found[name] for name in ("borrowing", "lending", "max_sessions")] == [None] * 3
+        assert (found["guaranteed"], found["weight"], found["sessions_borrow"]) == (2, 2.5, True)
+
+    def test_models_are_those_of_the_pool(self, state: StateFolder, hub: FakeHub) -> None:
+        with closing(open_store(state.database)) as store:
+            store.sync_devices("local", [device(0), device(1)])
+        carrel("group", "add", "lab", "--models", "Simulated GPU")
+        assert json.loads(carrel("group", "list", "--json"))["models"] == ["Simulated GPU"]
+        assert "Models of the pool: Simulated GPU." in refusal(
+            *("group", "set", "lab", "--models", "H900,Simulated GPU")
+        )
+        carrel("group", "set", "lab", "--models", "all")
+        assert json.loads(carrel("group", "list", "--json"))["models"] is None
+
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            (["--borrow", "some"], "Or 'any'"),
+            (["--guaranteed", "-1"], "A whole number"),
+            (["--weight", "heavy"], "A number above 0"),
+        ],
+    )
+    def test_a_limit_that_is_none_says_what_is_accepted(
+        self, state: StateFolder, hub: FakeHub, arguments: list[str], said: str
+    ) -> None:
+        carrel("group", "add", "lab")
+        done = invoke("group", "set", "lab", *arguments)
+        assert done.exit_code == 2
+        assert said in " ".join(done.output.split())
 
     def test_somebody_with_an_account_can_be_a_member_before_the_first_sign_in(
         self, state: StateFolder, hub: FakeHub

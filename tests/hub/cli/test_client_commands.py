@@ -231,6 +231,40 @@ class TestLooking:
         assert "session two" in lines[2]
         assert "1 simulated" in lines[2]
 
+    def test_ps_says_why_when_asked(self, service: FakeService, carrel: Carrel) -> None:
+        wait = {"place": 2, "ahead": 1, "reason": "behind_others", "sentence": "Place 2. Why not."}
+        service.add("j-1", notebook="train.ipynb", wait=wait)
+        service.add("s-1", kind="session", server_name="two")
+        lines = carrel("ps", "--why").output.splitlines()
+        assert lines[0].split()[-2:] == ["EXPECTED", "WHY"]
+        assert lines[1].endswith("Place 2. Why not.")
+
+    def test_why_says_what_holds_it_and_what_would_help(
+        self, service: FakeService, carrel: Carrel
+    ) -> None:
+        answer = {
+            "request_id": "j-1",
+            "wait": {"place": 2, "ahead": 1, "reason": "behind_others", "sentence": "Place 2.",
+                     "expected_at": 0.0, "latest_at": 7200.0},
+            "sentences": ["Place 2.", "It asks for 2 devices."],
+            "ahead": [{"rule": "priority", "count": 1}],
+            "ahead_sentences": ["1 request goes first."],
+            "suggestions": [{"change": "fewer_devices", "devices": 1, "sentence": "With 1 now."}],
+        }  # fmt: skip
+        path = "/services/carrel/api/v1/requests/j-1/why"
+        service.extra["GET", path] = lambda handler: handler.say(200, answer)
+        assert carrel("why", "j-1").output.splitlines() == [
+            "Place 2.",
+            "It asks for 2 devices.",
+            "Expected to start: 1 Jan 1970 00:00, at the latest 1 Jan 1970 02:00.",
+            "Ahead of it:",
+            "  1 request goes first.",
+            "What would help:",
+            "  With 1 now.",
+        ]
+        found = json.loads(carrel("why", "j-1", "--json").output)
+        assert found["suggestions"][0]["devices"] == 1
+
     def test_ps_asks_for_what_lives_unless_told_otherwise(
         self, service: FakeService, carrel: Carrel
     ) -> None:

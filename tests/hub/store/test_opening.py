@@ -161,6 +161,25 @@ class TestSteps:
         assert {r.id: dict(r.labels) for r in store.requests(RequestFilter())} == old
         store.close()
 
+    def test_jobs_that_wait_give_way_from_then_on_and_sessions_do_not(self, database: Path) -> None:
+        """r0008: there was no such choice before."""
+        _at_revision(database, "r0006")
+        for number, kind in enumerate(("job", "session"), 1):
+            _execute(
+                database,
+                "INSERT INTO requests (number, id, kind, owner, group_name, devices, seconds,"
+                " idempotency_key, priority, server_name, labels, state, epoch, submitted_at)"
+                " VALUES (?, ?, ?, 'ada', 'lab', 1, 60, ?, 'normal', '', '{}', 'queued', 0, 100)",
+                (number, kind, kind, kind),
+            )
+        store = open_store(database)
+        waiting = store.snapshot(200).waiting
+        assert {each.id: each.preemptible for each in waiting} == {"job": True, "session": False}
+        assert store.group("lab") == Group(
+            name="lab", max_devices=1, max_devices_per_user=1, max_seconds=3600
+        )
+        store.close()
+
 
 def _at_revision(database: Path, revision: str) -> None:
     """A database as an older Carrel left it, with a group."""

@@ -261,7 +261,7 @@ def test_a_long_history_is_not_read_by_what_happens_all_the_time(store: SqlStore
         store.lease_of_token("h")
         store.renew([lease.id], now=103.0, until=133.0)
         store.charge(now=104.0)
-        store.snapshot()
+        store.snapshot(200)
         store.leases()
         store.events("j-1")
         store.usage(now=104.0, owner="ada")

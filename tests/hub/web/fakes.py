@@ -27,6 +27,7 @@ from carrel.hub.web.auth import ACCESS_SCOPE, READ_SCOPE, SUBMIT_SCOPE
 from carrel.hub.web.context import Web
 from carrel.hub.web.gate import SESSION_COOKIE, SESSION_PURPOSE
 from carrel.hub.wire import (
+    BudgetOut,
     CauseOut,
     DeviceOut,
     EventIn,
@@ -49,6 +50,8 @@ from carrel.hub.wire import (
     UsageReport,
     WaitOut,
 )
+from carrel.hub.wire.calendar import ReservationOut
+from carrel.hub.wire.why import WhyOut
 
 HUB_TOKEN = "hub-token-of-this-installation"
 PREFIX = SERVICE_PREFIX
@@ -106,12 +109,14 @@ class FakeCommands:
         self.outputs: dict[str, tuple[str, bytes]] = {}
         self.devices: list[DeviceOut] = []
         self.put_out: dict[str, FilesOut] = {}
+        self.reasons: dict[str, WhyOut] = {}
         self.wanted: list[Wanted] = []
         self.waiting = 0
         self.choices = [
             GroupChoice(name="cs101", max_devices=2, max_devices_per_user=1, max_seconds=14400)
         ]
         self.report = UsageReport(device_seconds=0.0, by_group=[], ledger=[])
+        self.reserved: list[ReservationOut] = []
         self.leases = {"attempt-token": "j-aaaaaaaa.1", "other-attempt": "j-bbbbbbbb.1"}
         self.ready: set[tuple[str, str]] = set()
         self.teachers: dict[str, frozenset[str]] = {}
@@ -189,6 +194,10 @@ class FakeCommands:
         if found is None or not self._sees(who, found):
             raise NotFound(f"There is no request {request_id}.")
         return found
+
+    def why(self, who: Identity | None, request_id: str) -> WhyOut:
+        found = self.request(who, request_id)
+        return self.reasons.get(request_id) or WhyOut(request_id=found.id, sentences=["It runs."])
 
     def requests(
         self,
@@ -298,6 +307,12 @@ class FakeCommands:
 
     def usage(self, who: Identity) -> UsageReport:
         return self.report
+
+    def budgets(self, who: Identity, group: str = "", **_: object) -> list[BudgetOut]:
+        return self.report.budgets
+
+    def reservations(self, who: Identity, **_: object) -> list[ReservationOut]:
+        return self.reserved
 
     def ledger(self, who: Identity, request_id: str) -> list[LedgerOut]:
         return [line for line in self.report.ledger if line.request_id == request_id]

@@ -15,7 +15,7 @@ from carrel.hub.commands import Commands
 from carrel.hub.config import Settings
 from carrel.hub.ports.records import Handle
 from carrel.hub.ports.world import Identity
-from carrel.hub.scheduling.model import Start
+from carrel.hub.scheduling.model import Group, Start
 from carrel.hub.store.memory import MemoryStore
 from carrel.hub.web import Person, build_app
 from carrel.hub.web.auth import ACCESS_SCOPE
@@ -207,6 +207,62 @@ def test_the_page_shows_the_preview_before_it_saves(site: Site) -> None:
     wrong = site.page().post(f"{PREFIX}admin/groups", data={**fields, "max_devices": "many"})
     assert wrong.status_code == 400
     assert "is no number of devices" in wrong.text
+
+
+def test_more_limits_are_kept_where_they_are_left_out_and_null_is_no_limit(site: Site) -> None:
+    def put(**more: object) -> Group:
+        answer = site.api().put(f"{API}/groups/cs101", json={**GROUP, **more})
+        assert answer.status_code == 200, answer.text
+        return site.commands.store.group("cs101")
+
+    put(guaranteed=2, borrowing=1, lending=0, weight=2, models=["Simulated GPU"], max_sessions=1)
+    kept = put(sessions_borrow=True)
+    assert (kept.guaranteed, kept.borrowing, kept.lending, kept.weight) == (2, 1, 0, 2.0)
+    assert (kept.max_sessions, kept.sessions_borrow) == (1, True)
+    assert kept.models == frozenset({"Simulated GPU"})
+    opened = put(borrowing=None, lending=None, models=None, max_sessions=None)
+    assert (opened.borrowing, opened.lending, opened.models, opened.max_sessions) == (None,) * 4
+    (shown,) = site.api().get(f"{API}/groups/tree").json()["groups"]
+    assert (shown["guaranteed"], shown["weight"], shown["models"]) == (2, 2.0, None)
+    line = site.api().get(f"{API}/audit").json()["changes"][-1]
+    assert line["after"]["models"] == ["Simulated GPU"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("weight", 0), ("guaranteed", -1), ("models", []), ("models", ["H900"])]
+)
+def test_a_limit_that_cannot_be_is_refused(site: Site, field: str, value: object) -> None:
+    answer = site.api().put(f"{API}/groups/cs101", json={**GROUP, field: value})
+    assert answer.status_code == 400
+    assert site.commands.store.group("cs101").max_devices == 4
+
+
+def test_the_page_has_more_limits_behind_a_summary(site: Site) -> None:
+    fields = {
+        "name": "cs101",
+        "max_devices": "4",
+        "max_devices_per_user": "2",
+        "max_time": "2h",
+        "idle": "0",
+        "guaranteed": "2",
+        "borrow": "",
+        "lend": "1",
+        "weight": "1.5",
+        "models": "Simulated GPU",
+        "max_sessions": "",
+        "sessions_borrow": "yes",
+        "do": "save",
+    }
+    assert site.page().post(f"{PREFIX}admin/groups", data=fields).status_code == 303
+    group = site.commands.store.group("cs101")
+    assert (group.guaranteed, group.borrowing, group.lending, group.weight) == (2, None, 1, 1.5)
+    assert (group.models, group.sessions_borrow) == (frozenset({"Simulated GPU"}), True)
+    page = site.page().get(f"{PREFIX}admin?edit=cs101").text
+    assert "More limits" in page
+    assert 'value="Simulated GPU"' in page
+    wrong = site.page().post(f"{PREFIX}admin/groups", data={**fields, "weight": "0"})
+    assert wrong.status_code == 400
+    assert '<details class="more" open>' in wrong.text
 
 
 def test_where_nothing_changes_there_is_nothing_to_save(site: Site) -> None:

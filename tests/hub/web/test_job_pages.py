@@ -11,8 +11,8 @@ from carrel.hub.web.job_history import History
 from carrel.hub.web.job_outputs import content, settle, shown
 from carrel.hub.wire import EventOut
 
-from .fakes import PREFIX, World, job, lease
-from .test_pages import check_page
+from .fakes import NOW, PREFIX, World, job, lease
+from .test_pages import check_page, text_of
 
 EVIL = "<script>parent.document.title='pwned'</script><img src=x onerror=alert(1)>"
 NOTEBOOK = json.dumps(
@@ -71,6 +71,15 @@ def test_a_refused_form_keeps_everything_and_says_why_beside_the_field(world: Wo
         f"{PREFIX}submit", data=fields | {"time": "1h", "parameter-lr": "x"}, files=chosen()
     )
     assert 'id="parameter-lr-problem"' in wrong.text
+
+
+@pytest.mark.parametrize("page", ["", "desk/live", "requests/j-aaaaaaaa"])
+def test_a_job_that_is_asked_back_is_told_of_it_with_its_time(world: World, page: str) -> None:
+    asked = "lab asks back devices. It is then queued again, in its old place."
+    warning = {"stops_at": NOW + 120, "message": asked, "can_keep": False, "final": True}
+    world.commands.put(job(state="running", warning=warning))
+    html = text_of(world.own_page().get(PREFIX + page).text)
+    assert html.index("It is stopped in") < html.index(asked)  # what comes then is said after it
 
 
 def test_a_form_of_another_site_submits_nothing(world: World) -> None:

@@ -14,6 +14,7 @@ from carrel.hub.errors import Conflict, NotAMember, OverMaximum, Refused, Unavai
 from carrel.hub.scheduling.model import Group
 from carrel.hub.web.desk import gather
 from carrel.hub.wire import SessionIn
+from carrel.hub.wire.why import SuggestionOut, WhyOut
 
 from .fakes import (
     ADA,
@@ -271,6 +272,33 @@ def test_the_waiting_page_says_place_reason_estimate_and_for_how_long(world: Wor
     assert "for 1 h at most" in words
     assert 'data-show="in"' in html
     assert f'action="{PREFIX}requests/s-aaaaaaaa/cancel"' in html
+
+
+def test_pages_of_what_waits_ask_why_and_what_would_help(world: World) -> None:
+    wait = waiting(3)
+    world.commands.put(session(wait=wait.model_dump()))
+    world.commands.reasons["s-aaaaaaaa"] = WhyOut(
+        request_id="s-aaaaaaaa",
+        wait=wait,
+        sentences=[wait.sentence, EVIL],
+        reserved_from=NOW,
+        reserved_until=NOW + 3600,
+        ahead_sentences=["1 request goes first."],
+        suggestions=[SuggestionOut(change="fewer_devices", sentence="With 1 it starts now.")],
+    )
+    browser, path = world.browser(), f"{PREFIX}requests/s-aaaaaaaa/why"
+    for page in ("wait/-", "requests/s-aaaaaaaa"):
+        assert path in [
+            tag.get("hx-get") for tag in Page(browser.get(PREFIX + page).text).all("div")
+        ]
+
+    html = browser.get(path).text
+    words = text_of(html)
+    assert words.index("With 1 it starts now.") < words.index("1 request goes first.")
+    assert wait.sentence not in words, "the page says it already"
+    assert "Reserved from" in words
+    assert "<script>" not in html
+    assert world.browser("ben-oauth").get(path).status_code == 404
 
 
 def test_nobody_waits_for_nothing(world: World) -> None:

@@ -86,8 +86,10 @@
 
     const tell = () => {
       const seconds = warning.stops_at - Date.now() / 1000;
-      const message = `${warning.message} It is stopped in ${left(seconds)} unless something runs.`;
-      const actions = [{ label: "What was seen", callback: (event) => { event.preventDefault(); explain(); } }];
+      const end = `It is stopped in ${left(seconds)}`;
+      const message = warning.final ? `${end}. ${warning.message}` : `${warning.message} ${end} unless something runs.`;
+      const seen = { label: "What was seen", callback: (event) => { event.preventDefault(); explain(); } };
+      const actions = warning.seen.length ? [seen] : [];
       if (warning.can_keep) {
         actions.unshift({
           label: "Keep it",

@@ -1,0 +1,66 @@
+"""``carrel.notice()`` and ``carrel.saved()``: a job that will be stopped saves its work in time.
+
+A job's devices may be asked back: it gets a notice, a grace time, and SIGUSR1 if it has a
+handler for it; then it is stopped and queued again. Outside of a job nothing is ever asked back.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+NOTICE_VARIABLE = "CARREL_NOTICE"
+SAVED_VARIABLE = "CARREL_SAVED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """Why and when this job is stopped.
+
+    Attributes:
+        message: the sentence that its owner reads.
+        stops_at: when, in seconds since the epoch.
+        comes_back: whether it is queued again afterwards.
+    """
+
+    message: str
+    stops_at: float
+    comes_back: bool
+
+
+def notice() -> Notice | None:
+    """The notice that this job was given; None while nobody asks its devices back.
+
+    >>> for step in range(steps):
+    ...     train(step)
+    ...     if carrel.notice():
+    ...         save_checkpoint()
+    ...         carrel.saved()
+    """
+    path = os.environ.get(NOTICE_VARIABLE)
+    if not path:
+        return None
+    try:
+        found = json.loads(Path(path).read_text())
+        return Notice(
+            message=str(found["message"]),
+            stops_at=float(found["stops_at"]),
+            comes_back=bool(found["comes_back"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def saved() -> None:
+    """Say that the work is saved: a stop from here on loses only what comes after it.
+
+    Whoever loses least is asked first. From a shell: ``touch "$CARREL_SAVED"``.
+    """
+    path = os.environ.get(SAVED_VARIABLE)
+    if path:
+        try:
+            Path(path).touch(mode=0o600)
+        except OSError:
+            return

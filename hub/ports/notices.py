@@ -1,0 +1,41 @@
+"""What whoever holds devices is told before they are taken back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class NoticeKind(StrEnum):
+    """Why devices are asked back."""
+
+    GUARANTEE = "guarantee"
+    """Its group borrows what another group is guaranteed."""
+    URGENT = "urgent"
+    """Urgent work comes before it."""
+    BUDGET = "budget"
+    """Its group has used its budget of this period."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """An attempt is asked to save its work and go; if it does not, it is stopped.
+
+    Attributes:
+        message: the sentence that people read; the time stands beside it.
+        stops_at: when the grace time is over.
+        group: whose guarantee, whose urgent request, or whose budget.
+        for_request: whom it makes room for; empty where nobody waits for it.
+    """
+
+    kind: NoticeKind
+    message: str
+    given_at: float
+    stops_at: float
+    group: str
+    for_request: str = ""
+
+    @property
+    def comes_back(self) -> bool:
+        """Whether it is queued again, with a new attempt, in its old place."""
+        return self.kind is not NoticeKind.BUDGET

@@ -1,0 +1,114 @@
+"""Devices that are asked back: notice, grace time, save signal, and the stop at the end of it.
+
+The notice is in the store, with the time at which it is over. A service that was killed anywhere
+in between goes on from there: telling an attempt twice is telling it once, and whatever ended
+by itself meanwhile has ended.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from functools import partial
+from math import inf
+
+from .commands import Commands
+from .ports.notices import Notice, NoticeKind
+from .ports.records import Cause, CauseCode, LeaseRecord, RequestRecord
+from .scheduling.lifecycle import State
+from .scheduling.model import Kind, Reason, Stop
+from .watching import Pairs
+from .wording import notice_sentence
+
+log = logging.getLogger(__name__)
+
+Telling = tuple[str, "partial[None]"]
+"""What may take long, under the name by which it is done once at a time."""
+
+
+class Reclaiming:
+    """Kept by the loop; what it remembers may be lost."""
+
+    def __init__(self, commands: Commands) -> None:
+        self._commands = commands
+        self._store = commands.store
+        self._told: set[str] = set()
+        """Leases whose attempt knows of its notice."""
+
+    def ask(self, stops: Iterable[Stop], now: float) -> bool:
+        """Give notice to those whom the plan names; returns whether anything changed."""
+        changed = False
+        for stop in stops:
+            before = self._store.request(stop.request_id)
+            kind = NoticeKind.GUARANTEE if stop.why is Reason.GUARANTEE else NoticeKind.URGENT
+            lease = before.lease
+            ends = inf if lease is None else lease.granted_at + before.seconds
+            notice = Notice(
+                kind=kind,
+                message=notice_sentence(kind, stop.group, before.group),
+                given_at=now,
+                stops_at=min(now + self._commands.grace_seconds, max(now, ends)),
+                group=stop.group,
+                for_request=stop.for_request,
+            )
+            if before.state is State.GRANTED:
+                after = self._store.preempt(before.id, cause_of(notice), now=now)
+            else:
+                after = self._store.notify(before.id, notice, now=now)
+            if after != before:
+                log.info("%s is asked back for %s", stop.request_id, stop.for_request)
+                changed = True
+        return changed
+
+    def act(self, pairs: Pairs, now: float) -> bool:
+        """Stop whose grace time is over; forget notices that serve nobody any more."""
+        changed = False
+        for _, request in pairs:
+            notice = request.notice
+            if notice is None or request.state is State.STOPPING:
+                continue
+            if notice.for_request and not self._waits(notice.for_request):
+                why = f"{notice.for_request} does not wait for it any more."
+                after = self._store.withdraw_notice(request.id, why, now=now)
+            elif now < notice.stops_at:
+                continue
+            elif notice.comes_back:
+                after = self._store.preempt(request.id, cause_of(notice), now=now)
+            else:
+                cause = cause_of(notice)
+                after = self._store.stop(request.id, State.CANCELLED, cause, now=now)
+            changed |= after != request
+        return changed
+
+    def tellings(self, pairs: Pairs) -> list[Telling]:
+        """What attempts of jobs have not been told yet; a session's server asks by itself."""
+        found: list[Telling] = []
+        jobs = [(lease, r) for lease, r in pairs if r.kind is not Kind.SESSION]
+        for lease, request in jobs:
+            if request.notice is not None and lease.id not in self._told:
+                found.append((f"notice/{lease.id}", partial(self._tell, lease, request)))
+            elif request.notice is None and lease.id in self._told:
+                found.append((f"notice/{lease.id}", partial(self._untell, lease)))
+        self._told &= {lease.id for lease, _ in jobs}
+        return found
+
+    def _tell(self, lease: LeaseRecord, request: RequestRecord) -> None:
+        c = self._commands
+        folder = c.files.attempt_folder(request.id, lease.epoch)
+        if request.notice is not None:
+            c.backend.ask_to_save(lease.id, lease.handle, folder, request.notice)
+        self._told.add(lease.id)
+
+    def _untell(self, lease: LeaseRecord) -> None:
+        c = self._commands
+        c.backend.withdraw(c.files.attempt_folder(lease.request_id, lease.epoch))
+        self._told.discard(lease.id)
+
+    def _waits(self, request_id: str) -> bool:
+        return self._store.request(request_id).state is State.QUEUED
+
+
+def cause_of(notice: Notice) -> Cause:
+    """Why it was stopped, once the time is over."""
+    code = CauseCode.PREEMPTED if notice.comes_back else CauseCode.BUDGET
+    return Cause(code=code, message=f"Stopped, as announced: {notice.message}")

@@ -1,0 +1,53 @@
+"""What asking devices back makes of a request: notice, withdrawal, and the stop that preempts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..ports.notices import Notice
+from ..ports.records import Cause, RequestRecord
+from ..scheduling.lifecycle import Move, State, after
+from .moves import Step, Told, released, storable
+
+_ASKED = frozenset({State.STARTING, State.RUNNING})
+
+
+def noticed(request: RequestRecord, notice: Notice) -> Step:
+    """Only what holds devices and was not asked before: the first notice stands."""
+    if request.state not in _ASKED or request.notice is not None:
+        return Step(request=request)
+    told = Told(
+        kind="notice",
+        data={
+            "why": str(notice.kind),
+            "message": notice.message,
+            "stops_at": notice.stops_at,
+            "comes_back": notice.comes_back,
+        },
+    )
+    return Step(request=replace(request, notice=notice), told=(told,))
+
+
+def withdrawn(request: RequestRecord, why: str) -> Step:
+    """The devices are not needed any more; what is stopping already goes on doing so."""
+    if request.notice is None or request.state not in _ASKED:
+        return Step(request=request)
+    told = Told(kind="notice_over", data={"why": why})
+    return Step(request=replace(request, notice=None), told=(told,))
+
+
+def preempted(request: RequestRecord, cause: Cause, *, now: float) -> Step:
+    """Towards another attempt in its old place, after its devices were asked back.
+
+    What has not begun is queued at once, and not charged. What ended meanwhile, or is on its
+    way out, stays as it is.
+    """
+    if request.state is State.GRANTED and request.lease is not None:
+        state = after(request.state, Move.GIVE_BACK)
+        since = request.lease.granted_at
+        return released(replace(request, state=state), now=now, upto=since, entered=(state,))
+    if request.state not in _ASKED:
+        return Step(request=request)
+    state = after(request.state, Move.STOP)
+    stopping = replace(request, state=state, target=State.PREEMPTED, cause=storable(cause))
+    return Step(request=stopping, entered=(state,))

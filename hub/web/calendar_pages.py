@@ -1,0 +1,101 @@
+"""The page on which administrators keep terms and reservations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from fastapi import APIRouter
+from starlette.responses import RedirectResponse, Response
+
+from ..administration import check
+from ..config import SERVICE_PREFIX
+from ..errors import CarrelError, InvalidInput
+from ..wire.calendar import ReservationIn, TermIn
+from .context import Web
+from .gate import Visitor
+from .guests import Form, Guest, html
+from .routes import Carrel
+from .signing_in import SEE_OTHER
+
+CALENDAR = f"{SERVICE_PREFIX}admin/calendar"
+
+
+class _Entry(Protocol):
+    def __call__(self, name: str, most: int = 100) -> str: ...
+
+
+router = APIRouter(include_in_schema=False, prefix="/admin/calendar")
+
+
+@router.get("")
+def calendar(web: Carrel, visitor: Guest) -> Response:
+    check(visitor.identity)
+    return _page(web, visitor)
+
+
+@router.post("")
+def change(web: Carrel, visitor: Guest, fields: Form) -> Response:
+    """Make or remove a term or a reservation, by the button that was pressed."""
+    check(visitor.identity)
+    try:
+        _do(web, visitor, fields)
+    except CarrelError as error:
+        return _page(web, visitor, error=error, filled=fields)
+    return RedirectResponse(CALENDAR, SEE_OTHER)
+
+
+def _do(web: Web, visitor: Visitor, fields: Mapping[str, str]) -> None:
+    def entry(name: str, most: int = 100) -> str:
+        return fields.get(name, "").strip()[:most]
+
+    who, name = visitor.identity, entry("name", 64)
+    match fields.get("do", ""):
+        case "term":
+            body = TermIn(first=entry("first", 10), last=entry("last", 10))
+            web.administration.put_term(who, name.lower(), body)
+        case "remove-term":
+            web.administration.remove_term(who, name)
+        case "reserve":
+            web.administration.reserve(who, _reservation(entry))
+        case "unreserve":
+            web.administration.unreserve(who, name)
+        case _:
+            raise InvalidInput("The form says nothing to do.", accepted="Use its buttons.")
+
+
+def _reservation(entry: _Entry) -> ReservationIn:
+    devices = entry("devices")
+    if not (devices.isascii() and devices.isdigit() and int(devices[:9])):
+        raise InvalidInput(
+            f"{devices!r} is no number of devices.",
+            accepted="A whole number from 1 on.",
+            field="devices",
+        )
+    return ReservationIn(
+        group=entry("group", 64) or "?",
+        devices=int(devices[:9]),
+        when=entry("when"),
+        until=entry("until", 10),
+        why=entry("why", 500),
+    )
+
+
+def _page(
+    web: Web,
+    visitor: Visitor,
+    *,
+    error: CarrelError | None = None,
+    filled: Mapping[str, str] | None = None,
+) -> Response:
+    page = web.render(
+        "admin_calendar.html",
+        terms=web.administration.agenda.terms(),
+        reservations=web.commands.reservations(visitor.identity),
+        groups=[group.name for group in web.commands.store.groups()],
+        error=error,
+        filled=filled or {},
+        who=visitor.identity,
+        csrf=web.gate.csrf.issue(visitor.session),
+    )
+    return html(page, error.http_status if error else 200)

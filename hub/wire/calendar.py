@@ -1,0 +1,89 @@
+"""The values about terms, budgets and reservations that travel over HTTP."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from .base import LARGEST, In, Out
+
+
+class BudgetIn(In):
+    """What a group and those below it may use in each period."""
+
+    device_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    period: Literal["week", "term"]
+
+
+class BudgetOut(Out):
+    """A budget in its present period, in device-seconds.
+
+    ``used`` stands in the ledger, ``running`` is what the running work would still use until its
+    time limits, ``left`` is what is not used yet. ``starts_at`` and ``ends_at`` are null between
+    two terms. ``warning`` is ready to be shown, and empty while there is enough.
+    """
+
+    group: str
+    period: Literal["week", "term"]
+    device_seconds: float
+    used: float
+    running: float
+    left: float
+    starts_at: float | None = None
+    ends_at: float | None = None
+    warning: str = ""
+
+
+class TermIn(In):
+    """Body of ``PUT /api/v1/terms/{name}``; both days belong to it."""
+
+    first: Annotated[str, Field(max_length=10, description="Such as `2026-10-12`.")]
+    last: Annotated[str, Field(max_length=10)]
+
+
+class TermOut(Out):
+    name: str
+    first: str
+    last: str
+    running: bool
+
+
+class TermsOut(Out):
+    terms: list[TermOut]
+
+
+class ReservationIn(In):
+    """Body of ``POST /api/v1/reservations``.
+
+    ``when`` is a weekday or a day, two times by the clock on the wall, and its zone. One of every
+    week needs ``until``, its last day; it holds from ``first`` on, else from today.
+    """
+
+    group: Annotated[str, Field(min_length=1, max_length=64)]
+    devices: Annotated[int, Field(ge=1, le=LARGEST)]
+    when: Annotated[
+        str, Field(max_length=100, description="Such as `Tue 10:00-12:00 Europe/Berlin`.")
+    ]
+    until: Annotated[str, Field(max_length=10)] = ""
+    first: Annotated[str, Field(max_length=10)] = ""
+    why: Annotated[str, Field(max_length=500)] = ""
+
+
+class ReservationOut(Out):
+    """``starts_at`` and ``ends_at`` are those of the next time, or of the one now."""
+
+    id: str
+    group: str
+    devices: int
+    when: str
+    first: str
+    until: str
+    why: str = ""
+    starts_at: float | None = None
+    ends_at: float | None = None
+    running: bool = False
+
+
+class ReservationsOut(Out):
+    reservations: list[ReservationOut]

@@ -1,0 +1,138 @@
+"""Terms, budgets and reservations: the same from both stores."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, date, datetime, time
+
+import pytest
+
+from carrel.hub.errors import InvalidInput, NotFound
+from carrel.hub.ports.audit import Action, Change, ChangeFilter
+from carrel.hub.ports.calendar import Reservation, Term
+from carrel.hub.ports.records import Cause, CauseCode
+from carrel.hub.ports.store import Store
+from carrel.hub.scheduling.budget import Budget, Period
+from carrel.hub.scheduling.model import Group, Left, Reserved
+
+from .store_kit import LAB, job, running
+
+WINTER = Term(name="winter", first=date(2026, 10, 12), last=date(2027, 2, 15))
+SUMMER = Term(name="summer", first=date(2027, 4, 12), last=date(2027, 7, 16))
+LOST = Cause(code=CauseCode.LOST, message="Gone.")
+CLASS = Reservation(
+    id="r-1",
+    group="lab",
+    devices=2,
+    weekday=1,
+    begins=time(10),
+    ends=time(12),
+    zone="Europe/Berlin",
+    first=date(2026, 11, 1),
+    last=date(2027, 2, 15),
+    why="The lab class.",
+)
+
+
+def at(text: str) -> float:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+
+
+def change(action: Action, target: str) -> Change:
+    return Change(at=1.0, who="admin", action=action, target=target)
+
+
+class TestTerms:
+    def test_they_are_kept_in_order_and_removed(self, store: Store) -> None:
+        store.put_term(SUMMER)
+        store.put_term(WINTER, change=change(Action.TERM_SET, "winter"))
+        assert store.terms() == (WINTER, SUMMER)
+        longer = replace(WINTER, last=date(2027, 2, 28))
+        store.put_term(longer)
+        assert store.terms() == (longer, SUMMER)
+        assert store.remove_term("winter", change=change(Action.TERM_REMOVE, "winter"))
+        assert not store.remove_term("winter", change=change(Action.TERM_REMOVE, "winter"))
+        assert store.terms() == (SUMMER,)
+        lines = [line.action for line in store.changes(ChangeFilter(target="winter"))]
+        assert lines == [Action.TERM_REMOVE, Action.TERM_SET]
+
+    def test_one_that_overlaps_or_ends_too_early_is_refused(self, store: Store) -> None:
+        store.put_term(WINTER)
+        with pytest.raises(InvalidInput, match="overlaps winter"):
+            store.put_term(replace(SUMMER, first=WINTER.last))
+        with pytest.raises(InvalidInput, match="ends before"):
+            store.put_term(replace(SUMMER, last=date(2027, 4, 1)))
+        assert store.terms() == (WINTER,)
+
+
+def budget(hours: float, period: Period) -> Budget:
+    return Budget(device_seconds=hours * 3600, period=period)
+
+
+class TestBudgets:
+    def test_a_budget_comes_back_as_it_was_put(self, store: Store) -> None:
+        group = replace(LAB, budget=budget(300, Period.TERM))
+        store.put_group(group)
+        assert store.group("lab") == group
+        with pytest.raises(InvalidInput, match="no amount"):
+            store.put_group(replace(LAB, budget=budget(-1, Period.WEEK)))
+
+    def test_a_week_counts_from_its_monday_with_the_groups_below(self, store: Store) -> None:
+        store.put_group(replace(LAB, budget=budget(2, Period.WEEK)))
+        store.put_group(Group(name="cs101", parent="lab", max_devices=2, max_devices_per_user=2))
+        monday = at("2026-11-16T00:00")
+        before = running(store, job("a"), "D0", at=monday - 600)
+        store.lose(before.id, LOST, now=monday + 300, charge_until=monday + 300)
+        below = running(store, replace(job("b"), group="cs101"), "D0", at=monday + 400)
+        store.lose(below.id, LOST, now=monday + 500, charge_until=monday + 500)
+        goes_on = running(store, job("c", devices=2), "D0", "D1", at=monday + 1000)
+        store.renew([goes_on.id], now=monday + 1060, until=monday + 1090)
+        store.charge(now=monday + 1060)
+        # 300 s of the first, 100 s below, 60 s of two devices; 540 s of two are to come.
+        expected = Left(group="lab", budget=7200, used=520, running=1080)
+        assert store.snapshot(monday + 1070).budgets == (expected,)
+        assert store.snapshot(monday + 1071).budgets == (expected,)
+        (next_week,) = store.snapshot(monday + 8 * 86400).budgets
+        assert next_week.used == 0
+
+    def test_a_term_has_its_own_and_between_terms_there_is_none(self, store: Store) -> None:
+        store.put_group(replace(LAB, budget=budget(300, Period.TERM)))
+        store.put_term(WINTER)
+        first = at("2026-10-12T00:00")
+        lease = running(store, job("a"), "D0", at=first - 60)
+        store.lose(lease.id, LOST, now=first + 60, charge_until=first + 60)
+        assert store.snapshot(first + 100).budgets == (
+            Left(group="lab", budget=300 * 3600, used=60),
+        )
+        last = at("2027-02-15T23:59:59")
+        assert store.snapshot(last).budgets[0].budget == 300 * 3600
+        assert store.snapshot(last + 1).budgets == (Left(group="lab", budget=0, used=0),)
+
+
+class TestReservations:
+    def test_they_are_kept_shown_to_the_scheduler_and_removed(self, store: Store) -> None:
+        store.put_reservation(CLASS, change=change(Action.RESERVE, "lab"))
+        assert store.reservations() == (CLASS,)
+        seven = at("2026-11-17T07:00")  # eight in Berlin
+        assert store.snapshot(seven).reserved == (
+            Reserved(
+                id="r-1", group="lab", devices=2, starts_at=seven + 7200, ends_at=seven + 14400
+            ),
+        )
+        # Nothing that starts twelve hours before could still run: of no concern yet.
+        assert store.snapshot(seven - 12 * 3600).reserved == ()
+        assert store.snapshot(seven + 14400).reserved == ()
+        assert store.remove_reservation("r-1", change=change(Action.UNRESERVE, "lab"))
+        assert not store.remove_reservation("r-1", change=change(Action.UNRESERVE, "lab"))
+        assert store.reservations() == ()
+        lines = [line.action for line in store.changes(ChangeFilter(target="lab"))]
+        assert lines == [Action.UNRESERVE, Action.RESERVE]
+
+    def test_an_unknown_group_is_refused(self, store: Store) -> None:
+        with pytest.raises(NotFound, match="no group cs999"):
+            store.put_reservation(replace(CLASS, group="cs999"))
+
+    def test_of_a_group_that_is_removed_nothing_is_reserved(self, store: Store) -> None:
+        store.put_reservation(CLASS)
+        store.remove_group("lab", at=1.0)
+        assert store.snapshot(at("2026-11-17T09:30")).reserved == ()

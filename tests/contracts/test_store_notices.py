@@ -1,0 +1,109 @@
+"""Asking devices back: notice, withdrawal, and the way back into the queue."""
+
+from __future__ import annotations
+
+import pytest
+
+from carrel.hub.ports.notices import Notice, NoticeKind
+from carrel.hub.ports.records import Cause, CauseCode
+from carrel.hub.ports.store import Store
+from carrel.hub.scheduling.lifecycle import State
+from carrel.hub.scheduling.model import Start
+
+from .store_kit import charges, granted, job, running, states
+
+NOTICE = Notice(
+    kind=NoticeKind.GUARANTEE,
+    message="cs101 asks back devices.",
+    given_at=110,
+    stops_at=230,
+    group="cs101",
+    for_request="j-z",
+)
+PREEMPTED = Cause(code=CauseCode.PREEMPTED, message="Stopped, as announced.")
+DONE = Cause(code=CauseCode.SUCCEEDED, message="It ended.")
+
+
+def kinds(store: Store) -> list[str]:
+    return [event.kind for event in store.events("j-a") if event.kind != "state"]
+
+
+def test_a_notice_is_kept_and_told_once(store: Store) -> None:
+    running(store, job("a"), "D0")
+    noticed = store.notify("j-a", NOTICE, now=110)
+    assert noticed.notice == NOTICE
+    assert store.request("j-a") == noticed
+    assert store.notify("j-a", NOTICE, now=120) == noticed
+    (event,) = store.events("j-a", kinds=frozenset({"notice"}))
+    assert event.data == {
+        "why": "guarantee",
+        "message": "cs101 asks back devices.",
+        "stops_at": 230,
+        "comes_back": True,
+    }
+    assert store.snapshot(120).holdings[0].leaving
+
+
+def test_what_holds_nothing_gets_no_notice(store: Store) -> None:
+    store.submit(job("a"), 100)
+    assert store.notify("j-a", NOTICE, now=110).notice is None
+    assert store.preempt("j-a", PREEMPTED, now=110).state is State.QUEUED
+    assert kinds(store) == []
+
+
+def test_a_notice_is_taken_back(store: Store) -> None:
+    running(store, job("a"), "D0")
+    store.notify("j-a", NOTICE, now=110)
+    assert store.withdraw_notice("j-a", "j-z has ended.", now=120).notice is None
+    assert store.withdraw_notice("j-a", "j-z has ended.", now=121).notice is None
+    assert kinds(store) == ["notice", "notice_over"]
+    assert not store.snapshot(120).holdings[0].leaving
+
+
+def test_what_is_preempted_is_queued_in_its_old_place_and_charged_to_its_death(
+    store: Store,
+) -> None:
+    lease = running(store, job("a"), "D0")
+    store.submit(job("b"), 105)
+    store.notify("j-a", NOTICE, now=110)
+    stopping = store.preempt("j-a", PREEMPTED, now=230)
+    assert (stopping.state, stopping.target) == (State.STOPPING, State.PREEMPTED)
+    assert store.preempt("j-a", PREEMPTED, now=231) == stopping
+    back = store.finish(lease.id, now=234, charge_until=232)
+    assert (back.state, back.notice, back.cause) == (State.QUEUED, None, None)
+    assert states(store, back)[-3:] == ["stopping", "preempted", "queued"]
+    told = [e.data for e in store.events("j-a") if e.data.get("state") == "preempted"]
+    assert told[0]["cause"] == {"code": "preempted", "message": "Stopped, as announced."}
+    assert charges(store) == [("j-a.1", 100, 232, 132)]
+    assert [waiting.id for waiting in store.snapshot(240).waiting] == ["j-a", "j-b"]
+    again = Start(request_id="j-a", devices=("D0",))
+    assert [lease.id for lease in store.grant([again], now=240, lease_seconds=30)] == ["j-a.2"]
+
+
+def test_what_was_granted_and_has_not_begun_costs_nothing(store: Store) -> None:
+    granted(store, job("a"), "D0")
+    back = store.preempt("j-a", PREEMPTED, now=110)
+    assert back.state is State.QUEUED
+    assert charges(store) == []
+    assert store.snapshot(110).holdings == ()
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_what_ends_by_itself_has_ended(store: Store, late: bool) -> None:
+    lease = running(store, job("a"), "D0")
+    store.notify("j-a", NOTICE, now=110)
+    if late:
+        store.preempt("j-a", PREEMPTED, now=230)
+    store.stop("j-a", State.SUCCEEDED, DONE, now=231)
+    if not late:
+        assert store.preempt("j-a", PREEMPTED, now=232).target is State.SUCCEEDED
+    ended = store.finish(lease.id, now=233, charge_until=232)
+    assert (ended.state, ended.cause, ended.notice) == (State.SUCCEEDED, DONE, None)
+
+
+def test_a_lost_attempt_takes_its_notice_along(store: Store) -> None:
+    lease = running(store, job("a"), "D0")
+    store.notify("j-a", NOTICE, now=110)
+    gone = Cause(code=CauseCode.LOST, message="Gone.")
+    back = store.lose(lease.id, gone, now=120, charge_until=120, requeue=True)
+    assert (back.state, back.notice) == (State.QUEUED, None)
