@@ -28,9 +28,12 @@ from .scheduling.standing import (
 
 LONG_SECONDS = 0.02
 """A decision that takes longer is followed by a rest."""
-REST = 4.0
+REST = 8.0
 """Length of that rest, in the times that the decision took."""
 LONGEST_REST = 1.0
+MANY = 1000
+"""With more that wait, reading them takes a while too: every look is followed by a rest."""
+SHORT_REST = 0.05
 
 
 class Planner:
@@ -55,7 +58,7 @@ class Planner:
 
     def plan(self, snapshot: Snapshot, now: float) -> Plan | None:
         """What holds now, or None while the last plan will do."""
-        self.rest = 0.0
+        self.rest = SHORT_REST if len(snapshot.waiting) > MANY else 0.0
         events = self._follow(snapshot, now)
         anew = events is None or self._standing is None
         standing = Standing(snapshot, now) if self._standing is None else self._standing
@@ -90,7 +93,7 @@ class Planner:
         # What waits for devices that were just asked back expects them from now on only.
         self._since = began if plan.stops else None
         self._took = self._monotonic() - began
-        self.rest = rest_after(self._took)
+        self.rest = max(self.rest, rest_after(self._took))
         return plan
 
     def _partly(self, snapshot: Snapshot, delta: Delta) -> Plan:
@@ -108,14 +111,15 @@ def changes(standing: Standing, snapshot: Snapshot) -> Iterator[Event]:
     leased = {holding.request_id: holding for holding in snapshot.holdings}
     for name in held.keys() - leased.keys():
         yield Freed(request_id=name)
+    # The store hands out the same values again: thousands of them are told apart by identity.
     for name, request in tuple(waiting.items()):
-        if asked.get(name) != request:
+        if (now := asked.get(name)) is not request and now != request:
             yield Withdrawn(request_id=name)
     for name, holding in leased.items():
         if held.get(name) != holding:
             yield Leased(holding=holding)
     for name, request in asked.items():
-        if waiting.get(name) != request:
+        if (known := waiting.get(name)) is not request and known != request:
             yield Submitted(request=request)
     yield from _uses(standing, snapshot.use)
     budgets = {left.group: left.budget - left.used - left.running for left in snapshot.budgets}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -104,10 +105,21 @@ def test_eight_choices_behind_5000_requests_cost_no_eight_decisions(tmp_path: Pa
         for devices in (0, 1)
         for hours in (1, 2, 4, 8)
     ]
-    # The processor's time: how busy the machine is otherwise does not count.
-    began = time.thread_time()
-    decide(commands.store.snapshot(commands.clock()), commands.clock())
-    decided = time.thread_time()
     found = Quotes(commands).quotes(STUDENT1, asked)
-    assert time.thread_time() - decided < 4 * (decided - began)
+    quoted = _least(lambda: Quotes(commands).quotes(STUDENT1, asked))
+    decided = _least(lambda: decide(commands.store.snapshot(commands.clock()), commands.clock()))
+    assert quoted < 4 * decided
     assert found[-1].ahead == 5000 // 90, "those of its owner, whose own maximum holds it"
+
+
+def _least(work: Callable[[], object]) -> float:
+    """Of three tries, as another one may have to collect everybody's garbage.
+
+    The processor's time: how busy the machine is otherwise does not count.
+    """
+    took = []
+    for _ in range(3):
+        began = time.thread_time()
+        work()
+        took.append(time.thread_time() - began)
+    return min(took)
