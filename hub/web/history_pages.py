@@ -85,7 +85,7 @@ async def _choice(
     *,
     since: Annotated[str, Query(max_length=10)] = "",
     until: Annotated[str, Query(max_length=10)] = "",
-    group: Annotated[str, Query(max_length=64)] = "",
+    group: Group = "",
     whose: Annotated[str, Query(max_length=10)] = "mine",
     before: Annotated[int | None, Query(ge=1, le=2**53)] = None,
 ) -> Choice:

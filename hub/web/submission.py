@@ -21,7 +21,7 @@ PARAMETER = "parameter-"
 _PLAIN = (
     "kind", "group", "devices", "time", "memory", "retries", "labels", "kernel", "output",
     "command", "workdir", "key", "source", "priority", "preemptible",
-)  # fmt: skip
+)  # fmt: skip  # the form's fields, part by part
 _Value = TypeVar("_Value")
 
 

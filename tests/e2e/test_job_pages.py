@@ -65,8 +65,6 @@ SLOW = """\
 import time
 print("half of the work", flush=True)
 time.sleep(600)"""
-PATIENCE_MS = 60_000
-"""A kernel has to start."""
 
 
 @pytest.fixture

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
-from pathlib import Path
 
 import psutil
 
 from carrel.hub.ports.notices import Notice, NoticeKind
 from carrel.spawners import processes
 
+from ..fake_service import eventually
 from .conftest import Desk
 from .notebooks import notebook, read
 
@@ -36,19 +35,12 @@ PRINTS = 2
 DEAF = "touch ready; sleep 60"
 
 
-def soon(path: Path) -> None:
-    ends = time.monotonic() + 20
-    while not path.exists():
-        assert time.monotonic() < ends, f"{path.name} never came"
-        time.sleep(0.02)
-
-
 def test_a_command_with_a_handler_saves_and_says_so(desk: Desk) -> None:
     order = desk.order(command=("python", "-c", SAVES))
     handle = desk.backend.start(order)
-    soon(order.home / "ready")
+    eventually((order.home / "ready").exists)
     desk.backend.ask_to_save(order.lease_id, handle, order.folder, NOTICE)
-    soon(order.home / "checkpoint")
+    eventually((order.home / "checkpoint").exists)
     assert (order.home / "checkpoint").read_text() == "cs101 asks back devices."
     desk.service.wait_for(lambda service: "saved" in service.kinds())
     assert json.loads((order.folder / "notice.json").read_text())["stops_at"] == 121.0
@@ -58,7 +50,7 @@ def test_a_command_with_a_handler_saves_and_says_so(desk: Desk) -> None:
 def test_a_command_without_one_goes_on_undisturbed(desk: Desk) -> None:
     order = desk.order(command=("sh", "-c", DEAF))
     handle = desk.backend.start(order)
-    soon(order.home / "ready")
+    eventually((order.home / "ready").exists)
     before = {process.pid for process in processes.scan({order.lease_id: handle})[order.lease_id]}
     desk.backend.ask_to_save(order.lease_id, handle, order.folder, NOTICE)
     assert all(psutil.pid_exists(pid) for pid in before)
@@ -75,10 +67,10 @@ def test_it_is_asked_once(desk: Desk) -> None:
     )
     order = desk.order(command=("python", "-c", count))
     handle = desk.backend.start(order)
-    soon(order.home / "ready")
+    eventually((order.home / "ready").exists)
     for _ in range(3):
         desk.backend.ask_to_save(order.lease_id, handle, order.folder, NOTICE)
-    soon(order.home / "checkpoint1")
+    eventually((order.home / "checkpoint1").exists)
     assert desk.backend.stop(order.lease_id, handle)
     assert not (order.home / "checkpoint2").exists()
 
@@ -91,14 +83,11 @@ def test_a_notebook_is_saved_in_the_middle_of_a_silent_cell(desk: Desk) -> None:
         )
     )
     handle = desk.backend.start(order)
-    soon(order.home / "ready")
+    eventually((order.home / "ready").exists)
     output = order.folder / "output.ipynb"
     desk.service.wait_for(lambda service: service.kinds().count("cell_output") == PRINTS)
     desk.backend.ask_to_save(order.lease_id, handle, order.folder, NOTICE)
-    ends = time.monotonic() + 10
-    while "before" not in output.read_text():
-        assert time.monotonic() < ends
-        time.sleep(0.02)
+    eventually(lambda: "before" in output.read_text())
     status = [cell.metadata.papermill["status"] for cell in read(output).cells]
     assert status[-PRINTS:] == ["completed", "running"]
     assert desk.backend.stop(order.lease_id, handle)

@@ -250,7 +250,7 @@ class TestLooking:
             "ahead": [{"rule": "priority", "count": 1}],
             "ahead_sentences": ["1 request goes first."],
             "suggestions": [{"change": "fewer_devices", "devices": 1, "sentence": "With 1 now."}],
-        }  # fmt: skip
+        }  # fmt: skip  # grouped by meaning
         path = "/services/carrel/api/v1/requests/j-1/why"
         service.extra["GET", path] = lambda handler: handler.say(200, answer)
         assert carrel("why", "j-1").output.splitlines() == [
