@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from ..ports.calendar import Term, span_of
-from ..ports.records import LeaseRecord, RequestRecord
 from ..scheduling.model import Group, Left
 from ..scheduling.quota import Tree
 
 Charged = Mapping[str, float]
 """Device-seconds in the ledger since the beginning of a period, by group."""
-Running = Sequence[tuple[RequestRecord, LeaseRecord]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Open:
+    """A lease that is not released, as far as the ledger lacks it.
+
+    Attributes:
+        until: when its time limit ends.
+    """
+
+    group: str
+    devices: int
+    charged_until: float
+    until: float
 
 
 def periods(groups: Iterable[Group], terms: Sequence[Term], now: float) -> dict[str, float | None]:
@@ -28,7 +41,7 @@ def left(
     groups: Sequence[Group],
     began: Mapping[str, float | None],
     charged: Mapping[float, Charged],
-    running: Running,
+    leases: Sequence[Open],
 ) -> tuple[Left, ...]:
     """Of each group that has a budget; a group's use is that of all groups below as well.
 
@@ -41,17 +54,16 @@ def left(
         assert group.budget is not None
         if since is None:
             return Left(group=group.name, budget=0.0, used=0.0)
-        inside = {each.name for each in groups if group in tree.known(each.name)}
+        inside = tree.below(group.name)
         used = sum(amount for name, amount in charged[since].items() if name in inside)
-        open_ = sum(amount for name, amount in _to_come(running, since) if name in inside)
-        return Left(group=group.name, budget=group.budget.device_seconds, used=used, running=open_)
+        running = sum(_to_come(lease, since) for lease in leases if lease.group in inside)
+        return Left(
+            group=group.name, budget=group.budget.device_seconds, used=used, running=running
+        )
 
     return tuple(of(group) for group in groups if group.budget is not None)
 
 
-def _to_come(running: Running, since: float) -> Iterator[tuple[str, float]]:
-    """What the ledger lacks of what runs, up to its time limit."""
-    for request, lease in running:
-        begins = max(lease.charged_until, since)
-        ends = lease.granted_at + request.seconds
-        yield request.group, len(lease.devices) * max(0.0, ends - begins)
+def _to_come(lease: Open, since: float) -> float:
+    """Device-seconds that it would still use up to its time limit."""
+    return lease.devices * max(0.0, lease.until - max(lease.charged_until, since))

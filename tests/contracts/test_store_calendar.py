@@ -13,6 +13,7 @@ from carrel.hub.ports.calendar import Reservation, Term
 from carrel.hub.ports.records import Cause, CauseCode
 from carrel.hub.ports.store import Store
 from carrel.hub.scheduling.budget import Budget, Period
+from carrel.hub.scheduling.lifecycle import State
 from carrel.hub.scheduling.model import Group, Left, Reserved
 
 from .store_kit import LAB, job, running
@@ -107,6 +108,25 @@ class TestBudgets:
         last = at("2027-02-15T23:59:59")
         assert store.snapshot(last).budgets[0].budget == 300 * 3600
         assert store.snapshot(last + 1).budgets == (Left(group="lab", budget=0, used=0),)
+
+    def test_what_is_kept_between_readings_is_what_would_be_summed_anew(self, store: Store) -> None:
+        """The ledger grows, a line is taken back, and a period ends between two readings."""
+        store.put_group(replace(LAB, budget=budget(2, Period.WEEK)))
+        monday = at("2026-11-16T00:00")
+        first = running(store, job("a"), "D0", at=monday - 600)
+        second = running(store, job("b"), "D1", at=monday - 600)
+        used = []
+        for now in (monday - 300, monday + 60, monday + 120, monday + 180):
+            store.renew([first.id, second.id], now=now, until=now + 30)
+            store.charge(now=now)
+            used.append(store.budgets(now)[0].used)
+        assert used == [600, 120, 240, 360]
+        store.lose(first.id, LOST, now=monday + 200, charge_until=monday + 200)
+        broken = Cause(code=CauseCode.DEVICE_FAULT, message="Xid 48.")
+        store.stop(second.request_id, State.FAILED, broken, now=monday + 200)
+        store.finish(second.id, now=monday + 200, charge_until=monday + 200)
+        (left,) = store.budgets(monday + 200)
+        assert (left.used, left.running) == (200, 0)
 
 
 class TestReservations:

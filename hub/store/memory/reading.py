@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from itertools import islice
 
 from ...ports.calendar import reserved
-from ...ports.records import Glance, LeaseState, RequestFilter, RequestRecord, Touched
+from ...ports.records import Glance, LeaseRecord, LeaseState, RequestFilter, RequestRecord, Touched
 from ...scheduling.lifecycle import TERMINAL, State
 from ...scheduling.model import Holding, Left, Snapshot
 from .. import budgets, pool
+from ..budgets import Open
 from . import past
 from .leases import Leases
 from .pool import Pool
@@ -77,8 +78,17 @@ class Reading(Pool, Leases):
                 groups,
                 began,
                 {since: past.charged_since(ledger, since) for since in starts},
-                [(self._requests[lease.request_id], lease) for lease in self.leases()],
+                [self._open(lease) for lease in self.leases()],
             )
+
+    def _open(self, lease: LeaseRecord) -> Open:
+        request = self._requests[lease.request_id]
+        return Open(
+            group=request.group,
+            devices=request.devices,
+            charged_until=lease.charged_until,
+            until=lease.granted_at + request.seconds,
+        )
 
     def holdings(self) -> tuple[Holding, ...]:
         with self._lock:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, time
 
 from sqlalchemy import Connection, case, delete, func, insert, select, update
@@ -11,11 +12,11 @@ from ...ports.audit import Change
 from ...ports.calendar import Reservation, Term
 from ...scheduling.model import Group, Left
 from .. import budgets, pool
-from ..tables import ledger, requests, reservations, terms
+from ..budgets import Charged, Open
+from ..tables import leases, ledger, requests, reservations, terms
 from .administration import note
+from .decay import ANEW_EVERY
 from .pool import group
-from .reading import live_leases
-from .rows import REQUESTS, read_requests
 
 
 def read_terms(connection: Connection) -> tuple[Term, ...]:
@@ -86,42 +87,91 @@ def remove_reservation(connection: Connection, name: str, change: Change | None)
     return bool(removed)
 
 
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """Device-seconds by group, by the beginning of a period, of the lines up to ``last``."""
+
+    made: float
+    last: int
+    since: Mapping[float, Charged]
+
+
 class Budgets:
-    """What groups used in their periods, kept until the ledger grows."""
+    """What groups have left, for a reader who asks in every cycle.
+
+    The ledger only grows at its end: what was summed once is kept, and only newer lines are
+    added. From time to time everything is summed anew.
+    """
 
     def __init__(self) -> None:
         # One value, replaced as a whole: several threads may read.
-        self._last: tuple[int, dict[float, Mapping[str, float]]] = (0, {})
+        self._sums = _Sums(made=0.0, last=0, since={})
 
     def read(self, connection: Connection, groups: Sequence[Group], now: float) -> tuple[Left, ...]:
         if all(group.budget is None for group in groups):
             return ()
         began = budgets.periods(groups, read_terms(connection), now)
-        if not began:
-            return ()
-        last = connection.scalar(select(func.max(ledger.c.id))) or 0
-        known = self._last[1] if self._last[0] == last else {}
-        since = {start for start in began.values() if start is not None}
-        charged = {at: known.get(at) or charged_since(connection, at) for at in since}
-        self._last = (last, charged)
-        leases = live_leases(connection)
-        names = [lease.request_id for lease in leases]
-        found = read_requests(connection, REQUESTS.where(requests.c.id.in_(names)))
-        of_request = {request.id: request for request in found}
-        running = [(of_request[lease.request_id], lease) for lease in leases]
-        return budgets.left(groups, began, charged, running)
+        starts = {since for since in began.values() if since is not None}
+        charged = self._charged(connection, starts, now)
+        return budgets.left(groups, began, charged, read_open(connection))
+
+    def _charged(
+        self, connection: Connection, starts: Collection[float], now: float
+    ) -> Mapping[float, Charged]:
+        last, before = connection.scalar(_LAST) or 0, self._sums
+        if last < before.last or not 0 <= now - before.made < ANEW_EVERY:
+            before = _Sums(made=now, last=0, since={})
+        found: dict[float, Charged] = {}
+        for since in starts:
+            known = before.since.get(since)
+            if known is None:
+                found[since] = charged_since(connection, since)
+            elif last == before.last:
+                found[since] = known
+            else:
+                newer = charged_since(connection, since, after=before.last)
+                sums = {name: known.get(name, 0.0) + amount for name, amount in newer.items()}
+                found[since] = {**known, **sums}
+        self._sums = _Sums(made=before.made, last=last, since=found)
+        return found
 
 
-def charged_since(connection: Connection, since: float) -> Mapping[str, float]:
+_LAST = select(func.max(ledger.c.id))
+
+
+def charged_since(connection: Connection, since: float, *, after: int = 0) -> Charged:
     """Device-seconds by group; of a line that began before, what came after."""
     span = ledger.c.ends_at - ledger.c.starts_at
-    part = case((ledger.c.starts_at < since, (ledger.c.ends_at - since) / span), else_=1.0)
+    part = case(
+        (ledger.c.ends_at <= since, 0.0),
+        (ledger.c.starts_at < since, (ledger.c.ends_at - since) / span),
+        else_=1.0,
+    )
     # As a column it would tempt SQLite to go through a whole index that is in its order.
     of_group = ledger.c.group_name.concat("")
-    query = (
-        select(of_group, func.sum(ledger.c.device_seconds * part))
-        .where(ledger.c.ends_at > since)
-        .group_by(of_group)
-    )
-    found: dict[str, float] = dict(connection.execute(query).all())
+    query = select(of_group, func.sum(ledger.c.device_seconds * part)).group_by(of_group)
+    # Asked for both, SQLite would go through all of the period to find the few newest lines.
+    newer = query.where(ledger.c.id > after if after else ledger.c.ends_at > since)
+    found: dict[str, float] = dict(connection.execute(newer).all())
     return found
+
+
+def read_open(connection: Connection) -> tuple[Open, ...]:
+    """Of every lease of devices that is not released."""
+    return tuple(
+        Open(
+            group=row.group_name,
+            devices=row.devices,
+            charged_until=row.charged_until,
+            until=row.granted_at + row.seconds,
+        )
+        for row in connection.execute(_OPEN)
+    )
+
+
+_OPEN = (
+    select(requests.c.group_name, requests.c.devices, requests.c.seconds)
+    .add_columns(leases.c.granted_at, leases.c.charged_until)
+    .join_from(leases, requests)
+    .where(leases.c.released_at.is_(None), requests.c.devices > 0)
+)

@@ -72,13 +72,10 @@ class DecayedUse:
         counted = type_coerce(func.sum(counts), Double)
         # As columns they would tempt SQLite to go through a whole index that is in their order.
         group, owner = ledger.c.group_name.concat(""), ledger.c.owner.concat("")
-        query = (
-            select(group, owner, counted)
-            .where(ledger.c.ends_at > at - HALF_LIVES * self._half_life)
-            .group_by(group, owner)
-        )
-        # An index is gone through by age or by number: by number there is little to be found.
-        return query.where(ledger.c.id > after) if after else query
+        # Asked for both, SQLite would go through all of the past to find the few newest lines.
+        oldest_end = at - HALF_LIVES * self._half_life
+        which = ledger.c.id > after if after else ledger.c.ends_at > oldest_end
+        return select(group, owner, counted).where(which).group_by(group, owner)
 
 
 def _power(exponent: ColumnElement[float]) -> ColumnElement[float]:

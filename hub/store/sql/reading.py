@@ -16,6 +16,7 @@ from sqlalchemy import (
     select,
 )
 
+from ...ports.calendar import reserved
 from ...ports.records import (
     EventRecord,
     LeaseRecord,
@@ -37,6 +38,7 @@ from ..tables import (
     nodes,
     requests,
 )
+from .calendar import Budgets, read_reservations
 from .decay import DecayedUse
 from .pool_rows import read_devices, read_groups, read_marks
 from .queue import QUEUED, Queue
@@ -137,15 +139,21 @@ def queued(connection: Connection, owner: str) -> frozenset[str]:
     return frozenset(connection.scalars(query))
 
 
-def snapshot(connection: Connection, queue: Queue, use: DecayedUse, now: float) -> Snapshot:
+def snapshot(
+    connection: Connection, queue: Queue, use: DecayedUse, budgets: Budgets, now: float
+) -> Snapshot:
     nodes_now, marks = connection.scalars(select(nodes.c.name)).all(), read_marks(connection)
+    groups = read_groups(connection)
+    known = tuple(groups.values())
     return Snapshot(
         takes_work=pool.takes_work(nodes_now, marks),
         devices=tuple(read_devices(connection, marks).values()),
-        groups=tuple(read_groups(connection).values()),
+        groups=known,
         waiting=queue.read(connection),
         holdings=holdings(connection),
         use=use.read(connection, now),
+        budgets=budgets.read(connection, known, now),
+        reserved=reserved(read_reservations(connection), groups, now, pool.horizon(known)),
     )
 
 

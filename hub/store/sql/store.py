@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from sqlalchemy import Connection, select
 
 from ...ports.audit import Change, ChangeFilter
-from ...ports.calendar import reserved
 from ...ports.history import (
     Capacity,
     Census,
@@ -47,7 +45,6 @@ from ...scheduling.model import (
 )
 from .. import moves
 from ..moving import Move, Moving
-from ..pool import horizon
 from . import administration, calendar, glancing, history, pool, reading, writing
 from .agenda import Agenda
 from .decay import DecayedUse
@@ -157,20 +154,13 @@ class SqlStore(Moving, Agenda):
         return self._read(lambda c: reading.queued(c, owner))
 
     def snapshot(self, now: float) -> Snapshot:
-        def work(connection: Connection) -> Snapshot:
-            found = reading.snapshot(connection, self._queue, self._use, now)
-            held = calendar.read_reservations(connection)
-            names = [group.name for group in found.groups]
-            return replace(
-                found,
-                budgets=self._budgets.read(connection, found.groups, now),
-                reserved=reserved(held, names, now, horizon(found.groups)),
-            )
-
-        return self._read(work)
+        parts = self._queue, self._use, self._budgets
+        return self._read(lambda c: reading.snapshot(c, *parts, now))
 
     def budgets(self, now: float) -> tuple[Left, ...]:
-        return self._read(lambda c: self._budgets.read(c, self.groups(), now))
+        with self.together():
+            groups = self.groups()
+            return self._read(lambda c: self._budgets.read(c, groups, now))
 
     def holdings(self) -> tuple[Holding, ...]:
         return self._read(reading.holdings)
