@@ -14,7 +14,7 @@ from .errors import InvalidInput, NotAMember, NotFound, OverMaximum
 from .ports.store import Store
 from .ports.world import Hub
 from .scheduling import quota
-from .scheduling.model import Device, Group
+from .scheduling.model import Device, Group, Kind, PriorityClass
 
 _SERVER_NAME = re.compile(r"[a-z0-9](?:-?[a-z0-9])*")
 """JupyterHub's rule for named servers."""
@@ -131,6 +131,11 @@ def choices(groups: Iterable[Group], known: Iterable[Group]) -> list[GroupChoice
         for group, found in limits
         if found is not None
     ]
+
+
+def class_of(kind: Kind) -> PriorityClass:
+    """Where nobody chose one: what somebody sits in front of goes before what runs alone."""
+    return PriorityClass.INTERACTIVE if kind is Kind.SESSION else PriorityClass.NORMAL
 
 
 def check_server_name(name: str) -> str:

@@ -7,7 +7,7 @@ import re
 import secrets
 from dataclasses import dataclass, replace
 
-from .admission import Admission, Ask, seconds_of
+from .admission import Admission, Ask, class_of, seconds_of
 from .archives import read_archive
 from .errors import Forbidden, InvalidInput, TooLarge
 from .expecting import expected_seconds
@@ -109,6 +109,7 @@ class Intake:
             devices=options.devices,
             seconds=seconds,
             idempotency_key=request_id,
+            priority=class_of(Kind.SESSION),
             server_name=server_name,
             claim=options.claim,
         )

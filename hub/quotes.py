@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .admission import Admission, Ask, check_ask
+from .admission import Admission, Ask, check_ask, class_of
 from .commands import Commands
 from .errors import CarrelError, Refused
 from .ports.world import Identity
@@ -72,14 +72,16 @@ def _ask(owner: str, group: str, asked: QuoteIn) -> Ask:
 
 
 def _waiting(number: int, owner: str, group: str, asked: QuoteIn, now: float) -> Waiting:
+    kind = Kind(asked.kind)
     return Waiting(
         id=f"~{number}",  # sorts behind every id that there is
-        kind=Kind(asked.kind),
+        kind=kind,
         owner=owner,
         group=group,
         devices=asked.devices,
         seconds=asked.seconds,
         submitted_at=now,
+        priority=class_of(kind),
     )
 
 

@@ -15,6 +15,7 @@ from .audit_command import audit_command
 from .job_commands import run_command, submit_command, wait_command
 from .output_command import output_command
 from .pool_commands import pool_command
+from .quote_command import quote_command
 from .request_commands import (
     cancel_command,
     logs_command,
@@ -22,7 +23,7 @@ from .request_commands import (
     queue_command,
     show_command,
 )
-from .session_commands import quote_command, session_command
+from .session_commands import session_command
 from .signing_commands import login_command, logout_command
 from .usage_commands import history_command, usage_command
 from .why_command import why_command

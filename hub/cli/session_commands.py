@@ -1,4 +1,4 @@
-"""``carrel session …``: sessions from a terminal, as they are on the desk; and ``carrel quote``."""
+"""``carrel session …``: sessions from a terminal, as they are on the desk."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ import click
 from .. import wording
 from ..client import LIVE_STATES, Client, values
 from ..errors import NotFound
-from ..wire import QuoteIn, QuoteOut, RequestOut, SessionIn
+from ..wire import RequestOut, SessionIn
 from . import following, printing
 from .client_base import ClientCommand, WaitingCommand, json_option, site_option
+from .quote_command import group_option, hours_option
 from .session_waiting import wait_for_session
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -45,16 +46,6 @@ def session_command() -> None:
     """
 
 
-def _hours(function: F) -> F:
-    return click.option(
-        "--hours",
-        type=click.FloatRange(min=0, min_open=True),
-        default=1.0,
-        show_default=True,
-        help="Hours, after which it is stopped.",
-    )(function)
-
-
 def _devices(function: F) -> F:
     return click.option(
         "--devices",
@@ -65,20 +56,14 @@ def _devices(function: F) -> F:
     )(function)
 
 
-def _group(function: F) -> F:
-    return click.option(
-        "--group", default="", help="Who it is charged to; may be left out by members of one group."
-    )(function)
-
-
 def _session(function: F) -> F:
     return click.argument("session", metavar="SESSION")(function)
 
 
 @session_command.command("start", cls=WaitingCommand, epilog=_STATUS_HELP)
 @_devices
-@_hours
-@_group
+@hours_option
+@group_option
 @click.option("--name", default="", help="A name, beside the default session.")
 @click.option(
     "--claim",
@@ -272,48 +257,6 @@ def open_command(session: str, browser: bool, as_json: bool, site: str | None) -
             click.echo(f"It is {wording.state_meaning(found.state)}.", err=True)
     if browser:
         click.launch(address)
-
-
-@click.command("quote", cls=ClientCommand)
-@click.option(
-    "--devices",
-    type=click.IntRange(min=0),
-    multiple=True,
-    default=(1,),
-    show_default="1",
-    help="Whole devices (GPUs), 0 for CPU; may be repeated, to compare.",
-)
-@_hours
-@_group
-@json_option
-@site_option
-def quote_command(
-    *, devices: tuple[int, ...], hours: float, group: str, as_json: bool, site: str | None
-) -> None:
-    """Show how long a session or job would wait, and what it would use; sends nothing.
-
-    \b
-    Examples:
-      carrel quote --devices 1 --hours 2
-      carrel quote --devices 0 --devices 1 --devices 2 --json
-    """
-    seconds = max(1, round(hours * 3600))
-    asked = [QuoteIn(group=group, devices=each, seconds=seconds) for each in devices]
-    with Client.from_environment(site) as client:
-        found = client.quotes(asked)
-    if as_json:
-        printing.as_json({"quotes": found})
-        return
-    for each in found:
-        click.echo(_quoted(each))
-
-
-def _quoted(found: QuoteOut) -> str:
-    what = wording.devices(found.devices)
-    if not found.admitted:
-        return f"{what}: refused. {found.sentence}"
-    uses = f" Uses up to {wording.device_seconds(found.device_seconds)}." if found.devices else ""
-    return f"{what}: {found.sentence}{uses}"
 
 
 def _found(client: Client, session: str) -> RequestOut:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,11 @@ from carrel.hub.commands import Commands
 from carrel.hub.errors import Forbidden, InvalidInput
 from carrel.hub.ports.records import Cause, CauseCode
 from carrel.hub.ports.world import Identity
+from carrel.hub.scheduling.cycle import decide
 from carrel.hub.scheduling.lifecycle import State
 from carrel.hub.scheduling.model import PriorityClass, Start
 from carrel.hub.store.memory import MemoryStore
-from carrel.hub.wire import JobIn
+from carrel.hub.wire import JobIn, SessionIn
 from carrel.spawners.fake import FakeBackend
 
 from .doubles import ADMIN, STUDENT1, TEACHER, Clock, FakeHub, build, device
@@ -44,6 +46,17 @@ def test_a_student_may_not(commands: Commands) -> None:
     with pytest.raises(Forbidden, match=r"'normal' or 'opportunistic'"):
         commands.submit_job(STUDENT1, asked(priority="urgent"))
     assert commands.store.snapshot(0).waiting == ()
+
+
+def test_a_session_goes_before_jobs_that_wait_longer(commands: Commands) -> None:
+    job = commands.submit_job(STUDENT1, asked())
+    session = commands.queue_session("student2", "", SessionIn(devices=1, group="cs101"))
+    assert session.priority is PriorityClass.INTERACTIVE
+    snapshot = replace(commands.store.snapshot(commands.clock()), devices=())
+    assert [wait.request_id for wait in decide(snapshot, commands.clock()).waits] == [
+        session.id,
+        job.id,
+    ]
 
 
 def test_a_job_gives_way_unless_it_is_told_not_to(commands: Commands) -> None:

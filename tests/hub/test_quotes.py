@@ -52,12 +52,14 @@ def test_what_is_free_starts_at_once(commands: Commands) -> None:
 def test_what_is_taken_is_waited_for(commands: Commands) -> None:
     granted(commands)
     commands.submit_job(STUDENT1, job(seconds=600))
-    wait, cpu = Quotes(commands).quotes(STUDENT1, [ONE, QuoteIn(devices=0)])
+    asked = [ONE.model_copy(update={"kind": "job"}), ONE, QuoteIn(devices=0)]
+    wait, session, cpu = Quotes(commands).quotes(STUDENT1, asked)
     assert (wait.place, wait.ahead, wait.starts_now) == (2, 1, False)
     assert wait.expected_at == commands.clock() + 2400
     assert wait.sentence == (
         "It would wait at place 2, for about 40 min. 1 request is ahead of it."
     )
+    assert (session.place, session.ahead) == (1, 0), "somebody would sit in front of it"
     assert (cpu.starts_now, cpu.device_seconds) == (True, 0)
 
 
@@ -101,7 +103,7 @@ def test_eight_choices_behind_5000_requests_cost_no_eight_decisions(tmp_path: Pa
             commands.clock(),
         )
     asked = [
-        QuoteIn(devices=devices, seconds=3600 * hours)
+        QuoteIn(kind="job", devices=devices, seconds=3600 * hours)
         for devices in (0, 1)
         for hours in (1, 2, 4, 8)
     ]
