@@ -37,12 +37,14 @@ def furnish(store: Store) -> None:
     store.sync_devices("n1", [device("D0", 0), device("D1", 1)])
 
 
-def job(name: str, *, owner: str = "ada", devices: int = 1, key: str = "") -> NewRequest:
+def job(
+    name: str, *, owner: str = "ada", group: str = "lab", devices: int = 1, key: str = ""
+) -> NewRequest:
     return NewRequest(
         id=f"j-{name}",
         kind=Kind.JOB,
         owner=owner,
-        group="lab",
+        group=group,
         devices=devices,
         seconds=600,
         idempotency_key=key or name,

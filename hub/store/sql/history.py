@@ -1,26 +1,26 @@
 """What looks back, in SQL: sums where the database can make them, and only odd lines one by one.
 
-Of the ledger, everything that lies within the window (and within one day, where days are
-asked for) is added up by the database; the few lines that span an edge are read and split.
+Of the ledger, whole days are summed already (``sums``). At the ends of a window that has others,
+and by request, everything that lies within is added up by the database; the few lines that span
+an edge are read and split.
 How full the pool was comes as sums per part of the window; waits are read and ranked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
     Double,
-    Integer,
     Row,
     Select,
     and_,
     bindparam,
     case,
-    cast,
     func,
     insert,
     literal,
@@ -50,23 +50,40 @@ from ...ports.records import CauseCode, LedgerEntry
 from ...scheduling.model import Kind
 from .. import pool
 from ..tables import capacity, leases, ledger, requests
+from .days import first_day, rounded_down, spans_midnight
 from .pool_rows import read_devices, read_marks
 from .rows import to_ledger
+from .sums import LedgerSums, whole_days
 from .whose import of_whom
 
 
 def used(
-    connection: Connection, which: LedgerFilter, by: UsageBy, *, now: float
+    connection: Connection, sums: LedgerSums, which: LedgerFilter, by: UsageBy, *, now: float
 ) -> tuple[Used, ...]:
-    found = [
-        *_whole_lines(connection, which, by),
-        *(
-            part
-            for interval in (*_odd_lines(connection, which, by), *_open(connection, which, now))
-            for part in portions(interval, which, by)
-        ),
-    ]
+    found = [part for each in _open(connection, which, now) for part in portions(each, which, by)]
+    days = whole_days(which)
+    if by is UsageBy.REQUEST or (days is not None and not days):
+        return added_up([*found, *_of_lines(connection, which, by)], by)
+    found += sums.used(connection, which, days, by)
+    for edge in _edges(which, days):
+        found += _of_lines(connection, edge, by)
     return added_up(found, by)
+
+
+def _edges(which: LedgerFilter, days: range | None) -> Iterator[LedgerFilter]:
+    """What a window has before the first of its whole days and after the last."""
+    if days is None:
+        return
+    if which.since is not None and which.since < days.start * DAY:
+        yield replace(which, until=days.start * DAY)
+    if which.until is not None and which.until > days.stop * DAY:
+        yield replace(which, since=days.stop * DAY)
+
+
+def _of_lines(connection: Connection, which: LedgerFilter, by: UsageBy) -> Iterator[Used]:
+    yield from _whole_lines(connection, which, by)
+    for interval in _odd_lines(connection, which, by):
+        yield from portions(interval, which, by)
 
 
 def used_requests(
@@ -146,7 +163,7 @@ def _used(row: Row[*tuple[Any, ...]]) -> Used:
 def _keys(connection: Connection, by: UsageBy) -> Sequence[ColumnElement[Any]]:
     match by:
         case UsageBy.DAY:
-            return (_whole(connection, ledger.c.starts_at / DAY).label("day"),)
+            return (first_day(connection).label("day"),)
         case UsageBy.REQUEST:
             return (ledger.c.owner, ledger.c.group_name, ledger.c.request_id)
         case UsageBy.OWNER:
@@ -192,8 +209,7 @@ def _odd(connection: Connection, which: LedgerFilter, by: UsageBy) -> ColumnElem
     if which.until is not None:
         conditions.append(ledger.c.ends_at > which.until)
     if by is UsageBy.DAY:
-        midnight = (_whole(connection, ledger.c.starts_at / DAY) + 1) * DAY
-        conditions.append(ledger.c.ends_at > midnight)
+        conditions.append(spans_midnight(connection))
     return or_(*conditions) if conditions else literal(False)
 
 
@@ -270,8 +286,8 @@ def _flows(
     since, width = literal(window.since, Double), window.width
     begun, gone = case((start < since, since), else_=start) - since, end - since
     query = of.add_columns(
-        _whole(connection, begun / width).label("first"),
-        case((end < window.until, _whole(connection, gone / width))).label("last"),
+        rounded_down(connection, begun / width).label("first"),
+        case((end < window.until, rounded_down(connection, gone / width))).label("last"),
         func.sum(amount).label("amount"),
         func.sum(amount * begun).label("begun"),
         func.sum(amount * gone).label("gone"),
@@ -360,9 +376,3 @@ def _size(connection: Connection) -> int:
 
 def _of_group(window: Window) -> list[ColumnElement[bool]]:
     return [] if window.group is None else [requests.c.group_name == window.group]
-
-
-def _whole(connection: Connection, value: ColumnElement[Any]) -> ColumnElement[int]:
-    """Rounded down; what is given is never negative. PostgreSQL's cast alone would round."""
-    down = value if connection.dialect.name == "sqlite" else func.floor(value)
-    return cast(down, Integer)

@@ -34,7 +34,6 @@ from ..tables import (
     labels,
     lease_devices,
     leases,
-    ledger,
     nodes,
     requests,
 )
@@ -43,6 +42,7 @@ from .decay import DecayedUse
 from .pool_rows import read_devices, read_groups, read_marks
 from .queue import QUEUED, Queue
 from .rows import LEASES, REQUESTS, read_leases, read_requests, to_events
+from .sums import LedgerSums
 from .whose import of_whom
 
 
@@ -246,11 +246,10 @@ def find_events(
     return to_events(connection.execute(query))
 
 
-def usage(connection: Connection, *, now: float, owner: str | None) -> tuple[Usage, ...]:
+def usage(
+    connection: Connection, sums: LedgerSums, *, now: float, owner: str | None
+) -> tuple[Usage, ...]:
     """What the ledger holds, and what live leases have used since."""
-    in_ledger = select(
-        ledger.c.owner, ledger.c.group_name, func.sum(ledger.c.device_seconds)
-    ).group_by(ledger.c.owner, ledger.c.group_name)
     # A lease comes once for each of its devices.
     running = (
         select(requests.c.owner, requests.c.group_name, leases.c.charged_until)
@@ -258,9 +257,7 @@ def usage(connection: Connection, *, now: float, owner: str | None) -> tuple[Usa
         .join(lease_devices, lease_devices.c.lease_id == leases.c.id)
         .where(leases.c.released_at.is_(None))
     )
-    if owner is not None:
-        in_ledger = in_ledger.where(ledger.c.owner == owner)
-    charged = {(who, group): total for who, group, total in connection.execute(in_ledger)}
+    charged = sums.by_person(connection, owner)
     opened: dict[tuple[str, str], float] = {}
     for who, group, charged_until in connection.execute(running):
         # Few leases live; asked for one owner, the database would look at all their requests.

@@ -51,6 +51,7 @@ from .decay import DecayedUse
 from .pool_rows import read_devices, read_groups, read_marks
 from .queue import Queue
 from .rows import read_charged, read_ledger
+from .sums import LedgerSums
 from .transactions import Transactions
 
 
@@ -70,6 +71,7 @@ class SqlStore(Moving, Agenda):
         self._queue = Queue()
         self._use = DecayedUse(half_life)
         self._budgets = calendar.Budgets()
+        self._sums = LedgerSums()
 
     # -- the pool and the quota tree ------------------------------------------------------
 
@@ -242,7 +244,7 @@ class SqlStore(Moving, Agenda):
         )
 
     def usage(self, *, now: float, owner: str | None = None) -> tuple[Usage, ...]:
-        return self._read(lambda c: reading.usage(c, now=now, owner=owner))
+        return self._read(lambda c: reading.usage(c, self._sums, now=now, owner=owner))
 
     def ledger(
         self, *, owner: str | None = None, request_id: str | None = None
@@ -255,7 +257,7 @@ class SqlStore(Moving, Agenda):
     # -- looking back ---------------------------------------------------------------------
 
     def used(self, which: LedgerFilter, by: UsageBy, *, now: float) -> tuple[Used, ...]:
-        return self._read(lambda c: history.used(c, which, by, now=now))
+        return self._read(lambda c: history.used(c, self._sums, which, by, now=now))
 
     def used_requests(self, which: LedgerFilter, *, now: float, most: int) -> UsedRequests:
         return self._read(lambda c: history.used_requests(c, which, now=now, most=most))
