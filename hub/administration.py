@@ -188,7 +188,8 @@ class Administration:
 
     @property
     def _people(self) -> People:
-        return People(self.commands.store, self.commands.hub, self.accounts, self.commands.clock)
+        c = self.commands
+        return People(c.store, c.clock, c.hub, self.accounts)
 
 
 def check(who: Identity) -> None:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, time
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from .audited import Audited
 from .errors import InvalidInput, NotFound
-from .ports.audit import Action, Change
+from .ports.audit import Action
 from .ports.calendar import WEEKDAYS, Reservation, Term
 from .ports.records import Json
-from .ports.store import Store
-from .ports.world import Clock
 from .scheduling.model import Reserved
 from .wire import NAME
 from .wire.calendar import ReservationIn, ReservationOut, TermOut
@@ -28,11 +27,8 @@ _YEAR = 366 * 86400.0
 
 
 @dataclass(frozen=True, slots=True)
-class Agenda:
+class Agenda(Audited):
     """Everything that changes terms or reservations goes through here."""
-
-    store: Store
-    clock: Clock
 
     # -- terms ----------------------------------------------------------------------------
 
@@ -57,20 +53,23 @@ class Agenda:
                 field="name",
             )
         term = Term(name=name, first=day(first, "first"), last=day(last, "last"))
-        before = next((each for each in self.store.terms() if each.name == name), None)
+        before = self._term(name)
         if before != term:
-            lines = {} if before is None else _term(before), _term(term)
-            change = self._change(who, Action.TERM_SET, name, *lines)
+            old = {} if before is None else _values(before)
+            change = self._change(Action.TERM_SET, name, who, before=old, after=_values(term))
             self.store.put_term(term, change=change)
 
     def remove_term(self, name: str, *, who: str) -> None:
         """Raises NotFound."""
-        before = next((each for each in self.store.terms() if each.name == name), None)
+        before = self._term(name)
         if before is None:
             known = ", ".join(term.name for term in self.store.terms()) or "none yet"
             raise NotFound(f"There is no term {name[:80]}.", accepted=f"Terms: {known}.")
-        change = self._change(who, Action.TERM_REMOVE, name, _term(before), {})
+        change = self._change(Action.TERM_REMOVE, name, who, before=_values(before))
         self.store.remove_term(name, change=change)
+
+    def _term(self, name: str) -> Term | None:
+        return next((each for each in self.store.terms() if each.name == name), None)
 
     # -- reservations ---------------------------------------------------------------------
 
@@ -88,7 +87,7 @@ class Agenda:
     def reserve(self, body: ReservationIn, *, who: str) -> ReservationOut:
         """Raises InvalidInput or NotFound."""
         made = self._made(f"r-{secrets.token_hex(3)}", body)
-        change = self._change(who, Action.RESERVE, made.group, {}, _reservation(made))
+        change = self._change(Action.RESERVE, made.group, who, after=_reservation(made))
         self.store.put_reservation(made, change=change)
         return self._shown(made, self.clock())
 
@@ -100,7 +99,8 @@ class Agenda:
                 f"There is no reservation {name[:80]}.",
                 accepted="`carrel reserve ls` lists them with their ids.",
             )
-        change = self._change(who, Action.UNRESERVE, before.group, _reservation(before), {})
+        was = _reservation(before)
+        change = self._change(Action.UNRESERVE, before.group, who, before=was)
         self.store.remove_reservation(name, change=change)
 
     # -- within ---------------------------------------------------------------------------
@@ -175,18 +175,6 @@ class Agenda:
             running=coming is not None and coming.starts_at <= now,
         )
 
-    def _change(
-        self,
-        who: str,
-        action: Action,
-        target: str,
-        before: Mapping[str, Json],
-        after: Mapping[str, Json],
-    ) -> Change:
-        return Change(
-            at=self.clock(), who=who, action=action, target=target, before=before, after=after
-        )
-
 
 def read_when(text: str) -> tuple[int | None, date | None, time, time, str]:
     """Weekday or single day, from, to, zone.
@@ -228,7 +216,7 @@ def day(text: str, field: str) -> date:
         ) from None
 
 
-def _term(term: Term) -> dict[str, Json]:
+def _values(term: Term) -> dict[str, Json]:
     return {"first": term.first.isoformat(), "last": term.last.isoformat()}
 
 

@@ -9,26 +9,23 @@ from dataclasses import dataclass
 from .accounts.names import parse_name
 from .accounts.passwords import random_password
 from .accounts.store import Accounts
+from .audited import Audited
 from .errors import Conflict, Unavailable
-from .ports.audit import Action, Change
-from .ports.records import Json
-from .ports.store import Store
-from .ports.world import Clock, Hub, HubUser
+from .ports.audit import Action
+from .ports.world import Hub, HubUser
 from .wire.administration import PeopleOut, PersonOut
 
 
 @dataclass(frozen=True, slots=True)
-class People:
+class People(Audited):
     """The embedded accounts, and whoever else JupyterHub or the ledger knows.
 
     Each change of an account gets its line in the audit list right after it: accounts are in a
     database of their own.
     """
 
-    store: Store
     hub: Hub
     accounts: Accounts | None
-    clock: Clock
 
     # -- looking --------------------------------------------------------------------------
 
@@ -88,7 +85,7 @@ class People:
             self.store.group(group)
         password = password or random_password()
         self._own.add(name, password, admin=admin)
-        self._note(Action.ACCOUNT_ADD, name, who, after={"admin": admin})
+        self.store.add_change(self._change(Action.ACCOUNT_ADD, name, who, after={"admin": admin}))
         if groups:
             # An administrator becomes one at sign-in: the hub lets no service make one.
             self.hub.add_user(name, admin=False)
@@ -101,7 +98,7 @@ class People:
         name = parse_name(name)
         password = password or random_password()
         self._own.set_password(name, password)
-        self._note(Action.NEW_PASSWORD, name, who)
+        self.store.add_change(self._change(Action.NEW_PASSWORD, name, who))
         return password
 
     def remove(self, name: str, *, who: str, force: bool = False) -> None:
@@ -126,17 +123,23 @@ class People:
             )
         self.hub.remove_user(name)
         self._own.remove(name)
-        self._note(Action.ACCOUNT_REMOVE, name, who, before={"admin": account.admin})
+        self.store.add_change(
+            self._change(Action.ACCOUNT_REMOVE, name, who, before={"admin": account.admin})
+        )
 
     def join(self, group: str, names: Sequence[str], *, who: str) -> None:
         self.hub.add_to_group(group, tuple(names))
         for name in names:
-            self._note(Action.MEMBER_ADD, name, who, after={"group": group})
+            self.store.add_change(
+                self._change(Action.MEMBER_ADD, name, who, after={"group": group})
+            )
 
     def leave(self, group: str, names: Sequence[str], *, who: str) -> None:
         self.hub.remove_from_group(group, tuple(names))
         for name in names:
-            self._note(Action.MEMBER_REMOVE, name, who, before={"group": group})
+            self.store.add_change(
+                self._change(Action.MEMBER_REMOVE, name, who, before={"group": group})
+            )
 
     @property
     def _own(self) -> Accounts:
@@ -146,23 +149,3 @@ class People:
                 accepted="Its people sign in with something else: change them there.",
             )
         return self.accounts
-
-    def _note(
-        self,
-        action: Action,
-        target: str,
-        who: str,
-        *,
-        before: Mapping[str, Json] | None = None,
-        after: Mapping[str, Json] | None = None,
-    ) -> None:
-        self.store.add_change(
-            Change(
-                at=self.clock(),
-                who=who,
-                action=action,
-                target=target,
-                before=before or {},
-                after=after or {},
-            )
-        )

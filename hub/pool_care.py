@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from .audited import Audited
 from .errors import Conflict, InvalidInput, NotFound
-from .ports.audit import Action, Change
+from .ports.audit import Action
 from .ports.records import Json, RequestFilter, RequestRecord
-from .ports.store import Store
-from .ports.world import Clock
 from .pulse import Pulse
 from .scheduling.lifecycle import HOLDS_DEVICES
 from .scheduling.model import Device, Health, Mark, MarkKind
@@ -25,11 +24,9 @@ _ALL = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class PoolCare:
+class PoolCare(Audited):
     """Each change is written together with its line in the audit list."""
 
-    store: Store
-    clock: Clock
     pulse: Pulse
 
     def drain(
@@ -54,7 +51,8 @@ class PoolCare:
             return said
         mark = Mark(target=target, kind=MarkKind.DRAIN, since=now, why=why, by=who, until=until)
         after: dict[str, Json] = {} if until is None else {"until": until}
-        self.store.put_mark(mark, change=self._change(Action.DRAIN, target, who, why, after))
+        change = self._change(Action.DRAIN, target, who, why=why, after=after)
+        self.store.put_mark(mark, change=change)
         if until is not None:
             for request in found:
                 warning: Mapping[str, Json] = {"stops_at": until, "why": why}
@@ -85,7 +83,8 @@ class PoolCare:
             NotFound: there is no such device.
         """
         mark = Mark(target=target, kind=MarkKind.QUARANTINE, since=self.clock(), why=why, by=who)
-        self.store.put_mark(mark, change=self._change(Action.QUARANTINE, target, who, why))
+        change = self._change(Action.QUARANTINE, target, who, why=why)
+        self.store.put_mark(mark, change=change)
         self.pulse.beat()
         return (
             f"Nothing new starts on {self.named(target)} until it is released.",
@@ -153,26 +152,6 @@ class PoolCare:
 
     def _device(self, target: str) -> Device | None:
         return next((device for device in self.store.devices() if device.id == target), None)
-
-    def _change(
-        self,
-        action: Action,
-        target: str,
-        who: str,
-        why: str = "",
-        after: Mapping[str, Json] | None = None,
-        *,
-        before: Mapping[str, Json] | None = None,
-    ) -> Change:
-        return Change(
-            at=self.clock(),
-            who=who,
-            action=action,
-            target=target,
-            why=why,
-            before=before or {},
-            after=after or {},
-        )
 
 
 def _what_runs(found: tuple[RequestRecord, ...], *, dated: bool) -> tuple[str, ...]:

@@ -6,13 +6,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 
+from .audited import Audited
 from .errors import InvalidInput, NotFound
-from .ports.audit import Action, Change
+from .ports.audit import Action
 from .ports.calendar import span_of
 from .ports.history import LedgerFilter, UsageBy
 from .ports.records import Json
-from .ports.store import Store
-from .ports.world import Clock
 from .scheduling.budget import Budget, Period
 from .scheduling.consequences import UNAFFECTED, consequences
 from .scheduling.model import Device, Group, Snapshot
@@ -29,12 +28,9 @@ _MORE = (
 
 
 @dataclass(frozen=True, slots=True)
-class QuotaTree:
+class QuotaTree(Audited):
     """Everything that changes a group's quota or teachers goes through here, with its line in
     the audit list."""
-
-    store: Store
-    clock: Clock
 
     # -- looking --------------------------------------------------------------------------
 
@@ -73,18 +69,18 @@ class QuotaTree:
         """
         snapshot = self.store.snapshot(self.clock())
         check_fits(after, snapshot.groups)
-        check_models(after, self._known(after.name), snapshot.devices)
+        before = self._known(after.name)
+        check_models(after, before, snapshot.devices)
         new = () if teachers is None else self._teachers_said(after.name, set(teachers))
         if after in snapshot.groups:
             return new
         said = consequences(after, snapshot, self.clock())
-        if budget := tuple(self._budget_now(after)):
+        if budget := tuple(self._budget_now(before, after)):
             said = tuple(sentence for sentence in said if sentence != UNAFFECTED)
         return (*said, *budget, *new)
 
-    def _budget_now(self, after: Group) -> Iterator[str]:
+    def _budget_now(self, before: Group | None, after: Group) -> Iterator[str]:
         """What its new budget means for what runs, and where no term runs."""
-        before = self._known(after.name)
         if after.budget is None or (before is not None and before.budget == after.budget):
             return
         now = self.clock()
@@ -93,8 +89,7 @@ class QuotaTree:
             yield f"No term runs now: nothing of {after.name} starts before one does."
             return
         tree = Tree([*self.store.groups(), *([] if before else [after])])
-        below = {name for name in tree.names if after.name in {g.name for g in tree.known(name)}}
-        which = LedgerFilter(groups=frozenset({*below, after.name}), since=span[0])
+        which = LedgerFilter(groups=tree.below(after.name), since=span[0])
         used = sum(row.total for row in self.store.used(which, UsageBy.OWNER, now=now))
         if used >= after.budget.device_seconds > 0:
             yield (
@@ -139,46 +134,32 @@ class QuotaTree:
         if before == after:
             return
         check_models(after, before, self.store.devices())
-        changed = _differences(before, after)
-        self.store.put_group(
-            after, change=self._change(who, Action.GROUP_SET, after.name, *changed)
-        )
+        old, new = _differences(before, after)
+        change = self._change(Action.GROUP_SET, after.name, who, before=old, after=new)
+        self.store.put_group(after, change=change)
 
     def set_teachers(self, name: str, teachers: Iterable[str], *, who: str) -> None:
         before, after = sorted(self.store.teachers(name)), sorted(set(teachers))
         if before == after:
             return
-        lines = {"teachers": before}, {"teachers": after}
-        self.store.set_teachers(
-            name, after, change=self._change(who, Action.TEACHERS_SET, name, *lines)
+        change = self._change(
+            *(Action.TEACHERS_SET, name, who),
+            before={"teachers": before},
+            after={"teachers": after},
         )
+        self.store.set_teachers(name, after, change=change)
 
     def remove(self, name: str, *, who: str) -> None:
         """Raises NotFound, or Conflict where something stands on it."""
         before, _ = _differences(self.store.group(name), None)
-        self.store.remove_group(
-            name,
-            at=self.clock(),
-            change=self._change(who, Action.GROUP_REMOVE, name, before, {}),
-        )
+        change = self._change(Action.GROUP_REMOVE, name, who, before=before)
+        self.store.remove_group(name, at=self.clock(), change=change)
 
     def _known(self, name: str) -> Group | None:
         try:
             return self.store.group(name)
         except NotFound:
             return None
-
-    def _change(
-        self,
-        who: str,
-        action: Action,
-        target: str,
-        before: Mapping[str, Json],
-        after: Mapping[str, Json],
-    ) -> Change:
-        return Change(
-            at=self.clock(), who=who, action=action, target=target, before=before, after=after
-        )
 
 
 def check_group_name(name: str) -> None:

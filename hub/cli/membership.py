@@ -66,7 +66,7 @@ def people_of(state: StateFolder) -> Iterator[People]:
         closing(hub_of(state)) as hub,
         closing(Accounts(state.accounts)) as accounts,
     ):
-        yield People(store, hub, accounts, time.time)
+        yield People(store, time.time, hub, accounts)
 
 
 def members(state: StateFolder, name: str) -> list[str] | None:
