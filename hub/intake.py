@@ -117,8 +117,7 @@ class Intake:
     def _priority(self, who: Identity, group: str, body: JobIn) -> PriorityClass:
         """Raises Forbidden or InvalidInput."""
         priority = PriorityClass(body.priority)
-        teaches = group in self.admission.store.taught_by(who.name)
-        if priority is PriorityClass.URGENT and not (who.admin or teaches):
+        if priority is PriorityClass.URGENT and not (who.admin or self._teaches(who, group)):
             raise Forbidden(
                 f"Urgent work of {group} is for its teachers and for administrators.",
                 accepted="The priority 'normal' or 'opportunistic'.",
@@ -131,6 +130,9 @@ class Intake:
                 field="preemptible",
             )
         return priority
+
+    def _teaches(self, who: Identity, group: str) -> bool:
+        return group in self.admission.store.taught_by(who.name)
 
     def _notebook(self, owner: str, body: JobIn) -> JobSpec:
         assert body.notebook is not None

@@ -12,14 +12,7 @@ from .runner.order import NOTICE
 
 def write(folder: Path, notice: Notice) -> bool:
     """Returns whether it was not there already; a folder that is gone needs none."""
-    text = json.dumps(
-        {
-            "why": str(notice.kind),
-            "message": notice.message,
-            "stops_at": notice.stops_at,
-            "comes_back": notice.comes_back,
-        }
-    )
+    text = json.dumps(notice.told)
     path = folder / NOTICE
     if not folder.is_dir() or (path.exists() and path.read_text() == text):
         return False

@@ -39,3 +39,13 @@ class Notice:
     def comes_back(self) -> bool:
         """Whether it is queued again, with a new attempt, in its old place."""
         return self.kind is not NoticeKind.BUDGET
+
+    @property
+    def told(self) -> dict[str, str | float | bool]:
+        """What its owner, the history and the attempt itself are told."""
+        return {
+            "why": str(self.kind),
+            "message": self.message,
+            "stops_at": self.stops_at,
+            "comes_back": self.comes_back,
+        }

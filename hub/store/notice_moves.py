@@ -16,15 +16,7 @@ def noticed(request: RequestRecord, notice: Notice) -> Step:
     """Only what holds devices and was not asked before: the first notice stands."""
     if request.state not in _ASKED or request.notice is not None:
         return Step(request=request)
-    told = Told(
-        kind="notice",
-        data={
-            "why": str(notice.kind),
-            "message": notice.message,
-            "stops_at": notice.stops_at,
-            "comes_back": notice.comes_back,
-        },
-    )
+    told = Told(kind="notice", data=notice.told)
     return Step(request=replace(request, notice=notice), told=(told,))
 
 
