@@ -108,7 +108,7 @@ def _of_trace(chosen: Chosen) -> tuple[Experiment, str]:
     )
     experiment = Experiment(
         trace=trace,
-        pools={tenant: layout.pool(tenant) for tenant in layout.blocks},
+        pools=layout.pools(),
         estimator=parse_estimates(chosen.estimates, trace.jobs, chosen.seed),
         groups=() if chosen.quota is None else read_quota(chosen.quota, layout.devices),
         restart_cost=chosen.restart_cost,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass
 from math import exp, isfinite
 from random import Random
+from statistics import fmean
 from typing import Protocol
 
 from ..errors import InvalidInput
@@ -44,16 +44,6 @@ class Known:
         """There is nothing to learn."""
 
 
-@dataclass(slots=True)
-class _Last:
-    """The last durations of jobs that have something in common."""
-
-    seconds: deque[float]
-
-    def mean(self) -> float:
-        return sum(self.seconds) / len(self.seconds)
-
-
 class History:
     """The mean of the last two equal jobs that ended, from the nearest history there is.
 
@@ -69,18 +59,17 @@ class History:
     """
 
     def __init__(self) -> None:
-        self._last: dict[Hashable, _Last] = {}
+        self._last: dict[Hashable, deque[float]] = {}
 
     def expect(self, job: Job) -> float:
         for likeness in _likenesses(job):
             if likeness in self._last:
-                return self._last[likeness].mean()
+                return fmean(self._last[likeness])
         return UNKNOWN_SECONDS
 
     def ended(self, job: Job) -> None:
         for likeness in _likenesses(job):
-            last = self._last.setdefault(likeness, _Last(deque(maxlen=_LAST)))
-            last.seconds.append(job.seconds)
+            self._last.setdefault(likeness, deque(maxlen=_LAST)).append(job.seconds)
 
 
 def _likenesses(job: Job) -> Iterator[Hashable]:

@@ -37,15 +37,9 @@ class Layout:
     blocks: Mapping[str, tuple[Block, ...]]
 
     @property
-    def shared(self) -> bool:
-        return ONE_POOL in self.blocks
-
-    @property
     def devices(self) -> int:
-        return sum(self.devices_of(tenant) for tenant in self.blocks)
-
-    def devices_of(self, tenant: str) -> int:
-        return sum(block.nodes * block.devices for block in self.blocks[tenant])
+        blocks = (block for each in self.blocks.values() for block in each)
+        return sum(block.nodes * block.devices for block in blocks)
 
     def __str__(self) -> str:
         return ",".join(
@@ -53,6 +47,10 @@ class Layout:
             for tenant, blocks in self.blocks.items()
             for block in blocks
         )
+
+    def pools(self) -> Mapping[str, tuple[Device, ...]]:
+        """The devices of each tenant that has its own, or of all under ``ONE_POOL``."""
+        return {tenant: self.pool(tenant) for tenant in self.blocks}
 
     def pool(self, tenant: str) -> tuple[Device, ...]:
         """The devices of one tenant, or of all."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
+from .. import wording
 from .drawing import (
     Line,
     bars_plot,
@@ -129,7 +130,7 @@ def _cells(result: Result) -> Iterable[str]:
     yield f"{found.slowdown:,.1f}"
     yield f"{found.utilisation:.1%}"
     yield f"{found.preemptions:,}"
-    yield f"{found.wasted / 3600:,.1f} device-hours"
+    yield wording.device_hours(found.wasted)
     yield f"{found.fragmentation:.1%}"
 
 

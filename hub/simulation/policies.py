@@ -6,13 +6,13 @@ of the live service and lies in ``carrel_policy``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol
 
 from ..scheduling.model import Device, Group
-from .queueing import Key, Order, Queueing, Rules
+from .queueing import Key, Queueing, Rules
 from .runs import Run
 from .scheduler import Scheduler
 
@@ -51,31 +51,18 @@ class Schedules(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
-    """A policy that is an order, and a few words about what may happen beside it.
+class Policy(Rules):
+    """A policy that is an order.
 
     Attributes:
-        order: asked when a job enters the queue, and of running ones when somebody who waits
-            might take their place. While a job waits its key stays.
-        passes: later ones may start where the next one does not fit.
-        preempts: a running job is stopped where one with a smaller key needs its devices.
-        changes: when the key of a job that runs changes by itself the next time, or None where
-            it does not. Without such a function it may get smaller at any time, never larger.
         source: where it comes from.
     """
 
     name: str
-    order: Order
-    passes: bool = False
-    preempts: bool = False
-    changes: Callable[[Run, float], float | None] | None = None
     source: str = ""
 
     def scheduler(self, site: Site) -> Scheduler:
-        rules = Rules(
-            order=self.order, passes=self.passes, preempts=self.preempts, changes=self.changes
-        )
-        return Queueing(rules, site.devices, restart_cost=site.restart_cost)
+        return Queueing(self, site.devices, restart_cost=site.restart_cost)
 
 
 def by_age(run: Run, _now: float) -> Key:

@@ -25,12 +25,21 @@ Entry = tuple[Key, int, Run]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What there is to know of a policy; see ``policies.Policy``."""
+    """An order, and a few words about what may happen beside it.
+
+    Attributes:
+        order: asked when a job enters the queue, and of running ones when somebody who waits
+            might take their place. While a job waits its key stays.
+        passes: later ones may start where the next one does not fit.
+        preempts: a running job is stopped where one with a smaller key needs its devices.
+        changes: when the key of a job that runs changes by itself the next time, or None where
+            it does not. Without such a function it may get smaller at any time, never larger.
+    """
 
     order: Order
-    passes: bool
-    preempts: bool
-    changes: Callable[[Run, float], float | None] | None
+    passes: bool = False
+    preempts: bool = False
+    changes: Callable[[Run, float], float | None] | None = None
 
 
 class Queueing:

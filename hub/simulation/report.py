@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 from .experiment import Experiment, Result
-from .figures import Figures
+from .figures import Evenness, Figures, FinishTime
 
 Json = dict[str, object]
 
@@ -60,16 +60,15 @@ def _figures(figures: Figures) -> Json:
         "preemptions": figures.preemptions,
         "wasted_device_seconds": figures.wasted,
         "fairness": {
-            "finish_time": None if figures.finish_time is None else _finish_time(figures),
-            "slowdown_of_tenants": None if figures.tenants is None else asdict(figures.tenants),
-            "slowdown_of_users": None if figures.users is None else asdict(figures.users),
+            "finish_time": _known(figures.finish_time),
+            "slowdown_of_tenants": _known(figures.tenants),
+            "slowdown_of_users": _known(figures.users),
             "below_guarantee_device_seconds": figures.below_guarantee,
         },
         "fragmentation": figures.fragmentation,
     }
 
 
-def _finish_time(figures: Figures) -> Json:
-    found = figures.finish_time
-    assert found is not None, "asked for only where it was measured"
-    return {"worst": found.worst, "mean": found.mean, "by_tenant": dict(found.by_tenant)}
+def _known(found: Evenness | FinishTime | None) -> Json | None:
+    """None where it could not be measured."""
+    return None if found is None else asdict(found)

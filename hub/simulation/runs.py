@@ -22,7 +22,6 @@ class Run:
         expected_seconds: what its estimate says; never changed.
         placement: its devices while it runs.
         since: when it last started.
-        started_at: when it first started.
         used: device-seconds up to its last stop.
         left: seconds of work left at its last stop, by the trace.
         turn: grows with every start and stop; an event that was meant for an earlier turn is void.
@@ -37,7 +36,6 @@ class Run:
     left: float
     placement: Placement | None = None
     since: float = 0.0
-    started_at: float | None = None
     ended_at: float | None = None
     used: float = 0.0
     turn: int = 0
@@ -59,8 +57,6 @@ class Run:
         self.placement = placement
         self.since = now
         self.turn += 1
-        if self.started_at is None:
-            self.started_at = now
 
     def end(self, now: float) -> None:
         self._leave(now)

@@ -19,12 +19,9 @@ from carrel.hub.simulation.policies import Policy, Schedules, by_predicted_servi
 from carrel.hub.simulation.registry import policy
 
 from . import report
-from .simulate import philly_site, week_site
-from .traces import helios, philly, week_of_philly
+from .traces import RESTART_COST, helios, philly, philly_site, week_of_philly, week_site
 
 PROCESSES = 2
-RESTART_COST = 60.0
-"""Seconds that a job does again after it was stopped."""
 KNOWN = "oracle"
 DRAWN = "lognormal:1.0"
 HISTORY = "history"
@@ -133,7 +130,7 @@ def _philly() -> Place:
 
 def _helios() -> Place:
     layout = parse_nodes(HELIOS_NODES)
-    return helios(), {tenant: layout.pool(tenant) for tenant in layout.blocks}, ()
+    return helios(), layout.pools(), ()
 
 
 _SITES: Mapping[str, Callable[[], Place]] = MappingProxyType(

@@ -18,15 +18,12 @@ from carrel.hub.simulation.engine import simulate
 from carrel.hub.simulation.estimates import parse_estimates
 from carrel.hub.simulation.figures import completion
 from carrel.hub.simulation.jobs import Trace
-from carrel.hub.simulation.nodes import ONE_POOL, one_pool
 from carrel.hub.simulation.policies import Schedules, Site
-from carrel.hub.simulation.quota_file import wide_open
 from carrel.hub.simulation.registry import policy
 
 from . import report
-from .traces import NODE, nodes_of, philly, week_of_philly
+from .traces import NODE, WEEK_NODES, philly, philly_site, week_of_philly, week_site
 
-WEEK_NODES = 6
 GOLDEN = 113_909.0
 """Mean completion time of the week, strictly first come, by independent simulators."""
 EXACT = 0.005
@@ -94,21 +91,6 @@ def play(trace: Trace, chosen: Schedules, site: Site) -> tuple[float, float]:
     outcome = simulate(trace.jobs, site=site, policy=chosen, estimator=estimator)
     spent = time.process_time() - began
     return spent, statistics.fmean(completion(run) for run in outcome.runs)
-
-
-def week_site() -> Site:
-    return Site(devices=one_pool(WEEK_NODES, NODE).pool(ONE_POOL))
-
-
-def philly_site(trace: Trace) -> Site:
-    """One pool of all nodes, in which each virtual cluster is guaranteed its own."""
-    nodes = nodes_of(trace.jobs)
-    devices = one_pool(sum(nodes.values()), NODE).pool(ONE_POOL)
-    groups = tuple(
-        replace(wide_open(tenant, len(devices)), guaranteed=count * NODE)
-        for tenant, count in nodes.items()
-    )
-    return Site(devices=devices, groups=groups, restart_cost=60.0)
 
 
 def fifo_rows(rounds: int, again: str) -> list[report.Row]:

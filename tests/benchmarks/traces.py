@@ -1,20 +1,34 @@
-"""Real traces for benchmarks: read through CARREL_SHARED, and laid out as the goldens are."""
+"""Real traces for benchmarks: read through CARREL_SHARED, on sites laid out as the goldens are."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
+from functools import cache
 from math import ceil
 from pathlib import Path
 
 from carrel.hub.simulation.formats import FORMATS
 from carrel.hub.simulation.jobs import Job, Trace
+from carrel.hub.simulation.nodes import ONE_POOL, one_pool
+from carrel.hub.simulation.policies import Site
+from carrel.hub.simulation.quota_file import wide_open
 from carrel.hub.simulation.traces import Selection, first_moment, last_moment, read_trace
 
 NODE = 8
 """Devices of a node in all of them."""
 MOST_LOAD = 0.8
+RESTART_COST = 60.0
+"""Seconds that a job does again after it was stopped."""
+WEEK = Selection(
+    where={"cluster": "6214e9"},
+    since=first_moment("2017-10-01"),
+    until=last_moment("2017-10-07 23:59"),
+)
+"""S1: a week of the largest virtual cluster of Philly."""
+WEEK_NODES = 6
 
 
 def shared(name: str) -> Path:
@@ -25,22 +39,34 @@ def shared(name: str) -> Path:
     return path
 
 
+@cache
 def philly() -> Trace:
     return read_trace(shared("philly_82k_jobs.csv.gz"), FORMATS["philly"])
 
 
+@cache
 def week_of_philly() -> Trace:
-    """S1: a week of the largest virtual cluster, on 6 nodes."""
-    selection = Selection(
-        where={"cluster": "6214e9"},
-        since=first_moment("2017-10-01"),
-        until=last_moment("2017-10-07 23:59"),
-    )
-    return read_trace(shared("philly_82k_jobs.csv.gz"), FORMATS["philly"], selection)
+    return read_trace(shared("philly_82k_jobs.csv.gz"), FORMATS["philly"], WEEK)
 
 
+@cache
 def helios() -> Trace:
     return read_trace(shared("helios_venus_2vc_sept2020.csv.gz"), FORMATS["helios"])
+
+
+def week_site() -> Site:
+    return Site(devices=one_pool(WEEK_NODES, NODE).pool(ONE_POOL))
+
+
+def philly_site(trace: Trace) -> Site:
+    """One pool of all nodes, in which each virtual cluster is guaranteed its own."""
+    nodes = nodes_of(trace.jobs)
+    devices = one_pool(sum(nodes.values()), NODE).pool(ONE_POOL)
+    groups = tuple(
+        replace(wide_open(tenant, len(devices)), guaranteed=count * NODE)
+        for tenant, count in nodes.items()
+    )
+    return Site(devices=devices, groups=groups, restart_cost=RESTART_COST)
 
 
 def nodes_of(jobs: Iterable[Job]) -> dict[str, int]:

@@ -14,8 +14,9 @@ from carrel.hub.simulation.formats import FORMATS
 from carrel.hub.simulation.jobs import Job, Trace
 from carrel.hub.simulation.nodes import ONE_POOL, one_pool
 from carrel.hub.simulation.policies import Schedules, Site
-from carrel.hub.simulation.traces import Selection, first_moment, last_moment, read_trace
+from carrel.hub.simulation.traces import read_trace
 
+from ...benchmarks.traces import WEEK
 from ...requirements import need
 
 
@@ -53,15 +54,7 @@ def shared(name: str) -> Path:
 
 def week_of_philly() -> Trace:
     """S1: 8,562 jobs of one virtual cluster within a week of 2017."""
-    return read_trace(
-        shared("philly_82k_jobs.csv.gz"),
-        FORMATS["philly"],
-        Selection(
-            where={"cluster": "6214e9"},
-            since=first_moment("2017-10-01"),
-            until=last_moment("2017-10-07 23:59"),
-        ),
-    )
+    return read_trace(shared("philly_82k_jobs.csv.gz"), FORMATS["philly"], WEEK)
 
 
 def approx(value: float, share: float) -> object:

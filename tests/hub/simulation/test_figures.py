@@ -20,7 +20,7 @@ def result(jobs: tuple[Job, ...], nodes: str, policy: str, *groups: Group) -> Re
     layout = parse_nodes(nodes)
     experiment = Experiment(
         trace=Trace(name="t", jobs=jobs),
-        pools={tenant: layout.pool(tenant) for tenant in layout.blocks},
+        pools=layout.pools(),
         estimator=parse_estimates("oracle", jobs, 0),
         groups=groups,
         restart_cost=60.0,

@@ -21,7 +21,7 @@ def test_one_pool_of_equal_and_of_different_nodes() -> None:
 
 def test_a_tenant_each_its_own() -> None:
     layout = parse_nodes("vcvGl=20x8,vcvlY=2x8")
-    assert {tenant: len(layout.pool(tenant)) for tenant in layout.blocks} == {
+    assert {tenant: len(pool) for tenant, pool in layout.pools().items()} == {
         "vcvGl": 160,
         "vcvlY": 16,
     }
