@@ -67,6 +67,7 @@ def why_out(found: Explanation, named: Named) -> WhyOut:
         else QuotaStateOut(**asdict(found.quota) | {"reason": found.quota.reason.value}),
         reserved_from=found.reserved.starts_at if found.reserved else None,
         reserved_until=found.reserved.ends_at if found.reserved else None,
+        refills_at=found.budget.refills_at if found.budget else None,
         ahead=[
             AheadOut(
                 rule=each.rule.value,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import islice
 
 from .scheduling.explain import Explanation, QuotaState
-from .scheduling.model import Reason, Waiting
+from .scheduling.model import Left, Reason, Waiting
 from .scheduling.precedence import Ahead, Precedence
 from .scheduling.what_if import Change, Suggestion
 from .wording import count, devices, duration, wait_sentence
@@ -24,14 +24,19 @@ def why_sentences(explanation: Explanation) -> list[str]:
     if explanation.quota is not None:
         said.append(_quota(explanation.quota))
     if explanation.budget is not None:
-        left = explanation.budget
-        said.append(
-            f"{left.group} has used {left.used / _HOUR:.1f} of its {left.budget / _HOUR:.1f} "
-            "device-hours."
-        )
+        said.append(_budget(explanation.budget))
     if explanation.request.devices and explanation.wait.reason is not Reason.ABOVE_MAXIMUM:
         said.append(_free(explanation))
     return said
+
+
+def _budget(left: Left) -> str:
+    """What is left of it; the time at which it is full again stands beside it."""
+    later = "" if left.refills_at is not None else " No later term is known."
+    if not left.budget:
+        return f"{left.group} has no budget now.{later}"
+    used, whole = f"{left.used / _HOUR:.1f}", f"{left.budget / _HOUR:.1f}"
+    return f"{left.group} has used {used} of its {whole} device-hours.{later}"
 
 
 def _free(explanation: Explanation) -> str:

@@ -45,6 +45,8 @@ def _tell(found: WhyOut, now: float) -> None:
     if found.reserved_from is not None:
         until = printing.local_time(found.reserved_until, now)
         click.echo(f"The reservation: {printing.local_time(found.reserved_from, now)} to {until}.")
+    if found.refills_at is not None:
+        click.echo(f"The budget is full again: {printing.local_time(found.refills_at, now)}.")
     if found.wait is not None and found.wait.expected_at is not None:
         click.echo(f"Expected to start: {_interval(found.wait, now)}.")
     for title, sentences in (

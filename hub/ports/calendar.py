@@ -51,6 +51,14 @@ def span_of(period: Period, terms: Iterable[Term], now: float) -> tuple[float, f
     return None if term is None else (term.starts_at, term.ends_at)
 
 
+def refill_of(period: Period, terms: Iterable[Term], now: float) -> float | None:
+    """When the next period begins; None where no later term is known."""
+    if period is Period.WEEK:
+        monday = span_of(period, (), now)
+        return None if monday is None else monday[1]
+    return min((term.starts_at for term in terms if term.starts_at > now), default=None)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
     """Devices promised to a group, once or every week.

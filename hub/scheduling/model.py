@@ -238,12 +238,14 @@ class Left:
 
     Attributes:
         running: what the running work would still use until its time limits.
+        refills_at: when there is a whole budget again; None where no later term is known.
     """
 
     group: str
     budget: float
     used: float
     running: float = 0.0
+    refills_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from math import inf
 
 from .model import Device, Group, Holding, Kind, Share
 from .placement import largest_node
@@ -164,6 +165,8 @@ class Rule(StrEnum):
     UNKNOWN_MODEL = "unknown_model"
     NODE_MAXIMUM = "node_maximum"
     """No node has as many devices."""
+    BUDGET = "budget"
+    """More than the whole budget of a period."""
 
 
 MALFORMED = frozenset({Rule.UNKNOWN_GROUP, Rule.DEVICES, Rule.SECONDS, Rule.UNKNOWN_MODEL})
@@ -221,6 +224,8 @@ def admit(
     4. devices are within the maximum of every group of the chain, then within its maximum
        per person
     5. the pool has the model, and one node has as many devices
+    6. until its time limit it uses no more than the whole budget of any group of the chain;
+       whoever has to wait for the next period is not refused
     """
     tree = Tree(groups)
     chain = tree.chain(group)
@@ -229,7 +234,8 @@ def admit(
     refusal = _shape(chain, devices, seconds)
     if refusal is not None or devices == 0:
         return refusal
-    return _size(chain, tuple(pool), int(devices), model)
+    size_refusal = _size(chain, tuple(pool), int(devices), seconds, model)
+    return size_refusal or _budget(chain, int(devices), seconds)
 
 
 def _unknown_group(tree: Tree, name: str) -> Refusal:
@@ -256,7 +262,10 @@ def _shape(chain: tuple[Group, ...], devices: float, seconds: float) -> Refusal 
             accepted=_from_zero_to(most),
         )
     shortest = min(chain, key=lambda group: group.max_seconds)
-    accepted = f"Ask for at most {span(shortest.max_seconds)}."
+    at_most = min(devices, *(group.max_devices for group in chain))
+    by_budget = _affordable(chain, at_most) if at_most else inf
+    longest = _rounded(by_budget) if 1 <= by_budget < shortest.max_seconds else shortest.max_seconds
+    accepted = f"Ask for at most {span(longest)}."
     if not seconds > 0:
         return Refusal(
             rule=Rule.SECONDS,
@@ -274,13 +283,18 @@ def _shape(chain: tuple[Group, ...], devices: float, seconds: float) -> Refusal 
 
 
 def _size(
-    chain: tuple[Group, ...], pool: tuple[Device, ...], devices: int, model: str | None
+    chain: tuple[Group, ...],
+    pool: tuple[Device, ...],
+    devices: int,
+    seconds: float,
+    model: str | None,
 ) -> Refusal | None:
     """Rules 4 and 5. The smallest limit of all is what is accepted in each case."""
     by_group = min(chain, key=lambda group: group.max_devices)
     by_user = min(chain, key=lambda group: group.max_devices_per_user)
     in_node = largest_node(pool, model)
-    accepted = _from_zero_to(min(by_group.max_devices, by_user.max_devices_per_user, in_node))
+    limits = by_group.max_devices, by_user.max_devices_per_user, in_node
+    accepted = _from_zero_to(int(min(*limits, _affordable(chain, seconds))))
     asked = f"you asked for {number(devices)}."
     if devices > by_group.max_devices:
         message = (
@@ -308,6 +322,41 @@ def _size(
             message = f"The pool has no devices; {asked}"
         return Refusal(rule=Rule.NODE_MAXIMUM, message=message, accepted=accepted)
     return None
+
+
+def _budget(chain: tuple[Group, ...], devices: int, seconds: float) -> Refusal | None:
+    """Rule 6."""
+    having = [(group.name, group.budget) for group in chain if group.budget is not None]
+    if not having or devices <= _affordable(chain, seconds):
+        return None
+    name, budget = min(having, key=lambda each: each[1].device_seconds)
+    message = (
+        f"{name} has a budget of {_hours(budget.device_seconds)} in a {budget.period}; you asked "
+        f"for {_hours(devices * seconds)} ({plural(devices, 'device')} for {span(seconds)})."
+    )
+    longest, most = _rounded(_affordable(chain, devices)), int(_affordable(chain, seconds))
+    accepted = [f"at most {span(longest)}"] if longest else []
+    accepted += [f"at most {plural(most, 'device')}"] if most else []
+    return Refusal(
+        rule=Rule.BUDGET,
+        message=message,
+        accepted=f"Ask for {', or for '.join(accepted)}." if accepted else _from_zero_to(0),
+    )
+
+
+def _affordable(chain: tuple[Group, ...], each: float) -> float:
+    """How often the smallest budget of the chain pays for so many device-seconds."""
+    whole = (group.budget.device_seconds for group in chain if group.budget is not None)
+    return min(whole, default=inf) / each
+
+
+def _hours(device_seconds: float) -> str:
+    return f"{device_seconds / 3600:,.1f} device-hours"
+
+
+def _rounded(seconds: float) -> float:
+    """Down to whole minutes, or seconds."""
+    return seconds // 60 * 60 or seconds // 1
 
 
 def _from_zero_to(most: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..ports.calendar import Term, span_of
+from ..ports.calendar import Term, refill_of, span_of
 from ..scheduling.model import Group, Left
 from ..scheduling.quota import Tree
 
@@ -27,19 +27,39 @@ class Open:
     until: float
 
 
-def periods(groups: Iterable[Group], terms: Sequence[Term], now: float) -> dict[str, float | None]:
-    """When the running period of each group with a budget began; None between two terms."""
-    found: dict[str, float | None] = {}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Current:
+    """The period of a budget that runs now.
+
+    Attributes:
+        since: None between two terms.
+        refills_at: when the next one begins, as far as that is known.
+    """
+
+    since: float | None
+    refills_at: float | None
+
+
+def periods(groups: Iterable[Group], terms: Sequence[Term], now: float) -> dict[str, Current]:
+    """Of each group with a budget, the running period."""
+    found: dict[str, Current] = {}
     for group in groups:
         if group.budget is not None:
             span = span_of(group.budget.period, terms, now)
-            found[group.name] = None if span is None else span[0]
+            found[group.name] = Current(
+                since=None if span is None else span[0],
+                refills_at=refill_of(group.budget.period, terms, now),
+            )
     return found
+
+
+def starts(running: Mapping[str, Current]) -> frozenset[float]:
+    return frozenset(each.since for each in running.values() if each.since is not None)
 
 
 def left(
     groups: Sequence[Group],
-    began: Mapping[str, float | None],
+    running: Mapping[str, Current],
     charged: Mapping[float, Charged],
     leases: Sequence[Open],
 ) -> tuple[Left, ...]:
@@ -50,15 +70,17 @@ def left(
     tree = Tree(groups)
 
     def of(group: Group) -> Left:
-        since = began[group.name]
+        since, refills_at = running[group.name].since, running[group.name].refills_at
         assert group.budget is not None
         if since is None:
-            return Left(group=group.name, budget=0.0, used=0.0)
+            return Left(group=group.name, budget=0.0, used=0.0, refills_at=refills_at)
         inside = tree.below(group.name)
-        used = sum(amount for name, amount in charged[since].items() if name in inside)
-        running = sum(_to_come(lease, since) for lease in leases if lease.group in inside)
         return Left(
-            group=group.name, budget=group.budget.device_seconds, used=used, running=running
+            group=group.name,
+            budget=group.budget.device_seconds,
+            used=sum(amount for name, amount in charged[since].items() if name in inside),
+            running=sum(_to_come(lease, since) for lease in leases if lease.group in inside),
+            refills_at=refills_at,
         )
 
     return tuple(of(group) for group in groups if group.budget is not None)

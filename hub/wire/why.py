@@ -46,7 +46,8 @@ class WhyOut(Out):
     """Why a request waits, behind whom, and what would help.
 
     Of a request that does not wait ``wait`` is empty, and ``sentences`` say how it stands.
-    ``free`` and ``lendable`` count devices of the model that it asks for.
+    ``free`` and ``lendable`` count devices of the model that it asks for. ``refills_at`` is when
+    there is a whole budget again, of what waits for that and where it is known.
     """
 
     request_id: str
@@ -57,6 +58,7 @@ class WhyOut(Out):
     quota: QuotaStateOut | None = None
     reserved_from: float | None = None
     reserved_until: float | None = None
+    refills_at: float | None = None
     ahead: list[AheadOut] = []
     ahead_sentences: list[str] = []
     suggestions: list[SuggestionOut] = []

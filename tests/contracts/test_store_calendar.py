@@ -7,14 +7,16 @@ from datetime import UTC, date, datetime, time
 
 import pytest
 
-from carrel.hub.errors import InvalidInput, NotFound
+from carrel.hub.admission import Ask, check_ask
+from carrel.hub.errors import InvalidInput, NotFound, OverMaximum
 from carrel.hub.ports.audit import Action, Change, ChangeFilter
 from carrel.hub.ports.calendar import Reservation, Term
 from carrel.hub.ports.records import Cause, CauseCode
 from carrel.hub.ports.store import Store
 from carrel.hub.scheduling.budget import Budget, Period
+from carrel.hub.scheduling.cycle import decide
 from carrel.hub.scheduling.lifecycle import State
-from carrel.hub.scheduling.model import Group, Left, Reserved
+from carrel.hub.scheduling.model import Group, Left, Reason, Reserved
 
 from .store_kit import LAB, job, running
 
@@ -90,7 +92,9 @@ class TestBudgets:
         store.renew([goes_on.id], now=monday + 1060, until=monday + 1090)
         store.charge(now=monday + 1060)
         # 300 s of the first, 100 s below, 60 s of two devices; 540 s of two are to come.
-        expected = Left(group="lab", budget=7200, used=520, running=1080)
+        expected = Left(
+            group="lab", budget=7200, used=520, running=1080, refills_at=monday + 7 * 86400
+        )
         assert store.snapshot(monday + 1070).budgets == (expected,)
         assert store.snapshot(monday + 1071).budgets == (expected,)
         (next_week,) = store.snapshot(monday + 8 * 86400).budgets
@@ -105,9 +109,11 @@ class TestBudgets:
         assert store.snapshot(first + 100).budgets == (
             Left(group="lab", budget=300 * 3600, used=60),
         )
+        store.put_term(SUMMER)
         last = at("2027-02-15T23:59:59")
         assert store.snapshot(last).budgets[0].budget == 300 * 3600
-        assert store.snapshot(last + 1).budgets == (Left(group="lab", budget=0, used=0),)
+        between = Left(group="lab", budget=0, used=0, refills_at=SUMMER.starts_at)
+        assert store.snapshot(last + 1).budgets == (between,)
 
     def test_what_is_kept_between_readings_is_what_would_be_summed_anew(self, store: Store) -> None:
         """The ledger grows, a line is taken back, and a period ends between two readings."""
@@ -127,6 +133,25 @@ class TestBudgets:
         store.finish(second.id, now=monday + 200, charge_until=monday + 200)
         (left,) = store.budgets(monday + 200)
         assert (left.used, left.running) == (200, 0)
+
+    def test_what_no_period_can_pay_is_refused_and_the_rest_waits_for_the_next(
+        self, store: Store
+    ) -> None:
+        store.put_group(replace(LAB, budget=budget(1, Period.WEEK)))
+        ask = Ask(owner="ada", group="lab", devices=2, seconds=1800)
+        check_ask(ask, store.groups(), store.devices())
+        with pytest.raises(OverMaximum, match="lab has a budget of 1") as refused:
+            check_ask(replace(ask, seconds=3600), store.groups(), store.devices())
+        assert refused.value.accepted == "Ask for at most 30 minutes, or for at most 1 device."
+        monday = at("2026-11-16T00:00")
+        lease = running(store, job("a"), "D0", at=monday)
+        store.lose(lease.id, LOST, now=monday + 3600, charge_until=monday + 3600)
+        store.submit(job("b", devices=2), monday + 3700)
+        (wait,) = decide(store.snapshot(monday + 3700), monday + 3700).waits
+        assert (wait.reason, wait.detail) == (Reason.BUDGET, "lab")
+        next_week = store.budgets(monday + 3700)[0].refills_at
+        assert next_week == monday + 7 * 86400
+        assert len(decide(store.snapshot(next_week), next_week).starts) == 1
 
 
 class TestReservations:

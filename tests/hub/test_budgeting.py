@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from carrel.hub.errors import OverMaximum
 from carrel.hub.loop import Loop
 from carrel.hub.quota_tree import QuotaTree
 from carrel.hub.scheduling.budget import Budget, Period
@@ -17,7 +18,7 @@ from carrel.hub.wire import RequestOut
 from carrel.spawners.fake import FakeBackend
 
 from .doubles import ADMIN, STRANGER, STUDENT1, Clock, FakeHub, build, device
-from .test_loop import World
+from .test_loop import World, job
 
 GRACE = 120.0
 MONDAY = 1_795_392_000.0  # 2026-11-23
@@ -30,7 +31,6 @@ def world(tmp_path: Path) -> Iterator[World]:
     backend = FakeBackend(devices=(device(0), device(1)), clock=clock)
     commands = build(MemoryStore(), backend, hub, clock, tmp_path)
     made = World(commands, backend, hub, clock, Loop(commands, node="local"))
-    give(made, 1000)
     yield made
     made.loop.close()
 
@@ -57,6 +57,7 @@ def shown(world: World) -> tuple[float, float, float, str]:
 
 def test_what_is_used_runs_and_is_left_is_shown_to_its_group_alone(world: World) -> None:
     runs = world.running_job()
+    give(world, 1000)
     assert shown(world) == (0, runs.seconds, 1000, "")
     world.clock.pass_(100)
     world.settle()
@@ -70,6 +71,7 @@ def test_what_is_used_runs_and_is_left_is_shown_to_its_group_alone(world: World)
 
 def test_people_are_warned_at_four_fifths_and_at_the_end(world: World) -> None:
     world.running_job()
+    give(world, 1000)
     for seconds, warning in (
         (799, ""),
         (1, "cs101 has used 80% of its budget of this week."),
@@ -87,8 +89,8 @@ def test_people_are_warned_at_four_fifths_and_at_the_end(world: World) -> None:
 
 
 def test_what_runs_at_the_end_is_warned_asked_to_save_and_stopped(world: World) -> None:
-    give(world, 300)
     runs = world.running_job()
+    give(world, 300)
     live(world, 300)
     warned = world.see(runs)
     assert warned.state == "running"
@@ -109,8 +111,8 @@ def test_what_runs_at_the_end_is_warned_asked_to_save_and_stopped(world: World) 
 
 
 def test_a_session_is_warned_and_stopped_too(world: World) -> None:
-    give(world, 300)
     session = world.running_session()
+    give(world, 300)
     live(world, 300)
     shown_ = world.see(session)
     assert shown_.warning is not None
@@ -121,8 +123,8 @@ def test_a_session_is_warned_and_stopped_too(world: World) -> None:
 
 
 def test_a_larger_budget_takes_the_notice_back(world: World) -> None:
-    give(world, 300)
     runs = world.running_job()
+    give(world, 300)
     live(world, 300)
     give(world, 5000)
     world.clock.pass_(10)
@@ -151,3 +153,25 @@ def test_the_preview_says_what_a_budget_means_now(world: World) -> None:
     assert any("has used 0.1 device-hours of these 0.0 already" in s for s in tree.preview(low))
     term = replace(group, budget=Budget(device_seconds=60, period=Period.TERM))
     assert any("No term runs now" in sentence for sentence in tree.preview(term))
+
+
+def test_what_the_whole_budget_cannot_pay_is_refused_and_what_a_later_one_pays_waits(
+    world: World,
+) -> None:
+    running = world.running_job()
+    give(world, running.seconds)  # it holds all of it, up to its time limit
+    with pytest.raises(OverMaximum, match=r"budget of 0\.2 device-hours in a week") as refused:
+        world.commands.submit_job(STUDENT1, job(devices=1, seconds=running.seconds + 60))
+    assert refused.value.accepted == "Ask for at most 10 minutes."
+    waits = world.commands.submit_job(STUDENT1, job(devices=1, seconds=running.seconds))
+    world.settle()
+    why = world.commands.why(STUDENT1, waits.id)
+    assert why.sentences[:2] == [
+        "Place 1. The group cs101 has nothing left of its budget of this period.",
+        "cs101 has used 0.0 of its 0.2 device-hours.",
+    ]
+    assert why.refills_at == MONDAY + 7 * 86400
+    give(world, running.seconds, Period.TERM)
+    without = world.commands.why(STUDENT1, waits.id)
+    assert without.sentences[1] == "cs101 has no budget now. No later term is known."
+    assert without.refills_at is None

@@ -72,12 +72,11 @@ class Reading(Pool, Leases):
     def budgets(self, now: float) -> tuple[Left, ...]:
         with self._lock:
             groups, ledger = self.groups(), self._ledger
-            began = budgets.periods(groups, self.terms(), now)
-            starts = {since for since in began.values() if since is not None}
+            running = budgets.periods(groups, self.terms(), now)
             return budgets.left(
                 groups,
-                began,
-                {since: past.charged_since(ledger, since) for since in starts},
+                running,
+                {since: past.charged_since(ledger, since) for since in budgets.starts(running)},
                 [self._open(lease) for lease in self.leases()],
             )
 

@@ -110,10 +110,9 @@ class Budgets:
     def read(self, connection: Connection, groups: Sequence[Group], now: float) -> tuple[Left, ...]:
         if all(group.budget is None for group in groups):
             return ()
-        began = budgets.periods(groups, read_terms(connection), now)
-        starts = {since for since in began.values() if since is not None}
-        charged = self._charged(connection, starts, now)
-        return budgets.left(groups, began, charged, read_open(connection))
+        running = budgets.periods(groups, read_terms(connection), now)
+        charged = self._charged(connection, budgets.starts(running), now)
+        return budgets.left(groups, running, charged, read_open(connection))
 
     def _charged(
         self, connection: Connection, starts: Collection[float], now: float

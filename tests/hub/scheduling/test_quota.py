@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
+from carrel.hub.scheduling.budget import Budget, Period
 from carrel.hub.scheduling.model import Device, Group, Health, Holding, Reason
 from carrel.hub.scheduling.quota import Limits, Refusal, Rule, Tally, Tree, admit, limits
 from carrel.hub.scheduling.room import NoRoom, room
@@ -16,6 +18,14 @@ UNDER_DEPARTMENT = (
     group("cs", maximum=3, per_user=1, seconds=3600),
     group("cs101", maximum=4, per_user=2, parent="cs"),
 )
+ON_A_BUDGET = tuple(
+    replace(each, budget=Budget(device_seconds=hours * 3600, period=period))
+    for each, hours, period in (
+        (group("cs", maximum=100), 20, Period.WEEK),
+        (group("cs101", maximum=4, parent="cs"), 300, Period.TERM),
+    )
+)
+NO_BUDGET = (replace(group(), budget=Budget(device_seconds=0, period=Period.WEEK)),)
 MEMBERS_ONLY = (group("cs101", maximum=0, per_user=0),)
 
 
@@ -45,6 +55,10 @@ def refused(
             id="devices that are all broken now, for they may be repaired",
         ),
         pytest.param({"devices": 1, "model": "H200"}, id="a model that the pool has"),
+        pytest.param(
+            {"devices": 4, "seconds": 5 * 3600, "groups": ON_A_BUDGET}, id="the whole budget"
+        ),
+        pytest.param({"seconds": 8 * 3600, "groups": NO_BUDGET}, id="CPU without a budget"),
     ],
 )
 def test_accepted(asked: dict[str, object]) -> None:
@@ -221,6 +235,44 @@ def test_accepted(asked: dict[str, object]) -> None:
                 accepted="Ask for at most 1 hour.",
             ),
             id="longer than a group above allows",
+        ),
+        pytest.param(
+            {"devices": 3, "seconds": 8 * 3600, "groups": ON_A_BUDGET},
+            Refusal(
+                rule=Rule.BUDGET,
+                message="cs has a budget of 20.0 device-hours in a week; "
+                "you asked for 24.0 device-hours (3 devices for 8 hours).",
+                accepted="Ask for at most 6 hours 40 minutes, or for at most 2 devices.",
+            ),
+            id="more than the whole budget of a group above",
+        ),
+        pytest.param(
+            {"devices": 5, "seconds": 8 * 3600, "groups": ON_A_BUDGET},
+            Refusal(
+                rule=Rule.GROUP_MAXIMUM,
+                message="cs101 may hold at most 4 devices at one time; you asked for 5.",
+                accepted="Ask for 0 to 2.",
+            ),
+            id="what is accepted of devices passes the budget as well",
+        ),
+        pytest.param(
+            {"devices": 4, "seconds": 9 * 3600, "groups": ON_A_BUDGET},
+            Refusal(
+                rule=Rule.SECONDS_MAXIMUM,
+                message="cs101 allows at most 8 hours at a time; you asked for 9 hours.",
+                accepted="Ask for at most 5 hours.",
+            ),
+            id="what is accepted of time passes the budget as well",
+        ),
+        pytest.param(
+            {"devices": 1, "groups": NO_BUDGET},
+            Refusal(
+                rule=Rule.BUDGET,
+                message="cs101 has a budget of 0.0 device-hours in a week; "
+                "you asked for 0.0 device-hours (1 device for 1 minute).",
+                accepted="Ask for 0 (CPU only).",
+            ),
+            id="a budget of nothing",
         ),
         pytest.param(
             {"name": "cs999"},
