@@ -15,7 +15,7 @@ from itertools import count
 from .actions import SessionActions
 from .admission import check_server_name
 from .commands import Commands
-from .errors import CarrelError, Conflict, Forbidden, NotFound, Unavailable
+from .errors import CarrelError, Conflict, NotFound, Unavailable
 from .ports.records import Cause, CauseCode, NewRequest, RequestRecord
 from .ports.world import Identity
 from .scheduling import quota
@@ -53,7 +53,7 @@ class Claims:
         Safe to repeat: what is kept stays as it is, and a desk that has ended is opened again.
         """
         c = self.commands
-        before = self._own(who, request_id)
+        before = c.own(who, request_id)
         name = before.server_name
         if name == CPU_DESK:
             name = self._free_name(who.name)
@@ -69,22 +69,13 @@ class Claims:
     def claim(self, who: Identity, request_id: str) -> RequestOut:
         """Come for the device that is held: its session starts now. Twice is the same as once."""
         c = self.commands
-        claimed = c.store.claim(self._own(who, request_id).id, now=c.clock())
+        claimed = c.store.claim(c.own(who, request_id).id, now=c.clock())
         c.pulse.beat()
         if claimed.state is State.GRANTED:
             self._ask(claimed)
         return c.request(who, request_id)
 
     # -- within ---------------------------------------------------------------------------
-
-    def _own(self, who: Identity, request_id: str) -> RequestRecord:
-        record = self.commands.visible(who, request_id)
-        if record.owner != who.name:
-            raise Forbidden(
-                f"{request_id} belongs to {record.owner}: only its owner can do this.",
-                accepted="A session of your own.",
-            )
-        return record
 
     def _desk(self, before: RequestRecord) -> NewRequest | None:
         """For as long as the group allows: a desk on CPU costs none of its devices."""

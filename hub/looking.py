@@ -16,7 +16,7 @@ from .agenda import Agenda
 from .board import Board
 from .budget_views import budgets_out
 from .config import CLAIM_SECONDS, PREEMPTION_GRACE_SECONDS
-from .errors import NotFound, Unavailable
+from .errors import Forbidden, NotFound, Unavailable
 from .explaining import Explaining
 from .listing import Wanted
 from .ports.records import Glance, RequestRecord
@@ -112,18 +112,18 @@ class Looking:
 
         ``groups_of``: their groups, where they are known already; else the hub is asked.
         """
-        now = self.clock()
+        groups = self.store.groups()
+        if all(each.budget is None for each in groups):
+            return []
+        # Before the transaction: nothing waits for the hub within one.
+        names = {each.name for each in groups} if who.admin else self._names(who, groups_of)
         with self.store.together():
-            lefts, groups = self.store.budgets(now), self.store.groups()
-            if not lefts:
-                return []
-            if who.admin:
-                names = {each.name for each in groups}
-            else:
-                names = self._names(who, groups_of) | self.store.taught_by(who.name)
+            names |= self.store.taught_by(who.name)
             if group:
                 names &= {group}
-            return budgets_out(lefts, groups, self.store.terms(), names, now)
+            now = self.clock()
+            lefts, terms = self.store.budgets(now), self.store.terms()
+            return budgets_out(lefts, self.store.groups(), terms, names, now)
 
     def reservations(
         self, who: Identity, *, groups_of: Collection[str] | None = None
@@ -255,6 +255,16 @@ class Looking:
         if not self._viewer(who).may_see(record.owner, record.group):
             # The same answer as for one that does not exist: ids tell nothing.
             raise NotFound(f"There is no request {request_id}.")
+        return record
+
+    def own(self, who: Identity, request_id: str) -> RequestRecord:
+        """The same of what only its owner may change. Raises Forbidden."""
+        record = self.visible(who, request_id)
+        if record.owner != who.name:
+            raise Forbidden(
+                f"{request_id} belongs to {record.owner}: only its owner can do this.",
+                accepted="A request of your own.",
+            )
         return record
 
     # -- within ---------------------------------------------------------------------------

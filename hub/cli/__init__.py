@@ -35,6 +35,7 @@ ENTRIES = {
     "ps": Entry(module=_CLIENT, help="List sessions and jobs."),
     "show": Entry(module=_CLIENT, help="Show everything about one request."),
     "why": Entry(module=_CLIENT, help="Show why a request waits, and what would help."),
+    "change": Entry(module=_CLIENT, help="Ask for less with a request that waits."),
     "logs": Entry(module=_CLIENT, help="Print what a job has printed."),
     "cancel": Entry(module=_CLIENT, help="Cancel requests, one by one or by label."),
     "output": Entry(module=_CLIENT, help="Fetch a job's executed notebook, or its files."),

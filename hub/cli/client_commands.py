@@ -26,7 +26,7 @@ from .request_commands import (
 from .session_commands import session_command
 from .signing_commands import login_command, logout_command
 from .usage_commands import history_command, usage_command
-from .why_command import why_command
+from .why_command import change_command, why_command
 
 COMMANDS: Mapping[str, click.Command] = MappingProxyType(
     {
@@ -37,6 +37,7 @@ COMMANDS: Mapping[str, click.Command] = MappingProxyType(
         "ps": ps_command,
         "show": show_command,
         "why": why_command,
+        "change": change_command,
         "logs": logs_command,
         "cancel": cancel_command,
         "output": output_command,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import TypeVar
 from urllib.parse import quote
 
@@ -12,7 +14,7 @@ import click
 
 from .. import wording
 from ..client import LIVE_STATES, Client, values
-from ..errors import NotFound
+from ..errors import InvalidInput, NotFound, Unavailable
 from ..wire import RequestOut, SessionIn
 from . import following, printing
 from .client_base import ClientCommand, WaitingCommand, json_option, site_option
@@ -22,6 +24,8 @@ from .session_waiting import wait_for_session
 F = TypeVar("F", bound=Callable[..., object])
 
 _DEFAULT = ("-", "default")
+_LEAST_SECONDS = 60
+"""Less is not added."""
 _STATUS_HELP = """\b
 Exit status of --wait:
   0    it runs, or its device is held for you
@@ -211,27 +215,63 @@ def keep_place_command(session: str, as_json: bool, site: str | None) -> None:
 @click.option(
     "--time", "span", default="1h", show_default=True, metavar="SPAN", help=values.TIME_HELP + "."
 )
+@click.option(
+    "--until",
+    metavar="WHEN",
+    help="Instead of --time: 2h (from now), or a date and time. Repeating it adds nothing.",
+)
 @json_option
 @site_option
-def extend_command(session: str, span: str, as_json: bool, site: str | None) -> None:
+def extend_command(
+    *, session: str, span: str, until: str | None, as_json: bool, site: str | None
+) -> None:
     """Let a session (or a job, by its ID) run for longer, where nobody waits for its devices.
 
     \b
     Examples:
       carrel session extend -
       carrel session extend thesis --time 30m
+      carrel session extend thesis --until 2026-11-21T18:00
     """
-    seconds = values.seconds(span)
     with Client.from_environment(site) as client:
-        before = _found(client, session)
-        found = client.extend(before.id, seconds, seen=before.seconds)
+        found = _found(client, session)
+        added = values.seconds(span) if until is None else _up_to(found, until)
+        if added:
+            found = _extended(client, found, added)
     if as_json:
         printing.as_json(found)
         return
     now = time.time()
-    until = printing.local_time(found.ends_by, now)
+    end = printing.local_time(found.ends_by, now)
     left = wording.duration((found.ends_by or now) - now)
-    click.echo(f"{found.id} runs until {until} ({left} left).")
+    click.echo(f"{found.id} runs until {end} ({left} left).")
+
+
+def _up_to(found: RequestOut, until: str) -> int:
+    """How much to add, so that it runs until then; 0 where it does."""
+    now = time.time()
+    if found.ends_by is None:
+        raise InvalidInput(
+            f"{found.id} does not run: no moment is known at which it would end.",
+            accepted="--time, or the same again once it runs.",
+        )
+    missing = values.moment(until, now) - found.ends_by
+    return max(_LEAST_SECONDS, math.ceil(missing)) if missing >= 1 else 0
+
+
+def _extended(client: Client, before: RequestOut, seconds: int) -> RequestOut:
+    """Where no answer came, what was asked for may have been done: say how to ask safely again."""
+    try:
+        return client.extend(before.id, seconds, seen=before.seconds)
+    except Unavailable as error:
+        if before.ends_by is None:
+            raise
+        until = datetime.fromtimestamp(before.ends_by + seconds, UTC).isoformat(timespec="seconds")
+        raise Unavailable(
+            error.message,
+            accepted=f"It may have been extended all the same. To ask again and add nothing twice: "
+            f"carrel session extend {before.id} --until {until}",
+        ) from error
 
 
 @session_command.command("open", cls=ClientCommand)

@@ -1,14 +1,17 @@
-"""What people ask about a request that waits: why, behind whom, and what would help."""
+"""A request that waits: why, behind whom, what would help; and ``carrel change``, which does it."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 
 import click
 
-from ..client import Client
-from ..wire import WaitOut
-from ..wire.why import WhyOut
+from .. import wording
+from ..client import Client, values
+from ..errors import InvalidInput
+from ..wire import ChangeIn, RequestOut, WaitOut
+from ..wire.why import SuggestionOut, WhyOut
 from . import printing
 from .client_base import ClientCommand, json_option, request_argument, site_option
 from .terminal import plain
@@ -38,6 +41,50 @@ def why_command(request_id: str, as_json: bool, site: str | None) -> None:
         _tell(found, time.time())
 
 
+@click.command("change", cls=ClientCommand)
+@request_argument
+@click.option("--devices", type=click.IntRange(min=1), help="So many instead; fewer than before.")
+@click.option("--time", "span", metavar="SPAN", help=f"Another limit; {values.TIME_HELP}.")
+@click.option("--group", help="Another group of yours.")
+@json_option
+@site_option
+def change_command(
+    *,
+    request_id: str,
+    devices: int | None,
+    span: str | None,
+    group: str | None,
+    as_json: bool,
+    site: str | None,
+) -> None:
+    """Ask for less with a request that waits, or in another group; it keeps its age.
+
+    `carrel why` says what would help.
+
+    \b
+    Examples:
+      carrel change j-7k2m4qpz --devices 1
+      carrel change j-7k2m4qpz --time 30m
+    """
+    if devices is None and span is None and group is None:
+        raise InvalidInput("Say what to change.", accepted="--devices, --time or --group.")
+    seconds = None if span is None else values.seconds(span)
+    wanted = ChangeIn(devices=devices, seconds=seconds, group=group)
+    with Client.from_environment(site) as client:
+        found = client.change(request_id, wanted)
+    if as_json:
+        printing.as_json(found)
+    else:
+        click.echo(f"{found.id} asks for {_asks(found)}.")
+
+
+def _asks(found: RequestOut) -> str:
+    return (
+        f"{wording.devices(found.devices)}, {wording.duration(found.seconds)} at most, "
+        f"in the group {found.group}"
+    )
+
+
 def _tell(found: WhyOut, now: float) -> None:
     """Why a request waits, then behind whom, then what would help."""
     for sentence in found.sentences:
@@ -49,14 +96,28 @@ def _tell(found: WhyOut, now: float) -> None:
         click.echo(f"The budget is full again: {printing.local_time(found.refills_at, now)}.")
     if found.wait is not None and found.wait.expected_at is not None:
         click.echo(f"Expected to start: {_interval(found.wait, now)}.")
-    for title, sentences in (
-        ("Ahead of it:", found.ahead_sentences),
-        ("What would help:", [each.sentence for each in found.suggestions]),
-    ):
-        if sentences:
+    helps = [line for each in found.suggestions for line in _help(found.request_id, each)]
+    for title, lines in (("Ahead of it:", found.ahead_sentences), ("What would help:", helps)):
+        if lines:
             click.echo(title)
-        for sentence in sentences:
-            click.echo(f"  {plain(sentence)}")
+        for line in lines:
+            click.echo(f"  {plain(line)}")
+
+
+def _help(request_id: str, suggestion: SuggestionOut) -> Iterator[str]:
+    """What would help, and the command that does it."""
+    yield suggestion.sentence
+    options = [
+        f"--{name} {value}"
+        for name, value in (
+            ("devices", suggestion.devices),
+            ("time", suggestion.seconds and f"{suggestion.seconds / _MINUTE:.0f}m"),
+            ("group", suggestion.group),
+        )
+        if value
+    ]
+    if options:
+        yield f"  carrel change {request_id} {' '.join(options)}"
 
 
 def _interval(wait: WaitOut, now: float) -> str:

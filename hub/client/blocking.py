@@ -135,6 +135,7 @@ class Client:
     claim = _at_once(AsyncClient.claim)
     keep_place = _at_once(AsyncClient.keep_place)
     extend = _at_once(AsyncClient.extend)
+    change = _at_once(AsyncClient.change)
     quotes = _at_once(AsyncClient.quotes)
     keep = _at_once(AsyncClient.keep)
     tell_kernels = _at_once(AsyncClient.tell_kernels)

@@ -6,7 +6,16 @@ from collections.abc import Sequence
 
 from pydantic import JsonValue
 
-from ..wire import KernelsIn, QuoteIn, QuoteOut, QuotesOut, RequestOut, SessionIn, WatchOut
+from ..wire import (
+    ChangeIn,
+    KernelsIn,
+    QuoteIn,
+    QuoteOut,
+    QuotesOut,
+    RequestOut,
+    SessionIn,
+    WatchOut,
+)
 from .calls import Call
 from .connection import Connection, segment
 
@@ -47,6 +56,11 @@ class SessionCalls(Connection):
             return await self._post(path, RequestOut, body)
         call = Call(method="POST", path=path, json={**body, "seen_seconds": seen})
         return await self._repeated(call, RequestOut)
+
+    async def change(self, request_id: str, wanted: ChangeIn) -> RequestOut:
+        """Ask for less while it waits; it keeps its age in the queue. Safe to repeat."""
+        path = f"requests/{segment(request_id)}/change"
+        return await self._post(path, RequestOut, wanted.model_dump(exclude_none=True))
 
     async def keep(self, request_id: str) -> RequestOut:
         """Keep a session that is about to be stopped for being idle: once."""

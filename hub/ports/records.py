@@ -203,11 +203,22 @@ class RequestRecord:
     expected: float | None = None
     notice: Notice | None = None
     """Of an attempt that holds devices: they are asked back."""
+    changes: int = 0
+    """How often its owner changed what it asks for while it waited."""
 
     @property
     def unclaimed(self) -> bool:
         """Nothing of it starts before its owner claims it."""
         return self.claim and self.claimed_at is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a request that waits shall ask for instead; None: as before."""
+
+    devices: int | None = None
+    seconds: int | None = None
+    group: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,7 +236,7 @@ class EventRecord:
     """A line of a request's history; ``id`` grows over all requests.
 
     Kinds: ``state`` (data: state, cause), what people do to it: ``kept``, ``claimed``,
-    ``extended``, of an idle session ``idle_warning``, ``idle_over``
+    ``extended``, ``changed``, of an idle session ``idle_warning``, ``idle_over``
     and ``idle_kept``, ``notice`` where its devices are asked back, and what the runner reports:
     ``cells``, ``cell_started``, ``cell_output``, ``cell_failed``, ``cell_finished``,
     ``progress``, ``cut``, ``saved``, ``ended``.

@@ -40,6 +40,7 @@ from .records import (
     RequestFilter,
     RequestRecord,
     Usage,
+    Wanted,
 )
 
 
@@ -297,6 +298,13 @@ class Store(History, Protocol):
 
         Raises:
             Conflict: it does not run.
+        """
+
+    def change(self, request_id: str, wanted: Wanted, *, now: float) -> RequestRecord:
+        """Ask for less from now on, or in another group, and keep the age in the queue.
+
+        Raises:
+            Conflict: it does not wait, or more was wanted.
         """
 
     # -- sessions that hold devices and do nothing ---------------------------------------

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 
 from ..ports.notices import Notice
-from ..ports.records import Cause, Handle, Json, RequestRecord
+from ..ports.records import Cause, Handle, Json, RequestRecord, Wanted
 from ..scheduling.idleness import IdleWarning
 from . import idle_moves, moves, notice_moves, wishes
 from .moves import Step
@@ -99,6 +99,9 @@ class Moving(ABC):
         self, request_id: str, seconds: int, *, by: str, now: float, seen: int | None = None
     ) -> RequestRecord:
         return self._wish(request_id, now, lambda r: wishes.extended(r, seconds, by, seen))
+
+    def change(self, request_id: str, wanted: Wanted, *, now: float) -> RequestRecord:
+        return self._wish(request_id, now, lambda r: wishes.changed(r, wanted))
 
     # -- sessions that hold devices and do nothing ----------------------------------------
 

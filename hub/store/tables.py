@@ -51,6 +51,7 @@ Number = BigInteger().with_variant(Integer(), "sqlite")
 # What the partial indexes below are about; each names its condition for both databases.
 LIVE_SESSION = text("kind = 'session' AND ended_at IS NULL")
 _NOT_ENDED = text("ended_at IS NULL")
+CHANGED = text("ended_at IS NULL AND changes > 0")
 _NOT_RELEASED = text("released_at IS NULL")
 
 groups = Table(
@@ -187,6 +188,7 @@ requests = Table(
     Column("deadline", Double),
     Column("expected", Double),
     Column("notice", JSON(none_as_null=True)),
+    Column("changes", Integer, nullable=False, server_default="0"),
     UniqueConstraint("owner", "idempotency_key"),
     CheckConstraint("devices >= 0", name="devices"),
     CheckConstraint(f"(ended_at IS NOT NULL) = (state IN ({_ENDED}))", name="ended"),
@@ -208,6 +210,8 @@ requests = Table(
         sqlite_where=_NOT_ENDED,
         postgresql_where=_NOT_ENDED,
     ),
+    # Mostly empty: whoever keeps the queue in memory asks it what to read again.
+    Index("requests_changed", "number", sqlite_where=CHANGED, postgresql_where=CHANGED),
     Index("requests_of_owner", "owner", "number"),
     # A person with a thousand jobs and no session is asked for both kinds by every desk.
     Index("requests_of_owner_and_kind", "owner", "kind", "number"),

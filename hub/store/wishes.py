@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..errors import Conflict
-from ..ports.records import Cause, RequestRecord
+from ..ports.records import Cause, RequestRecord, Wanted
 from ..scheduling.lifecycle import TERMINAL, State
 from ..scheduling.model import Kind
+from ..scheduling.wordforms import plural, span
 from . import moves
 from .moves import Step, Told
 
@@ -81,6 +82,36 @@ def extended(request: RequestRecord, seconds: int, by: str, seen: int | None) ->
     total = request.seconds + added
     told = Told(kind="extended", data={"seconds": total, "added": added, "by": by})
     return Step(request=replace(request, seconds=total), told=(told,))
+
+
+def changed(request: RequestRecord, wanted: Wanted) -> Step:
+    """It asks for less, or in another group. Who wants more stands at the end like everybody."""
+    devices = request.devices if wanted.devices is None else wanted.devices
+    seconds = request.seconds if wanted.seconds is None else wanted.seconds
+    group = request.group if wanted.group is None else wanted.group
+    if request.state is not State.QUEUED:
+        raise Conflict(
+            f"{request.id} does not wait any more: it is {_state(request)}.",
+            accepted="A request that waits in the queue.",
+        )
+    if devices > request.devices or seconds > request.seconds:
+        raise Conflict(
+            f"{request.id} asks for {plural(request.devices, 'device')} and "
+            f"{span(request.seconds)}: while it waits, it can be changed to less only.",
+            accepted="Fewer devices or a shorter time limit. For more, submit another one.",
+        )
+    if (devices, seconds, group) == (request.devices, request.seconds, request.group):
+        return Step(request=request)
+    told = Told(kind="changed", data={"devices": devices, "seconds": seconds, "group": group})
+    after = replace(
+        request,
+        devices=devices,
+        seconds=seconds,
+        group=group,
+        expected=None if request.expected is None else min(request.expected, seconds),
+        changes=request.changes + 1,
+    )
+    return Step(request=after, told=(told,))
 
 
 def more_than_now(request: RequestRecord, seconds: int, seen: int | None) -> int:

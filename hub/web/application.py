@@ -17,6 +17,7 @@ from starlette.responses import RedirectResponse
 from .. import wording
 from ..accounts.store import Accounts
 from ..administration import Administration
+from ..changing import Changing
 from ..claims import Claims
 from ..commands import Commands
 from ..config import SERVICE_PREFIX, Settings
@@ -124,6 +125,7 @@ def build_app(
     app.state.web = Web(
         commands=commands,
         claims=Claims(commands),
+        changing=Changing(commands),
         extending=Extending(commands),
         quotes=Quotes(commands),
         idling=idling or Idling(commands, settings.idle_countdown_seconds),

@@ -11,6 +11,7 @@ from jinja2 import Environment
 from starlette.requests import Request
 
 from ..administration import Administration
+from ..changing import Changing
 from ..claims import Claims
 from ..commands import Commands
 from ..config import SERVICE_PREFIX, Settings
@@ -34,6 +35,7 @@ class Web:
 
     commands: Commands
     claims: Claims
+    changing: Changing
     extending: Extending
     quotes: Quotes
     idling: Idling

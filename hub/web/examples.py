@@ -68,6 +68,12 @@ BODY_EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
             "value": {"count": 2, "running": 0, "cell_seconds_ago": 600.0},
         }
     },
+    "ChangeIn": {
+        "change": {
+            "summary": "With one device instead of two, from the same place in the queue",
+            "value": {"devices": 1},
+        }
+    },
     "ExtendIn": {
         "extend": {
             "summary": "Half an hour more than the hour it has; safe to repeat",

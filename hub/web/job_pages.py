@@ -45,7 +45,14 @@ def show(web: Carrel, visitor: Guest, request_id: RequestId) -> Response:
 @router.get("/requests/{request_id}/why")
 def why(web: Carrel, visitor: Follower, request_id: RequestId) -> Response:
     """What the pages of somebody who waits ask for when they are shown, and again later."""
-    return html(web.render("why.html", why=web.commands.why(visitor.identity, request_id)))
+    return html(
+        web.render(
+            "why.html",
+            why=web.commands.why(visitor.identity, request_id),
+            yours=web.commands.request(visitor.identity, request_id).owner == visitor.identity.name,
+            csrf=web.gate.csrf.issue(visitor.session),
+        )
+    )
 
 
 @router.get("/requests/{request_id}/feed")

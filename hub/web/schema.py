@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from ..wire import (
+    ChangeIn,
     ErrorOut,
     EventsIn,
     ExtendIn,
@@ -27,6 +28,7 @@ from .errors import PROBLEM_TYPE
 from .examples import ANSWER_EXAMPLES, BODY_EXAMPLES, problem_example
 
 _BODIES: tuple[type[BaseModel], ...] = (
+    ChangeIn,
     DrainIn,
     EventsIn,
     ExtendIn,

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from fastapi import APIRouter
+from pydantic import ValidationError
 from starlette.responses import RedirectResponse, Response
 
 from ..config import SERVICE_PREFIX
 from ..errors import CarrelError
+from ..mistakes import invalid_body
 from ..scheduling.lifecycle import LIVE
-from ..wire import RequestOut
+from ..wire import ChangeIn, RequestOut
 from .context import Web
 from .gate import Visitor
 from .guests import Form, Guest, html
@@ -23,7 +25,7 @@ from .signing_in import SEE_OTHER
 from .start_form import StartForm
 
 EXTEND_SECONDS = 1800
-_SECONDS = re.compile(r"[0-9]{1,12}")
+_NUMBER = re.compile(r"[0-9]{1,12}")
 
 router = APIRouter(include_in_schema=False)
 
@@ -72,10 +74,34 @@ def extend(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> 
             visitor.identity,
             request_id,
             EXTEND_SECONDS,
-            seen=int(seen) if _SECONDS.fullmatch(seen) else None,
+            seen=int(seen) if _NUMBER.fullmatch(seen) else None,
         ),
         SERVICE_PREFIX + page,
     )
+
+
+@router.post("/requests/{request_id}/change")
+def change(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> Response:
+    """What a page said would help, done; back to where it waits."""
+    request = web.commands.request(visitor.identity, request_id)
+    session = request.kind == "session"
+    return _acted(
+        web,
+        visitor,
+        lambda: web.changing.change(visitor.identity, request_id, _wanted(fields)),
+        wait_url(request.server_name) if session else f"{SERVICE_PREFIX}requests/{request_id}",
+    )
+
+
+def _wanted(fields: Mapping[str, str]) -> ChangeIn:
+    given: dict[str, object] = {name: fields[name] for name in ("group",) if fields.get(name)}
+    for name in ("devices", "seconds"):
+        if _NUMBER.fullmatch(text := fields.get(name, "")):
+            given[name] = int(text)
+    try:
+        return ChangeIn.model_validate(given)
+    except ValidationError as error:
+        raise invalid_body(error, ChangeIn) from None
 
 
 def _acted(web: Web, visitor: Visitor, act: Callable[[], RequestOut], target: str) -> Response:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends
 
-from ..wire import ExtendIn, QuotesIn, QuotesOut, RequestOut
+from ..wire import ChangeIn, ExtendIn, QuotesIn, QuotesOut, RequestOut
 from .bodies import json_body
 from .routes import ERRORS, Carrel, Reader, RequestId, Writer
 from .schema import body_of
@@ -78,3 +78,23 @@ def extend(
     administrators.
     """
     return web.extending.extend(who, request_id, body.seconds, seen=body.seen_seconds)
+
+
+@router.post(
+    "/requests/{request_id}/change",
+    tags=["requests"],
+    summary="Ask for less while it waits",
+    openapi_extra=body_of(ChangeIn),
+)
+def change(
+    web: Carrel,
+    who: Writer,
+    request_id: RequestId,
+    body: Annotated[ChangeIn, Depends(json_body(ChangeIn))],
+) -> RequestOut:
+    """Fewer devices, a shorter time limit or another group, as `/why` suggests them.
+
+    It keeps its id and its age in the queue, and is safe to repeat. Refused with 409 where it does
+    not wait any more, or where more is asked for than before. Only its owner can do this.
+    """
+    return web.changing.change(who, request_id, body)

@@ -31,6 +31,7 @@ from .answers import (
 )
 from .asking import (
     MAX_NOTEBOOK_BYTES,
+    ChangeIn,
     EventIn,
     EventsIn,
     ExtendIn,
@@ -56,6 +57,7 @@ __all__ = [
     "NAME",
     "BudgetOut",
     "CauseOut",
+    "ChangeIn",
     "DeviceOut",
     "ErrorBody",
     "ErrorOut",

@@ -76,6 +76,18 @@ class ExtendIn(In):
     seen_seconds: Annotated[int, Field(ge=1, le=LARGEST)] | None = None
 
 
+class ChangeIn(In):
+    """Body of ``POST /api/v1/requests/{id}/change``: what is left out stays as it is."""
+
+    devices: Annotated[int, Field(ge=1, le=LARGEST, description="No more than before.")] | None = (
+        None
+    )
+    seconds: Annotated[int, Field(ge=60, le=LARGEST, description="No more than before.")] | None = (
+        None
+    )
+    group: Annotated[str, Field(min_length=1, max_length=64)] | None = None
+
+
 class QuoteIn(In):
     """What somebody thinks of asking for."""
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from carrel.hub.errors import Conflict, NotFound
-from carrel.hub.ports.records import Cause, CauseCode, NewRequest, RequestRecord
+from carrel.hub.ports.records import Cause, CauseCode, NewRequest, RequestRecord, Wanted
 from carrel.hub.ports.store import Store
 from carrel.hub.scheduling.lifecycle import State
-from carrel.hub.scheduling.model import Start
+from carrel.hub.scheduling.model import Group, Start
 
 from .store_kit import CANCELLED, charges, granted, job, running, session, states
 
@@ -163,6 +163,53 @@ class TestExtend:
         store.stop("j-a", State.CANCELLED, CANCELLED, now=102)
         with pytest.raises(Conflict, match="it is cancelled"):
             store.extend("j-a", 60, by="ada", now=103)
+
+
+class TestChange:
+    def test_less_is_asked_for_from_the_same_place(self, store: Store) -> None:
+        store.submit(replace(job("a", devices=4), expected=500.0), 100)
+        store.submit(job("b"), 101)
+        before = store.snapshot(102).waiting
+        changed = store.change("j-a", Wanted(devices=1, seconds=300), now=103)
+        assert changed == store.request("j-a")
+        assert (changed.devices, changed.seconds, changed.expected) == (1, 300, 300)
+        one, other = store.snapshot(104).waiting
+        assert one == replace(before[0], devices=1, seconds=300, expected=300)
+        assert other == before[1]
+        assert kinds(store, "j-a") == ["changed"]
+        # Again and again, also where only the change itself is new.
+        store.change("j-a", Wanted(seconds=60), now=105)
+        assert [each.seconds for each in store.snapshot(106).waiting] == [60, 600]
+
+    def test_it_moves_to_another_group_with_its_age(self, store: Store) -> None:
+        store.put_group(Group(name="math", max_devices=1, max_devices_per_user=1))
+        store.submit(job("a"), 100)
+        store.change("j-a", Wanted(group="math"), now=103)
+        assert [(w.group, w.submitted_at) for w in store.snapshot(104).waiting] == [("math", 100)]
+
+    def test_repeating_it_changes_nothing(self, store: Store) -> None:
+        store.submit(job("a", devices=2), 100)
+        first = store.change("j-a", Wanted(devices=1), now=103)
+        assert store.change("j-a", Wanted(devices=1), now=104) == first
+        assert kinds(store, "j-a") == ["changed"]
+
+    def test_neither_more_nor_what_does_not_wait(self, store: Store) -> None:
+        store.submit(job("a"), 100)
+        for wanted in (Wanted(devices=2), Wanted(seconds=601)):
+            with pytest.raises(Conflict, match="changed to less only"):
+                store.change("j-a", wanted, now=101)
+        running(store, session("b"), "D0")
+        with pytest.raises(Conflict, match="it is running"):
+            store.change("s-b", Wanted(seconds=60), now=102)
+
+    def test_what_is_granted_later_is_what_was_asked_for_last(self, store: Store) -> None:
+        store.submit(job("a", devices=2), 100)
+        store.snapshot(101)
+        store.change("j-a", Wanted(devices=1), now=102)
+        two = [Start(request_id="j-a", devices=("D0", "D1"))]
+        assert store.grant(two, now=103, lease_seconds=30) == ()
+        one = [Start(request_id="j-a", devices=("D0",))]
+        assert len(store.grant(one, now=103, lease_seconds=30)) == 1
 
 
 def live(store: Store, server: str) -> RequestRecord:

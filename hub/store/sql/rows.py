@@ -181,6 +181,7 @@ def _request(row: Row[*tuple[object, ...]], held: Mapping[str, tuple[str, ...]])
         deadline=row.deadline,
         expected=row.expected,
         notice=None if row.notice is None else _notice(row.notice),
+        changes=row.changes,
     )
 
 
@@ -190,8 +191,6 @@ def request_columns(request: RequestRecord) -> dict[str, object]:
         "id": request.id,
         "kind": str(request.kind),
         "owner": request.owner,
-        "group_name": request.group,
-        "devices": request.devices,
         "idempotency_key": request.idempotency_key,
         "model": request.model,
         "priority": str(request.priority),
@@ -200,7 +199,6 @@ def request_columns(request: RequestRecord) -> dict[str, object]:
         "submitted_at": request.submitted_at,
         "preemptible": request.preemptible,
         "deadline": request.deadline,
-        "expected": request.expected,
         **request_changes(request),
     }
 
@@ -235,7 +233,11 @@ def request_changes(request: RequestRecord) -> dict[str, object]:
         "cause_details": None if cause is None else cause.details,
         "started_at": request.started_at,
         "ended_at": request.ended_at,
+        "group_name": request.group,
+        "devices": request.devices,
         "seconds": request.seconds,
+        "expected": request.expected,
+        "changes": request.changes,
         "server_name": request.server_name,
         "claim": request.claim,
         "claimed_at": request.claimed_at,

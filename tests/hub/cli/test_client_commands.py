@@ -261,9 +261,26 @@ class TestLooking:
             "  1 request goes first.",
             "What would help:",
             "  With 1 now.",
+            "    carrel change j-1 --devices 1",
         ]
         found = json.loads(carrel("why", "j-1", "--json").output)
         assert found["suggestions"][0]["devices"] == 1
+
+    def test_a_change_is_sent_as_it_was_described(
+        self, service: FakeService, carrel: Carrel
+    ) -> None:
+        found = service.add("j-1", devices=1, seconds=1800)
+        sent: list[Any] = []
+
+        def remember(handler: Any) -> None:
+            sent.append(json.loads(handler.raw))
+            handler.say(200, found)
+
+        service.extra["POST", "/services/carrel/api/v1/requests/j-1/change"] = remember
+        done = carrel("change", "j-1", "--devices", "1", "--time", "30m")
+        assert done.output == ("j-1 asks for 1 device, 30 min at most, in the group cs101.\n")
+        assert sent == [{"devices": 1, "seconds": 1800}]
+        assert "Say what to change" in carrel("change", "j-1").stderr
 
     def test_ps_asks_for_what_lives_unless_told_otherwise(
         self, service: FakeService, carrel: Carrel

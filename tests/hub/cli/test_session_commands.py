@@ -167,6 +167,26 @@ def test_a_lost_answer_extends_once(service: FakeService, carrel: Carrel) -> Non
     assert sent == 2 * [{"seconds": 3600, "seen_seconds": 3600}]
 
 
+def test_where_no_answer_comes_it_says_how_to_ask_again_without_adding_twice(
+    service: FakeService, carrel: Carrel
+) -> None:
+    ends_by = float(int(time.time()) + 7200)
+    found = session(service, "gpu", state="running", ends_by=ends_by)
+    path = ("POST", f"{PREFIX}/requests/s-gpu/extend")
+    service.extra[path] = lambda handler: handler.say(503, {})
+    lost = carrel("session", "extend", "gpu")
+    assert lost.exit_code != 0
+    command = lost.stderr.rpartition("carrel ")[2].split()
+    assert command[:3] == ["session", "extend", "s-gpu"]
+
+    sent = answers(service, "requests/s-gpu/extend", found)
+    carrel(*command)
+    assert sent == [{"seconds": 3600, "seen_seconds": 3600}], "it had not been done"
+    session(service, "gpu", state="running", ends_by=ends_by + 3600, seconds=7200)
+    assert "s-gpu runs until" in carrel(*command).output
+    assert len(sent) == 1, "it had been done"
+
+
 def test_a_warning_is_shown_and_its_session_kept(service: FakeService, carrel: Carrel) -> None:
     warning = {
         "stops_at": time.time() + 300,

@@ -19,7 +19,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from carrel.hub.errors import Refused
 from carrel.hub.ports.records import RequestFilter
-from carrel.hub.scheduling.model import Group
+from carrel.hub.scheduling.model import Group, PriorityClass
 from carrel.hub.store import open_store
 from carrel.hub.store.sql.opening import migrations, refuse_network_file_system
 from carrel.hub.store.sql.transactions import Transactions
@@ -178,6 +178,22 @@ class TestSteps:
         assert store.group("lab") == Group(
             name="lab", max_devices=1, max_devices_per_user=1, max_seconds=3600
         )
+        store.close()
+
+    def test_sessions_go_before_what_runs_alone_from_then_on(self, database: Path) -> None:
+        """r0009: they were of the class of jobs before."""
+        _at_revision(database, "r0008")
+        for number, kind in enumerate(("job", "session"), 1):
+            _execute(
+                database,
+                "INSERT INTO requests (number, id, kind, owner, group_name, devices, seconds,"
+                " idempotency_key, priority, server_name, labels, state, epoch, submitted_at)"
+                " VALUES (?, ?, ?, 'ada', 'lab', 1, 60, ?, 'normal', '', '{}', 'queued', 0, 100)",
+                (number, kind, kind, kind),
+            )
+        store = open_store(database)
+        found = {each.id: each.priority for each in store.snapshot(200).waiting}
+        assert found == {"job": PriorityClass.NORMAL, "session": PriorityClass.INTERACTIVE}
         store.close()
 
 

@@ -210,7 +210,21 @@ def test_a_claim_that_is_too_early_is_said_on_the_desk(site: Site) -> None:
     assert 'id="notice"' in answer.text
 
 
-@pytest.mark.parametrize("verb", ["keep-place", "claim", "extend"])
+def test_what_waits_is_changed_to_less_from_its_page(site: Site) -> None:
+    site.somebody_else_runs()
+    site.post("sessions", **FORM)
+    waits = site.session("")
+    answer = site.post(f"requests/{waits.id}/change", seconds="1800", devices="")
+    assert answer.headers["location"] == f"{PREFIX}wait/-"
+    assert site.session("").seconds == 1800
+    more = site.post(f"requests/{waits.id}/change", devices="2")
+    assert more.status_code == 409
+    assert "changed to less only" in text_of(more.text)
+    wrong = site.post(f"requests/{waits.id}/change", devices="0")
+    assert wrong.status_code == 400
+
+
+@pytest.mark.parametrize("verb", ["keep-place", "claim", "extend", "change"])
 def test_nobody_does_it_for_somebody_else_or_from_another_site(site: Site, verb: str) -> None:
     theirs = site.somebody_else_runs()
     site.post("sessions", **FORM)

@@ -284,7 +284,9 @@ def test_pages_of_what_waits_ask_why_and_what_would_help(world: World) -> None:
         reserved_from=NOW,
         reserved_until=NOW + 3600,
         ahead_sentences=["1 request goes first."],
-        suggestions=[SuggestionOut(change="fewer_devices", sentence="With 1 it starts now.")],
+        suggestions=[
+            SuggestionOut(change="fewer_devices", sentence="With 1 it starts now.", devices=1)
+        ],
     )
     browser, path = world.browser(), f"{PREFIX}requests/s-aaaaaaaa/why"
     for page in ("wait/-", "requests/s-aaaaaaaa"):
@@ -298,6 +300,12 @@ def test_pages_of_what_waits_ask_why_and_what_would_help(world: World) -> None:
     assert wait.sentence not in words, "the page says it already"
     assert "Reserved from" in words
     assert "<script>" not in html
+    part = Page(html)
+    (form,) = part.all("form")
+    assert form["action"] == f"{PREFIX}requests/s-aaaaaaaa/change"
+    fields = {tag["name"]: tag["value"] for tag in part.all("input")}
+    assert fields.keys() == {"csrf", "devices"}
+    assert fields["devices"] == "1"
     assert world.browser("ben-oauth").get(path).status_code == 404
 
 

@@ -34,8 +34,6 @@ def upgrade() -> None:
     op.add_column("attempts", sa.Column("saved_at", sa.Double(), nullable=True))
     # Nobody asked for a job that stays: jobs give way from now on, as new ones do.
     op.execute("UPDATE requests SET preemptible = true WHERE kind = 'job' AND ended_at IS NULL")
-    # Also of those that have ended: the simulator replays them as they would be served today.
-    op.execute("UPDATE requests SET priority = 'interactive' WHERE kind = 'session'")
     op.create_table(
         "terms",
         sa.Column("name", sa.String(), nullable=False),

@@ -1,0 +1,56 @@
+"""What waits, asked for in a form that starts sooner: it keeps its age in the queue."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .admission import Ask
+from .commands import Commands
+from .errors import Conflict
+from .ports.records import RequestRecord, Wanted
+from .ports.world import Identity
+from .scheduling.model import PriorityClass
+from .wire import ChangeIn, RequestOut
+
+
+@dataclass(frozen=True, slots=True)
+class Changing:
+    """The rules by which a request that waits may become another one."""
+
+    commands: Commands
+
+    def change(self, who: Identity, request_id: str, body: ChangeIn) -> RequestOut:
+        """Fewer devices, a shorter limit or another group, asked for by its owner.
+
+        It is what ``explain`` tries when it says what would help. Safe to repeat.
+
+        Raises:
+            Conflict: it does not wait any more, or more was asked for.
+            Refused: the group does not let it in.
+        """
+        c = self.commands
+        record = c.own(who, request_id)
+        wanted = Wanted(devices=body.devices, seconds=body.seconds, group=body.group)
+        if wanted.group is not None and wanted.group != record.group:
+            self._let_in(record, wanted.group, wanted)
+        c.store.change(record.id, wanted, now=c.clock())
+        c.pulse.beat()
+        return c.request(who, request_id)
+
+    def _let_in(self, record: RequestRecord, group: str, wanted: Wanted) -> None:
+        """As if it were submitted there now."""
+        if record.priority is PriorityClass.URGENT:
+            raise Conflict(
+                f"{record.id} is urgent for {record.group}: it stays there.",
+                accepted="Fewer devices or a shorter time limit.",
+            )
+        c = self.commands
+        c.admission.choose_group(record.owner, group)
+        c.admission.admit(
+            Ask(
+                owner=record.owner,
+                group=group,
+                devices=wanted.devices or record.devices,
+                seconds=wanted.seconds or record.seconds,
+            )
+        )

@@ -1,0 +1,28 @@
+"""Requests that are changed while they wait; sessions go before what runs alone."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "r0009"
+down_revision = "r0008"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    # Also of those that have ended: the simulator replays them as they would be served today.
+    op.execute("UPDATE requests SET priority = 'interactive' WHERE kind = 'session'")
+    op.add_column(
+        "requests", sa.Column("changes", sa.Integer(), nullable=False, server_default="0")
+    )
+    changed = sa.text("ended_at IS NULL AND changes > 0")
+    op.create_index(
+        "requests_changed",
+        "requests",
+        ["number"],
+        unique=False,
+        sqlite_where=changed,
+        postgresql_where=changed,
+    )
