@@ -20,13 +20,14 @@ from ..simulation.formats import FORMATS
 from ..simulation.jobs import Trace
 from ..simulation.nodes import ONE_POOL, parse_nodes
 from ..simulation.page import page
-from ..simulation.quota_file import read_quota
+from ..simulation.quota_file import read_quota, unused
 from ..simulation.report import Asked, report
 from ..simulation.traces import Selection, first_moment, last_moment, read_trace
 from . import printing
 from .simulate_options import Chosen, simulate_options
 
 if TYPE_CHECKING:
+    from ..scheduling.model import Group
     from ..simulation.policies import Schedules
 
 _STDOUT = "-"
@@ -110,7 +111,7 @@ def _of_trace(chosen: Chosen) -> tuple[Experiment, str]:
         trace=trace,
         pools=layout.pools(),
         estimator=parse_estimates(chosen.estimates, trace.jobs, chosen.seed),
-        groups=() if chosen.quota is None else read_quota(chosen.quota, layout.devices),
+        groups=_quota(chosen, layout.devices, (), trace),
         restart_cost=chosen.restart_cost,
     )
     return experiment, str(layout)
@@ -120,21 +121,29 @@ def _of_ledger(chosen: Chosen) -> tuple[Experiment, str]:
     if chosen.trace or chosen.where:
         raise click.UsageError("With --from-ledger there is neither --trace nor --where.")
     # The store is only there where the hub side of Carrel is installed.
-    from .simulate_ledger import read_ledger, site_devices  # noqa: PLC0415
+    from .simulate_ledger import read_ledger, site_devices, site_words  # noqa: PLC0415
 
     ledger = read_ledger(chosen.state, _selection(chosen))
     devices = site_devices(ledger.devices, chosen.nodes)
-    groups = ledger.groups
-    if chosen.quota is not None:
-        groups = read_quota(chosen.quota, len(devices), groups)
     experiment = Experiment(
         trace=ledger.trace,
         pools={ONE_POOL: devices},
         estimator=parse_estimates(chosen.estimates, ledger.trace.jobs, chosen.seed),
-        groups=groups,
+        groups=_quota(chosen, len(devices), ledger.groups, ledger.trace),
         restart_cost=chosen.restart_cost,
     )
-    return experiment, f"the site{f' {chosen.nodes}' if chosen.nodes else ''}"
+    return experiment, site_words(chosen.nodes)
+
+
+def _quota(chosen: Chosen, devices: int, now: tuple[Group, ...], trace: Trace) -> tuple[Group, ...]:
+    """The groups as they are, with what the file changes; a name that may be a slip is said."""
+    if chosen.quota is None:
+        return now
+    groups = read_quota(chosen.quota, devices, now)
+    changed = [group for group in groups if group not in now]
+    for name in unused(changed, groups, {job.tenant for job in trace.jobs}):
+        click.echo(f"Nothing that is replayed belongs to {name}, or to a group below.", err=True)
+    return groups
 
 
 def _selection(chosen: Chosen) -> Selection:

@@ -7,8 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from typing import NoReturn
 
 from ..config import StateFolder
+from ..errors import InvalidInput
 from ..ports.history import LedgerFilter, UsageBy
 from ..ports.records import RequestFilter, RequestRecord
 from ..ports.store import Store
@@ -38,7 +40,7 @@ def read_ledger(state: StateFolder, selection: Selection) -> Ledger:
     """Everything that has ended and held devices; nothing is written.
 
     Raises:
-        InvalidInput: there is no site in the folder.
+        InvalidInput: there is no site in the folder, or nothing to replay.
     """
     existing(state)
     with closing(open_store(state.database)) as store, store.together():
@@ -50,14 +52,32 @@ def read_ledger(state: StateFolder, selection: Selection) -> Ledger:
 
 
 def site_devices(found: Sequence[Device], nodes: str | None) -> tuple[Device, ...]:
-    """The site's own devices, with ``+1x4`` more of them, or with ``6x8`` others instead."""
+    """The site's own devices, with ``+1x4`` more of them, or with ``6x8`` others instead.
+
+    Raises:
+        InvalidInput: these are no nodes, or those of a tenant.
+    """
     if nodes is None:
         return tuple(found)
-    made = parse_nodes(nodes.removeprefix(_MORE)).pool(ONE_POOL)
+    pools = parse_nodes(nodes.removeprefix(_MORE)).pools()
+    if ONE_POOL not in pools:
+        raise InvalidInput(
+            f"With --from-ledger nobody has nodes of its own, as in {nodes!r}.",
+            accepted="+1x4 adds a node of four devices; 6x8 puts six of eight in their place.",
+            field="nodes",
+        )
+    made = pools[ONE_POOL]
     models = Counter(device.model for device in found)
     model = models.most_common(1)[0][0] if models else ""
     new = tuple(replace(each, model=model, node=f"new-{each.node}") for each in made)
     return (*found, *new) if nodes.startswith(_MORE) else new
+
+
+def site_words(nodes: str | None) -> str:
+    """How these devices are called in a report."""
+    if nodes is None:
+        return "the site"
+    return f"the site {nodes}" if nodes.startswith(_MORE) else nodes
 
 
 def _trace(store: Store, selection: Selection) -> Trace:
@@ -79,8 +99,18 @@ def _trace(store: Store, selection: Selection) -> Trace:
             left_out["ended before they held a device, or were charged nothing"] += 1
         else:
             jobs.append(_job(request, device_seconds / request.devices))
+    if not jobs:
+        _refuse_nothing(left_out)
     jobs.sort(key=lambda job: (job.submitted_at, job.id))
     return Trace(name="the ledger", jobs=tuple(jobs), left_out=dict(left_out))
+
+
+def _refuse_nothing(left_out: Counter[str]) -> NoReturn:
+    reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
+    raise InvalidInput(
+        f"The ledger has nothing to replay yet: {reasons or 'nobody asked for anything'}.",
+        accepted="What has ended and held devices is replayed, within --from and --to.",
+    )
 
 
 def _job(request: RequestRecord, seconds: float) -> Job:

@@ -10,6 +10,8 @@ from math import inf
 from ..errors import InvalidInput
 from ..scheduling.model import Device
 from ..scheduling.placement import Pool, largest_node
+from ..scheduling.quota import Tally, Tree
+from ..scheduling.room import room
 from ..scheduling.wordforms import plural
 from .estimates import Estimator
 from .jobs import Job
@@ -86,7 +88,7 @@ def simulate(
             runs.append(run)
         for run in scheduler.decide(now):
             heappush(ends, (now + run.left, run.number, run.turn, run))
-    _check_ends(runs, policy)
+    _check_ends(runs, policy, site)
     return Outcome(
         runs=tuple(runs), devices=len(site.devices), free=idle.free, stranded=idle.stranded
     )
@@ -138,12 +140,20 @@ def _check_sizes(jobs: Sequence[Job], site: Site) -> None:
         )
 
 
-def _check_ends(runs: Sequence[Run], policy: Schedules) -> None:
+def _check_ends(runs: Sequence[Run], policy: Schedules, site: Site) -> None:
     waiting = [run for run in runs if run.ended_at is None]
     if waiting:
+        request = waiting[0].request
+        tree = Tree(site.groups)
+        limit = room(request, tree, Tally(tree))
+        why = (
+            f"a limit of {limit.group} is less than that"
+            if limit
+            else "no device that it may use is there"
+        )
         raise InvalidInput(
-            f"With {policy.name}, {plural(len(waiting), 'job')} never started; the first is "
-            f"{waiting[0].job.id} of {waiting[0].job.tenant or 'nobody'}.",
-            accepted="The limits of every group let each of its jobs start alone.",
+            f"With {policy.name}, {plural(len(waiting), 'job')} never started. The first is "
+            f"{request.id} of {request.group} with {plural(request.devices, 'device')}: {why}.",
+            accepted="Quotas are accepted under which each job could start alone.",
             field="quota",
         )

@@ -57,8 +57,18 @@ def moment(text: str) -> float:
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        return _number(text, "a time", "2017-10-01 07:01:55, or seconds")
+        return _seconds(text)
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+
+
+def _seconds(text: str) -> float:
+    try:
+        return _number(text, "time", "seconds")
+    except InvalidInput as error:
+        raise InvalidInput(
+            f"{text!r} is no time.",
+            accepted="2017-10-01, 2017-10-01 07:01:55 or a number of seconds is accepted.",
+        ) from error
 
 
 def _philly(row: Row, line: str) -> Job:

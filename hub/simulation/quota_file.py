@@ -5,14 +5,15 @@
     max_devices = 176
     weight = 2
 
-The names of the keys are those of ``carrel.hub.scheduling.model.Group``. What is left out stays
-as it is, or is as wide as the pool: a file says only what it wants to change.
+The names of the keys are those of ``carrel.hub.scheduling.model.Group``, but for what a replay
+does not look at: longest times (how long something ran is known) and budgets. What is left out
+stays as it is, or is as wide as the pool: a file says only what it wants to change.
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import fields, replace
 from math import inf
 from pathlib import Path
@@ -20,6 +21,7 @@ from types import MappingProxyType
 
 from ..errors import InvalidInput
 from ..scheduling.model import Group
+from ..scheduling.quota import Tree
 
 _WHOLE = (int,)
 _KINDS: Mapping[str, tuple[type, ...]] = MappingProxyType(
@@ -30,8 +32,8 @@ _KINDS: Mapping[str, tuple[type, ...]] = MappingProxyType(
         "models": (list,),
         **dict.fromkeys(
             (
-                *("max_devices", "max_devices_per_user", "max_seconds", "idle_seconds"),
-                *("guaranteed", "borrowing", "lending", "max_sessions"),
+                *("max_devices", "max_devices_per_user", "max_sessions"),
+                *("guaranteed", "borrowing", "lending"),
             ),
             _WHOLE,
         ),
@@ -46,7 +48,7 @@ def read_quota(path: Path, devices: int, now: Iterable[Group] = ()) -> tuple[Gro
         now: groups as they are; what the file leaves out of one of them stays.
 
     Raises:
-        InvalidInput: it cannot be read, or says what no group has.
+        InvalidInput: it cannot be read, or says what has no meaning here.
     """
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -88,6 +90,12 @@ def with_tenants(
     )
 
 
+def unused(named: Iterable[Group], groups: Iterable[Group], tenants: Collection[str]) -> list[str]:
+    """Of the groups that were named, those to which no tenant belongs, nor to one below."""
+    tree = Tree(groups)
+    return [group.name for group in named if tree.below(group.name).isdisjoint(tenants)]
+
+
 def _group(name: str, table: object, now: Group) -> Group:
     if not isinstance(table, dict):
         raise InvalidInput(
@@ -102,11 +110,13 @@ def _value(name: str, key: str, value: object) -> object:
     if kinds is None:
         known = ", ".join(field.name for field in fields(Group) if field.name in _KINDS)
         raise InvalidInput(
-            f"groups.{name} has {key!r}, which no group has.",
-            accepted=f"A group has {known}.",
+            f"groups.{name} has {key!r}, which no replay looks at.",
+            accepted=f"It looks at {known}.",
             field="quota",
         )
     wrong = not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds)
+    if key == "weight" and value == 0:
+        wrong = True
     if wrong or (isinstance(value, int | float) and not 0 <= value < inf):
         raise InvalidInput(
             f"groups.{name}.{key} is {value!r}.",

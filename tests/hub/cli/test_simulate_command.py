@@ -120,6 +120,7 @@ def test_only_what_was_selected_is_replayed(trace: Path) -> None:
         (("--nodes", "1x2", "--policy", "lottery"), "no policy 'lottery'"),
         (("--nodes", "1by2"), "Nodes cannot be '1by2'"),
         (("--nodes", "1x2", "--estimates", "magic"), "Estimates cannot be 'magic'"),
+        (("--nodes", "1x2", "--from", "banana"), "'banana' is no time."),
         (("--nodes", "1x1"), "asks for 2 devices"),
         (("--nodes", "1x2", "--json", "/nowhere/at/all.json"), "no folder /nowhere/at"),
     ],
@@ -226,6 +227,8 @@ def test_a_sites_own_history_is_replayed_on_what_it_has_or_might_have(tmp_path: 
     assert more["policies"]["fifo"]["utilisation"] == pytest.approx(200 / 480)
     less = json.loads(carrel(*words, "--nodes", "1x1").stdout)
     assert less["policies"]["carrel"]["jct"]["mean"] == (100 + 180) / 2
+    assert (more["nodes"], less["nodes"]) == ("the site +1x2", "1x1")
+    assert "nodes of its own" in str(refused(*words, "--nodes", "+lab=1x2"))
 
 
 def test_next_terms_quotas_are_tried_on_it(tmp_path: Path) -> None:
@@ -233,8 +236,34 @@ def test_next_terms_quotas_are_tried_on_it(tmp_path: Path) -> None:
     quota = tmp_path / "next-term.toml"
     quota.write_text("[groups.lab]\nmax_devices = 1\n", encoding="utf-8")
     words = ("--from-ledger", "--state", state.root, "--quota", quota, "--policy", "carrel")
-    found = json.loads(carrel(*words, "--json", "-").stdout)
+    result = carrel(*words, "--json", "-")
+    found = json.loads(result.stdout)
     assert found["policies"]["carrel"]["jct"]["mean"] == (100 + 180) / 2
+    assert "Nothing that is replayed belongs to" not in result.stderr
+
+
+def test_a_quota_under_which_nothing_could_run_is_named(tmp_path: Path) -> None:
+    state = stored_site(tmp_path)
+    quota = tmp_path / "next-term.toml"
+    words = ("--from-ledger", "--state", state.root, "--quota", quota, "--policy", "carrel")
+    quota.write_text("[groups.lab]\nmax_devices = 0\n", encoding="utf-8")
+    assert "a limit of lab is less than that" in str(refused(*words))
+    quota.write_text('[groups.lab]\nmodels = ["Other"]\n', encoding="utf-8")
+    assert "no device that it may use is there" in str(refused(*words))
+    quota.write_text("[groups.labb]\nmax_devices = 1\n", encoding="utf-8")
+    assert "Nothing that is replayed belongs to labb" in carrel(*words).stderr
+
+
+def test_a_history_in_which_nothing_ended_says_so(tmp_path: Path) -> None:
+    state = StateFolder.at(tmp_path / "new")
+    state.create()
+    Settings().save(state)
+    with closing(open_store(state.database)) as store:
+        store_kit.furnish(store)
+        words = ("--from-ledger", "--state", state.root)
+        assert "The ledger has nothing to replay yet" in str(refused(*words))
+        store.submit(store_kit.job("c"), 130.0)
+        assert "1 have not ended" in str(refused(*words))
 
 
 def test_without_a_site_there_is_no_history(tmp_path: Path) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from carrel.hub.errors import InvalidInput
 from carrel.hub.scheduling.model import Group
-from carrel.hub.simulation.quota_file import read_quota, wide_open, with_tenants
+from carrel.hub.simulation.quota_file import read_quota, unused, wide_open, with_tenants
 
 
 def read(tmp_path: Path, text: str) -> tuple[Group, ...]:
@@ -30,12 +31,23 @@ def test_tenants_that_the_file_does_not_name_have_no_limits() -> None:
     assert with_tenants([given], ["lab", "other"], 48) == (given, wide_open("other", 48))
 
 
+def test_a_group_to_which_nobody_belongs_is_named() -> None:
+    root, lab, typo = (Group(name=name) for name in ("site", "lab", "lba"))
+    groups = (root, replace(lab, parent="site"), replace(typo, parent="site"))
+    assert unused(groups, groups, {"lab"}) == ["lba"]
+    assert unused([root], groups, {"lab"}) == []
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         pytest.param("lab = 3\n", "holds lab", id="no table of groups"),
         pytest.param("[groups]\nlab = 3\n", "groups.lab is 3", id="a number for a group"),
-        pytest.param("[groups.lab]\ncolour = 3\n", "'colour', which no group has", id="unknown"),
+        pytest.param(
+            "[groups.lab]\ncolour = 3\n", "'colour', which no replay looks at", id="unknown"
+        ),
+        pytest.param("[groups.lab]\nmax_seconds = 60\n", "'max_seconds', which no", id="no effect"),
+        pytest.param("[groups.lab]\nweight = 0\n", "weight is 0", id="no weight"),
         pytest.param("[groups.lab]\nguaranteed = -1\n", "guaranteed is -1", id="negative"),
         pytest.param("[groups.lab]\nguaranteed = true\n", "guaranteed is True", id="no number"),
         pytest.param("[groups.lab]\nguaranteed = 1.5\n", "guaranteed is 1.5", id="half a device"),
@@ -44,7 +56,7 @@ def test_tenants_that_the_file_does_not_name_have_no_limits() -> None:
         pytest.param("[groups.lab\n", "cannot be read", id="no TOML"),
     ],
 )
-def test_what_no_group_has_is_refused(tmp_path: Path, text: str, said: str) -> None:
+def test_what_has_no_meaning_is_refused(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         read(tmp_path, text)
     with pytest.raises(InvalidInput, match="cannot be read"):

@@ -99,7 +99,7 @@ def test_an_own_table_needs_three_columns_and_knows_more(tmp_path: Path) -> None
         pytest.param("1970-01-01,-4,1,1,a", "line 3: duration is '-4'", id="negative"),
         pytest.param("1970-01-01,4,0,1,a", "line 3: num_gpus is '0'", id="no device"),
         pytest.param("1970-01-01,4,1.5,1,a", "line 3: num_gpus is '1.5'", id="half a device"),
-        pytest.param("yesterday,4,1,1,a", "line 3: a time is 'yesterday'", id="no date"),
+        pytest.param("yesterday,4,1,1,a", "line 3: 'yesterday' is no time", id="no date"),
         pytest.param("1970-01-01,4,1", "line 3: It has 3 cells", id="too few cells"),
         pytest.param("1970-01-01,4,1,1,a,b", "line 3: It has 6 cells", id="too many cells"),
     ],
