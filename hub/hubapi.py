@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from http import HTTPStatus
+from math import inf
 from typing import Any
 from urllib.parse import quote
 
@@ -11,19 +13,28 @@ import httpx
 
 from .errors import NotFound, Refused, Unavailable
 from .ports.records import Json
-from .ports.world import HubServer, HubUser
+from .ports.world import Clock, HubServer, HubUser
 
 _TIMEOUT_SECONDS = 10.0
 _CHECK_SECONDS = 2.0
 _PAGE = 200
+_NOBODY_READ: tuple[float, tuple[HubUser, ...]] = (-inf, ())
 
 
 class HubApi:
     """Blocking calls with a time-out around each; one pooled connection set."""
 
     def __init__(
-        self, base_url: str, token: str, *, transport: httpx.BaseTransport | None = None
+        self,
+        base_url: str,
+        token: str,
+        *,
+        transport: httpx.BaseTransport | None = None,
+        clock: Clock = time.monotonic,
     ) -> None:
+        self._clock = clock
+        self._users = _NOBODY_READ
+        self._changes = 0
         self._client = httpx.Client(
             base_url=base_url.rstrip("/"),
             headers={"Authorization": f"token {token}"},
@@ -39,7 +50,16 @@ class HubApi:
         path = f"/users/{quote(name, safe='')}"
         return _user(self._call("GET", path, missing=missing).json())
 
-    def users(self) -> tuple[HubUser, ...]:
+    def users(self, *, within: float = 0.0) -> tuple[HubUser, ...]:
+        read_at, found = self._users
+        if self._clock() - read_at >= within:
+            changes, now = self._changes, self._clock()
+            found = self._read_users()
+            if changes == self._changes:
+                self._users = now, found
+        return found
+
+    def _read_users(self) -> tuple[HubUser, ...]:
         found: list[HubUser] = []
         while True:
             page = self._call(
@@ -106,6 +126,10 @@ class HubApi:
                 f"JupyterHub does not answer ({type(error).__name__}).",
                 accepted="It is restarted by itself; try again in a few seconds.",
             ) from error
+        finally:
+            if method != "GET":
+                self._changes += 1
+                self._users = _NOBODY_READ
         if answer.is_success or answer.status_code in fine:
             return answer
         words = _words(answer)

@@ -15,6 +15,9 @@ from .ports.audit import Action
 from .ports.world import Hub, HubUser
 from .wire.administration import PeopleOut, PersonOut
 
+_SHOWN_SECONDS = 5.0
+"""How old the hub's list of users may be where people look at it."""
+
 
 @dataclass(frozen=True, slots=True)
 class People(Audited):
@@ -32,7 +35,7 @@ class People(Audited):
     def all(self) -> PeopleOut:
         """Everybody with an account, a user at the hub, or requests, by name."""
         try:
-            users, away = {user.name: user for user in self.hub.users()}, False
+            users, away = {user.name: user for user in self.hub.users(within=_SHOWN_SECONDS)}, False
         except Unavailable:
             users, away = dict[str, HubUser](), True
         accounts = {a.name: a for a in self.accounts.all()} if self.accounts else {}

@@ -89,7 +89,8 @@ class Hub(Protocol):
     def user(self, name: str) -> HubUser:
         """Read fresh. Raises NotFound."""
 
-    def users(self) -> tuple[HubUser, ...]: ...
+    def users(self, *, within: float = 0.0) -> tuple[HubUser, ...]:
+        """Read fresh; or, for display only, as they were at most so many seconds ago."""
 
     def start_server(self, user: str, server: str, options: Mapping[str, Json]) -> None:
         """Ask the hub to start a server; one that is pending or running already is fine.

@@ -48,7 +48,7 @@ class FakeHub:
             name=name, admin=name == "admin", groups=groups, servers=self.servers.get(name, {})
         )
 
-    def users(self) -> tuple[HubUser, ...]:
+    def users(self, *, within: float = 0.0) -> tuple[HubUser, ...]:
         return tuple(self.user(name) for name in sorted(self.people))
 
     def start_server(self, user: str, server: str, options: Mapping[str, Json]) -> None:

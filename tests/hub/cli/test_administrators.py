@@ -41,7 +41,7 @@ class FakeHub:
             raise NotFound(f"no {name}")
         return self._user(name)
 
-    def users(self) -> tuple[HubUser, ...]:
+    def users(self, *, within: float = 0.0) -> tuple[HubUser, ...]:
         self._check()
         return tuple(self._user(name) for name in self.members)
 
