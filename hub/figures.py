@@ -7,7 +7,8 @@ course for its teachers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import get_args
@@ -15,10 +16,11 @@ from typing import get_args
 from . import history, views
 from .commands import Commands
 from .errors import Forbidden, InvalidInput, NotFound
+from .past import Past
 from .ports.history import DAY, LedgerFilter, UsageBy, Used, WaitRow, Window
 from .ports.world import Identity
 from .views import Viewer
-from .wire import BudgetOut, UsageReport, UsageRowOut
+from .wire import UsageReport, UsageRowOut
 from .wire.history import HistoryOut, PeriodOut, Span, WaitsOut
 
 MOST_ROWS = 1000
@@ -38,6 +40,7 @@ class UsageAsked:
         rows: how many sums to show at most; by request, the newest.
         lines: how many lines of the ledger to show, the newest.
         before: only lines with a smaller id.
+        counted: say how many sums are left out; else whether any are.
     """
 
     group: str = ""
@@ -48,6 +51,7 @@ class UsageAsked:
     rows: int = MOST_ROWS
     lines: int = MOST_ROWS
     before: int | None = None
+    counted: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +59,14 @@ class Figures:
     """Asked by people for themselves; what they may not see is left out, or does not exist."""
 
     commands: Commands
+    past: Past = field(default_factory=Past)
 
-    def usage(self, who: Identity, asked: UsageAsked) -> UsageReport:
+    def usage(
+        self, who: Identity, asked: UsageAsked, *, groups_of: Collection[str] | None = None
+    ) -> UsageReport:
         """Sums, what they are made of, and the lines of the ledger.
+
+        ``groups_of``: as in ``Looking.budgets``.
 
         Raises:
             InvalidInput: the span ends before it begins.
@@ -66,13 +75,16 @@ class Figures:
         _check_span(asked.since, asked.until)
         store, now = self.commands.store, self.commands.clock()
         which = self._which(who, asked)
+        budgets = self.commands.budgets(who, asked.group, groups_of=groups_of)
         with store.together():
             by_owner = store.used(which, UsageBy.OWNER, now=now)
             if asked.group and not by_owner and who.admin:
                 store.group(asked.group)
             match asked.by:
                 case UsageBy.REQUEST:
-                    found = store.used_requests(which, now=now, most=asked.rows)
+                    found = store.used_requests(
+                        which, now=now, most=asked.rows + 1, counted=asked.counted
+                    )
                     rows, total = found.rows, found.total
                 case UsageBy.DAY:
                     rows = store.used(which, UsageBy.DAY, now=now)
@@ -87,15 +99,11 @@ class Figures:
             since=asked.since,
             until=asked.until,
             rows=[row_out(used) for used in rows[: asked.rows]],
-            budgets=self.budgets(who, asked.group),
+            budgets=budgets,
             rows_left_out=max(0, total - asked.rows),
             ledger=[views.ledger_out(line) for line in reversed(lines[: asked.lines])],
             ledger_complete=len(lines) <= asked.lines and asked.before is None,
         )
-
-    def budgets(self, who: Identity, group: str = "") -> list[BudgetOut]:
-        """Those that bind in one's groups, or in the group that was asked for."""
-        return self.commands.budgets(who, group)
 
     def by_day(self, who: Identity, asked: UsageAsked) -> tuple[Used, ...]:
         """The days on which something was used, of what ``usage`` tells the sum."""
@@ -146,10 +154,8 @@ class Figures:
         store, now = self.commands.store, self.commands.clock()
         window = window_of(span, now, group)
         with store.together():
-            levels, healthy_at = store.levels(window), store.capacity(now)
-            waits = store.waits(window)
-        leased = history.mean_levels(window, levels.leased, levels.released, now)
-        queued = history.mean_levels(window, levels.queued, levels.left, now)
+            found, healthy_at = self.past.read(store, window, now), store.capacity(now)
+        leased, waits = found.leased, found.waits
         healthy = history.mean_capacity(window, healthy_at, now)
         shares = history.share(leased, healthy)
         return HistoryOut(
@@ -162,7 +168,7 @@ class Figures:
                     leased=leased[number],
                     healthy=healthy[number],
                     share=shares[number],
-                    queued=queued[number],
+                    queued=found.queued[number],
                     waits=[_waits_out(row) for row in waits.parts if row.bucket == number],
                 )
                 for number in range(len(leased))

@@ -12,7 +12,18 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import ceil, floor, fsum, inf
 
-from .ports.history import DAY, Capacity, Flow, LedgerFilter, UsageBy, Used, WaitRow, Waits, Window
+from .ports.history import (
+    DAY,
+    Capacity,
+    Flow,
+    Granted,
+    LedgerFilter,
+    UsageBy,
+    Used,
+    WaitRow,
+    Waits,
+    Window,
+)
 from .ports.records import LedgerEntry
 from .scheduling.model import Kind
 
@@ -118,32 +129,42 @@ def nearest_rank(ordered: Sequence[float], percent: int) -> float:
     return ordered[-(-percent * len(ordered) // 100) - 1]
 
 
-def waits(window: Window, granted: Iterable[tuple[Kind, float, float]]) -> Waits:
-    """Of kinds, moments of a first grant and waits."""
-    found: dict[tuple[int, Kind], list[float]] = {}
-    whole: dict[tuple[int, Kind], list[float]] = {}
+def waits_of_parts(window: Window, granted: Iterable[Granted]) -> list[dict[Kind, list[float]]]:
+    """By part of the window, in which they ended, and by kind; the shortest first."""
+    parts: list[dict[Kind, list[float]]] = [{} for _ in range(window.buckets)]
     since, width, last = window.since, window.width, window.buckets - 1
-    for kind, at, wait in granted:
-        bucket = min(int((at - since) / width), last)
-        found.setdefault((bucket, kind), []).append(wait)
-    for (_, kind), several in found.items():
-        whole.setdefault((0, kind), []).extend(several)
-    return Waits(parts=_wait_rows(found), whole=_wait_rows(whole))
+    for kind, at, waited in granted:
+        parts[min(int((at - since) / width), last)].setdefault(kind, []).append(waited)
+    for part in parts:
+        for several in part.values():
+            several.sort()
+    return parts
 
 
-def _wait_rows(found: Mapping[tuple[int, Kind], list[float]]) -> tuple[WaitRow, ...]:
-    rows = []
-    for (bucket, kind), several in sorted(found.items()):
-        several.sort()
-        row = WaitRow(
-            bucket=bucket,
-            kind=kind,
-            count=len(several),
-            median=nearest_rank(several, 50),
-            ninetieth=nearest_rank(several, 90),
-        )
-        rows.append(row)
-    return tuple(rows)
+def ranked(parts: Iterable[Mapping[Kind, Sequence[float]]]) -> Waits:
+    """Of each part, and of the whole; what is given is in order."""
+    rows, whole = list[WaitRow](), dict[Kind, list[float]]()
+    for bucket, part in enumerate(parts):
+        for kind in sorted(part):
+            rows.append(_wait_row(bucket, kind, part[kind]))
+            whole.setdefault(kind, []).extend(part[kind])
+    together = [_wait_row(0, kind, sorted(whole[kind])) for kind in sorted(whole)]
+    return Waits(parts=tuple(rows), whole=tuple(together))
+
+
+def waits(window: Window, granted: Iterable[Granted]) -> Waits:
+    """How long those waited who were first granted devices in a window."""
+    return ranked(waits_of_parts(window, granted))
+
+
+def _wait_row(bucket: int, kind: Kind, ordered: Sequence[float]) -> WaitRow:
+    return WaitRow(
+        bucket=bucket,
+        kind=kind,
+        count=len(ordered),
+        median=nearest_rank(ordered, 50),
+        ninetieth=nearest_rank(ordered, 90),
+    )
 
 
 def bucket_of(window: Window, at: float) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ..scheduling.model import Kind
 from .records import CauseCode, LedgerEntry
@@ -101,6 +101,14 @@ class Window:
         return (self.until - self.since) / self.buckets
 
 
+class Granted(NamedTuple):
+    """That a request got its devices for the first time, when, and after how many seconds."""
+
+    kind: Kind
+    at: float
+    waited: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitRow:
     """How long those waited for devices who were first granted them in one part of a window.
@@ -188,16 +196,21 @@ class History(Protocol):
         Ordered by day, by owner and group, or by last use with the newest first.
         """
 
-    def used_requests(self, which: LedgerFilter, *, now: float, most: int) -> UsedRequests:
-        """The first ``most`` of what is used by request, one at the least."""
+    def used_requests(
+        self, which: LedgerFilter, *, now: float, most: int, counted: bool = True
+    ) -> UsedRequests:
+        """The first ``most`` of what is used by request, one at the least.
+
+        ``counted``: all that there are; else ``total`` is no more than what is told.
+        """
 
     def ledger_lines(
         self, which: LedgerFilter, *, limit: int, before: int | None = None
     ) -> tuple[LedgerEntry, ...]:
         """Whole lines that touch the window, newest first; ``before`` is an id."""
 
-    def waits(self, window: Window) -> Waits:
-        """By part and kind, and by kind, where there were any."""
+    def granted(self, window: Window) -> tuple[Granted, ...]:
+        """Every first grant of devices within the window."""
 
     def levels(self, window: Window) -> Levels: ...
 

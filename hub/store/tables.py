@@ -52,6 +52,7 @@ Number = BigInteger().with_variant(Integer(), "sqlite")
 LIVE_SESSION = text("kind = 'session' AND ended_at IS NULL")
 _NOT_ENDED = text("ended_at IS NULL")
 CHANGED = text("ended_at IS NULL AND changes > 0")
+_HAS_ENDED = text("ended_at IS NOT NULL")
 _NOT_RELEASED = text("released_at IS NULL")
 
 groups = Table(
@@ -213,6 +214,8 @@ requests = Table(
     # Mostly empty: whoever keeps the queue in memory asks it what to read again.
     Index("requests_changed", "number", sqlite_where=CHANGED, postgresql_where=CHANGED),
     Index("requests_of_owner", "owner", "number"),
+    # Not of those that live, which have an index of their own to be found by.
+    Index("requests_by_end", "ended_at", sqlite_where=_HAS_ENDED, postgresql_where=_HAS_ENDED),
     # A person with a thousand jobs and no session is asked for both kinds by every desk.
     Index("requests_of_owner_and_kind", "owner", "kind", "number"),
 )
@@ -242,6 +245,9 @@ leases = Table(
     Column("released_at", Double),
     UniqueConstraint("request_id", "epoch"),
     CheckConstraint("(released_at IS NOT NULL) = (state = 'released')", name="released"),
+    # How full the pool was is asked of the newest hours: from these it is found at once.
+    Index("leases_by_grant", "granted_at"),
+    Index("leases_by_release", "released_at"),
     Index(
         "one_live_lease_per_request",
         "request_id",

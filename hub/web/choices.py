@@ -37,6 +37,10 @@ class GroupBook:
         """As they were in the last minutes."""
         return self._since(who, self.clock() - _LIVE_SECONDS)
 
+    def names(self, who: Identity) -> frozenset[str]:
+        """As ``lately``, of those who only look."""
+        return frozenset(group.name for group in self.lately(who))
+
     def _since(self, who: Identity, earliest: float) -> Choices:
         asked_at, found = self._known.get(who.name, (-inf, []))
         if asked_at <= earliest:

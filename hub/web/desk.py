@@ -150,7 +150,7 @@ class Desk:
 def gather(
     commands: Commands, who: Identity, groups: Sequence[GroupChoice] = (), *, now: float
 ) -> Desk:
-    """Reads the desk of one person, without asking the hub for anything. Blocks."""
+    """Reads the desk of one person, without asking the hub for anything: within ``together``."""
     lists = [
         # What is alive is asked for by itself: nothing that came after it pushes it off the desk.
         Wanted(kind=Kind.SESSION, states=LIVE, limit=_LISTED),
@@ -158,24 +158,23 @@ def gather(
         Wanted(kind=Kind.JOB, states=LIVE, limit=_JOBS_LIVE),
         Wanted(kind=Kind.JOB, states=TERMINAL, limit=_JOBS_ENDED),
     ]
-    with commands.store.together():
-        if who.admin or commands.store.taught_by(who.name):
-            lists.append(Wanted(states=LIVE, mine=False, limit=2 * _OTHERS_SHOWN))
-        pages = commands.several(who, lists)
-        sessions, ended, live, done, *seen = (tuple(page.requests) for page in pages)
-        names = [group.name for group in groups]
-        return Desk(
-            sessions=sessions,
-            mishaps=tuple(r for r in ended if _mishap(r, now))[:3],
-            jobs=(*live, *done),
-            first_in_line=commands.next_in_line(who),
-            others=_others(commands, who, *seen),
-            pool=commands.pool(who),
-            usage=commands.usage(who),
-            budgets=tuple(commands.budgets(who, groups_of=names)),
-            reservations=tuple(commands.reservations(who, groups_of=names)[:_RESERVED_SHOWN]),
-            groups=tuple(groups),
-        )
+    if who.admin or commands.store.taught_by(who.name):
+        lists.append(Wanted(states=LIVE, mine=False, limit=2 * _OTHERS_SHOWN))
+    pages = commands.several(who, lists)
+    sessions, ended, live, done, *seen = (tuple(page.requests) for page in pages)
+    names = [group.name for group in groups]
+    return Desk(
+        sessions=sessions,
+        mishaps=tuple(r for r in ended if _mishap(r, now))[:3],
+        jobs=(*live, *done),
+        first_in_line=commands.next_in_line(who),
+        others=_others(commands, who, *seen),
+        pool=commands.pool(who),
+        usage=commands.usage(who),
+        budgets=tuple(commands.budgets(who, groups_of=names)),
+        reservations=tuple(commands.reservations(who, groups_of=names)[:_RESERVED_SHOWN]),
+        groups=tuple(groups),
+    )
 
 
 def _others(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Annotated, TypedDict
@@ -32,9 +32,9 @@ from .routes import Carrel
 _DAYS = 30
 _MOST_DAYS = 366
 """How many days are drawn; a longer time has the newest of them."""
-_ROWS = 100
+_ROWS = 50
 _LINES = 50
-_LIVE_SHOWN = 100
+_LIVE_SHOWN = 50
 
 router = APIRouter(include_in_schema=False)
 
@@ -71,6 +71,7 @@ class Choice:
             rows=_ROWS,
             lines=_LINES,
             before=self.before or None,
+            counted=False,
         )
 
     def older(self, report: UsageReport) -> str:
@@ -97,33 +98,36 @@ Chosen = Annotated[Choice, Depends(_choice)]
 
 
 @router.get("/usage")
-@of_one_moment
 def usage(web: Carrel, visitor: Guest, chosen: Chosen) -> Response:
     """The sums that people are charged by, by day and by request, down to the ledger's lines."""
+    # The hub is asked first: nothing waits for it within a transaction.
+    mine = web.groups.names(visitor.identity)
     error = None
-    try:
-        found = _used(web, visitor, chosen)
-    except CarrelError as refused:
-        error, chosen = refused, Choice(since=_first_day(web), whose=chosen.whose)
-        found = _used(web, visitor, chosen)
-    report = found["usage"]
-    named = sorted({*(line.group for line in report.by_group), *filter(None, [chosen.group])})
-    page = web.render(
-        "usage.html",
-        title="Usage" if chosen.whose == "all" else "My usage",
-        groups=named,
-        error=error,
-        **found,
-        **_around(visitor, web),
-    )
+    with web.commands.store.together():
+        try:
+            found = _used(web, visitor, chosen, mine)
+        except CarrelError as refused:
+            error, chosen = refused, Choice(since=_first_day(web), whose=chosen.whose)
+            found = _used(web, visitor, chosen, mine)
+        report = found["usage"]
+        named = {*(line.group for line in report.by_group), *filter(None, [chosen.group])}
+        page = web.render(
+            "usage.html",
+            title="Usage" if chosen.whose == "all" else "My usage",
+            groups=sorted(named),
+            error=error,
+            **found,
+            **_around(visitor, web),
+        )
     return html(page, error.http_status if error else 200)
 
 
 @router.get("/usage/live")
-@of_one_moment
 def usage_live(web: Carrel, visitor: Guest, chosen: Chosen) -> Response:
     """The part of that page that changes by itself."""
-    return html(web.render("usage_live.html", **_used(web, visitor, chosen)))
+    mine = web.groups.names(visitor.identity)
+    with web.commands.store.together():
+        return html(web.render("usage_live.html", **_used(web, visitor, chosen, mine)))
 
 
 class _Used(TypedDict):
@@ -135,10 +139,10 @@ class _Used(TypedDict):
     most: int
 
 
-def _used(web: Web, visitor: Visitor, chosen: Choice) -> _Used:
+def _used(web: Web, visitor: Visitor, chosen: Choice, mine: Collection[str]) -> _Used:
     """Raises InvalidInput, NotFound."""
     who, asked = visitor.identity, chosen.asked()
-    report = web.figures.usage(who, asked)
+    report = web.figures.usage(who, asked, groups_of=mine)
     days = web.figures.by_day(who, asked)
     plot = history_plots.by_day(report, _all_days(report, days, web.clock()))
     return {"usage": report, "plot": plot, "chosen": chosen, "most": _ROWS}
@@ -191,10 +195,14 @@ def _course(web: Web, visitor: Visitor, group: str, span: str) -> dict[str, obje
     found = web.figures.pool(who, span, group)
     since = found.periods[0].starts_at
     live = Wanted(group=group, mine=False, states=LIVE, limit=_LIVE_SHOWN, brief=True)
+    used = UsageAsked(group=group, since=since, lines=0)
+    # Whoever may see a course is told of its budgets and reservations, member or not.
+    coming = web.commands.reservations(who, groups_of=())
     return {
         "group": group,
         "live": web.commands.find_requests(who, live),
-        "usage": web.figures.usage(who, UsageAsked(group=group, since=since, lines=0)),
+        "usage": web.figures.usage(who, used, groups_of=()),
+        "reservations": [each for each in coming if each.group == group],
         "found": found,
         "plots": _plots(found),
     }

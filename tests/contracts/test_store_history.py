@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from carrel.hub import history
 from carrel.hub.ports.history import (
     DAY,
     WAIT_BOUNDS,
@@ -204,6 +205,10 @@ def _furnish(store: Store, spans: list[tuple[str, int, int, int, bool]]) -> None
             store.finish(lease.id, now=float(start + length), charge_until=float(start + length))
 
 
+def waits(store: Store, window: Window) -> Waits:
+    return history.waits(window, store.granted(window))
+
+
 class TestWaits:
     def test_they_count_where_they_ended_by_kind(self, store: Store) -> None:
         window = Window(since=1000, until=3000, buckets=2)
@@ -212,25 +217,25 @@ class TestWaits:
         _granted_after(store, session("s"), 5, at=2500)
         _granted_after(store, job("cpu", devices=0), 500, at=1500)
         _granted_after(store, job("later"), 5, at=3000)
-        assert store.waits(window).parts == (
+        assert waits(store, window).parts == (
             WaitRow(bucket=0, kind=Kind.JOB, count=4, median=20, ninetieth=40),
             WaitRow(bucket=1, kind=Kind.SESSION, count=1, median=5, ninetieth=5),
         )
-        assert store.waits(window).whole == store.waits(replace(window, buckets=1)).parts
-        assert store.waits(replace(window, group="other")) == Waits(parts=(), whole=())
-        assert store.waits(replace(window, group="lab")).whole[0].count == 4
+        assert waits(store, window).whole == waits(store, replace(window, buckets=1)).parts
+        assert waits(store, replace(window, group="other")) == Waits(parts=(), whole=())
+        assert waits(store, replace(window, group="lab")).whole[0].count == 4
 
     def test_nine_of_ten_waited_no_longer_than_the_ninetieth(self, store: Store) -> None:
         for number in range(10):
             _granted_after(store, job(str(number)), number + 1, at=50)
-        (row,) = store.waits(Window(since=0, until=100, buckets=1)).parts
+        (row,) = waits(store, Window(since=0, until=100, buckets=1)).parts
         assert (row.count, row.median, row.ninetieth) == (10, 5, 9)
 
     def test_another_attempt_is_no_other_wait(self, store: Store) -> None:
         lease = granted(store, job("a"), "D0", at=100)
         store.give_back(lease.id, now=110, charge_until=110)
         store.grant([Start(request_id="j-a", devices=("D0",))], now=150, lease_seconds=30)
-        (row,) = store.waits(Window(since=0, until=200, buckets=1)).parts
+        (row,) = waits(store, Window(since=0, until=200, buckets=1)).parts
         assert (row.count, row.median) == (1, 0)
 
 

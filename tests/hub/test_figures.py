@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +13,8 @@ from carrel.hub.commands import Commands
 from carrel.hub.errors import Forbidden, InvalidInput, NotFound
 from carrel.hub.figures import Figures, UsageAsked
 from carrel.hub.ports.history import UsageBy
-from carrel.hub.ports.world import Identity
+from carrel.hub.ports.world import HubUser, Identity
+from carrel.hub.scheduling.budget import Budget, Period
 from carrel.hub.scheduling.model import Group
 from carrel.hub.store import MemoryStore
 from carrel.spawners.fake import FakeBackend
@@ -98,3 +101,44 @@ def test_how_full_the_pool_was_is_for_administrators_and_teachers(commands: Comm
             figures.pool(who, "day", group)
     with pytest.raises(InvalidInput, match="One of: day, week, term"):
         figures.pool(ADMIN, "year")
+
+
+def test_budgets_are_those_of_ones_groups_and_the_hub_is_asked_before_the_store_is_read(
+    commands: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = commands.store.group("cs101")
+    budget = Budget(device_seconds=36000, period=Period.WEEK)
+    commands.store.put_group(replace(group, budget=budget))
+
+    def no_call_to_the_hub(name: str) -> HubUser:
+        raise AssertionError(f"the hub is asked for {name} within a transaction")
+
+    ask = commands.hub.user
+
+    @contextmanager
+    def together() -> Iterator[None]:
+        with monkeypatch.context() as within:
+            within.setattr(commands.hub, "user", no_call_to_the_hub)
+            yield
+
+    monkeypatch.setattr(commands.store, "together", together)
+    assert commands.hub.user == ask
+    for who, named, known, expected in (
+        (STUDENT1, "", None, ["cs101"]),
+        (STUDENT1, "", ["lab"], []),
+        (TEACHER, "cs101", (), ["cs101"]),
+        (STRANGER, "", None, []),
+        (ADMIN, "", None, ["cs101"]),
+    ):
+        found = commands.budgets(who, named, groups_of=known)
+        assert [each.group for each in found] == expected, (who.name, named, known)
+    assert Figures(commands).usage(STUDENT1, UsageAsked()).budgets
+
+
+def test_a_page_need_not_know_how_many_sums_it_leaves_out(commands: Commands) -> None:
+    asked = UsageAsked(by=UsageBy.REQUEST, mine=False, rows=1)
+    for counted, expected in ((True, 2), (False, 1)):
+        found = Figures(commands).usage(ADMIN, replace(asked, counted=counted))
+        assert (len(found.rows), found.rows_left_out) == (1, expected)
+    every = Figures(commands).usage(ADMIN, replace(asked, counted=False, rows=3))
+    assert (len(every.rows), every.rows_left_out) == (3, 0)

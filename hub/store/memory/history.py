@@ -5,12 +5,12 @@ from __future__ import annotations
 from ...ports.history import (
     Capacity,
     Census,
+    Granted,
     LedgerFilter,
     Levels,
     UsageBy,
     Used,
     UsedRequests,
-    Waits,
     Window,
 )
 from ...ports.records import LedgerEntry
@@ -27,9 +27,11 @@ class History(Pool):
             live = self._live.values()
             return past.used(self._ledger, live, self._requests, which, by=by, now=now)
 
-    def used_requests(self, which: LedgerFilter, *, now: float, most: int) -> UsedRequests:
+    def used_requests(
+        self, which: LedgerFilter, *, now: float, most: int, counted: bool = True
+    ) -> UsedRequests:
         rows = self.used(which, UsageBy.REQUEST, now=now)
-        return UsedRequests(rows=rows[:most], total=len(rows))
+        return UsedRequests(rows=rows[:most], total=len(rows if counted else rows[:most]))
 
     def ledger_lines(
         self, which: LedgerFilter, *, limit: int, before: int | None = None
@@ -37,9 +39,9 @@ class History(Pool):
         with self._lock:
             return past.ledger_lines(self._ledger, which, limit, before)
 
-    def waits(self, window: Window) -> Waits:
+    def granted(self, window: Window) -> tuple[Granted, ...]:
         with self._lock:
-            return past.waits(self._leases.values(), self._requests, window)
+            return past.granted(self._leases.values(), self._requests, window)
 
     def levels(self, window: Window) -> Levels:
         with self._lock:

@@ -7,17 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import fsum
 
 from ...history import Interval, added_up, charged, flow, portions
-from ...history import waits as of_waits
 from ...ports.history import (
     WAIT_BOUNDS,
     Census,
     Flow,
+    Granted,
     LedgerFilter,
     Levels,
     UsageBy,
     Used,
     WaitCount,
-    Waits,
     Window,
 )
 from ...ports.records import LeaseRecord, LedgerEntry, RequestRecord
@@ -93,13 +92,14 @@ def ledger_lines(
     return tuple(reversed(found))[: max(0, limit)]
 
 
-def waits(leases: Iterable[LeaseRecord], requests: Requests, window: Window) -> Waits:
-    granted = (
-        (request.kind, lease.granted_at, lease.granted_at - request.submitted_at)
+def granted(
+    leases: Iterable[LeaseRecord], requests: Requests, window: Window
+) -> tuple[Granted, ...]:
+    return tuple(
+        Granted(request.kind, lease.granted_at, lease.granted_at - request.submitted_at)
         for lease, request in _waited(leases, requests)
         if window.since <= lease.granted_at < window.until and _counts(request, window)
     )
-    return of_waits(window, granted)
 
 
 def levels(leases: Iterable[LeaseRecord], requests: Requests, window: Window) -> Levels:

@@ -3,12 +3,11 @@
 Of the ledger, whole days are summed already (``sums``). At the ends of a window that has others,
 and by request, everything that lies within is added up by the database; the few lines that span
 an edge are read and split.
-How full the pool was comes as sums per part of the window; waits are read and ranked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,12 +16,9 @@ from sqlalchemy import (
     Connection,
     Double,
     Row,
-    Select,
-    and_,
     bindparam,
     case,
     func,
-    insert,
     literal,
     or_,
     select,
@@ -30,28 +26,20 @@ from sqlalchemy import (
 )
 
 from ...history import Interval, added_up, charged, portions
-from ...history import waits as of_waits
 from ...ports.history import (
     DAY,
     WAIT_BOUNDS,
-    Capacity,
     Census,
-    Flow,
     LedgerFilter,
-    Levels,
     UsageBy,
     Used,
     UsedRequests,
     WaitCount,
-    Waits,
-    Window,
 )
 from ...ports.records import CauseCode, LedgerEntry
 from ...scheduling.model import Kind
-from .. import pool
-from ..tables import capacity, leases, ledger, requests
-from .days import first_day, rounded_down, spans_midnight
-from .pool_rows import read_devices, read_marks
+from ..tables import leases, ledger, requests
+from .days import first_day, spans_midnight
 from .rows import to_ledger
 from .sums import LedgerSums, whole_days
 from .whose import of_whom
@@ -87,7 +75,7 @@ def _of_lines(connection: Connection, which: LedgerFilter, by: UsageBy) -> Itera
 
 
 def used_requests(
-    connection: Connection, which: LedgerFilter, *, now: float, most: int
+    connection: Connection, which: LedgerFilter, *, now: float, most: int, counted: bool
 ) -> UsedRequests:
     """First which are the newest, then the sums of these alone."""
     by = UsageBy.REQUEST
@@ -98,11 +86,11 @@ def used_requests(
     names = _newest(connection, inside, most)
     of_odd = {part.request_id for part in parts}
     found = list(_whole_lines(connection, which, by, sorted({*names, *of_odd})))
+    rows = added_up([*parts, *found], by)[:most]
+    if not counted:
+        return UsedRequests(rows=rows, total=len(rows))
     total = connection.scalar(select(func.count(request_id.distinct())).where(*inside)) or 0
-    return UsedRequests(
-        rows=added_up([*parts, *found], by)[:most],
-        total=total + len(of_odd - {row.request_id for row in found}),
-    )
+    return UsedRequests(rows=rows, total=total + len(of_odd - {row.request_id for row in found}))
 
 
 def _newest(
@@ -144,7 +132,15 @@ def _whole_lines(
 def _whole_of(
     connection: Connection, which: LedgerFilter, by: UsageBy
 ) -> list[ColumnElement[bool]]:
-    return [*of_whom(which, ledger), ~_odd(connection, which, by), *_touching(which)]
+    # Said by both ends, so that an index is gone through from one to the other.
+    conditions = of_whom(which, ledger)
+    if which.since is not None:
+        conditions += [ledger.c.ends_at > which.since, ledger.c.starts_at >= which.since]
+    if which.until is not None:
+        conditions += [ledger.c.ends_at <= which.until]
+    if by is UsageBy.DAY:
+        conditions += [~spans_midnight(connection)]
+    return conditions
 
 
 def _used(row: Row[*tuple[Any, ...]]) -> Used:
@@ -234,95 +230,6 @@ def ledger_lines(
     return tuple(to_ledger(connection.execute(query)))
 
 
-# -- waits ------------------------------------------------------------------------------------
-
-
-def waits(connection: Connection, window: Window) -> Waits:
-    # Ranks are found in Python: the database takes several times as long for them.
-    query = (
-        select(requests.c.kind, leases.c.granted_at, requests.c.submitted_at)
-        .join_from(leases, requests)
-        .where(leases.c.epoch == 1, requests.c.devices > 0, *_of_group(window))
-        .where(leases.c.granted_at >= window.since, leases.c.granted_at < window.until)
-    )
-    kinds = {str(kind): kind for kind in Kind}
-    rows = connection.execute(query).all()
-    granted = [(kinds[kind], at, at - since) for kind, at, since in rows]
-    return of_waits(window, granted)
-
-
-# -- how full the pool was --------------------------------------------------------------------
-
-
-def levels(connection: Connection, window: Window) -> Levels:
-    lent = select().select_from(leases.join(requests)).where(requests.c.devices > 0)
-    lent = lent.where(*_of_group(window))
-    first = and_(leases.c.request_id == requests.c.id, leases.c.epoch == 1)
-    asked = select().select_from(requests.outerjoin(leases, first)).where(requests.c.devices > 0)
-    # What ended before the window left before it: of that, no lease is looked for.
-    recent = or_(requests.c.ended_at.is_(None), requests.c.ended_at > window.since)
-    asked = asked.where(*_of_group(window), recent)
-    left = func.coalesce(leases.c.granted_at, requests.c.ended_at)
-    begun, ended = _flows(connection, window, lent, leases.c.granted_at, leases.c.released_at)
-    queued, gone = _flows(
-        connection, window, asked, requests.c.submitted_at, left, amount=literal(1)
-    )
-    return Levels(leased=begun, released=ended, queued=queued, left=gone)
-
-
-def _flows(
-    connection: Connection,
-    window: Window,
-    of: Select[*tuple[object, ...]],
-    start: ColumnElement[float],
-    end: ColumnElement[float | None],
-    *,
-    amount: ColumnElement[int] = requests.c.devices,
-) -> tuple[tuple[Flow, ...], tuple[Flow, ...]]:
-    """What began and what ended in each part of the window, of what touches it.
-
-    Added up by the two parts together: few begin in one and end in many others.
-    """
-    since, width = literal(window.since, Double), window.width
-    begun, gone = case((start < since, since), else_=start) - since, end - since
-    query = of.add_columns(
-        rounded_down(connection, begun / width).label("first"),
-        case((end < window.until, rounded_down(connection, gone / width))).label("last"),
-        func.sum(amount).label("amount"),
-        func.sum(amount * begun).label("begun"),
-        func.sum(amount * gone).label("gone"),
-    ).where(start < window.until, or_(end.is_(None), end > window.since))
-    rows = connection.execute(query.group_by("first", "last")).all()
-    return (
-        _flow((row.first, row.amount, row.begun) for row in rows),
-        _flow((row.last, row.amount, row.gone) for row in rows if row.last is not None),
-    )
-
-
-def _flow(moved: Iterable[tuple[int, float, float]]) -> tuple[Flow, ...]:
-    """Of parts of the window, amounts and offsets."""
-    amounts, offsets = dict[int, float](), dict[int, float]()
-    for bucket, amount, offset in moved:
-        amounts[bucket] = amounts.get(bucket, 0.0) + float(amount)
-        offsets[bucket] = offsets.get(bucket, 0.0) + float(offset)
-    return tuple(
-        Flow(bucket=bucket, amount=amounts[bucket], offset=offsets[bucket])
-        for bucket in sorted(amounts)
-    )
-
-
-def note_capacity(connection: Connection, now: float) -> None:
-    healthy = pool.healthy(read_devices(connection, read_marks(connection)).values())
-    newest = select(capacity.c.healthy).order_by(capacity.c.id.desc()).limit(1)
-    if connection.scalar(newest) != healthy:
-        connection.execute(insert(capacity).values(at=now, healthy=healthy))
-
-
-def read_capacity(connection: Connection, until: float) -> tuple[Capacity, ...]:
-    query = select(capacity).where(capacity.c.at < until).order_by(capacity.c.at, capacity.c.id)
-    return tuple(Capacity(at=row.at, healthy=row.healthy) for row in connection.execute(query))
-
-
 # -- counts for monitoring --------------------------------------------------------------------
 
 
@@ -369,10 +276,3 @@ def _size(connection: Connection) -> int:
     else:
         query = "SELECT pg_database_size(current_database())"
     return int(connection.scalar(text(query)) or 0)
-
-
-# -- within -----------------------------------------------------------------------------------
-
-
-def _of_group(window: Window) -> list[ColumnElement[bool]]:
-    return [] if window.group is None else [requests.c.group_name == window.group]

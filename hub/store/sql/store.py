@@ -10,12 +10,12 @@ from ...ports.audit import Change, ChangeFilter
 from ...ports.history import (
     Capacity,
     Census,
+    Granted,
     LedgerFilter,
     Levels,
     UsageBy,
     Used,
     UsedRequests,
-    Waits,
     Window,
 )
 from ...ports.records import (
@@ -45,7 +45,7 @@ from ...scheduling.model import (
 )
 from .. import moves
 from ..moving import Move, Moving
-from . import administration, calendar, glancing, history, pool, reading, writing
+from . import administration, calendar, glancing, history, levels, pool, reading, writing
 from .agenda import Agenda
 from .decay import DecayedUse
 from .pool_rows import read_devices, read_groups, read_marks
@@ -259,25 +259,29 @@ class SqlStore(Moving, Agenda):
     def used(self, which: LedgerFilter, by: UsageBy, *, now: float) -> tuple[Used, ...]:
         return self._read(lambda c: history.used(c, self._sums, which, by, now=now))
 
-    def used_requests(self, which: LedgerFilter, *, now: float, most: int) -> UsedRequests:
-        return self._read(lambda c: history.used_requests(c, which, now=now, most=most))
+    def used_requests(
+        self, which: LedgerFilter, *, now: float, most: int, counted: bool = True
+    ) -> UsedRequests:
+        return self._read(
+            lambda c: history.used_requests(c, which, now=now, most=most, counted=counted)
+        )
 
     def ledger_lines(
         self, which: LedgerFilter, *, limit: int, before: int | None = None
     ) -> tuple[LedgerEntry, ...]:
         return self._read(lambda c: history.ledger_lines(c, which, limit=limit, before=before))
 
-    def waits(self, window: Window) -> Waits:
-        return self._read(lambda c: history.waits(c, window))
+    def granted(self, window: Window) -> tuple[Granted, ...]:
+        return self._read(lambda c: levels.granted(c, window))
 
     def levels(self, window: Window) -> Levels:
-        return self._read(lambda c: history.levels(c, window))
+        return self._read(lambda c: levels.levels(c, window))
 
     def note_capacity(self, now: float) -> None:
-        self._write(lambda c: history.note_capacity(c, now))
+        self._write(lambda c: levels.note_capacity(c, now))
 
     def capacity(self, until: float) -> tuple[Capacity, ...]:
-        return self._read(lambda c: history.read_capacity(c, until))
+        return self._read(lambda c: levels.read_capacity(c, until))
 
     def census(self) -> Census:
         return self._read(history.census)

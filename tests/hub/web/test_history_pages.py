@@ -10,6 +10,8 @@ import pytest
 from carrel.hub.ports.history import DAY
 from carrel.hub.scheduling.model import Group, Start
 from carrel.hub.web.plots import Plot, Series
+from carrel.hub.wire import BudgetOut
+from carrel.hub.wire.calendar import ReservationOut
 
 from ...contracts.store_kit import device as stored_device
 from ...contracts.store_kit import job, running
@@ -153,3 +155,33 @@ def test_a_value_that_stands_alone_is_drawn_as_a_dot() -> None:
     plot = Plot(id="p", title="", about="", unit="", marks=marks, across="", series=(series,))
     assert plot.dots(series) == "M214.29 40.00h.01M928.57 100.00h.01"
     assert plot.path(series) == "M214.29 40.00M500.00 80.00L642.86 60.00M928.57 100.00"
+
+
+def test_a_course_shows_its_budget_and_what_is_reserved_for_it(world: World) -> None:
+    page = f"{PREFIX}course/cs101"
+    teacher = world.browser("ben-oauth")
+    assert 'id="promised"' not in teacher.get(page).text, "there is neither"
+    budget = BudgetOut(
+        group="cs101", period="week", device_seconds=36000, used=18000, running=3600, left=14400
+    )
+    world.commands.report = world.commands.report.model_copy(update={"budgets": [budget]})
+    world.commands.reserved = [
+        ReservationOut(
+            id=f"r-{group}",
+            group=group,
+            devices=2,
+            when="Tue 10:00-12:00 Europe/Berlin",
+            first="2026-11-01",
+            until="2027-02-15",
+            why=f"{group} class",
+            starts_at=world.commands.clock() + 3600,
+            ends_at=world.commands.clock() + 7200,
+        )
+        for group in ("cs101", "lab")
+    ]
+    html = teacher.get(page).text
+    check_page(html)
+    promised = html.partition('id="promised"')[2].partition("</section>")[0]
+    for words in ("Budget of cs101", "5.0", "10.0 device-hours", "4.0 left", "cs101 class"):
+        assert words in promised, words
+    assert "lab class" not in promised
