@@ -18,7 +18,6 @@ F = TypeVar("F", bound=Callable[..., object])
 _NAMED = "carrel.group"
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _LONGEST = 366 * 86400
-_MOST = 100_000
 
 
 def limit_options(function: F) -> F:
@@ -88,25 +87,18 @@ def _option(
     return click.option(flag, metavar=metavar, expose_value=False, callback=note, help=help_)
 
 
-def _number(text: str) -> object:
-    if not (text.isascii() and text.isdigit()) or int(text[:9]) > _MOST:
-        raise InvalidInput(
-            f"{text[:40]!r} is no number of devices.",
-            accepted=f"A whole number from 0 to {_MOST:,}.",
-        )
-    return int(text)
+def _or(word: str, read: Callable[[str], object]) -> Callable[[str], object]:
+    """What the word stands for is None."""
 
-
-def _number_or(word: str) -> Callable[[str], object]:
-    def read(text: str) -> object:
+    def either(text: str) -> object:
         if text == word:
             return None
         try:
-            return _number(text)
+            return read(text)
         except InvalidInput as error:
             raise InvalidInput(error.message, accepted=f"{error.accepted} Or {word!r}.") from None
 
-    return read
+    return either
 
 
 def _weight(text: str) -> object:
@@ -130,22 +122,12 @@ def _span(text: str) -> object:
 
 
 def _budget(text: str) -> object:
-    if text == "none":
-        return None
-    amount, _, period = text.partition("/")
-    try:
-        hours = float(amount.removesuffix("h"))
-        return Budget(device_seconds=hours * 3600, period=Period(period))
-    except ValueError:
-        raise InvalidInput(
-            f"{text[:40]!r} is no budget.",
-            accepted="Device-hours in a term or a week, such as 300h/term or 20h/week; or 'none'.",
-        ) from None
+    found = values.budget(text)
+    return Budget(device_seconds=found.device_seconds, period=Period(found.period))
 
 
 def budget_text(budget: Budget | None) -> str:
-    """As it is given: ``300h/term``."""
-    return "none" if budget is None else f"{budget.device_seconds / 3600:g}h/{budget.period}"
+    return "none" if budget is None else values.budget_text(budget.device_seconds, budget.period)
 
 
 def _flag() -> Callable[[F], F]:
@@ -169,11 +151,11 @@ _OPTIONS: tuple[Callable[[Callable[..., object]], Callable[..., object]], ...] =
         "Group above, whose limits bind too; '' for none.",
     ),
     _option(
-        *("--max-devices", "max_devices", "N", _number),
+        *("--max-devices", "max_devices", "N", values.devices),
         "Devices that all members together hold at one time.",
     ),
     _option(
-        *("--max-devices-per-user", "max_devices_per_user", "N", _number),
+        *("--max-devices-per-user", "max_devices_per_user", "N", values.devices),
         "Devices that one member holds at one time.",
     ),
     _option(
@@ -186,15 +168,15 @@ _OPTIONS: tuple[Callable[[Callable[..., object]], Callable[..., object]], ...] =
         "0 for never.",
     ),
     _option(
-        *("--guaranteed", "guaranteed", "N", _number),
+        *("--guaranteed", "guaranteed", "N", values.devices),
         "Devices that it has back when it asks for them, whoever uses them meanwhile.",
     ),
     _option(
-        *("--borrow", "borrowing", "N|any", _number_or("any")),
+        *("--borrow", "borrowing", "N|any", _or("any", values.devices)),
         "Devices that it may hold above its guarantee; 'any': up to its maximum.",
     ),
     _option(
-        *("--lend", "lending", "N|all", _number_or("all")),
+        *("--lend", "lending", "N|all", _or("all", values.devices)),
         "Devices of its guarantee that others may use while it does not.",
     ),
     _option(
@@ -206,11 +188,11 @@ _OPTIONS: tuple[Callable[[Callable[..., object]], Callable[..., object]], ...] =
         "Device models that it may ask for, with commas between them.",
     ),
     _option(
-        *("--max-sessions", "max_sessions", "N|any", _number_or("any")),
+        *("--max-sessions", "max_sessions", "N|any", _or("any", values.devices)),
         "Sessions with devices that one member holds at one time.",
     ),
     _option(
-        *("--budget", "budget", "HOURS/PERIOD|none", _budget),
+        *("--budget", "budget", "HOURS/PERIOD|none", _or("none", _budget)),
         "Device-hours that it and the groups below it may use in a term or a week: 300h/term.",
     ),
     _flag(),

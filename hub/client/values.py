@@ -11,12 +11,14 @@ from pydantic import JsonValue
 
 from ..errors import InvalidInput, TooLarge
 from ..wire import MAX_NOTEBOOK_BYTES, NotebookIn
+from ..wire.calendar import BudgetIn
 
 TIME_HELP = "30m, 2h, 1h30m, 90s, 1:30:00; a bare number is minutes"
 MOMENT_HELP = (
     "a span such as 30m, 2h, 1h30m, or a date and time such as 2026-11-22 18:00 or "
     "2026-11-22T18:00+01:00"
 )
+MOST_DEVICES = 100_000
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ Tt]+[0-9]")
 _UNITS = re.compile(
     r"(?:(?P<d>\d+)d)?\s*(?:(?P<h>\d+)h)?\s*(?:(?P<m>\d+)m(?:in)?)?\s*(?:(?P<s>\d+)s)?"
@@ -80,6 +82,35 @@ def day(text: str) -> float:
     except ValueError:
         raise InvalidInput(f"{text!r} is no day.", accepted="Such as 2026-10-01.") from None
     return found.timestamp()
+
+
+def devices(text: str, *, least: int = 0) -> int:
+    """A number of devices. Raises InvalidInput."""
+    given = text.strip()
+    if not (given.isascii() and given.isdigit()) or not least <= int(given[:9]) <= MOST_DEVICES:
+        raise InvalidInput(
+            f"{text[:40]!r} is no number of devices.",
+            accepted=f"A whole number from {least} to {MOST_DEVICES:,}.",
+        )
+    return int(given)
+
+
+def budget(text: str) -> BudgetIn:
+    """``300h/term`` or ``20h/week``. Raises InvalidInput."""
+    amount, _, period = text.replace(" ", "").partition("/")
+    try:
+        hours = float(amount.removesuffix("h"))
+        return BudgetIn.model_validate({"device_seconds": hours * 3600, "period": period})
+    except ValueError:
+        raise InvalidInput(
+            f"{text[:40]!r} is no budget.",
+            accepted="Device-hours in a term or a week, such as 300h/term or 20h/week.",
+        ) from None
+
+
+def budget_text(device_seconds: float, period: str) -> str:
+    """As it is given: ``300h/term``."""
+    return f"{device_seconds / 3600:g}h/{period}"
 
 
 def memory_bytes(text: str) -> int:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from dataclasses import fields as dataclass_fields
 from math import inf
+from typing import TypeVar
 
 from ..client import values
 from ..errors import InvalidInput
 from ..wire.administration import GroupIn, QuotaOut
 from ..wire.calendar import BudgetIn
 
-_MOST = 100_000
 _NAMES = 1000
 _BASICS = ("name", "parent", "max_devices", "max_devices_per_user", "max_time", "idle", "teachers")
 _SPANS = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,17 +74,19 @@ class GroupForm:
         """Raises InvalidInput, naming the field."""
         return GroupIn(
             parent=self.parent[:64] or None,
-            max_devices=_number(self.max_devices, "max_devices"),
-            max_devices_per_user=_number(self.max_devices_per_user, "max_devices_per_user"),
-            max_seconds=_span(self.max_time, "max_time"),
-            idle_seconds=_span(self.idle, "idle"),
-            guaranteed=_number(self.guaranteed, "guaranteed"),
-            borrowing=_number_if_any(self.borrow, "borrow"),
-            lending=_number_if_any(self.lend, "lend"),
+            max_devices=_read(values.devices, self.max_devices, "max_devices"),
+            max_devices_per_user=_read(
+                values.devices, self.max_devices_per_user, "max_devices_per_user"
+            ),
+            max_seconds=_read(_span, self.max_time, "max_time"),
+            idle_seconds=_read(_span, self.idle, "idle"),
+            guaranteed=_read(values.devices, self.guaranteed, "guaranteed"),
+            borrowing=_if_any(values.devices, self.borrow, "borrow"),
+            lending=_if_any(values.devices, self.lend, "lend"),
             weight=_weight(self.weight),
             models=[name.strip()[:255] for name in self.models.split(",") if name.strip()] or None,
-            max_sessions=_number_if_any(self.max_sessions, "max_sessions"),
-            budget=_budget(self.budget),
+            max_sessions=_if_any(values.devices, self.max_sessions, "max_sessions"),
+            budget=_if_any(values.budget, self.budget, "budget"),
             sessions_borrow=self.sessions_borrow == "yes",
             teachers=[name[:64] for name in self.teachers.replace(",", " ").split()][:_NAMES],
         )
@@ -96,41 +100,24 @@ def shown(seconds: int) -> str:
     return f"{seconds // size}{unit}"
 
 
-def _number(text: str, field: str) -> int:
-    if not (text.isascii() and text.isdigit()) or int(text[:9]) > _MOST:
-        raise InvalidInput(
-            f"{text[:40]!r} is no number of devices.",
-            accepted=f"A whole number from 0 to {_MOST:,}.",
-            field=field,
-        )
-    return int(text)
+def _read(read: Callable[[str], T], text: str, field: str) -> T:
+    """Raises InvalidInput, naming the field."""
+    try:
+        return read(text)
+    except InvalidInput as error:
+        raise InvalidInput(error.message, accepted=error.accepted, field=field) from error
 
 
-def _number_if_any(text: str, field: str) -> int | None:
-    return _number(text, field) if text else None
+def _if_any(read: Callable[[str], T], text: str, field: str) -> T | None:
+    return _read(read, text, field) if text else None
 
 
 def _or_empty(limit: int | None) -> str:
     return "" if limit is None else str(limit)
 
 
-def _budget(text: str) -> BudgetIn | None:
-    if not text:
-        return None
-    amount, _, period = text.replace(" ", "").partition("/")
-    try:
-        hours = float(amount.removesuffix("h"))
-        return BudgetIn.model_validate({"device_seconds": hours * 3600, "period": period})
-    except ValueError:
-        raise InvalidInput(
-            f"{text[:40]!r} is no budget.",
-            accepted="Device-hours in a term or a week, such as 300h/term or 20h/week.",
-            field="budget",
-        ) from None
-
-
 def _budget_text(budget: BudgetIn | None) -> str:
-    return "" if budget is None else f"{budget.device_seconds / 3600:g}h/{budget.period}"
+    return "" if budget is None else values.budget_text(budget.device_seconds, budget.period)
 
 
 def _weight(text: str) -> float:
@@ -147,10 +134,5 @@ def _weight(text: str) -> float:
     return weight
 
 
-def _span(text: str, field: str) -> int:
-    if text == "0":
-        return 0
-    try:
-        return values.seconds(text)
-    except InvalidInput as error:
-        raise InvalidInput(error.message, accepted=error.accepted, field=field) from error
+def _span(text: str) -> int:
+    return 0 if text == "0" else values.seconds(text)

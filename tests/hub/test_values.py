@@ -1,0 +1,31 @@
+"""What people type of limits, read the same way by the command line and the pages."""
+
+from __future__ import annotations
+
+import pytest
+
+from carrel.hub.client import values
+from carrel.hub.errors import InvalidInput
+
+
+@pytest.mark.parametrize("text", ["300h/term", "20h/week", "0.5h/week", "0h/term"])
+def test_a_budget_is_shown_as_it_was_given(text: str) -> None:
+    found = values.budget(text)
+    assert values.budget_text(found.device_seconds, found.period) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["300", "h/term", "300h/day", "-1h/week", "nanh/week", "infh/term"]
+)
+def test_what_is_no_budget_is_refused_with_what_would_be_one(text: str) -> None:
+    with pytest.raises(InvalidInput, match=r"is no budget\. Device-hours in a term or a week"):
+        values.budget(text)
+
+
+def test_devices_are_a_whole_number() -> None:
+    assert (values.devices("0"), values.devices(" 7 "), values.devices("7", least=1)) == (0, 7, 7)
+    for text in ("", "-1", "1.5", "two", "100001", "9999999999", "\u0663"):
+        with pytest.raises(InvalidInput, match="A whole number from 0 to 100,000"):
+            values.devices(text)
+    with pytest.raises(InvalidInput, match="A whole number from 1 to 100,000"):
+        values.devices("0", least=1)
