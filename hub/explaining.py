@@ -45,7 +45,8 @@ class Explaining:
             return WhyOut(
                 request_id=record.id, sentences=["Its place in the queue is being worked out."]
             )
-        return why_out(found, lambda group: viewer.sees_all or group in known)
+        yours = viewer.speaks_to(record.owner)
+        return why_out(found, lambda group: viewer.sees_all or group in known, yours=yours)
 
     def _groups(self, record: RequestRecord) -> tuple[str, ...]:
         """Those of its owner; none while the hub does not say."""
@@ -55,11 +56,11 @@ class Explaining:
             return ()
 
 
-def why_out(found: Explanation, named: Named) -> WhyOut:
+def why_out(found: Explanation, named: Named, *, yours: bool) -> WhyOut:
     return WhyOut(
         request_id=found.request.id,
-        wait=wait_out(found.wait),
-        sentences=why_sentences(found),
+        wait=wait_out(found.wait, yours=yours),
+        sentences=why_sentences(found, yours=yours),
         free=found.free,
         lendable=found.lendable,
         quota=None

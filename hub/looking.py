@@ -170,7 +170,7 @@ class Looking:
             pages = [listing.page(self.store, viewer, each) for each in wanted]
             records = [record for page in pages for record in page.records]
             showing = self._showing
-            shown = iter(showing.brief(records) if brief else showing.all(records, viewer))
+            shown = iter(showing.brief(records, viewer) if brief else showing.all(records, viewer))
         return [
             RequestsOut(requests=list(islice(shown, len(page.records))), next=page.next)
             for page in pages

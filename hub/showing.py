@@ -53,11 +53,12 @@ class Showing:
             for record in records
         ]
 
-    def brief(self, records: Sequence[RequestRecord]) -> list[RequestOut]:
+    def brief(self, records: Sequence[RequestRecord], viewer: Viewer) -> list[RequestOut]:
         """Only what a long list shows of each: for that nothing more is read."""
         return [
             views.brief_out(
                 record,
+                viewer=viewer,
                 wait=self._wait_of(record),
                 progress=self.progress.of(record),
                 claim_by=claim_by(record, self.claim_seconds),

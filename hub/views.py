@@ -53,6 +53,10 @@ class Viewer:
     def sees_all(self) -> bool:
         return self.identity is None or self.identity.admin
 
+    def speaks_to(self, owner: str) -> bool:
+        """Whether who reads is the owner; the hub passes on what it reads to the owner."""
+        return self.identity is None or owner == self.name
+
     def may_see(self, owner: str, group: str) -> bool:
         return self.sees_all or owner == self.name or group in self.teaches
 
@@ -134,7 +138,7 @@ def request_out(
         deadline=record.deadline,
         expected_seconds=record.expected,
         labels=dict(record.labels),
-        wait=wait_out(wait) if wait else None,
+        wait=wait_out(wait, yours=viewer.speaks_to(record.owner)) if wait else None,
         cause=CauseOut(
             code=record.cause.code.value,
             message=record.cause.message,
@@ -155,6 +159,7 @@ def request_out(
 def brief_out(
     record: RequestRecord,
     *,
+    viewer: Viewer,
     wait: Wait | None,
     progress: ProgressOut | None,
     claim_by: float | None = None,
@@ -177,7 +182,7 @@ def brief_out(
         parameters={},
         command=list(job.command) if job else [],
         labels=dict(record.labels),
-        wait=wait_out(wait) if wait else None,
+        wait=wait_out(wait, yours=viewer.speaks_to(record.owner)) if wait else None,
         progress=progress,
         ended=record.state in TERMINAL,
         claim=record.unclaimed,
@@ -215,7 +220,7 @@ def queue_entry_out(wait: Wait, record: RequestRecord, viewer: Viewer) -> QueueE
     """A place in the queue: students see that somebody waits and for what, not who."""
     yours = record.owner == viewer.name
     named = viewer.may_see(record.owner, record.group)
-    out = wait_out(wait)
+    out = wait_out(wait, yours=yours)
     return QueueEntryOut(
         place=out.place,
         kind=record.kind.value,
@@ -238,12 +243,12 @@ def title(record: RequestRecord) -> str:
     return server(record.server_name)
 
 
-def wait_out(wait: Wait) -> WaitOut:
+def wait_out(wait: Wait, *, yours: bool) -> WaitOut:
     return WaitOut(
         place=wait.place,
         ahead=wait.ahead,
         reason=wait.reason.value,
-        sentence=wait_sentence(wait),
+        sentence=wait_sentence(wait, yours=yours),
         expected_at=wait.estimate.at if wait.estimate else None,
         latest_at=wait.estimate.latest if wait.estimate else None,
     )

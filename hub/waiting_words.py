@@ -18,11 +18,11 @@ Named = Callable[[str], bool]
 """Whether the reader may be told the name of a group."""
 
 
-def why_sentences(explanation: Explanation) -> list[str]:
-    """The rule that holds it, with the numbers behind it."""
-    said = [wait_sentence(explanation.wait)]
+def why_sentences(explanation: Explanation, *, yours: bool = False) -> list[str]:
+    """The rule that holds it, with the numbers behind it; ``yours``: to its owner."""
+    said = [wait_sentence(explanation.wait, yours=yours)]
     if explanation.quota is not None:
-        said.append(_quota(explanation.quota))
+        said.append(_quota(explanation.quota, yours=yours))
     if explanation.budget is not None:
         said.append(_budget(explanation.budget))
     if explanation.request.devices and explanation.wait.reason is not Reason.ABOVE_MAXIMUM:
@@ -50,14 +50,16 @@ def _free(explanation: Explanation) -> str:
     )
 
 
-def _quota(quota: QuotaState) -> str:
+def _quota(quota: QuotaState, *, yours: bool) -> str:
     held, most = f"{quota.held:g}", f"{quota.most:g}"
     member = f"one member of {quota.group} may"
     match quota.reason:
         case Reason.USER_MAXIMUM:
-            return f"Its owner holds {held} of the {most} devices that {member}."
+            who = "You hold" if yours else "Its owner holds"
+            return f"{who} {held} of the {most} devices that {member}."
         case Reason.SESSIONS:
-            return f"Its owner has {held} of the {most} sessions that {member}."
+            who = "You have" if yours else "Its owner has"
+            return f"{who} {held} of the {most} sessions that {member}."
         case Reason.BORROWING:
             return (
                 f"{quota.group} holds {held} devices: {quota.guaranteed} are guaranteed, and "

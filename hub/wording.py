@@ -61,6 +61,10 @@ _HELD: Mapping[Reason, tuple[str, str]] = MappingProxyType(
             "The group {} has nothing left of its budget of this period.",
             "Its group has nothing left of its budget of this period.",
         ),
+        Reason.USER_MAXIMUM: (
+            "Its owner has no room for it within the maximum per member of {} now.",
+            "Its owner has no room for it within the maximum per member now.",
+        ),
         Reason.SESSIONS: (
             "Its owner has as many sessions with devices as one member of {} may.",
             "Its owner has as many sessions with devices as one member may.",
@@ -72,6 +76,19 @@ _HELD: Mapping[Reason, tuple[str, str]] = MappingProxyType(
     }
 )
 """Sentences that name a group, and the same where none is known."""
+_YOU_HELD: Mapping[Reason, tuple[str, str]] = MappingProxyType(
+    {
+        Reason.USER_MAXIMUM: (
+            "You have no room for it now within what one member of {} may hold.",
+            "You have no room for it now within what one member may hold.",
+        ),
+        Reason.SESSIONS: (
+            "You have as many sessions with devices as one member of {} may.",
+            "You have as many sessions with devices as one member may.",
+        ),
+    }
+)
+"""What its owner reads instead."""
 
 _FIELDS: Mapping[str, str] = MappingProxyType(
     {
@@ -95,16 +112,17 @@ _ONE_DECIMAL_BELOW = 10
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
-def wait_sentence(wait: Wait) -> str:
-    """Place and reason: ``Place 2. 1 request is ahead of it.``"""
+def wait_sentence(wait: Wait, *, yours: bool = False) -> str:
+    """Place and reason: ``Place 2. 1 request is ahead of it.`` ``yours``: to its owner."""
     if wait.reason is Reason.STARTING or wait.place < 1:
         return "It starts now."
-    return f"Place {wait.place}. {_why(wait)}"
+    return f"Place {wait.place}. {_why(wait, yours=yours)}"
 
 
-def _why(wait: Wait) -> str:
-    if wait.reason in _HELD:
-        return _HELD[wait.reason][0 if wait.detail else 1].format(wait.detail)
+def _why(wait: Wait, *, yours: bool) -> str:
+    held = _YOU_HELD if yours and wait.reason in _YOU_HELD else _HELD
+    if wait.reason in held:
+        return held[wait.reason][0 if wait.detail else 1].format(wait.detail)
     match wait.reason:
         case Reason.NO_FREE_DEVICE:
             fitting = f"{wait.detail} devices" if wait.detail else "devices"
@@ -116,9 +134,6 @@ def _why(wait: Wait) -> str:
         case Reason.GROUP_MAXIMUM:
             group = f"The group {wait.detail}" if wait.detail else "Its group"
             return f"{group} has no room for it within its maximum now."
-        case Reason.USER_MAXIMUM:
-            group = f" of {wait.detail}" if wait.detail else ""
-            return f"Its owner has no room for it within the maximum per member{group} now."
         case Reason.ABOVE_MAXIMUM:
             group = f"{wait.detail} allows" if wait.detail else "its group allows"
             return f"It asks for more than {group} by now: it cannot start as it is."
@@ -136,9 +151,9 @@ def quote_sentence(wait: Wait, now: float) -> str:
     if wait.place < 1:
         return "It would start at once."
     if wait.estimate is None:
-        return f"It would wait at place {wait.place}. {_why(wait)}"
+        return f"It would wait at place {wait.place}. {_why(wait, yours=True)}"
     soon = _minutes(wait.estimate.at - now)
-    return f"It would wait at place {wait.place}, for about {soon}. {_why(wait)}"
+    return f"It would wait at place {wait.place}, for about {soon}. {_why(wait, yours=True)}"
 
 
 def unclaimed_sentence(window: float, held: int) -> str:

@@ -135,3 +135,6 @@ def test_every_quota_has_a_sentence_with_its_numbers(reason: Reason) -> None:
     assert "2" in said
     assert "3" in said
     assert "cs101" in said
+    yours = why_sentences(found, yours=True)
+    assert "owner" not in "".join(yours), "who reads is the owner"
+    assert ("You" in yours[1]) == (reason in (Reason.USER_MAXIMUM, Reason.SESSIONS))

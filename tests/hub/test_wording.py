@@ -45,7 +45,16 @@ def test_a_wait_is_place_and_reason(wait: Wait, sentence: str) -> None:
 
 @pytest.mark.parametrize("reason", list(Reason))
 def test_every_reason_has_a_sentence(reason: Reason) -> None:
-    assert wording.wait_sentence(Wait(request_id="a", place=1, reason=reason)).endswith(".")
+    wait = Wait(request_id="a", place=1, reason=reason)
+    assert wording.wait_sentence(wait).endswith(".")
+    assert "owner" not in wording.wait_sentence(wait, yours=True), "who reads is the owner"
+
+
+def test_ones_own_limits_are_told_to_oneself_as_you() -> None:
+    wait = Wait(request_id="a", place=1, reason=Reason.USER_MAXIMUM, detail="cs101")
+    said = "You have no room for it now within what one member of cs101 may hold."
+    assert wording.wait_sentence(wait, yours=True) == f"Place 1. {said}"
+    assert wording.quote_sentence(wait, 0.0) == f"It would wait at place 1. {said}"
 
 
 @pytest.mark.parametrize("state", list(State))

@@ -170,8 +170,10 @@
   document.addEventListener("htmx:beforeSwap", ({ detail }) => {
     const { target } = detail;
     if (!target?.matches("[data-pause]")) return;
-    if (answers.get(target) === detail.serverResponse) detail.shouldSwap = false;
-    answers.set(target, detail.serverResponse);
+    // Each answer has form tokens of its own, and any of them will do.
+    const said = detail.serverResponse.replaceAll(/name="csrf" value="[^"]*"/g, "");
+    if (answers.get(target) === said) detail.shouldSwap = false;
+    answers.set(target, said);
     for (const { id } of target.querySelectorAll("details[open][id]")) {
       detail.serverResponse = detail.serverResponse.replace(`id="${id}"`, `id="${id}" open`);
     }

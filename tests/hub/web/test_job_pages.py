@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import partial
 
 import pytest
@@ -11,8 +12,8 @@ from carrel.hub.web.job_history import History
 from carrel.hub.web.job_outputs import content, settle, shown
 from carrel.hub.wire import EventOut
 
-from .fakes import NOW, PREFIX, World, job, lease
-from .test_pages import check_page, text_of
+from .fakes import NOW, PREFIX, World, job, lease, session, waiting
+from .test_pages import Page, check_page, text_of
 
 EVIL = "<script>parent.document.title='pwned'</script><img src=x onerror=alert(1)>"
 NOTEBOOK = json.dumps(
@@ -167,3 +168,22 @@ def test_the_list_pages_and_cancels_in_bulk_after_a_question(world: World) -> No
     assert world.commands.calls == []
     page.post(f"{PREFIX}requests/cancel", data=fields | {"confirmed": "yes"})
     assert len(world.commands.calls) == 230
+
+
+def test_why_it_waits_stands_beside_what_the_stream_redraws(world: World) -> None:
+    world.commands.put(
+        job(id="j-waits", state="queued", wait=waiting(2)),
+        session(id="s-waits", server_name="gpu", state="queued", wait=waiting(3)),
+    )
+    for page, redrawn in (("requests/j-waits", "request-state"), ("wait/gpu", "wait-status")):
+        html = world.browser().get(f"{PREFIX}{page}").text
+        depth, inside = 0, html.partition(f'id="{redrawn}"')[2].partition(">")[2]
+        for tag in re.finditer(r"<(/?)div\b", inside):
+            depth += -1 if tag[1] else 1
+            if depth < 0:
+                inside = inside[: tag.start()]
+                break
+        assert "Place" in inside
+        assert "/why" not in inside, "the stream would ask for it again at each change"
+        (why,) = [each for each in Page(html).all("div") if each.get("hx-get", "").endswith("/why")]
+        assert (why["hx-trigger"], why["data-pause"]) == ("load, refresh, every 30s", "5000")
