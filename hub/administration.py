@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from . import views
 from .accounts.store import Accounts
-from .agenda import Agenda
+from .agenda import Agenda, Meaning
 from .commands import Commands
 from .errors import Forbidden, InvalidInput
 from .people import People
@@ -79,6 +79,10 @@ class Administration:
         check(who)
         self.agenda.remove_term(name, who=who.name)
         self.commands.pulse.beat()
+
+    def preview_reservation(self, who: Identity, body: ReservationIn) -> Meaning:
+        check(who)
+        return self.agenda.preview(body)
 
     def reserve(self, who: Identity, body: ReservationIn) -> ReservationOut:
         check(who)

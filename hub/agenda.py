@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, time
+from itertools import islice
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from .audited import Audited
@@ -24,6 +25,20 @@ _WHEN = re.compile(
     r"\s+(?P<zone>[A-Za-z0-9_+/-]{1,64})"
 )
 _YEAR = 366 * 86400.0
+_FORETOLD = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meaning:
+    """What a reservation would mean: its next times, and what speaks against it.
+
+    Attributes:
+        pool: how many devices there are.
+    """
+
+    problems: tuple[str, ...]
+    coming: tuple[Reserved, ...]
+    pool: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +95,15 @@ class Agenda(Audited):
         coming = [each for each in found if each.starts_at is not None]
         return sorted(coming, key=lambda each: (each.starts_at or 0.0, each.id))
 
-    def preview(self, body: ReservationIn) -> list[str]:
+    def preview(self, body: ReservationIn) -> Meaning:
         """What it would mean. Raises InvalidInput or NotFound as making it would."""
-        return list(self._meaning(self._made("r-new", body)))
+        made, now = self._made("r-new", body), self.clock()
+        coming = tuple(islice(made.occurrences(now, now + _YEAR), _FORETOLD))
+        return Meaning(problems=tuple(self._meaning(made)), coming=coming, pool=self._pool)
+
+    @property
+    def _pool(self) -> int:
+        return len(self.store.devices())
 
     def reserve(self, body: ReservationIn, *, who: str) -> ReservationOut:
         """Raises InvalidInput or NotFound."""
@@ -139,7 +160,7 @@ class Agenda(Audited):
 
     def _meaning(self, made: Reservation) -> Iterator[str]:
         now = self.clock()
-        pool = len(self.store.devices())
+        pool = self._pool
         if made.devices > pool:
             yield f"It reserves {made.devices} devices; the pool has {pool}."
         coming = self._next(made, now)

@@ -141,7 +141,7 @@ def add_reservation(
     """
     body = ReservationIn(group=group, devices=devices, when=when, until=until, first=first, why=why)
     with _agenda(state) as agenda:
-        for sentence in agenda.preview(body):
+        for sentence in agenda.preview(body).problems:
             click.echo(sentence, err=True)
         if dry_run:
             click.echo("Nothing was reserved.")

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC
 from typing import Annotated
 from urllib.parse import urlencode
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from fastapi import APIRouter, Query
 from starlette.responses import RedirectResponse, Response
 
 from ..administration import check
-from ..client import values
 from ..config import SERVICE_PREFIX
 from ..errors import CarrelError, InvalidInput
 from ..ports.audit import Action
@@ -23,6 +20,7 @@ from ..wire.administration import (
     PersonIn,
     QuarantineIn,
 )
+from . import zones
 from .admin_forms import GroupForm
 from .context import Web
 from .gate import Visitor
@@ -205,17 +203,9 @@ def mark(web: Carrel, visitor: Guest, fields: Form) -> Response:
 
 
 def _until(web: Web, fields: Mapping[str, str]) -> float | None:
-    """When a drain stops what is left, in the zone of the browser; it shows UTC without script."""
-    given, zone = fields.get("until", "").strip(), fields.get("zone", "")
-    if not given:
-        return None
-    try:
-        return values.moment(given, web.clock(), ZoneInfo(zone) if zone else UTC)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise InvalidInput(
-            f"Your browser's zone is {zone[:40]!r}, which is not known here.",
-            accepted="A time with its offset, such as 2026-11-22T18:00+01:00, or a span.",
-        ) from None
+    """When a drain stops what is left."""
+    given = fields.get("until", "").strip()
+    return zones.moment(given, fields.get("zone", ""), web.clock()) if given else None
 
 
 def _marked(

@@ -9,6 +9,8 @@ from fastapi import APIRouter
 from starlette.responses import RedirectResponse, Response
 
 from ..administration import check
+from ..agenda import Meaning
+from ..client import values
 from ..config import SERVICE_PREFIX
 from ..errors import CarrelError, InvalidInput
 from ..wire.calendar import ReservationIn, TermIn
@@ -36,9 +38,13 @@ def calendar(web: Carrel, visitor: Guest) -> Response:
 
 @router.post("")
 def change(web: Carrel, visitor: Guest, fields: Form) -> Response:
-    """Make or remove a term or a reservation, by the button that was pressed."""
+    """Make or remove a term or a reservation, or tell what one would mean: by the button."""
     check(visitor.identity)
     try:
+        if fields.get("do") == "preview":
+            body = _reservation(_entries(fields))
+            said = web.administration.preview_reservation(visitor.identity, body)
+            return _page(web, visitor, said=said, filled=fields)
         _do(web, visitor, fields)
     except CarrelError as error:
         return _page(web, visitor, error=error, filled=fields)
@@ -46,9 +52,7 @@ def change(web: Carrel, visitor: Guest, fields: Form) -> Response:
 
 
 def _do(web: Web, visitor: Visitor, fields: Mapping[str, str]) -> None:
-    def entry(name: str, most: int = 100) -> str:
-        return fields.get(name, "").strip()[:most]
-
+    entry = _entries(fields)
     who, name = visitor.identity, entry("name", 64)
     match fields.get("do", ""):
         case "term":
@@ -64,17 +68,22 @@ def _do(web: Web, visitor: Visitor, fields: Mapping[str, str]) -> None:
             raise InvalidInput("The form says nothing to do.", accepted="Use its buttons.")
 
 
+def _entries(fields: Mapping[str, str]) -> _Entry:
+    def entry(name: str, most: int = 100) -> str:
+        return fields.get(name, "").strip()[:most]
+
+    return entry
+
+
 def _reservation(entry: _Entry) -> ReservationIn:
-    devices = entry("devices")
-    if not (devices.isascii() and devices.isdigit() and int(devices[:9])):
-        raise InvalidInput(
-            f"{devices!r} is no number of devices.",
-            accepted="A whole number from 1 on.",
-            field="devices",
-        )
+    try:
+        devices = values.devices(entry("devices"), least=1)
+    except InvalidInput as error:
+        error.field = "devices"
+        raise
     return ReservationIn(
         group=entry("group", 64) or "?",
-        devices=int(devices[:9]),
+        devices=devices,
         when=entry("when"),
         until=entry("until", 10),
         why=entry("why", 500),
@@ -85,6 +94,7 @@ def _page(
     web: Web,
     visitor: Visitor,
     *,
+    said: Meaning | None = None,
     error: CarrelError | None = None,
     filled: Mapping[str, str] | None = None,
 ) -> Response:
@@ -93,6 +103,7 @@ def _page(
         terms=web.administration.agenda.terms(),
         reservations=web.commands.reservations(visitor.identity),
         groups=[group.name for group in web.commands.store.groups()],
+        said=said,
         error=error,
         filled=filled or {},
         who=visitor.identity,

@@ -16,11 +16,12 @@ from ..errors import CarrelError, InvalidInput, NotAMember, TooLarge
 from ..notebooks import CheckedNotebook, check_name, check_notebook
 from ..typed_parameters import ParameterField
 from ..wire import JobIn, NotebookIn
+from . import zones
 
 PARAMETER = "parameter-"
 _PLAIN = (
     "kind", "group", "devices", "time", "memory", "retries", "labels", "kernel", "output",
-    "command", "workdir", "key", "source", "priority", "preemptible",
+    "command", "workdir", "key", "source", "priority", "preemptible", "deadline", "zone",
 )  # fmt: skip  # the form's fields, part by part
 _Value = TypeVar("_Value")
 
@@ -56,6 +57,7 @@ class SubmitForm:
 
     Attributes:
         key: makes a form that is sent twice one job.
+        zone: of the browser, in which a deadline is read.
         source: where the notebook is from: empty for an upload, ``home:PATH``, ``again:ID``.
         parameters: entries by the parameter's name; what is empty stays the notebook's own.
         carried: of a job that runs again, the parameters that have no field.
@@ -71,6 +73,8 @@ class SubmitForm:
     retries: str = "0"
     priority: str = "normal"
     preemptible: str = "yes"
+    deadline: str = ""
+    zone: str = ""
     labels: str = ""
     kernel: str = ""
     output: str = ""
@@ -108,7 +112,7 @@ class SubmitForm:
         """What stands in a parameter's field."""
         return self.parameters.get(parameter.name, parameter.shown)
 
-    def job(self) -> JobIn:
+    def job(self, now: float) -> JobIn:
         """Raises InvalidInput, which names the field."""
         common = {
             "group": self.group,
@@ -118,6 +122,7 @@ class SubmitForm:
             "retries": _read("retries", int, self.retries or "0", "A whole number, 0 for none."),
             "priority": self.priority if self.priority in _PRIORITIES else "normal",
             "preemptible": self.preemptible != "no",
+            "deadline": self._deadline(now),
             "labels": dict(_of("labels", values.label, part) for part in self._words("labels")),
             "archive": self.archive,
             "workdir": self.workdir,
@@ -127,6 +132,11 @@ class SubmitForm:
             raise InvalidInput("No group is chosen.", accepted="One of the list.", field="group")
         more = self._command() if self.kind == "command" else self._notebook()
         return JobIn.model_validate({**common, **more})
+
+    def _deadline(self, now: float) -> float | None:
+        if not self.deadline:
+            return None
+        return _of("deadline", lambda text: zones.moment(text, self.zone, now), self.deadline)
 
     def _words(self, name: Literal["command", "labels"]) -> list[str]:
         try:

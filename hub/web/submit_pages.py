@@ -95,7 +95,7 @@ def _submitted(
     form = SubmitForm.filled(fields)
     try:
         form = with_notebook(web, visitor.identity, form, sent)
-        made = web.commands.submit_job(visitor.identity, _job(form))
+        made = web.commands.submit_job(visitor.identity, _job(form, web.clock()))
     except CarrelError as error:
         refused = form.refused(error, web.commands.groups_for(visitor.identity))
         template = "submit_form.html" if within_page else "submit.html"
@@ -108,9 +108,9 @@ def _submitted(
     return RedirectResponse(target, SEE_OTHER)
 
 
-def _job(form: SubmitForm) -> JobIn:
+def _job(form: SubmitForm, now: float) -> JobIn:
     try:
-        return form.job()
+        return form.job(now)
     except ValidationError as error:
         raise invalid_body(error, JobIn) from None
 

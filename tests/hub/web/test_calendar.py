@@ -9,6 +9,7 @@ from carrel.hub.ports.world import Identity
 from ..doubles import STUDENT1, TEACHER
 from .fakes import API, PREFIX
 from .test_administration import GROUP, Site, site
+from .test_pages import check_page
 
 __all__ = ["site"]
 
@@ -128,3 +129,29 @@ def test_a_budget_that_is_none_is_refused_beside_its_field(
     wrong = site.page().post(f"{PREFIX}admin/groups", data=fields)
     assert wrong.status_code == 400
     assert "is no budget" in wrong.text
+
+
+def test_what_a_reservation_would_mean_is_told_before_it_is_made(site: Site) -> None:
+    page = site.page()
+
+    def asked(**fields: str) -> tuple[int, str]:
+        form = {"do": "preview", **{name: str(value) for name, value in CLASS.items()}, **fields}
+        answer = page.post(f"{PREFIX}admin/calendar", data=form)
+        return answer.status_code, answer.text
+
+    status, html = asked()
+    assert status == 200
+    check_page(html)
+    said = html.partition('class="preview"')[2].partition("</div>")[0]
+    for begins in ("2026-01-06T09:00:00Z", "2026-01-13T09:00:00Z", "2026-01-20T09:00:00Z"):
+        assert f'datetime="{begins}"' in said, "ten o'clock in Berlin"
+    assert "The pool has 2 devices: enough" in said
+    assert 'value="The lab class."' in html, "what was filled in stays"
+    assert "It reserves 3 devices; the pool has 2." in asked(devices="3")[1]
+    for wrong in ({"devices": "none"}, {"when": "at ten"}, {"until": ""}):
+        status, html = asked(**wrong)
+        assert status == 400
+        assert 'aria-invalid="true"' in html
+    assert site.commands.store.reservations() == ()
+    site.api().post(f"{API}/reservations", json=CLASS)
+    assert "At its first time 2 devices are reserved already, of 2." in asked()[1]

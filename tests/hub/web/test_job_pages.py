@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime
 from functools import partial
 
 import pytest
 
 from carrel.hub.web.job_history import History
 from carrel.hub.web.job_outputs import content, settle, shown
+from carrel.hub.web.submission import SubmitForm
 from carrel.hub.wire import EventOut
 
 from .fakes import NOW, PREFIX, World, job, lease, session, waiting
@@ -187,3 +189,44 @@ def test_why_it_waits_stands_beside_what_the_stream_redraws(world: World) -> Non
         assert "/why" not in inside, "the stream would ask for it again at each change"
         (why,) = [each for each in Page(html).all("div") if each.get("hx-get", "").endswith("/why")]
         assert (why["hx-trigger"], why["data-pause"]) == ("load, refresh, every 30s", "5000")
+
+
+@pytest.mark.parametrize(
+    ("deadline", "zone", "expected"),
+    [
+        ("2030-06-01 18:00", "Europe/Berlin", datetime(2030, 6, 1, 16, tzinfo=UTC)),
+        ("2030-06-01 18:00", "", datetime(2030, 6, 1, 18, tzinfo=UTC)),
+        ("2030-06-01T18:00+05:30", "Europe/Berlin", datetime(2030, 6, 1, 12, 30, tzinfo=UTC)),
+        ("", "Europe/Berlin", None),
+    ],
+    ids=["the browser's zone", "without script", "with its offset", "none"],
+)
+def test_a_deadline_is_read_in_the_zone_of_the_browser(
+    deadline: str, zone: str, expected: datetime | None
+) -> None:
+    form = SubmitForm(kind="command", command="true", group="cs101", deadline=deadline, zone=zone)
+    assert form.job(NOW).deadline == (expected.timestamp() if expected else None)
+
+
+def test_a_deadline_may_be_a_span_from_now_on() -> None:
+    form = SubmitForm(kind="command", command="true", group="cs101", deadline="6h")
+    assert form.job(NOW).deadline == NOW + 6 * 3600
+
+
+@pytest.mark.parametrize(
+    ("deadline", "zone", "said"),
+    [
+        ("tomorrow", "Europe/Berlin", "is no moment. Accepted: a span such as 30m"),
+        ("2030-06-01 18:00", "Middle/Earth", "which is not known here. A time with its offset"),
+    ],
+)
+def test_a_deadline_that_is_none_is_refused_beside_its_field(
+    world: World, deadline: str, zone: str, said: str
+) -> None:
+    fields = {"group": "cs101", "time": "30m", "deadline": deadline, "zone": zone}
+    answer = world.own_page().post(f"{PREFIX}submit", data=fields, files=chosen())
+    assert answer.status_code == 400
+    check_page(answer.text)
+    problem = answer.text.partition('id="deadline-problem"')[2].partition("</div>")[0]
+    assert said in problem
+    assert f'value="{deadline}"' in answer.text
