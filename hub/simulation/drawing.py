@@ -12,7 +12,7 @@ from math import ceil, floor, log10
 
 WIDTH, HEIGHT = 720, 320
 _LEFT, _RIGHT, _TOP, _BOTTOM = 72, 16, 12, 44
-_DASHES = ("", "8 4", "2 3", "10 3 2 3", "14 4", "5 2", "1 5", "12 2 2 2 2 2")
+_DASHES = ("", "8 4", "2 3", "10 3 2 3", "14 4", "5 2", "20 3 4 3", "12 2 2 2 2 2")
 _MARKS = (
     "M-4,0a4,4 0 1,0 8,0a4,4 0 1,0 -8,0",
     "M-4,-4h8v8h-8z",
@@ -187,6 +187,7 @@ def _legend(names: Sequence[str]) -> str:
 def _figure(title: str, about: str, body: str, height: int, legend: str) -> str:
     return (
         f"<figure><figcaption>{escape(title)}</figcaption>"
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(title, quote=True)}">'
         f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(about, quote=True)}">'
-        f"{body}</svg>{legend}</figure>"
+        f"{body}</svg></div>{legend}</figure>"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import InvalidInput
@@ -15,7 +15,7 @@ from .jobs import Job, Trace
 from .nodes import ONE_POOL
 from .policies import Schedules, Site
 from .quota_file import wide_open, with_tenants
-from .runs import EVERYBODY, group_of
+from .runs import EVERYBODY, Run, group_of
 
 Pools = Mapping[str, Sequence[Device]]
 """The devices of each tenant that has its own, or of all under ``ONE_POOL``."""
@@ -63,19 +63,23 @@ def run(experiment: Experiment, policy: Schedules) -> Result:
         for pool, jobs in streams.items()
     )
     guaranteed = {group.name: group.guaranteed for group in experiment.groups}
-    shared = ONE_POOL in experiment.pools
-    runs = [run for outcome in outcomes for run in outcome.runs]
+    if ONE_POOL not in experiment.pools or not any(guaranteed.values()):
+        return Result(policy=policy, outcomes=outcomes, figures=figures(outcomes))
+    alone = _alone(experiment, policy)
     return Result(
         policy=policy,
         outcomes=outcomes,
         figures=figures(
             outcomes,
-            finish_time=finish_time(outcomes, _alone(experiment, policy)) if shared else None,
-            below_guarantee=(
-                below_guarantee(runs, guaranteed) if shared and any(guaranteed.values()) else None
-            ),
+            finish_time=finish_time(outcomes, alone),
+            below_guarantee=below_guarantee(_runs(outcomes), guaranteed),
+            below_alone=below_guarantee(_runs(alone.values()), guaranteed),
         ),
     )
+
+
+def _runs(outcomes: Iterable[Outcome]) -> list[Run]:
+    return [run for outcome in outcomes for run in outcome.runs]
 
 
 def _streams(experiment: Experiment) -> dict[str, list[Job]]:

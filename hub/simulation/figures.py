@@ -61,6 +61,8 @@ class Figures:
         wasted: device-seconds that were done twice because somebody was stopped.
         below_guarantee: device-seconds that tenants lacked of their guarantee while they had
             jobs that would have fitted into it; None without guarantees.
+        below_alone: the same of each tenant alone on devices of its own. There too somebody may
+            ask for whole nodes while what is free lies on many.
         tenants, users: None where the trace has fewer than two.
         finish_time: None without guarantees.
         fragmentation: of the device-seconds that nobody held, those while somebody waited: the
@@ -79,6 +81,7 @@ class Figures:
     users: Evenness | None
     finish_time: FinishTime | None
     below_guarantee: float | None
+    below_alone: float | None
 
 
 def figures(
@@ -86,6 +89,7 @@ def figures(
     *,
     finish_time: FinishTime | None = None,
     below_guarantee: float | None = None,
+    below_alone: float | None = None,
 ) -> Figures:
     """Of all pools together; there is at least one job."""
     runs = [run for outcome in outcomes for run in outcome.runs]
@@ -103,6 +107,7 @@ def figures(
         users=evenness((run.job.user, slowdown(run)) for run in runs if run.job.user),
         finish_time=finish_time,
         below_guarantee=below_guarantee,
+        below_alone=below_alone,
     )
 
 

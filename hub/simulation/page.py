@@ -33,15 +33,17 @@ _STYLE = """
 --s5:#8a6d00;--s6:#a8244f;--s7:#4a5a66;--grid:#d5d9dd;--paper:#fff;--ink:#1a1a1a}
 @media (prefers-color-scheme:dark){:root{--s0:#f2f2f2;--s1:#6cb6f0;--s2:#f39a66;--s3:#5fd0a5;
 --s4:#c99be8;--s5:#e6c84f;--s6:#f58bab;--s7:#aebbc6;--grid:#3a4047;--paper:#15181b;--ink:#e8e8e8}}
-body{margin:2rem auto;max-width:60rem;padding:0 1rem;background:var(--paper);color:var(--ink);
+body{margin:2rem auto;max-width:64rem;padding:0 1rem;background:var(--paper);color:var(--ink);
 font:16px/1.5 system-ui,sans-serif}
-h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2.5rem}
-.scroll{overflow-x:auto}table{border-collapse:collapse;font-variant-numeric:tabular-nums}
+h1{font-size:1.6rem;overflow-wrap:anywhere}h2{font-size:1.2rem;margin-top:2.5rem}
+.scroll{overflow-x:auto}
+table{border-collapse:collapse;font-size:.875rem;font-variant-numeric:tabular-nums}
 caption{text-align:left;padding-bottom:.5rem}
-th,td{padding:.3rem .7rem;text-align:right;border-bottom:1px solid var(--grid);white-space:nowrap}
-th:first-child{text-align:left}
-figure{margin:1.5rem 0}figcaption{font-weight:600}
-svg{max-width:100%;height:auto}svg text{fill:var(--ink);font-size:12px}
+th,td{padding:.3rem .5rem;text-align:right;border-bottom:1px solid var(--grid);white-space:nowrap}
+thead th{white-space:normal;vertical-align:bottom}th:first-child{text-align:left}
+figure{margin:1.5rem 0}figcaption,dt{font-weight:600}
+.scroll svg{display:block;width:100%;min-width:40rem;height:auto}
+svg text{fill:var(--ink);font-size:12px}
 .end{text-anchor:end}.middle{text-anchor:middle}
 .grid{stroke:var(--grid);fill:none}.ink{stroke:var(--ink)}
 .fill{fill:var(--ink)}.hatch{fill:url(#hatch);stroke:var(--ink)}

@@ -64,6 +64,7 @@ def _figures(figures: Figures) -> Json:
             "slowdown_of_tenants": _known(figures.tenants),
             "slowdown_of_users": _known(figures.users),
             "below_guarantee_device_seconds": figures.below_guarantee,
+            "below_guarantee_alone_device_seconds": figures.below_alone,
         },
         "fragmentation": figures.fragmentation,
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from statistics import fmean
 from types import MappingProxyType
@@ -27,6 +27,9 @@ DRAWN = "lognormal:1.0"
 HISTORY = "history"
 HELIOS_NODES = "vcvGl=20x8,vcvlY=2x8"
 
+UNPROMISED = "philly, nothing promised"
+"""The same jobs in the same pool, all of one group: nothing is guaranteed, nobody has a share."""
+
 QSSF_PASSING = Policy(name="qssf, whoever fits passes", order=by_predicted_service, passes=True)
 """The order of `qssf`, in which nothing is kept for whoever comes next."""
 TOLD = frozenset({"qssf", "carrel", QSSF_PASSING.name})
@@ -38,7 +41,7 @@ class Play:
     """One run.
 
     Attributes:
-        trace: `s1`, `philly` or `helios`.
+        trace: `s1`, `philly`, `helios` or `UNPROMISED`.
         seed: of the errors that are drawn.
     """
 
@@ -77,8 +80,9 @@ class Comparison:
     seeds: int
     again: str
 
-    def of(self, take: Take, name: str, estimates: str) -> float:
-        plays = plays_of(self.trace, name, estimates, self.seeds)
+    def of(self, take: Take, name: str, estimates: str, trace: str = "") -> float:
+        """The mean of all draws, on another trace where one is named."""
+        plays = plays_of(trace or self.trace, name, estimates, self.seeds)
         return fmean(take(self.found[play]) for play in plays)
 
     def row(self, name: str, ours: float, unit: str, goal: report.Goal) -> report.Row:
@@ -128,11 +132,17 @@ def _philly() -> Place:
     return trace, {ONE_POOL: site.devices}, site.groups
 
 
+def _unpromised() -> Place:
+    trace = philly()
+    jobs = tuple(replace(job, tenant="") for job in trace.jobs)
+    return replace(trace, jobs=jobs), {ONE_POOL: philly_site(trace).devices}, ()
+
+
 def _helios() -> Place:
     layout = parse_nodes(HELIOS_NODES)
     return helios(), layout.pools(), ()
 
 
 _SITES: Mapping[str, Callable[[], Place]] = MappingProxyType(
-    {"s1": _week, "philly": _philly, "helios": _helios}
+    {"s1": _week, "philly": _philly, UNPROMISED: _unpromised, "helios": _helios}
 )

@@ -21,6 +21,7 @@ from .plays import (
     KNOWN,
     QSSF_PASSING,
     TOLD,
+    UNPROMISED,
     Comparison,
     Play,
     Take,
@@ -78,6 +79,11 @@ def lacked(found: Figures) -> float:
     """Device-hours."""
     assert found.below_guarantee is not None, "measured where there are guarantees"
     return found.below_guarantee / 3600
+
+
+def lacked_alone(found: Figures) -> float:
+    assert found.below_alone is not None, "measured where there are guarantees"
+    return found.below_alone / 3600
 
 
 Columns = Mapping[str, tuple[Take, str]]
@@ -138,6 +144,12 @@ def philly_rows(philly: Comparison) -> Iterator[report.Row]:
             "h",
             report.AtMost(limit=0.0),
         )
+    yield philly.row(
+        f"mean completion, {ESTIMATES[DRAWN]}, nothing promised, beside qssf",
+        philly.of(mean, CARREL, DRAWN, UNPROMISED),
+        "s",
+        report.Beside(peer=philly.of(mean, "qssf", DRAWN)),
+    )
 
 
 def helios_rows(helios: Comparison) -> Iterator[report.Row]:
@@ -149,12 +161,17 @@ def helios_rows(helios: Comparison) -> Iterator[report.Row]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One trace, who is compared on it, and what is asked of Carrel."""
+    """One trace, who is compared on it, and what is asked of Carrel.
+
+    Attributes:
+        drawn_on: other traces on which Carrel is played, told guesses with drawn errors.
+    """
 
     title: str
     policies: tuple[str, ...]
     rows: Callable[[Comparison], Iterator[report.Row]]
     more: tuple[Play, ...] = ()
+    drawn_on: tuple[str, ...] = ()
     columns: Columns = field(default_factory=dict)
 
 
@@ -165,9 +182,11 @@ PARTS: Mapping[str, Part] = MappingProxyType(
             title="Philly",
             policies=(*UNKNOWING, CARREL),
             rows=philly_rows,
+            drawn_on=(UNPROMISED,),
             columns={
                 "worst fairness": (worst_share, "{:,.2f}"),
                 "below guarantees": (lacked, "{:,.0f} h"),
+                "the same, each alone": (lacked_alone, "{:,.0f} h"),
             },
         ),
         "helios": Part(
@@ -183,6 +202,8 @@ PARTS: Mapping[str, Part] = MappingProxyType(
 def plays(name: str, seeds: int) -> Iterator[Play]:
     """All runs of one part."""
     yield from PARTS[name].more
+    for trace in PARTS[name].drawn_on:
+        yield from plays_of(trace, CARREL, DRAWN, seeds)
     for policy in PARTS[name].policies:
         for estimates in ESTIMATES:
             yield from plays_of(name, policy, estimates, seeds)

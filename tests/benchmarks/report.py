@@ -184,7 +184,16 @@ def note(text: str) -> None:
 def finish(rows: Sequence[Row], *, as_json: bool) -> int:
     """Print the rows; the exit status says whether all of them are met."""
     print(json_lines(rows) if as_json else table(rows), flush=True)
+    note(verdict(rows))
     return 0 if rows and all(row.met for row in rows) else 1
+
+
+def verdict(rows: Sequence[Row]) -> str:
+    """One sentence for whoever ran it."""
+    asked = [row for row in rows if not (row.met and isinstance(row.goal, Beside))]
+    missed = [row.name for row in asked if not row.met]
+    met = f"{len(asked) - len(missed)} of {len(asked)} goals are met."
+    return f"{met} Missed: {'; '.join(missed)}." if missed else met
 
 
 def json_lines(rows: Sequence[Row]) -> str:

@@ -31,6 +31,7 @@ def made_up(play: Play) -> Figures:
         users=even,
         finish_time=FinishTime(worst=time, mean=time, by_tenant={}),
         below_guarantee=0.0 if play.policy == "carrel" else 3600.0,
+        below_alone=7200.0,
     )
 
 
@@ -56,6 +57,9 @@ def test_carrel_is_compared_with_peers_of_the_same_run() -> None:
         assert theirs == [90.0, 40.0, 60.0, 27.0], "the mean of two draws for qssf"
         assert [peer for peer, row in beside.items() if not row.met] == ["qssf"]
     assert rows["Philly, device-hours below a guarantee, log-normal"].met
+    assert "| 0 h | 2 h |" in figures_table(comparison("philly"))
+    unpromised = rows["Philly, mean completion, log-normal, nothing promised, beside qssf"]
+    assert (unpromised.ours, unpromised.goal.peer) == (32.0, 27.0)
 
 
 def test_where_carrel_loses_is_said() -> None:

@@ -197,3 +197,11 @@ class TestSpawn:
         found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
         assert len(found) == 4
         assert not any(row["met"] or row["ours"] for row in found)
+
+
+def test_it_says_which_goals_are_met() -> None:
+    compared = Row(name="b", ours=9.0, goal=Beside(peer=3.0), unit="s", command=COMMAND)
+    assert report.verdict([absolute(1), compared]) == "1 of 1 goals are met."
+    assert report.verdict([absolute(1), absolute(301), compared]) == (
+        "1 of 2 goals are met. Missed: a wait."
+    )

@@ -79,9 +79,17 @@ def test_completion_together_over_completion_alone() -> None:
     assert found.below_guarantee == 99.0
 
 
+def test_whole_nodes_may_lack_alone_as_well() -> None:
+    left = [job(f"left{n}", 0, 100 if n % 2 else 10, tenant="x") for n in range(4)]
+    jobs = (*left, job("wide", 20, 10, 2, tenant="x"))
+    found = result(jobs, "2x2", "fifo", Group(name="x", guaranteed=4)).figures
+    assert found.below_guarantee == found.below_alone == 2 * 80
+
+
 def test_without_guarantees_there_is_nobody_to_compare_with() -> None:
     found = result((job("a", 0, 100, tenant="x"),), "1x2", "fifo").figures
-    assert (found.finish_time, found.below_guarantee, found.tenants) == (None, None, None)
+    assert (found.finish_time, found.tenants) == (None, None)
+    assert (found.below_guarantee, found.below_alone) == (None, None)
 
 
 def test_what_does_not_fit_into_a_guarantee_is_not_owed_by_it() -> None:
