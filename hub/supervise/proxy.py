@@ -24,6 +24,8 @@ from ..errors import BackendFailed, CarrelError
 VARIABLE = "CARREL_PROXY_COMMAND"
 _PROGRAM = "configurable-http-proxy"
 _MANIFESTS = ("package.json", "package-lock.json")
+_ENDS = Path(__file__).parents[1] / "proxy" / "ends.cjs"
+"""Ends what a reader hears of a server that was killed."""
 
 
 def find(
@@ -40,7 +42,7 @@ def find(
     script = folder(prefix) / "node_modules" / _PROGRAM / "bin" / _PROGRAM
     program = node(environment)
     if script.is_file() and program is not None:
-        return program, str(script)
+        return program, "--require", str(_ENDS), str(script)
     found = shutil.which(_PROGRAM, path=environment.get("PATH"))
     return None if found is None else (found,)
 

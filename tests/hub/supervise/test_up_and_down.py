@@ -216,7 +216,7 @@ class TestParts:
         (installed / "configurable-http-proxy").write_text("")
         found = proxy.find(path, tmp_path)
         assert found is not None
-        assert found[1] == str(installed / "configurable-http-proxy")
+        assert found[-1] == str(installed / "configurable-http-proxy")
 
     def test_a_missing_proxy_says_how_to_get_it(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
