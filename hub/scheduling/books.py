@@ -28,6 +28,9 @@ class Kept:
     detail: str = ""
 
 
+_FOR_A_GUARANTEE = Kept(reason=Reason.GUARANTEE)
+
+
 @dataclass(slots=True)
 class _Ahead:
     """A moment at which reservations begin, and who may still run into it.
@@ -63,6 +66,8 @@ class Books:
             sorted(snapshot.reserved, key=lambda each: (each.starts_at, each.id))
         )
         self._lent = Lent(self.tree, self.tally, self.guaranteed, snapshot.holdings)
+        self._taken_for_good: dict[tuple[str, int], bool] = {}
+        """What is known about ``_leaves_guarantees``."""
         self._reckon(now)
 
     def copy(self) -> Books:
@@ -71,7 +76,7 @@ class Books:
         made.running, made.budgets = self.running.copy(), self.budgets.copy()
         made._guarantees, made._kept = self._guarantees.copy(), self._kept.copy()
         made._ahead = [copy(each) for each in self._ahead]
-        made._lent = self._lent.copy()
+        made._lent, made._taken_for_good = self._lent.copy(), self._taken_for_good.copy()
         return made
 
     # -- what changes ---------------------------------------------------------------------
@@ -164,16 +169,22 @@ class Books:
                 return Kept(reason=Reason.RESERVATION, detail=ahead.group)
         if not self._guarantees or request.preemptible:
             return None
-        chain = self.tree.chain(request.group)
+        key = (request.group, weight)
+        if key not in self._taken_for_good:
+            self._taken_for_good[key] = self._leaves_guarantees(*key)
+        return None if self._taken_for_good[key] else _FOR_A_GUARANTEE
+
+    def _leaves_guarantees(self, group: str, weight: int) -> bool:
+        """Whether others could still reclaim all of theirs, had a group so much for good."""
+        chain = self.tree.chain(group)
         others = self._guarantees.of_others_than_the_guaranteed(chain, weight, self.tally)
         lendable = self._free() + self._lent.total - weight
-        if others and lendable < others and not chain[0].sessions_borrow:
-            return Kept(reason=Reason.GUARANTEE)
-        return None
+        return not others or lendable >= others or chain[0].sessions_borrow
 
     # -- counting -------------------------------------------------------------------------
 
     def _count(self, holding: Holding, times: int) -> None:
+        self._taken_for_good.clear()
         self.tally.count(holding, times)
         self._guarantees.follow(holding.group, self.tally)
         self._kept.follow(holding.group, self.tally)

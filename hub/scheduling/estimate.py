@@ -9,14 +9,12 @@ from math import inf
 
 from .books import Books
 from .model import Estimate, Holding, Reason, Snapshot, Waiting
+from .room import Key
 from .running import expected_end, promised_end
 from .walk import Held, walk
 
 FIRST_PAGE = 20
 """How many waiting requests are given an estimate: those that people see first."""
-
-_OF_GROUP = frozenset({Reason.GROUP_MAXIMUM, Reason.BORROWING, Reason.BUDGET})
-_OF_OWNER = frozenset({Reason.USER_MAXIMUM, Reason.SESSIONS})
 
 
 def estimates(
@@ -47,14 +45,18 @@ def estimates(
 
 
 def _as_expected(holding: Holding, now: float) -> Holding:
-    end = expected_end(holding, now)
-    return replace(holding, until=end, expected=None)
+    return _ending(holding, expected_end(holding, now))
 
 
 def _to_its_limit(holding: Holding, now: float) -> Holding:
     """What was asked to go does not use its limit."""
-    end = now if holding.leaving else max(holding.until, now)
-    return replace(holding, until=end, expected=None)
+    return _ending(holding, now if holding.leaving else max(holding.until, now))
+
+
+def _ending(holding: Holding, at: float) -> Holding:
+    if holding.until == at and holding.expected is None:
+        return holding
+    return replace(holding, until=at, expected=None)
 
 
 def _forecast(page: Sequence[Waiting], snapshot: Snapshot, now: float) -> Mapping[str, float]:
@@ -65,14 +67,13 @@ def _forecast(page: Sequence[Waiting], snapshot: Snapshot, now: float) -> Mappin
     heapify(ends)
     _, held = walk(page, books)
     while held:
-        at = min(ends[0][0], books.next_edge()) if ends else books.next_edge()
+        edge = books.next_edge()
+        at = min(ends[0][0], edge) if ends else edge
         if at == inf:
             break
-        edge = at == books.next_edge()
         books.at(at)
         ended = [books.end(request_id) for request_id in _ended(ends, at)]
-        moved = _Moved(ended, books)
-        if not edge and not any(moved.may_help(each) for each in held):
+        if at < edge and not any(map(_Moved(ended, books).may_help, held)):
             continue
         started, held = walk((each.request for each in held), books)
         for each in started:
@@ -93,12 +94,16 @@ class _Moved:
         self._books = books
         chains = [(books.tree.known(each.group), each.owner) for each in ended]
         self._groups = {group.name for chain, _ in chains for group in chain}
-        self._users = {(group.name, owner) for chain, owner in chains for group in chain}
+        self._users: set[Key] = {(group.name, owner) for chain, owner in chains for group in chain}
 
     def may_help(self, held: Held) -> bool:
-        """Whether it is worth asking again: room under its limit, or devices where it fits."""
-        if held.reason in _OF_GROUP:
+        """Whether it is worth asking again: room under the limit that it waits for, or that
+        whoever it is behind waits for; else devices where it fits."""
+        if held.limit is not None:
+            group, owner = held.limit
+            return group in self._groups if owner is None else held.limit in self._users
+        if held.reason is Reason.BUDGET:
             return held.detail in self._groups
-        if held.reason in _OF_OWNER:
+        if held.reason is Reason.SESSIONS:
             return (held.detail, held.request.owner) in self._users
         return any(map(self._books.pool.fits, self._books.variants(held.request)))

@@ -55,6 +55,24 @@ class Floor:
         ]
         self.switches = _switches(self.devices)
 
+    def by_node(self, devices: Iterable[str]) -> list[tuple[int, int]]:
+        """Nodes with the places of those of these devices that stand here; a node is named
+        again where its devices do not follow one another."""
+        found: list[tuple[int, int]] = []
+        last, places = -1, 0
+        for at in map(self.where.get, devices):
+            if at is None:
+                continue
+            node, place = at
+            if node != last:
+                if places:
+                    found.append((last, places))
+                last, places = node, 0
+            places |= 1 << place
+        if places:
+            found.append((last, places))
+        return found
+
 
 def _places(inside: list[Device], model: str | None) -> int:
     return sum(1 << place for place, each in enumerate(inside) if model in (None, each.model))
@@ -102,6 +120,19 @@ class Free:
 
     def count(self, family: int, node: int) -> int:
         return (self._places[node] & self._floor.masks[family][node]).bit_count()
+
+    def room_for(self, family: int, count: int) -> int:
+        """How many times so many devices are free, each time on one node."""
+        buckets = self._buckets[family]
+        return sum(
+            at // count * buckets[at].bit_count()
+            for at in range(count, len(buckets))
+            if buckets[at]
+        )
+
+    def nodes_for(self, family: int, count: int) -> int:
+        """On how many nodes so many devices are free."""
+        return sum(bucket.bit_count() for bucket in self._buckets[family][count:])
 
     def tightest(self, family: int, count: int, within: int = ANYWHERE) -> int | None:
         """The node with the fewest free devices that has so many; of equals, the first."""
@@ -151,23 +182,26 @@ class Free:
         self._now_free(node, free)
         return tuple(taken)
 
-    def remove(self, device: str) -> None:
-        """It is free no more, if it was."""
-        node, place = self._floor.where[device]
-        self._now_free(node, self._places[node] & ~(1 << place))
+    def remove(self, devices: Iterable[str]) -> None:
+        """They are free no more, if they were."""
+        for node, places in self._floor.by_node(devices):
+            self._now_free(node, self._places[node] & ~places)
 
-    def add(self, device: str) -> None:
-        """It is free, if it was not."""
-        node, place = self._floor.where[device]
-        self._now_free(node, self._places[node] | 1 << place)
+    def add(self, devices: Iterable[str]) -> None:
+        """They are free, if they were not."""
+        for node, places in self._floor.by_node(devices):
+            self._now_free(node, self._places[node] | places)
 
     def _now_free(self, node: int, free: int) -> None:
         before = self._places[node]
+        if free == before:
+            return
         self._places[node] = free
+        bit = 1 << node
         for family, mask in self._floor.of_node[node]:
             old, new = (before & mask).bit_count(), (free & mask).bit_count()
             if old != new:
                 buckets = self._buckets[family]
-                buckets[old] ^= 1 << node
-                buckets[new] ^= 1 << node
+                buckets[old] ^= bit
+                buckets[new] ^= bit
                 self._totals[family] += new - old

@@ -40,7 +40,13 @@ def arrange(request: Waiting, floor: Floor, free: Free) -> Layout | None:
     larger one, and nearly always where not.
     """
     models = floor.models if request.model is None else [request.model]
-    families = [floor.families[each] for each in models if each in floor.families]
+    families = [
+        floor.families[each]
+        for each in models
+        if each in floor.families and _may_hold(request, free, floor.families[each])
+    ]
+    if not families:
+        return None
     for members in _from_wanted_to_minimum(request.gang):
         sizes = _sizes(request.gang, members)
         found = [
@@ -52,6 +58,13 @@ def arrange(request: Waiting, floor: Floor, free: Free) -> Layout | None:
             _, _, nodes, family = min(found, key=lambda each: each[:2])
             return Layout(members=members, family=family, nodes=nodes)
     return None
+
+
+def _may_hold(request: Waiting, free: Free, family: int) -> bool:
+    """Whether there is room for the least of each role, were it alone: asked first, as it is
+    quickly said."""
+    room = free.room_for if request.arrangement is Arrangement.PACK else free.nodes_for
+    return all(room(family, role.devices) >= role.minimum for role in request.gang if role.devices)
 
 
 def _from_wanted_to_minimum(roles: tuple[Role, ...]) -> Iterator[tuple[int, ...]]:

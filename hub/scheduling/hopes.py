@@ -7,62 +7,82 @@ the one that would end first. The answer errs only towards yes.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Collection, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 
-from .model import Kind, Waiting
+from .model import Kind, PriorityClass, Waiting
 from .placement import Shape, shape
 from .quota import size
 from .running import span
 from .walk import Walk
 
-_Alike = tuple[Shape, bool, bool]
-_Of = dict[str, dict[str, list[tuple[float, str]]]]
-"""By group and owner: the spans and ids of requests that are alike, the shortest first."""
+_Alike = tuple[Shape, bool, bool, bool]
+"""What a request looks like to placement, whether it is a session, whether it may be stopped
+and whether it is urgent."""
+_Queue = list[tuple[float, str, Waiting]]
+"""Spans, ids and requests of one owner that are alike, the shortest first."""
+_Owners = dict[str, _Queue]
 
 
 class Hopes:
     """All that waits, by what it takes to start it."""
 
     def __init__(self) -> None:
-        self._alike: dict[_Alike, _Of] = {}
-        self._waiting: dict[str, Waiting] = {}
+        self._alike: dict[_Alike, dict[str, _Owners]] = {}
+        self._groups: dict[str, dict[_Alike, _Owners]] = {}
+        """The same queues by group."""
+        self._urgent: Counter[str] = Counter()
+        """How many urgent ones wait in a group itself."""
         self.on_cpu = 0
         """How many wait that need no device."""
 
     def add(self, request: Waiting) -> None:
         self.on_cpu += not request.devices
-        self._waiting[request.id] = request
-        owners = self._alike.setdefault(_alike(request), {}).setdefault(request.group, {})
-        insort(owners.setdefault(request.owner, []), (span(request), request.id))
+        key, group = _alike(request), request.group
+        self._urgent[group] += key[3]
+        owners = self._alike.setdefault(key, {}).setdefault(group, {})
+        self._groups.setdefault(group, {})[key] = owners
+        insort(owners.setdefault(request.owner, []), (span(request), request.id, request))
 
     def remove(self, request: Waiting) -> None:
-        del self._waiting[request.id]
         self.on_cpu -= not request.devices
-        key = _alike(request)
-        groups = self._alike[key]
-        owners = groups[request.group]
+        key, group = _alike(request), request.group
+        self._urgent[group] -= key[3]
+        owners = self._alike[key][group]
         queue = owners[request.owner]
         del queue[bisect_left(queue, (span(request), request.id))]
         if not queue:
             del owners[request.owner]
         if not owners:
-            del groups[request.group]
-        if not groups:
+            del self._alike[key][group], self._groups[group][key]
+        if not self._alike[key]:
             del self._alike[key]
+        if not self._groups[group]:
+            del self._groups[group]
+
+    @property
+    def groups(self) -> Collection[str]:
+        """Those in which somebody waits."""
+        return self._groups.keys()
 
     def any_left(self, walk: Walk, done: Collection[str]) -> bool:
         """Whether anybody could start, but for those that the walk has come past already."""
         return any(walk.could_start(request) for request in self._candidates(walk, done))
 
-    def of_group(self, group: str) -> Iterator[Waiting]:
-        """Whoever waits in a group itself."""
-        for groups in self._alike.values():
-            for queue in groups.get(group, {}).values():
-                yield from (self._waiting[request_id] for _, request_id in queue)
+    def claims(self, group: str, left: int) -> Iterator[Waiting]:
+        """Whoever waits in a group itself for devices, and is urgent or asks for no more than
+        so many thousandths of one."""
+        if left <= 0 and not self._urgent[group]:
+            return
+        for (form, _, _, urgent), owners in self._groups.get(group, _NOBODY).items():
+            devices, *_, share = form
+            if devices and (urgent or size(devices, share) <= left):
+                for queue in owners.values():
+                    yield from (request for _, _, request in queue)
 
     def _candidates(self, walk: Walk, done: Collection[str]) -> Iterator[Waiting]:
         for groups in self._alike.values():
-            one = self._first(groups)
+            one = _first(groups)
             if not walk.may_fit(one):
                 continue
             weight = size(one.devices, one.share)
@@ -70,14 +90,23 @@ class Hopes:
                 if weight and weight > walk.books.room_of(group):
                     continue
                 for queue in owners.values():
-                    left = next((name for _, name in queue if name not in done), None)
+                    left = next((each for _, name, each in queue if name not in done), None)
                     if left is not None:
-                        yield self._waiting[left]
+                        yield left
 
-    def _first(self, groups: _Of) -> Waiting:
-        owners = next(iter(groups.values()))
-        return self._waiting[next(iter(owners.values()))[0][1]]
+
+_NOBODY: Mapping[_Alike, _Owners] = {}
+
+
+def _first(groups: Mapping[str, _Owners]) -> Waiting:
+    owners = next(iter(groups.values()))
+    return next(iter(owners.values()))[0][2]
 
 
 def _alike(request: Waiting) -> _Alike:
-    return (shape(request), request.kind is Kind.SESSION, request.preemptible)
+    return (
+        shape(request),
+        request.kind is Kind.SESSION,
+        request.preemptible,
+        request.priority is PriorityClass.URGENT,
+    )

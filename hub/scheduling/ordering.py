@@ -24,6 +24,7 @@ TurnKey = tuple[bool, float, float, str]
 Turn = tuple[TurnKey, Served]
 
 _key = itemgetter(0)
+_served: Callable[[Turn], Served] = itemgetter(1)
 Merge = Callable[[list[Iterator[Turn]]], Iterable[Turn]]
 
 
@@ -101,20 +102,25 @@ class Order:
         self, parent: str | None, priority: PriorityClass, merged: Merge
     ) -> Iterator[Served]:
         """Everybody below a group, served one after the other; below None, all roots."""
-        turns = [
-            self._of_group(child, self._below(child.name, priority, merged))
+        children = [
+            child
             for child in self._queues.groups_below(parent, priority)
             if child.name not in self._left_out
         ]
+        if parent is None and len(children) == 1 and self._left_of_guarantee(children[0]) <= 0:
+            # With nobody beside it, and nothing to be served first, it moves nobody.
+            return self._below(children[0].name, priority, merged)
+        turns = [
+            self._of_group(child, self._below(child.name, priority, merged)) for child in children
+        ]
         if parent is not None:
             turns.append(self._of_owners(parent, priority))
-        return (served for _, served in (turns[0] if len(turns) == 1 else merged(turns)))
+        return map(_served, turns[0] if len(turns) == 1 else merged(turns))
 
     def _of_owners(self, group: str, priority: PriorityClass) -> Iterator[Turn]:
         """The requests of all owners in a group itself, each with the moment of its turn."""
         heap: list[tuple[TurnKey, int, int, Sequence[Entry]]] = []
-        for owner in self._queues.owners(group, priority):
-            queue = self._queues.of_owner(group, owner, priority, self._now)
+        for owner, queue in self._queues.of_owners(group, priority, self._now):
             owes = self._debts.of((group, owner))
             first = queue[0][1][0]
             heap.append(((True, owes, first.submitted_at, first.id), owes, 0, queue))
@@ -130,7 +136,7 @@ class Order:
             owes += served[2]
             following = queue[at][1][0]
             key = (True, owes, following.submitted_at, following.id)
-            heapreplace(heap, (max(turn, key), owes, at, queue))
+            heapreplace(heap, (key if key > turn else turn, owes, at, queue))
 
     def _of_group(self, group: Group, requests: Iterator[Served]) -> Iterator[Turn]:
         """The same for a group, whose limits and guarantee count.
@@ -139,7 +145,7 @@ class Order:
         takes the turn of the one before: it moves nobody.
         """
         share = _Share(group, self._tally, self._debts.of(group.name))
-        left = self._guaranteed.get(group.name, 0) * THOUSAND - share.held
+        left = self._left_of_guarantee(group)
         later: list[Served] = []
         turn: TurnKey = (False, -inf, -inf, group.name)
         for served in requests if left > 0 else ():
@@ -156,9 +162,13 @@ class Order:
             if share.is_beyond(served):
                 yield turn, (*served[:3], True)
                 continue
-            turn = max(turn, share.turn(served, lent=True))
+            key = share.turn(served, lent=True)
+            turn = key if key > turn else turn
             share.charge(served)
             yield turn, served
+
+    def _left_of_guarantee(self, group: Group) -> int:
+        return self._guaranteed.get(group.name, 0) * THOUSAND - self._tally.groups[group.name]
 
 
 class _Share:

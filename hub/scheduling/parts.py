@@ -57,6 +57,10 @@ class Parts:
         self._change(device, tuple(shares))
         return not shares
 
+    def __bool__(self) -> bool:
+        """Whether anything is lent in parts."""
+        return bool(self._shares)
+
     def __contains__(self, device: str) -> bool:
         return device in self._shares
 

@@ -129,22 +129,24 @@ class Pool:
 
     def give_back(self, taken: Taken) -> None:
         """What is free already, or is not lent any more, stays as it is."""
+        if taken.share is None:
+            devices: Iterable[str] = taken.devices
+            if self._parts:
+                devices = (each for each in devices if each not in self._parts)
+            self._free.add(devices)
+            return
         for device in taken.devices:
-            if device not in self._floor.where:
-                continue
-            if taken.share is None:
-                if device not in self._parts:
-                    self._free.add(device)
-            elif self._parts.remove(device, taken.share):
-                self._free.add(device)
+            if device in self._floor.where and self._parts.remove(device, taken.share):
+                self._free.add((device,))
 
     def hold(self, taken: Taken) -> None:
         """The opposite of ``give_back``: these devices are held, whether they were free or not."""
+        self._free.remove(taken.devices)
+        if taken.share is None:
+            return
         for device in taken.devices:
             if device in self._floor.where:
-                self._free.remove(device)
-                if taken.share is not None:
-                    self._parts.add(device, taken.share)
+                self._parts.add(device, taken.share)
 
     def free_on(self, node: int, model: str | None = None) -> int:
         """How many devices (of this model) of a node are wholly free; nodes are numbered."""
@@ -184,7 +186,7 @@ class Pool:
         device = self._for_share(model, share, self._free, self._parts)
         if device is None:
             return None
-        self._free.remove(device)
+        self._free.remove((device,))
         self._parts.add(device, share)
         return Placement(devices=(device,), share=share)
 

@@ -62,16 +62,17 @@ class Queues:
         self._own: dict[tuple[PriorityClass, str], dict[str, list[Entry]]] = {}
         self._below: defaultdict[tuple[PriorityClass, str], int] = defaultdict(int)
         """How many wait in a group and below it, by class."""
-        self._dated: set[tuple[PriorityClass, str, str]] = set()
-        """Queues in which there ever was a deadline."""
+        self._dated: dict[tuple[PriorityClass, str], set[str]] = {}
+        """Owners in whose queues there ever was a deadline."""
         self._strays: list[tuple[float, str, Waiting]] = []
         """Those whose group, or one above it, is missing."""
         self._waiting: dict[str, Waiting] = {}
         for request in waiting:
             self._put(request)
-        for owners in self._own.values():
+        for (priority, group), owners in self._own.items():
             for queue in owners.values():
                 queue.sort(key=itemgetter(0))
+            self._count(priority, group, sum(map(len, owners.values())))
         self._strays.sort(key=itemgetter(0, 1))
 
     @property
@@ -84,28 +85,33 @@ class Queues:
             self._strays.sort(key=itemgetter(0, 1))
         else:
             insort(queue, queue.pop())
+            self._count(request.priority, request.group, 1)
 
     def _put(self, request: Waiting) -> list[Entry] | None:
         """At the end of a queue, which is not sorted then; None where its group is missing."""
         self._waiting[request.id] = request
-        chain = self._tree.chain(request.group)
-        if not chain:
-            self._strays.append((request.submitted_at, request.id, request))
-            return None
-        priority = request.priority
-        owners = self._own.setdefault((priority, request.group), {})
-        queue = owners.setdefault(request.owner, [])
+        key = (request.priority, request.group)
+        owners = self._own.get(key)
+        if owners is None:
+            if not self._tree.chain(request.group):
+                self._strays.append((request.submitted_at, request.id, request))
+                return None
+            owners = self._own[key] = {}
+        queue = owners.get(request.owner)
+        if queue is None:
+            queue = owners[request.owner] = []
         queue.append(entry(request))
         if request.deadline is not None:
-            self._dated.add((priority, request.group, request.owner))
-        for group in chain:
-            self._below[priority, group.name] += 1
+            self._dated.setdefault(key, set()).add(request.owner)
         return queue
+
+    def _count(self, priority: PriorityClass, group: str, more: int) -> None:
+        for each in self._tree.chain(group):
+            self._below[priority, each.name] += more
 
     def remove(self, request_id: str) -> Waiting:
         request = self._waiting.pop(request_id)
-        chain = self._tree.chain(request.group)
-        if not chain:
+        if not self._tree.chain(request.group):
             del self._strays[bisect_left(self._strays, (request.submitted_at, request.id))]
             return request
         key = (request.priority, request.group)
@@ -113,8 +119,7 @@ class Queues:
         del queue[bisect_left(queue, entry(request)[:1])]
         if not queue:
             del self._own[key][request.owner]
-        for group in chain:
-            self._below[request.priority, group.name] -= 1
+        self._count(request.priority, request.group, -1)
         return request
 
     # -- reading --------------------------------------------------------------------------
@@ -128,21 +133,21 @@ class Queues:
         below = self._below
         return [each for each in self._tree.children(parent) if below[priority, each.name]]
 
-    def owners(self, group: str, priority: PriorityClass) -> Iterable[str]:
-        """Whoever waits in a group itself."""
-        return self._own.get((priority, group), {}).keys()
-
-    def urgent_in(self, group: str) -> bool:
-        return bool(self._own.get((PriorityClass.URGENT, group)))
-
-    def of_owner(
-        self, group: str, owner: str, priority: PriorityClass, now: float
-    ) -> Sequence[Entry]:
-        """The queue of one owner: deadlines in danger, the least slack first, then the rest."""
-        queue = self._own[priority, group][owner]
-        if (priority, group, owner) not in self._dated:
-            return queue
-        return sorted(queue, key=lambda each: _urgency(each, now))
+    def of_owners(
+        self, group: str, priority: PriorityClass, now: float
+    ) -> Iterable[tuple[str, Sequence[Entry]]]:
+        """Whoever waits in a group itself, each with the queue: deadlines in danger, the least
+        slack first, then the rest."""
+        owners = self._own.get((priority, group), {})
+        dated = self._dated.get((priority, group))
+        if not dated:
+            return owners.items()
+        return [
+            (owner, sorted(queue, key=lambda each: _urgency(each, now)))
+            if owner in dated
+            else (owner, queue)
+            for owner, queue in owners.items()
+        ]
 
 
 def _urgency(entry: Entry, now: float) -> tuple[float, OwnKey]:

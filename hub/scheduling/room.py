@@ -65,6 +65,58 @@ def cap_of_one(group: Group) -> int:
     return group.max_devices_per_user * THOUSAND
 
 
+class Rooms:
+    """What the limits leave, remembered while nothing starts and nothing ends.
+
+    It says no more than ``room``, and says it at once: what is left is the same for all that
+    one owner asks for in one group, sessions apart from the rest.
+    """
+
+    def __init__(
+        self, tree: Tree, tally: Tally, budgets: Mapping[str, float], lendable: int
+    ) -> None:
+        """``lendable``: thousandths of a device that the pool has."""
+        self._tree, self._tally, self._budgets = tree, tally, budgets
+        self._lendable = lendable
+        self._left: dict[tuple[str, str, bool], tuple[int, int]] = {}
+        self._groups: dict[str, tuple[int, int]] = {}
+
+    def clear(self) -> None:
+        self._left.clear()
+        self._groups.clear()
+
+    def left(self, request: Waiting) -> tuple[int, int]:
+        """Thousandths of a device that all limits leave to a request for devices, and that are
+        left without the limits of groups that may hold the whole pool."""
+        key = (request.group, request.owner, request.kind is Kind.SESSION)
+        left = self._left.get(key)
+        if left is None:
+            left = self._left[key] = self._of_owner(*key)
+        return left
+
+    def _of_owner(self, group: str, owner: str, is_session: bool) -> tuple[int, int]:
+        if group not in self._groups:
+            self._groups[group] = self._of_groups(group)
+        left, smaller = self._groups[group]
+        for each in self._tree.chain(group):
+            most = each.max_sessions
+            if is_session and most is not None and self._tally.sessions[each.name, owner] >= most:
+                return -1, -1
+            own = cap_of_one(each) - self._tally.users[each.name, owner]
+            left, smaller = min(left, own), min(smaller, own)
+        return left, smaller
+
+    def _of_groups(self, group: str) -> tuple[int, int]:
+        chain = self._tree.chain(group)
+        if not chain or any(self._budgets.get(each.name, 1.0) <= 0 for each in chain):
+            return -1, -1
+        left = [(each, cap(each) - self._tally.groups[each.name]) for each in chain]
+        smaller = (
+            own for each, own in left if cap(each) < self._lendable or each.borrowing is not None
+        )
+        return min(own for _, own in left), min(smaller, default=self._lendable)
+
+
 def _for_good(chain: tuple[Group, ...], request: Waiting) -> NoRoom | None:
     weight = size(request.devices, request.share)
     for group in chain:

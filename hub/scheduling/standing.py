@@ -162,7 +162,7 @@ class Standing:
             held += 1
             if isinstance(served, Started):
                 started.append(served)
-                held = 0
+                patience, held = _PATIENCE, 0
                 if not self.books.pool.free_count() and not self._hopes.any_left(walk, done):
                     break
             elif held >= patience:
@@ -183,10 +183,8 @@ class Standing:
         entitled = Entitled(self.books)
         claims = [
             request
-            for group in self.books.tree.groups
-            if self.queues.urgent_in(group.name) or entitled.left(group.name) > 0
-            for request in self._hopes.of_group(group.name)
-            if request in entitled
+            for group in self._hopes.groups
+            for request in self._hopes.claims(group, entitled.left(group))
         ]
         return reclaim_for(claims, before, self.books)
 

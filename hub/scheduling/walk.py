@@ -14,8 +14,8 @@ from .books import Books
 from .line import Line
 from .model import Holding, Kind, Reason, Share, Waiting
 from .placement import Placement, Shape, shape
-from .quota import THOUSAND
-from .room import Key, NoRoom, cap, room
+from .quota import THOUSAND, size
+from .room import Key, NoRoom, Rooms, room
 from .running import holding_of, span
 
 
@@ -25,9 +25,12 @@ class Started:
     holding: Holding
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Held:
     """A request that stays, the rule that holds it, and what the rule's sentence names.
+
+    It is not frozen: one is made for every request on the way, and that would take three times
+    as long.
 
     Attributes:
         limit: the limit that it waits for, which keeps nobody else from starting.
@@ -65,10 +68,10 @@ class Walk:
         """What did not fit further ahead: the pool has not become larger since."""
         self._behind: set[Shape] = set()
         """Of that, what would fit were all devices free, and found a head before it."""
-        self._as_large: dict[str, bool] = {}
-        """Groups that may hold as much as the pool could lend."""
+        self._lendable = books.pool.could_count() * THOUSAND
+        self._rooms = Rooms(books.tree, books.tally, books.budgets, self._lendable)
         self._limits: dict[tuple[str, str, int, Share | None, bool], NoRoom | None] = {}
-        """What holds requests, by group, owner and size, sessions apart from the rest."""
+        """What holds those that have no room, by group, owner and size, sessions apart."""
 
     def copy(self) -> Walk:
         """The same place on the way, with books of its own."""
@@ -105,7 +108,7 @@ class Walk:
         if key in self._behind and self._free_to_choose(request):
             return Held(request=request, reason=Reason.BEHIND_OTHERS)
         variants = books.variants(request)
-        if not any(books.pool.could_fit(each) for each in variants):
+        if not any(map(books.pool.could_fit, variants)):
             return _held(request, Reason.POOL_TOO_SMALL)
         fitting = [each for each in variants if self._fits(each)]
         if not fitting and self.backfill is not None:
@@ -118,13 +121,20 @@ class Walk:
 
     def _limited(self, request: Waiting) -> Held | None:
         """Rule 1. What is alike to it was asked about already, as long as nothing starts."""
+        weight = size(request.devices, request.share)
+        left, smaller = self._rooms.left(request)
+        if weight <= left:
+            return None
+        if weight <= min(smaller, self._lendable) and not self._fits_anyhow(request):
+            # A limit is as large as the pool, so that it is full when the pool is.
+            return None
         books = self.books
         is_session = request.kind is Kind.SESSION
         alike = (request.group, request.owner, request.devices, request.share, is_session)
         if alike not in self._limits:
             self._limits[alike] = room(request, books.tree, books.tally, books.budgets)
         limit = self._limits[alike]
-        if limit is None or self._lacks_devices_rather(request, limit):
+        if limit is None:
             return None
         key = self.line.wait_for(request, limit, books)
         reason = Reason.ABOVE_MAXIMUM if limit.for_good else limit.reason
@@ -143,10 +153,10 @@ class Walk:
         """Whether no rule that is cheap to ask holds it, nor any other of its owner's like it
         that would end later."""
         books = self.books
-        if room(request, books.tree, books.tally, books.budgets) is not None:
-            return False
         if not request.devices:
-            return True
+            return bool(books.tree.chain(request.group))
+        if size(request.devices, request.share) > self._rooms.left(request)[0]:
+            return False
         ends_at = books.now + span(request)
         if not books.leaves_what_is_kept(request) or books.kept_from(request, ends_at):
             return False
@@ -186,26 +196,18 @@ class Walk:
             request=request, reason=self.books.kept_reason() if fits else Reason.BEHIND_OTHERS
         )
 
-    def _lacks_devices_rather(self, request: Waiting, limit: NoRoom) -> bool:
-        """Whether a limit is as large as the pool, so that it is full when the pool is."""
-        if limit.for_good or limit.reason is not Reason.GROUP_MAXIMUM:
-            return False
-        if limit.group not in self._as_large:
-            chain = self.books.tree.chain(request.group)
-            group = next(each for each in chain if each.name == limit.group)
-            lendable = self.books.pool.could_count() * THOUSAND
-            self._as_large[limit.group] = cap(group) >= lendable
-        if not self._as_large[limit.group]:
-            return False
-        return not any(self._fits(each) for each in self.books.variants(request))
-
     def _start(self, request: Waiting, placed: Placement) -> Started:
         holding = holding_of(request, placed, now=self.books.now)
         self.books.start(holding)
         if holding.devices:
+            self._rooms.clear()
             self._limits.clear()
             self.line.passed(request, self.books.now + span(request), self.books)
         return Started(request=request, holding=holding)
+
+    def _fits_anyhow(self, request: Waiting) -> bool:
+        """Whether it fits, with any of the models that its group may use."""
+        return any(map(self._fits, self.books.variants(request)))
 
     def _fits(self, request: Waiting) -> bool:
         key = shape(request)
