@@ -91,7 +91,9 @@ class Figures:
                     total = len(rows)
                 case UsageBy.OWNER:
                     rows, total = by_owner, len(by_owner)
-            lines = store.ledger_lines(which, limit=asked.lines + 1, before=asked.before)
+            # Who wants none is not told whether there are any.
+            most = asked.lines + 1 if asked.lines else 0
+            lines = store.ledger_lines(which, limit=most, before=asked.before) if most else ()
         return UsageReport(
             device_seconds=sum(used.total for used in by_owner),
             by_group=[views.usage_out(used) for used in by_owner],
@@ -102,7 +104,7 @@ class Figures:
             budgets=budgets,
             rows_left_out=max(0, total - asked.rows),
             ledger=[views.ledger_out(line) for line in reversed(lines[: asked.lines])],
-            ledger_complete=len(lines) <= asked.lines and asked.before is None,
+            ledger_complete=0 < most > len(lines) and asked.before is None,
         )
 
     def by_day(self, who: Identity, asked: UsageAsked) -> tuple[Used, ...]:
