@@ -1,90 +1,181 @@
-"""A group asks back what another borrows: notice, save, stop, and the work goes on later."""
+"""A group asks back what another borrows: notice, save, stop, and the work goes on later.
+
+And what would start a wait sooner, followed as it was told, comes true.
+"""
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from playwright.sync_api import Browser, expect
 
-from carrel.hub.config import Settings, StateFolder
+from .browser import SESSION_MS, Person
+from .lending import (
+    BORROWER,
+    OWNER,
+    asked_back,
+    borrow_all,
+    leases_by_device,
+    lending_site,
+    overlaps,
+    submit,
+)
+from .support import Installation, eventually
 
-from .support import Installation, eventually, installation
-
-GRACE = 4.0
-WORK = """
-import os, pathlib, signal, time, carrel
-mark = pathlib.Path(os.environ["CARREL_REQUEST"] + ".checkpoint")
-if mark.exists():
-    raise SystemExit(0)
-def save(number, frame):
-    mark.write_text(carrel.notice().message)
-    carrel.saved()
-signal.signal(signal.SIGUSR1, save)
-print("begun", flush=True)
-while not pathlib.Path("enough").exists():
-    time.sleep(0.1)
-"""
+GRACE = 20.0
+"""Long enough to look at it from everywhere."""
+ASKED_BACK = "cs101 asks back"
+WAITS_FOR_IT = "Devices that others borrowed were asked back for it."
+HELPS = "With 1 device instead of 2 it starts now."
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    state = StateFolder.at(tmp_path_factory.mktemp("reclaim") / "state")
-    state.create()
-    Settings(preemption_grace_seconds=GRACE).save(state)
-    with installation(state.root, "--simulated-devices", "4") as made:
-
-        def group(*words: str) -> None:
-            made.cli("group", *words, "--state", str(made.state))
-
-        limits = ("--max-devices", "4", "--max-devices-per-user", "4", "--guaranteed", "2")
-        group("set", "cs101", *limits)
-        group("add", "lab", *limits, "--member", "student1")
+    with lending_site(tmp_path_factory.mktemp("reclaim") / "state", grace=GRACE) as made:
         yield made
 
 
-def submit(site: Installation, user: str, group: str, devices: int, *more: str) -> str:
-    what = ("--devices", str(devices), "--group", group, "--time", "10m", "--workdir", ".")
-    words = ("run", "--json", *what, *more, "--", "python", "-c", WORK)
-    return str(json.loads(site.cli(*words, user=user).stdout)["id"])
+def signed_in(browser: Browser, site: Installation, name: str) -> Person:
+    person = Person.sits_down(browser, site, name)
+    person.sign_in()
+    return person
 
 
-def warned(site: Installation, requests: list[str]) -> list[dict[str, Any]]:
-    found = [site.request(each, user="student1") for each in requests]
-    return [each for each in found if each["warning"]]
+@pytest.mark.browser
+def test_a_session_asks_back_what_jobs_borrow_and_everybody_is_told_why(
+    browser: Browser, site: Installation
+) -> None:
+    (site.state / "homes" / BORROWER / "story").mkdir(parents=True)
+    borrower, owner = (signed_in(browser, site, name) for name in (BORROWER, OWNER))
+    borrowed = borrow_all(site, "--workdir", "story")
 
+    # cs101 asks two back: a student wants a session with two devices.
+    owner.start(2)
+    owner.page.wait_for_url("**/services/carrel/wait/-")
+    told = asked_back(site, borrowed)
+    first, second = told
+    stops_at = max(site.request(each, user=BORROWER)["warning"]["stops_at"] for each in told)
+    (own,) = (each["id"] for each in site.api("GET", "/requests", user=OWNER).json()["requests"])
 
-def test_what_was_borrowed_is_asked_back_saved_and_goes_on_later(site: Installation) -> None:
-    home: Path = site.state / "homes" / "student1"
-    borrowed = [submit(site, "student1", "lab", 1, "--priority", "opportunistic") for _ in range(4)]
-    for each in borrowed:
-        site.wait_for(each, "running", user="student1")
-    eventually(lambda: all(_begun(site, each) for each in borrowed), "all have begun")
-
-    own = submit(site, "student2", "cs101", 2)
-    noticed = eventually(lambda: len(w := warned(site, borrowed)) == 2 and w, "two are asked back")
-    assert all("cs101 asks back" in each["warning"]["message"] for each in noticed)
-    asked = [each["id"] for each in noticed]
-    shown = site.cli("show", asked[0], user="student1").stdout
-    assert "cs101 asks back" in shown
+    # Before anything is stopped its owner is told, by whom and when; and so is who waits.
+    with ThreadPoolExecutor() as side_by_side:
+        said = [
+            side_by_side.submit(site.cli, *words, user=user)
+            for user, words in (
+                (OWNER, ("why", own)),
+                (OWNER, ("ps", "--why")),
+                (BORROWER, ("show", first)),
+            )
+        ]
+        expect(owner.page.locator("#wait-status")).to_contain_text(WAITS_FOR_IT)
+        borrower.page.goto(f"{site.service}/requests/{first}")
+        state = borrower.page.locator("#request-state")
+        expect(state.locator(".idle-warning")).to_contain_text(ASKED_BACK)
+    why, listed, shown = (each.result().stdout for each in said)
+    assert WAITS_FOR_IT in why
+    assert WAITS_FOR_IT in listed
+    assert ASKED_BACK in shown
+    assert all(ASKED_BACK in message for message in told.values())
+    borrower.picture("reclaim-notice")
+    owner.picture("reclaim-waits")
     # Killed in the middle of it: what was agreed stands in the store.
     site.kill("service")
-    site.wait_for(own, "running", user="student2", within=60)
-    for each in asked:
-        assert (home / f"{each}.checkpoint").exists()
-        assert site.request(each, user="student1")["state"] == "queued"
 
-    (site.state / "homes" / "student2" / "enough").touch()
-    site.wait_for(own, "succeeded", user="student2")
-    for each in asked:
-        site.wait_for(each, "succeeded", user="student1", within=60)
+    # After the grace time the devices are there, and the session opens by itself.
+    owner.page.wait_for_url(f"**/user/{OWNER}/lab**", timeout=SESSION_MS)
+    lease = site.wait_for(own, "running", user=OWNER)["lease"]
+    assert len(lease["devices"]) == 2
+    assert lease["granted_at"] >= stops_at
+    home = site.state / "homes" / BORROWER / "story"
+    assert all((home / f"{each}.checkpoint").exists() for each in told)
+
+    # The others wait in their old place, with the reason in the same words everywhere.
+    listed = site.cli("ps", "--why", user=BORROWER).stdout
+    for each in told:
+        waits = site.request(each, user=BORROWER)["wait"]["sentence"]
+        assert waits in listed
+        if each == first:
+            expect(state).to_contain_text(waits)
+    assert waits in site.cli("why", second, user=BORROWER).stdout
+
+    # The session ends, and the jobs go on from what they saved.
+    owner.desk()
+    owner.stop_the_first()
+    for each in told:
+        site.wait_for(each, "succeeded", user=BORROWER)
+    expect(state).to_contain_text("succeeded")
     (home / "enough").touch()
     for each in borrowed:
-        ended = site.wait_for(each, "succeeded", user="student1")
-        assert ended["lease"]["epoch"] == (2 if each in asked else 1)
+        ended = site.wait_for(each, "succeeded", user=BORROWER)
+        assert ended["lease"]["epoch"] == (2 if each in told else 1)
+    site.wait_for(own, "succeeded", user=OWNER)
+
+    the_ledger_adds_up(site, borrower)
+    the_ledger_adds_up(site, owner)
+    lent = leases_by_device(site)
+    assert len(lent) == 4
+    assert all(not overlaps(spans) for spans in lent.values()), lent
+    assert borrower.complaints == owner.complaints == []
 
 
-def _begun(site: Installation, request: str) -> bool:
-    return "begun" in site.cli("logs", request, user="student1", check=False).stdout
+def the_ledger_adds_up(site: Installation, person: Person) -> None:
+    """On the page of whoever is charged, and without an interval of a lease charged twice."""
+    lines = site.ledger(person.name)
+    total = sum(line["device_seconds"] for line in lines)
+    assert total > 0
+    for line in lines:
+        span = line["ends_at"] - line["starts_at"]
+        assert line["device_seconds"] == pytest.approx(line["devices"] * span)
+    for lease in {line["lease_id"] for line in lines}:
+        of_it = [
+            (line["starts_at"], line["ends_at"]) for line in lines if line["lease_id"] == lease
+        ]
+        assert not overlaps(of_it), of_it
+    person.page.goto(f"{site.service}/usage")
+    shown = person.page.locator("#usage-live .figure").first
+    expect(shown).to_have_text(re.compile(rf"^{round(total):,} device-seconds$"))
+    expect(person.page.locator("#ledger tfoot")).to_contain_text(f"{total:,.1f}")
+
+
+@pytest.mark.browser
+def test_what_would_help_is_done_and_comes_true(browser: Browser, site: Installation) -> None:
+    (site.state / "homes" / BORROWER / "help").mkdir(parents=True)
+    held = submit(site, BORROWER, "cs101", 3, "--workdir", "help")
+    site.wait_for(held, "running", user=BORROWER)
+
+    # By command: what `carrel why` prints is what is typed.
+    job = submit(site, OWNER, "cs101", 2, "--workdir", ".")
+    said = eventually(
+        lambda: HELPS in (out := site.cli("why", job, user=OWNER).stdout) and out, "it is told"
+    )
+    (command,) = re.findall(r"^ +carrel (change .*)$", said, re.MULTILINE)
+    before = site.request(job, user=OWNER)
+    assert "1 device" in site.cli(*command.split(), user=OWNER).stdout
+    after = site.wait_for(job, "running", user=OWNER)
+    assert len(after["lease"]["devices"]) == 1
+    assert after["submitted_at"] == before["submitted_at"]
+    site.cli("cancel", job, "--yes", user=OWNER)
+    site.wait_for(job, "cancelled", user=OWNER)
+
+    # On the page: one click, and the session opens by itself.
+    site.cli("cancel", held, "--yes", user=BORROWER)
+    site.wait_for(held, "cancelled", user=BORROWER)
+    held = submit(site, BORROWER, "cs101", 1, "--workdir", "help")
+    site.wait_for(held, "running", user=BORROWER)
+    person = signed_in(browser, site, OWNER)
+    person.start(2)
+    person.page.wait_for_url("**/services/carrel/wait/-")
+    helps = person.page.get_by_role("listitem").filter(has_text=HELPS)
+    expect(helps).to_be_visible()
+    person.picture("what-would-help")
+    helps.get_by_role("button", name="Change it").click()
+    person.page.wait_for_url(f"**/user/{OWNER}/lab**", timeout=SESSION_MS)
+    (session,) = site.cli_json("session", "ls", user=OWNER)["requests"]
+    assert len(session["lease"]["devices"]) == 1
+    assert person.complaints == []
+    site.cli("session", "stop", "-", user=OWNER)
+    (site.state / "homes" / BORROWER / "help" / "enough").touch()
+    site.wait_for(held, "succeeded", user=BORROWER)
