@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 
 from .claims import Claims, Lent, not_lent
-from .entitled import guarantees
+from .entitled import Entitled, guarantees
 from .model import Holding, Left, Reason, Reserved, Snapshot, Waiting
 from .placement import Pool
 from .quota import THOUSAND, Tally, Tree, size
@@ -87,9 +87,7 @@ class Books:
         if not holding.devices:
             return
         self._count(holding, 1)
-        for group in self.tree.known(holding.group) if self.budgets else ():
-            if group.name in self.budgets:
-                self.budgets[group.name] -= _cost(holding, self.now)
+        self._charge(holding, 1)
 
     def end(self, request_id: str) -> Holding:
         """It holds nothing any more; the rest of its time is given back to its budget."""
@@ -97,9 +95,7 @@ class Books:
         if holding.devices:
             self.pool.give_back(holding)
             self._count(holding, -1)
-            for group in self.tree.known(holding.group) if self.budgets else ():
-                if group.name in self.budgets:
-                    self.budgets[group.name] += _cost(holding, self.now)
+            self._charge(holding, -1)
         return holding
 
     def set_budgets(self, budgets: Iterable[Left]) -> None:
@@ -122,6 +118,10 @@ class Books:
     def due(self) -> tuple[Reserved, ...]:
         """The reservations of this moment."""
         return tuple(each for each in self._reserved if _is_due(each, self.now))
+
+    def entitled(self) -> Entitled:
+        """Who may ask back what others borrow, as long as nothing starts or ends."""
+        return Entitled(self.tree, self.tally, self.guaranteed)
 
     def variants(self, request: Waiting) -> tuple[Waiting, ...]:
         """The same request for each of the models that its groups may use, by name."""
@@ -194,6 +194,12 @@ class Books:
             if ahead.binds(holding.group, holding.until):
                 ahead.room -= weight
 
+    def _charge(self, holding: Holding, times: int) -> None:
+        """Its budgets lose what it may still use, or have it back."""
+        for group in self.tree.known(holding.group) if self.budgets else ():
+            if group.name in self.budgets:
+                self.budgets[group.name] -= times * _cost(holding, self.now)
+
     def _free(self) -> int:
         return self.pool.free_count() * THOUSAND
 
@@ -222,10 +228,6 @@ class Books:
 
 def _is_due(reserved: Reserved, now: float) -> bool:
     return reserved.starts_at <= now < reserved.ends_at
-
-
-def _begin(reserved: Reserved) -> tuple[float, str]:
-    return (reserved.starts_at, reserved.id)
 
 
 def _edges(reserved: Reserved) -> tuple[float, float]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from copy import copy
 
 from .model import Group, Holding
 from .quota import THOUSAND, Tally, Tree, size
@@ -27,8 +28,7 @@ class Claims:
             self.follow(name, tally)
 
     def copy(self) -> Claims:
-        made = Claims.__new__(Claims)
-        made._tree, made._amounts = self._tree, self._amounts
+        made = copy(self)
         made._unfilled, made._below = self._unfilled.copy(), self._below.copy()
         return made
 
@@ -91,7 +91,7 @@ class Lent:
             self.follow(holding, 1, tally)
 
     def copy(self) -> Lent:
-        made = Lent(self._tree, Tally(self._tree), self._guaranteed)
+        made = copy(self)
         made._direct, made._lent = self._direct.copy(), self._lent.copy()
         made._below = self._below.copy()
         return made

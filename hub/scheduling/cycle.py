@@ -11,7 +11,7 @@ from .fairshare import Debts
 from .model import Estimate, Plan, Reason, Snapshot, Start, Wait, Waiting
 from .ordering import Order
 from .queues import Queues
-from .reclaiming import Entitled, reclaim_for
+from .reclaiming import reclaim_for
 from .room import Key
 from .walk import Held, walk
 
@@ -32,7 +32,7 @@ def decide(snapshot: Snapshot, now: float) -> Plan:
     started, held = walk(queue, books)
 
     # 4. Ask back what others borrow, for those that are below their guarantee.
-    entitled = Entitled(books)
+    entitled = books.entitled()
     claims = (each.request for each in held if each.request in entitled)
     asked = reclaim_for(claims, snapshot.holdings, books)
 

@@ -1,10 +1,11 @@
-"""What each group of the tree is guaranteed, with what those below it bring."""
+"""What each group of the tree is guaranteed, and who may have it now."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from .model import Group
+from .model import Group, PriorityClass, Waiting
+from .quota import THOUSAND, Tally, Tree, size
 
 
 def guarantees(groups: Iterable[Group]) -> Mapping[str, int]:
@@ -30,3 +31,35 @@ def guarantees(groups: Iterable[Group]) -> Mapping[str, int]:
         together = sum(found[child.name] for child in below[group.name])
         found[group.name] = max(group.guaranteed, together)
     return found
+
+
+class Entitled:
+    """Who may ask back what others borrow, next to what is held."""
+
+    def __init__(self, tree: Tree, tally: Tally, guaranteed: Mapping[str, int]) -> None:
+        self._tree, self._tally, self._guaranteed = tree, tally, guaranteed
+        self._left: dict[str, int] = {}
+
+    def __contains__(self, request: Waiting) -> bool:
+        """Whether it is urgent, or some group of its chain stays within its guarantee with it."""
+        if not request.devices:
+            return False
+        if request.priority is PriorityClass.URGENT:
+            return True
+        return size(request.devices, request.share) <= self.left(request.group)
+
+    def left(self, group: str) -> int:
+        """Of the guarantees along a group's chain, the most that is left of one, in thousandths
+        of a device."""
+        if group not in self._left:
+            chain = self._tree.chain(group)
+            self._left[group] = max((self.left_of(each.name) for each in chain), default=0)
+        return self._left[group]
+
+    def left_of(self, group: str) -> int:
+        """What is left of the guarantee of a group itself; less than 0 where it holds more."""
+        return self._guaranteed[group] * THOUSAND - self._tally.groups[group]
+
+    def forget(self) -> None:
+        """What is held has changed."""
+        self._left.clear()

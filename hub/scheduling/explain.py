@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from .books import Books
-from .cycle import decide
 from .model import Left, Reason, Reserved, Snapshot, Wait, Waiting
-from .placement import Placement
 from .precedence import Ahead, precedence
 from .quota import THOUSAND
 from .room import cap, cap_of_one, room
-from .running import holding_of
 from .what_if import LIMITS, STAND_ALONE, Suggestion, Way, sooner, suggestions
 
 
@@ -65,17 +62,15 @@ def explain(
     request_id: str,
     now: float,
     *,
-    waits: Iterable[Wait] | None = None,
+    waits: Iterable[Wait],
     groups: Sequence[str] = (),
 ) -> Explanation | None:
     """Everything about one request; None where it does not wait.
 
     Attributes:
-        waits: of the last plan, in its order: they spare a decision about the whole queue.
+        waits: of the last plan, in its order. What the plan started runs in the snapshot.
         groups: others that its owner is in, for suggestions.
     """
-    if waits is None:
-        snapshot, waits = _decided(snapshot, now)
     way = Way(snapshot, now)
     request = way.known.get(request_id)
     ahead, wait, behind = _split(waits, request_id)
@@ -98,19 +93,6 @@ def explain(
     )
 
 
-def _decided(snapshot: Snapshot, now: float) -> tuple[Snapshot, tuple[Wait, ...]]:
-    """The snapshot once the plan's starts are carried out, and its waits."""
-    plan = decide(snapshot, now)
-    begun = {start.request_id: start for start in plan.starts}
-    holdings = [
-        holding_of(each, Placement(devices=begun[each.id].devices, share=each.share), now=now)
-        for each in snapshot.waiting
-        if each.id in begun
-    ]
-    left = tuple(each for each in snapshot.waiting if each.id not in begun)
-    return replace(snapshot, waiting=left, holdings=(*snapshot.holdings, *holdings)), plan.waits
-
-
 def _split(
     waits: Iterable[Wait], request_id: str
 ) -> tuple[tuple[Wait, ...], Wait | None, tuple[Wait, ...]]:
@@ -125,11 +107,10 @@ def _quota(request: Waiting, books: Books) -> QuotaState | None:
     limit = room(request, books.tree, books.tally, books.budgets)
     if limit is None or limit.reason is Reason.BUDGET:
         return None
-    group = next(
-        (each for each in books.tree.known(request.group) if each.name == limit.group), None
-    )
-    if group is None:
+    known = books.tree.known(limit.group)
+    if not known:
         return None
+    group = known[0]
     tally = books.tally
     if limit.reason is Reason.SESSIONS:
         held: float = tally.sessions[group.name, request.owner]

@@ -56,8 +56,7 @@ class Line:
         of_one = limit.reason is Reason.USER_MAXIMUM
         key = (limit.group, request.owner if of_one else None)
         if key not in self._heads:
-            chain = books.tree.chain(request.group)
-            group = next(each for each in chain if each.name == limit.group)
+            group = books.tree.known(limit.group)[0]
             weight = size(request.devices, request.share)
             self._heads[key] = _Head(weight=weight, cap=cap_of_one(group) if of_one else cap(group))
         return key
@@ -89,7 +88,7 @@ class Line:
             head = self._heads.get(key)
             if head is None:
                 continue
-            at = _shadow(head, key, books)
+            at = _work_out(head, key, books) if head.at is None else head.at
             if ends_at > at and weight > head.spare:
                 return key
         return None
@@ -111,14 +110,7 @@ def _keys(request: Waiting, books: Books) -> Iterator[Key]:
         yield (group.name, None)
 
 
-def _shadow(head: _Head, key: Key, books: Books) -> float:
-    """When enough under the limit is expected to have ended; worked out when first asked."""
-    if head.at is None:
-        _work_out(head, key, books)
-    return head.at or 0.0
-
-
-def _work_out(head: _Head, key: Key, books: Books, at: float | None = None) -> None:
+def _work_out(head: _Head, key: Key, books: Books, at: float | None = None) -> float:
     """The head's time (unless it is given), and what is spare under the limit from then on."""
     name, owner = key
     tally = books.tally
@@ -134,3 +126,4 @@ def _work_out(head: _Head, key: Key, books: Books, at: float | None = None) -> N
             at = end
     head.at = inf if at is None else at
     head.spare = most - held
+    return head.at

@@ -10,7 +10,7 @@ from enum import StrEnum
 from .books import Books
 from .model import Group, Waiting
 from .queues import entry, rank
-from .quota import THOUSAND, size
+from .quota import THOUSAND, parting, size
 
 
 class Precedence(StrEnum):
@@ -52,7 +52,7 @@ def precedence(request: Waiting, ahead: Iterable[Waiting], books: Books) -> tupl
     counts: Counter[tuple[Precedence, str]] = Counter()
     for other in ahead:
         if other.group not in beside:
-            beside[other.group] = _parting(chain, books.tree.chain(other.group))
+            beside[other.group] = parting(chain, books.tree.chain(other.group))
         group = beside[other.group]
         if other.group in due and request.group not in due:
             counts[Precedence.RESERVATION, other.group] += 1
@@ -68,12 +68,6 @@ def precedence(request: Waiting, ahead: Iterable[Waiting], books: Books) -> tupl
     rules = tuple(Precedence)
     order = sorted(counts, key=lambda each: (rules.index(each[0]), -counts[each], each[1]))
     return tuple(Ahead(rule=rule, count=counts[rule, name], group=name) for rule, name in order)
-
-
-def _parting(chain: tuple[Group, ...], other: tuple[Group, ...]) -> Group | None:
-    """The topmost group of the other's chain that is not above the request as well."""
-    mine = {group.name for group in chain}
-    return next((group for group in reversed(other) if group.name not in mine), None)
 
 
 def _within(other: Waiting, group: Group, books: Books) -> bool:

@@ -9,7 +9,7 @@ the one it made room for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -22,16 +22,17 @@ from .cheapest import (
     take_from,
     without_the_useless,
 )
-from .entitled import guarantees
+from .entitled import Entitled
+from .ground import Ground
 from .model import Group, Holding, PriorityClass, Reason, Stop, Waiting
 from .placement import Pool, Shape, shape
 from .queues import rank
-from .quota import THOUSAND, Tally, Tree, size
+from .quota import Tally, Tree, parting, size
 from .running import holding_of
 
 Allowed = Callable[[Waiting, Tally], bool]
 Forms = Callable[[Waiting], Iterable[Waiting]]
-_Ground = tuple[Reason, str, tuple[str, ...]]
+_Reason = tuple[Reason, str, tuple[str, ...]]
 """Why, in whose name, and which groups keep their guarantee."""
 _Kind = tuple[str, str, PriorityClass, Shape]
 
@@ -74,55 +75,29 @@ def reclaim(
         forms: a request with each model that its group may have.
         allowed: whether its limits let it start next to what is held.
     """
+    ground = Ground(pool, tally, tree, holdings)
     stops: list[Stop] = []
+    if not ground.anybody:
+        return Reclaimed()
+    asking = [_Claim(request, forms(request)) for request in requests if request.devices]
     while True:
-        asked = _Asked(
-            pool=pool,
-            tally=tally,
-            tree=tree,
-            holdings=holdings,
-            gone={stop.request_id for stop in stops},
-            now=now,
-            allowed=allowed,
-        )
+        asked = _Asked(ground, now, allowed)
         waiting: list[str] = []
         found: tuple[Stop, ...] = ()
-        for request, each in asked.in_order(requests, forms) if asked.anybody else ():
-            if asked.claim(each):
-                if not any(pool.fits(least(form)) and allowed(form, tally) for form in each):
-                    waiting.append(request.id)
-            elif found := asked.victims(each):
+        for claim in asked.in_order(asking):
+            if asked.take(claim):
+                if not any(
+                    pool.fits(fewest) and allowed(form, tally) for form, fewest in claim.forms
+                ):
+                    waiting.append(claim.request.id)
+            elif found := asked.victims(claim):
                 break
             else:
-                asked.give_up(request)
+                asked.give_up(claim)
         if not found:
             return Reclaimed(stops=tuple(stops), waiting=frozenset(waiting))
         stops += found
-
-
-def victims(
-    request: Waiting,
-    *,
-    pool: Pool,
-    tally: Tally,
-    tree: Tree,
-    holdings: Sequence[Holding],
-    now: float,
-    allowed: Allowed = lambda request, tally: True,
-) -> tuple[Stop, ...]:
-    """Whom to ask back for one request; empty where nobody is needed, or nothing helps.
-
-    1. opportunistic work alone, where that is enough
-    2. least work lost since it was last saved, in device-seconds
-    3. fewest holdings, then the first node, then the first ids
-
-    A set for a gang, or one that also has to make room under a limit, holds nobody in vain,
-    and is close to the cheapest one.
-    """
-    asked = _Asked(
-        pool=pool, tally=tally, tree=tree, holdings=holdings, gone=(), now=now, allowed=allowed
-    )
-    return () if asked.claim((request,)) else asked.victims((request,))
+        ground.leave(stop.request_id for stop in found)
 
 
 def least(request: Waiting) -> Waiting:
@@ -134,81 +109,61 @@ def least(request: Waiting) -> Waiting:
     return replace(request, gang=roles, devices=devices)
 
 
+class _Claim:
+    """A request that asks, in each of its forms: as it is, and the least of it."""
+
+    def __init__(self, request: Waiting, forms: Iterable[Waiting]) -> None:
+        self.request, self.least = request, least(request)
+        self.forms = tuple((form, least(form)) for form in forms)
+        self.kind: _Kind = (request.group, request.owner, request.priority, shape(request))
+
+
 class _Asked:
     """What will be free and held, as the requests before have left it."""
 
-    def __init__(
-        self,
-        *,
-        pool: Pool,
-        tally: Tally,
-        tree: Tree,
-        holdings: Sequence[Holding],
-        gone: Collection[str],
-        now: float,
-        allowed: Allowed,
-    ) -> None:
-        self._pool, self._tally = pool.copy(), tally.copy()
-        self._tree, self._now, self._allowed = tree, now, allowed
-        self._guaranteed = guarantees(tree.groups)
-        self._room: dict[str, int] = {}
+    def __init__(self, ground: Ground, now: float, allowed: Allowed) -> None:
+        self._ground, self._tree = ground, ground.tree
+        self._pool, self._tally = ground.pool.copy(), ground.tally.copy()
+        self._now, self._allowed = now, allowed
+        self._entitled = Entitled(self._tree, self._tally, ground.guaranteed)
         self._hopeless: set[_Kind] = set()
-        self._stays: list[Holding] = []
-        self.anybody = False
-        for holding in holdings:
-            if holding.leaving or holding.request_id in gone:
-                self.anybody = True
-                self._pool.give_back(holding)
-                self._tally.count(holding, -1)
-            elif holding.preemptible and holding.devices:
-                self.anybody = True
-                self._stays.append(holding)
 
-    def in_order(
-        self, requests: Iterable[Waiting], forms: Forms
-    ) -> Iterator[tuple[Waiting, tuple[Waiting, ...]]]:
-        """Those that may ask, with their forms; of those alike that ask in vain, the first."""
-        for request in requests:
-            if request.devices and self._may(request) and _kind(request) not in self._hopeless:
-                yield request, tuple(forms(request))
+    def in_order(self, claims: Iterable[_Claim]) -> Iterator[_Claim]:
+        """Those that may ask; of those alike that ask in vain, the first."""
+        for claim in claims:
+            if claim.least in self._entitled and claim.kind not in self._hopeless:
+                yield claim
 
-    def _may(self, request: Waiting) -> bool:
-        """Whether it is urgent, or some group of its chain stays within its guarantee with it."""
-        if request.priority is PriorityClass.URGENT:
-            return True
-        room = self._room.get(request.group)
-        if room is None:
-            chain = self._tree.chain(request.group)
-            room = max((self._left(group) for group in chain), default=0)
-            self._room[request.group] = room
-        return _weight(request) <= room
-
-    def _left(self, group: Group) -> int:
-        """What is left of its guarantee, in thousandths of a device."""
-        return self._guaranteed[group.name] * THOUSAND - self._tally.groups[group.name]
-
-    def claim(self, forms: Iterable[Waiting]) -> bool:
-        """Whether one of the forms starts with what will be free; it takes its devices."""
-        for request in map(least, forms):
+    def take(self, claim: _Claim) -> bool:
+        """Whether one of its forms starts with what will be free; it takes its devices."""
+        for _, request in claim.forms:
             if self._starts(request, ()):
                 placed = self._pool.take(request)
                 assert placed is not None
                 self._tally.count(holding_of(request, placed, now=self._now))
-                self._room.clear()
+                self._entitled.forget()
                 return True
         return False
 
-    def victims(self, forms: Iterable[Waiting]) -> tuple[Stop, ...]:
-        """For the first of the forms that can have room; empty where none can."""
-        for request in forms:
-            chosen = self._choose(least(request))
+    def victims(self, claim: _Claim) -> tuple[Stop, ...]:
+        """For the first of its forms that can have room; empty where none can.
+
+        1. opportunistic work alone, where that is enough
+        2. least work lost since it was last saved, in device-seconds
+        3. fewest holdings, then the first node, then the first ids
+
+        A set for a gang, or one that also has to make room under a limit, holds nobody in vain,
+        and is close to the cheapest one.
+        """
+        for _, request in claim.forms:
+            chosen = self._choose(request)
             if chosen:
                 return tuple(_stop(request, candidate) for candidate in chosen)
         return ()
 
-    def give_up(self, request: Waiting) -> None:
+    def give_up(self, claim: _Claim) -> None:
         """Nobody can be asked for it, nor for its like."""
-        self._hopeless.add(_kind(request))
+        self._hopeless.add(claim.kind)
 
     def _starts(self, request: Waiting, without: Chosen) -> bool:
         if not without:
@@ -278,41 +233,30 @@ class _Asked:
 
     def _spare(self, candidates: Iterable[Candidate]) -> Spare:
         named = {group for each in candidates for group in each.keeps}
-        return {
-            group: self._tally.groups[group] - self._guaranteed[group] * THOUSAND for group in named
-        }
+        return {group: -self._entitled.left_of(group) for group in named}
 
     def _candidates(self, request: Waiting) -> Iterator[Candidate]:
         """Each holding that could help and that this request may take from."""
-        wanted = size(request.devices, request.share)
         chain = self._tree.chain(request.group)
-        known: dict[tuple[str, PriorityClass], _Ground | None] = {}
-        for holding in self._stays:
-            key = (holding.group, holding.priority)
-            if key not in known:
-                known[key] = self._ground(request, *key, chain, wanted)
-            ground = known[key]
-            gains = self._pool.gains(holding, request.model) if ground else None
-            if ground and gains:
-                why, group, keeps = ground
+        for (group, priority), inside in self._ground.gains(request.model).items():
+            found = self._reason(request, group, priority, chain) if inside else None
+            if found is None:
+                continue
+            why, name, keeps = found
+            for holding, gains in inside.values():
                 yield Candidate(
                     holding=holding,
                     why=why,
-                    group=group,
+                    group=name,
                     weight=size(len(holding.devices), holding.share),
                     keeps=keeps,
                     lost=lost(holding, self._now),
                     gains=gains,
                 )
 
-    def _ground(
-        self,
-        request: Waiting,
-        other: str,
-        priority: PriorityClass,
-        chain: Sequence[Group],
-        wanted: int,
-    ) -> _Ground | None:
+    def _reason(
+        self, request: Waiting, other: str, priority: PriorityClass, chain: tuple[Group, ...]
+    ) -> _Reason | None:
         """Why it may take from a group's work of this class; None where it may not.
 
         The level is that of the topmost group that is above the request alone.
@@ -320,11 +264,11 @@ class _Asked:
         if rank(priority) < rank(request.priority):
             return None
         theirs = self._tree.known(other)
-        common = {group.name for group in theirs}
-        own = next((group for group in reversed(chain) if group.name not in common), None)
+        own = parting(theirs, chain)
         mine = {group.name for group in chain}
         keeps = tuple(group.name for group in theirs if group.name not in mine)
-        if own is not None and wanted <= self._left(own):
+        wanted = size(request.devices, request.share)
+        if own is not None and wanted <= self._entitled.left_of(own.name):
             return Reason.GUARANTEE, own.name, keeps
         opportunistic = priority is PriorityClass.OPPORTUNISTIC
         if request.priority is PriorityClass.URGENT and opportunistic:
@@ -334,17 +278,6 @@ class _Asked:
 
 def _lacking(request: Waiting, pool: Pool, node: int) -> int:
     return request.devices - pool.free_on(node, request.model)
-
-
-def _kind(request: Waiting) -> _Kind:
-    return (request.group, request.owner, request.priority, shape(request))
-
-
-def _weight(request: Waiting) -> int:
-    """What the least of it counts against a quota, in thousandths of a device."""
-    if not request.gang:
-        return size(request.devices, request.share)
-    return size(sum(role.devices * role.minimum for role in request.gang))
 
 
 def lost(holding: Holding, now: float) -> float:

@@ -87,6 +87,12 @@ class Tree:
         return any(group.name == name for group in self.known(below))
 
 
+def parting(chain: tuple[Group, ...], other: tuple[Group, ...]) -> Group | None:
+    """Where two chains part: the topmost group of the other one that is not on this one."""
+    mine = {group.name for group in chain}
+    return next((group for group in reversed(other) if group.name not in mine), None)
+
+
 THOUSAND = 1000
 """Devices are counted in thousandths, so that parts of one add up exactly."""
 

@@ -16,7 +16,6 @@ from .fairshare import Debts
 from .model import Plan, Reason, Snapshot, Wait, Waiting
 from .ordering import Order
 from .queues import Queues
-from .reclaiming import Entitled
 from .walk import Held, Walk
 
 
@@ -52,7 +51,7 @@ def _quote(
     answer = walk.serve(request)
     if not isinstance(answer, Held):
         return Wait(request_id=request.id, place=0, reason=Reason.STARTING)
-    if page >= FIRST_PAGE and request not in Entitled(walk.books):
+    if page >= FIRST_PAGE and request not in walk.books.entitled():
         return line.add(answer)
     plan = decide(replace(snapshot, waiting=(*ahead, request)), books.now)
     return next(wait for wait in plan.waits if wait.request_id == request.id)

@@ -16,7 +16,7 @@ from .model import Holding, Left, Snapshot, Start, Stop, Use, Waiting
 from .ordering import Order
 from .preemption import Reclaimed
 from .queues import Queues
-from .reclaiming import Entitled, reclaim_for
+from .reclaiming import reclaim_for
 from .room import cap
 from .walk import Started, Walk
 
@@ -180,7 +180,7 @@ class Standing:
 
     def _reclaim(self, before: tuple[Holding, ...]) -> Reclaimed:
         """The same as in a cycle: of all that waits, those that may ask."""
-        entitled = Entitled(self.books)
+        entitled = self.books.entitled()
         claims = [
             request
             for group in self._hopes.groups

@@ -60,9 +60,16 @@ def snapshot(
 
 
 def explained(asked: Snapshot, request_id: str = "r", groups: Sequence[str] = ()) -> Explanation:
-    found = explain(asked, request_id, NOW, groups=groups)
+    found = explained_if_it_waits(asked, request_id, groups)
     assert found is not None
     return found
+
+
+def explained_if_it_waits(
+    asked: Snapshot, request_id: str, groups: Sequence[str] = ()
+) -> Explanation | None:
+    plan = decide(asked, NOW)
+    return explain(carried_out(asked, plan), request_id, NOW, waits=plan.waits, groups=groups)
 
 
 HALF_FREE = (holding("j", "a0"),)
@@ -352,8 +359,8 @@ def test_those_under_another_limit_are_not_in_its_way() -> None:
 
 
 def test_what_starts_or_is_unknown_is_not_explained() -> None:
-    assert explain(snapshot(waiting("r")), "r", NOW) is None
-    assert explain(snapshot(), "r", NOW) is None
+    assert explained_if_it_waits(snapshot(waiting("r")), "r") is None
+    assert explained_if_it_waits(snapshot(), "r") is None
 
 
 def expected(plan: Plan, request_id: str) -> float:
@@ -372,8 +379,7 @@ def test_a_suggestion_that_is_followed_comes_true(asked: Snapshot, other: str, c
     if plan.starts or not plan.waits:
         return
     wait = plan.waits[choice % len(plan.waits)]
-    found = explain(asked, wait.request_id, NOW, groups=(other,))
-    assert found is not None
+    found = explained(asked, wait.request_id, (other,))
     assert found.wait == wait
     for suggestion in found.suggestions:
         followed = changed(found.request, suggestion)

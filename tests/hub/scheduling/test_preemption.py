@@ -19,7 +19,7 @@ from carrel.hub.scheduling.model import (
     Waiting,
 )
 from carrel.hub.scheduling.placement import Pool
-from carrel.hub.scheduling.preemption import Reclaimed, reclaim, victims
+from carrel.hub.scheduling.preemption import Reclaimed, reclaim
 from carrel.hub.scheduling.quota import Tally, Tree
 
 from . import values
@@ -339,14 +339,14 @@ CASES = {
 def test_victims(case: Case) -> None:
     tree = Tree(case.groups)
 
-    found = victims(
-        case.request,
+    found = reclaim(
+        [case.request],
         pool=Pool(case.devices, case.holdings),
         tally=Tally(tree, case.holdings),
         tree=tree,
         holdings=case.holdings,
         now=NOW,
-    )
+    ).stops
 
     assert tuple(sorted(found, key=lambda each: each.request_id)) == case.expected
 

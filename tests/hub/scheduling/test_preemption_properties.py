@@ -20,7 +20,7 @@ from carrel.hub.scheduling.model import (
     Waiting,
 )
 from carrel.hub.scheduling.placement import Pool
-from carrel.hub.scheduling.preemption import lost, reclaim, victims
+from carrel.hub.scheduling.preemption import lost, reclaim
 from carrel.hub.scheduling.queues import rank
 from carrel.hub.scheduling.quota import Tally, Tree
 
@@ -67,14 +67,14 @@ class Scene:
         return [known[stop.request_id] for stop in stops]
 
     def victims(self, request: Waiting) -> tuple[Stop, ...]:
-        return victims(
-            request,
+        return reclaim(
+            [request],
             pool=Pool(self.devices, self.holdings),
             tally=Tally(self.tree, self.holdings),
             tree=self.tree,
             holdings=self.holdings,
             now=NOW,
-        )
+        ).stops
 
 
 def lineage(name: str | None) -> list[str]:
