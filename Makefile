@@ -30,9 +30,12 @@ help: ## This list
 up: $(MADE)/carrel $(MADE)/proxy ## Build what is missing and start Carrel with its demo (Ctrl-C stops it)
 	@exec $(CLEAN_ENV) $(BIN)/carrel up --demo $(ARGS)
 
+# Tests of one file share their installation: a file stays with one worker.
+BESIDE = $(if $(WORKERS),-n $(WORKERS) --dist loadfile)
+
 .PHONY: test
 test: $(MADE)/dev $(MADE)/carrel $(MADE)/proxy $(MADE)/axe ## Run the tests (all but the slow ones)
-	@$(CLEAN_ENV) $(BIN)/python -m pytest -m "not slow" $(ARGS)
+	@$(CLEAN_ENV) $(BIN)/python -m pytest -m "not slow" $(BESIDE) $(ARGS)
 
 .PHONY: test-slow
 test-slow: $(MADE)/dev $(MADE)/carrel $(MADE)/proxy ## Run the slow tests

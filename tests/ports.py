@@ -6,19 +6,24 @@ serve outgoing connections: neither can take one between its choice and its use.
 
 from __future__ import annotations
 
+import os
 import secrets
 from itertools import count
 
 from carrel.hub.supervise.ports import LOCALHOST, is_free
 
-_FROM, _TO = 10_000, 18_000
-_turn = count(secrets.randbelow(_TO - _FROM))
+_WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+_WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+_SIZE = 8_000 // _WORKERS
+_FROM = 10_000 + _WORKER * _SIZE
+"""Workers that run beside each other do not choose the same ones."""
+_turn = count(secrets.randbelow(_SIZE))
 
 
 def free_port() -> int:
     """One that this process has not given away for a long time."""
-    for _ in range(_TO - _FROM):
-        port = _FROM + next(_turn) % (_TO - _FROM)
+    for _ in range(_SIZE):
+        port = _FROM + next(_turn) % _SIZE
         if is_free(LOCALHOST, port):
             return port
-    raise AssertionError(f"no port between {_FROM} and {_TO} is free")
+    raise AssertionError(f"no port between {_FROM} and {_FROM + _SIZE} is free")
