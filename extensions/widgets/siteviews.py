@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from ...hub.client import Client
 from ...hub.errors import CarrelError, Unavailable
 from ...hub.wire import DeviceOut, PoolOut, QueueEntryOut, QueueOut
+from ...hub.wire.why import WhyOut
 from ...hub.wording import count, memory, tile_meaning
 from ...hub.wording import devices as devices_words
 from .feeds import Snapshot
@@ -93,6 +94,15 @@ def queue_facts(queue: QueueOut) -> dict[str, JsonValue]:
         "sentence": sentence,
         "rows": [row_facts(row) for row in rows[:MOST_ROWS]],
         "more": max(0, len(rows) - MOST_ROWS),
+    }
+
+
+def why_facts(why: WhyOut) -> dict[str, JsonValue]:
+    """The sentences of the service; the first one, place and reason, stands in the view already."""
+    return {
+        "request_id": why.request_id,
+        "why": [*(why.sentences[1:] if why.wait else why.sentences), *why.ahead_sentences],
+        "helps": [each.sentence for each in why.suggestions],
     }
 
 

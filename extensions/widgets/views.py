@@ -17,7 +17,7 @@ from ...hub.client import Client
 from ...hub.errors import CarrelError, InvalidInput
 from .feeds import FEEDS, HEART, Feed, Snapshot, Story
 from .jobstory import JobStory
-from .siteviews import SiteStory
+from .siteviews import SiteStory, why_facts
 
 _STATIC = Path(__file__).parent / "static"
 
@@ -70,7 +70,30 @@ class _Live(anywidget.AnyWidget):
                     self.set_trait(name, value)
 
 
-class JobView(_Live):
+class _Explaining(_Live):
+    """A view that says on demand why a request waits and what would help.
+
+    Working it out costs the service more than a row of the queue: only somebody who opens it asks.
+    """
+
+    why = traitlets.Dict(allow_none=True, default_value=None).tag(sync=True)
+    """Of the request that was asked about last."""
+
+    _client: Client
+
+    def ask_why(self, request_id: str) -> None:
+        if request_id:
+            name = "carrel-why"
+            threading.Thread(target=self._ask, args=(request_id,), name=name, daemon=True).start()
+
+    def _ask(self, request_id: str) -> None:
+        try:
+            self.why = why_facts(self._client.why(request_id))
+        except CarrelError as error:
+            self.why = {"request_id": request_id, "why": [str(error)], "helps": []}
+
+
+class JobView(_Explaining):
     """A job, live: its cells, its place in the queue or its devices, its log, its end.
 
     >>> carrel.JobView(job)
@@ -113,11 +136,14 @@ class JobView(_Live):
             self.refused, self.asked = str(error), False
 
     def _told(self, _widget: object, content: dict[str, JsonValue], _buffers: object) -> None:
-        if content.get("do") == "cancel":
-            self.cancel()
+        match content.get("do"):
+            case "cancel":
+                self.cancel()
+            case "why":
+                self.ask_why(self.request_id)
 
 
-class QueueView(_Live):
+class QueueView(_Explaining):
     """The queue with its reasons; who and what only as far as the reader may know."""
 
     _esm = _script("queue.js")
@@ -126,7 +152,13 @@ class QueueView(_Live):
 
     def __init__(self, *, client: Client | None = None) -> None:
         super().__init__()
-        self._begin(client or Client.from_environment(), "site", SiteStory)
+        self._client = client or Client.from_environment()
+        self.on_msg(self._told)
+        self._begin(self._client, "site", SiteStory)
+
+    def _told(self, _widget: object, content: dict[str, JsonValue], _buffers: object) -> None:
+        if content.get("do") == "why":
+            self.ask_why(str(content.get("request_id") or ""))
 
 
 class PoolView(_Live):

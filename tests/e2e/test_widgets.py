@@ -185,6 +185,11 @@ def test_the_dashboard_shows_pool_queue_and_jobs_as_they_change(
     expect(page.locator(".carrel-tile")).to_contain_text("yours", timeout=SESSION_MS)
     expect(page.locator(".carrel-mine")).to_contain_text("slow.ipynb")
     expect(page.locator(".carrel-job", has_text=first)).to_contain_text("running")
+    # Why it waits is asked for by whoever opens it: in the queue, and in the job's own view.
+    for waits in (".carrel-queue", f'.carrel-job:has-text("{second}")'):
+        why = page.locator(waits).locator(".carrel-why")
+        why.locator("summary").click()
+        expect(why).to_contain_text("It asks for 1 device; 0 of 1 device are free now.")
     page.screenshot(path=artefacts() / f"widget-dashboard-{theme}.png", full_page=True)
     site.api("DELETE", f"/requests/{first}", user=USER)
     expect(page.locator(".carrel-job", has_text=second)).to_contain_text("running")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from carrel.extensions.widgets import JobView
+from carrel.extensions.widgets import JobView, QueueView
 from carrel.extensions.widgets.feeds import Feed, Heart, Snapshot
 from carrel.extensions.widgets.views import service_link
 from carrel.hub.client import Client
@@ -47,6 +48,38 @@ def test_a_view_follows_its_job_and_survives_a_restart_of_the_service(
     service.change("j-1", state="succeeded", ended=True)
     eventually(lambda: view.job["ended"])
     assert view.job["can_cancel"] is False
+
+
+def test_why_it_waits_is_asked_when_somebody_opens_it(service: FakeService) -> None:
+    service.add("j-1", notebook="a.ipynb", state="queued")
+    asked: list[str] = []
+
+    def answer(handler: Any) -> None:
+        asked.append(handler.path)
+        handler.say(200, {
+            "request_id": "j-1",
+            "wait": {"place": 1, "ahead": 0, "reason": "no_free_device", "sentence": "Place 1."},
+            "sentences": ["Place 1.", "It asks for 2 devices; 1 of 4 devices is free now."],
+            "ahead_sentences": ["1 request goes first."],
+            "suggestions": [{"change": "fewer_devices", "devices": 1, "sentence": "With 1 now."}],
+        })  # fmt: skip  # grouped by meaning
+
+    service.extra["GET", f"{PREFIX}/requests/j-1/why"] = answer
+    client = Client(service.url, "t")
+    for view in (JobView("j-1", client=client), QueueView(client=client)):
+        assert view.why is None
+        view._told(view, {"do": "why", "request_id": "j-1"}, [])
+        eventually(lambda view=view: view.why)
+        assert view.why == {
+            "request_id": "j-1",
+            "why": [
+                "It asks for 2 devices; 1 of 4 devices is free now.",
+                "1 request goes first.",
+            ],
+            "helps": ["With 1 now."],
+        }
+        view.close()
+    assert len(asked) == 2, "nobody asks on each beat"
 
 
 def test_a_second_view_of_the_same_job_begins_with_all_that_is_known(service: FakeService) -> None:

@@ -160,9 +160,10 @@ function news(job, progress) {
 function render({ model, el }) {
   const outer = frame(model, el, "job");
   const part = jobParts(model);
+  const why = whyDetails(model, () => (model.get("job") || {}).id);
   outer.body.append(
     make("div", { class: "carrel-head" }, part.title, part.state, part.id),
-    part.facts, part.wait,
+    part.facts, part.wait, why.node,
     make("div", { class: "carrel-line" }, part.bar, part.count),
     part.cells,
     make("div", { class: "carrel-line", hidden: true }, part.stepBar, part.step),
@@ -185,6 +186,7 @@ function render({ model, el }) {
     text(part.id, job.id);
     text(part.facts, facts(job));
     show(part.wait, Boolean(job.wait));
+    show(why.node, Boolean(job.wait));
     if (job.wait) text(part.wait, `${job.wait.sentence} ${estimate(job.wait.expected_at, job.wait.latest_at)}`.trim());
     const words = progressWords(job, progress, cells);
     show(part.bar.parentNode, Boolean(progress.total));
@@ -227,6 +229,7 @@ function render({ model, el }) {
     follow(model, ["log"], drawLog, 0, outer),
     outer.stop,
     cancel.stop,
+    why.stop,
     () => sized.disconnect(),
   ];
   return () => stops.forEach((stop) => stop());

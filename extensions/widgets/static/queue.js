@@ -24,8 +24,11 @@ function render({ model, el }) {
     make("caption", { class: "carrel-unseen" }, "The queue"),
     make("thead", {}, make("tr", {}, ...heads.map((head) => make("th", { scope: "col" }, head)))), rows);
   const more = make("p", { class: "carrel-soft" });
+  // Of the first of one's own: the others have a page each.
+  let first = "";
+  const why = whyDetails(model, () => first);
   outer.body.append(make("strong", { class: "carrel-title" }, "The queue"), sentence,
-    make("div", { class: "carrel-scroll", tabindex: 0, role: "region", "aria-label": "The queue" }, table), more);
+    make("div", { class: "carrel-scroll", tabindex: 0, role: "region", "aria-label": "The queue" }, table), more, why.node);
 
   let drawn = "";
   const draw = () => {
@@ -36,6 +39,8 @@ function render({ model, el }) {
     if (key === drawn) return; // a focused link stays focused
     drawn = key;
     const focused = rows.contains(document.activeElement) ? document.activeElement.href : null;
+    first = (queue.rows.find((row) => row.yours && row.request_id) || {}).request_id || "";
+    show(why.node, Boolean(first));
     text(sentence, queue.sentence);
     rows.replaceChildren(...queue.rows.map((row) => rowOf(row, model.get("service"))));
     show(table.parentNode, queue.rows.length > 0);
@@ -45,7 +50,7 @@ function render({ model, el }) {
     outer.say(queue.sentence);
   };
   const stop = follow(model, ["queue", "service"], draw, 10, outer);
-  return () => { stop(); outer.stop(); };
+  return () => { stop(); why.stop(); outer.stop(); };
 }
 
 export default { render };
