@@ -25,6 +25,7 @@ Turn = tuple[TurnKey, Served]
 
 _key = itemgetter(0)
 _served: Callable[[Turn], Served] = itemgetter(1)
+_request: Callable[[Served], Waiting] = itemgetter(0)
 Merge = Callable[[list[Iterator[Turn]]], Iterable[Turn]]
 
 
@@ -81,9 +82,8 @@ class Order:
         first = {request.id: request for request in self._first()}
         yield from first.values()
         for priority in PriorityClass:
-            for request, _, _, _ in self._below(None, priority, merged):
-                if request.id not in first:
-                    yield request
+            requests = map(_request, self._below(None, priority, merged))
+            yield from (each for each in requests if each.id not in first) if first else requests
         yield from self._queues.strays()
 
     def _first(self) -> Iterator[Waiting]:
@@ -149,22 +149,21 @@ class Order:
         later: list[Served] = []
         turn: TurnKey = (False, -inf, -inf, group.name)
         for served in requests if left > 0 else ():
-            if not 0 < served[1] <= left or share.is_beyond(served):
+            key = share.serve(served, lent=False) if 0 < served[1] <= left else None
+            if key is None:
                 later.append(served)
                 continue
-            turn = max(turn, share.turn(served, lent=False))
-            share.charge(served)
+            turn = max(turn, key)
             yield turn, served
             left -= served[1]
             if left <= 0:
                 break
         for served in chain(later, requests):
-            if share.is_beyond(served):
+            key = share.serve(served, lent=True)
+            if key is None:
                 yield turn, (*served[:3], True)
                 continue
-            key = share.turn(served, lent=True)
             turn = key if key > turn else turn
-            share.charge(served)
             yield turn, served
 
     def _left_of_guarantee(self, group: Group) -> int:
@@ -174,30 +173,28 @@ class Order:
 class _Share:
     """What a group holds and owes while its requests are served one after the other."""
 
-    __slots__ = ("_group", "_most", "_most_of_one", "_own", "_tally", "held", "owes")
+    __slots__ = ("_group", "_held", "_most", "_most_of_one", "_owes", "_own", "_tally")
 
     def __init__(self, group: Group, tally: Tally, owes: int) -> None:
         self._group, self._tally = group, tally
         self._most, self._most_of_one = cap(group), cap_of_one(group)
         self._own: dict[str, int] = {}
-        self.held, self.owes = tally.groups[group.name], owes
+        self._held, self._owes = tally.groups[group.name], owes
 
-    def is_beyond(self, served: Served) -> bool:
-        """Whether a limit of the group, or of one below, would hold it."""
-        request, weight, _, beyond = served
-        if beyond or self.held + weight > self._most:
-            return True
-        own = self._own.get(request.owner, -1)
-        if own < 0:
-            own = self._own[request.owner] = self._tally.users[self._group.name, request.owner]
-        return own + weight > self._most_of_one
-
-    def turn(self, served: Served, *, lent: bool) -> TurnKey:
-        request = served[0]
-        return (lent, self.owes / self._group.weight, request.submitted_at, request.id)
-
-    def charge(self, served: Served) -> None:
-        request, weight, needs, _ = served
-        self.held += weight
-        self._own[request.owner] += weight
-        self.owes += needs
+    def serve(self, served: Served, *, lent: bool) -> TurnKey | None:
+        """When its turn is, and it is charged; None, and nothing is, where a limit of the group,
+        or of one below, would hold it."""
+        request, weight, needs, beyond = served
+        held, owner = self._held + weight, request.owner
+        if beyond or held > self._most:
+            return None
+        own = self._own.get(owner)
+        if own is None:
+            own = self._tally.users[self._group.name, owner]
+        own += weight
+        if own > self._most_of_one:
+            return None
+        turn = (lent, self._owes / self._group.weight, request.submitted_at, request.id)
+        self._held, self._own[owner] = held, own
+        self._owes += needs
+        return turn

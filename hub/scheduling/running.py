@@ -79,7 +79,8 @@ class Running:
         self._groups: dict[str, dict[tuple[str, str], None]] = {}
         self._ends: list[End] = []
         for holding in holdings:
-            self.add(holding)
+            self._put(holding)
+        self._ends.sort()
 
     def copy(self) -> Running:
         made = Running(self._tree)
@@ -93,11 +94,16 @@ class Running:
         return self._all
 
     def add(self, holding: Holding) -> None:
+        self._put(holding)
+        insort(self._ends, self._ends.pop())
+
+    def _put(self, holding: Holding) -> None:
+        """With its end behind all others, wherever that belongs."""
         key = (holding.group, holding.owner)
         self._all[holding.request_id] = holding
         self._in.setdefault(key, {})[holding.request_id] = holding
         self._groups.setdefault(holding.group, {})[key] = None
-        insort(self._ends, _end(holding))
+        self._ends.append(_end(holding))
 
     def remove(self, request_id: str) -> Holding:
         holding = self._all.pop(request_id)
