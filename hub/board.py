@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from itertools import islice
 
 from .scheduling.idleness import Kernels
-from .scheduling.model import Plan, Wait
+from .scheduling.plan import Plan, Wait
 
 ASK_SECONDS = 30.0
 """For how long a start at the hub may be the answer to a question of the service."""

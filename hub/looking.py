@@ -24,7 +24,8 @@ from .ports.store import Store
 from .ports.world import Clock, Files, Hub, Identity
 from .progress import ProgressBook
 from .repeating import same_job
-from .scheduling.model import Group, Wait
+from .scheduling.model import Group
+from .scheduling.plan import Wait
 from .showing import Showing, pool_of
 from .views import Viewer
 from .wire import (

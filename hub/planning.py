@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from .scheduling.cycle import decide
-from .scheduling.model import Plan, Snapshot, Use, Wait
+from .scheduling.model import Snapshot, Use
+from .scheduling.plan import Plan, Wait
 from .scheduling.standing import (
     Budgeted,
     Delta,

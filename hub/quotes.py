@@ -9,7 +9,8 @@ from .admission import Admission, Ask, check_ask, class_of
 from .commands import Commands
 from .errors import CarrelError, Refused
 from .ports.world import Identity
-from .scheduling.model import Kind, Wait, Waiting
+from .scheduling.model import Kind, Waiting
+from .scheduling.plan import Wait
 from .scheduling.quoting import quotes
 from .wire import QuoteIn, QuoteOut
 from .wording import quote_sentence

@@ -16,7 +16,8 @@ from .commands import Commands
 from .ports.notices import Notice, NoticeKind
 from .ports.records import Cause, CauseCode, LeaseRecord, RequestRecord
 from .scheduling.lifecycle import State
-from .scheduling.model import Kind, Reason, Stop
+from .scheduling.model import Kind
+from .scheduling.plan import Reason, Stop
 from .watching import Pairs
 from .wording import notice_sentence
 

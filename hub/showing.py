@@ -12,7 +12,8 @@ from .ports.store import Store
 from .ports.world import Clock
 from .progress import ProgressBook
 from .scheduling.lifecycle import TERMINAL, State
-from .scheduling.model import Device, Holding, Mark, Wait
+from .scheduling.model import Device, Holding, Mark
+from .scheduling.plan import Wait
 from .views import Viewer
 from .wire import PoolOut, QueueOut, RequestOut
 

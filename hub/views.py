@@ -14,7 +14,8 @@ from .ports.history import Used
 from .ports.records import EventRecord, Json, LeaseRecord, LedgerEntry, RequestRecord, Usage
 from .ports.world import Identity, OutputFiles
 from .scheduling.lifecycle import TERMINAL, State
-from .scheduling.model import Device, Health, Holding, Mark, Wait
+from .scheduling.model import Device, Health, Holding, Mark
+from .scheduling.plan import Wait
 from .wire import (
     CauseOut,
     DeviceOut,

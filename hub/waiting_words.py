@@ -6,7 +6,8 @@ from collections.abc import Callable
 from itertools import islice
 
 from .scheduling.explain import Explanation, QuotaState
-from .scheduling.model import Left, Reason, Waiting
+from .scheduling.model import Left, Waiting
+from .scheduling.plan import Reason
 from .scheduling.precedence import Ahead, Precedence
 from .scheduling.what_if import Change, Suggestion
 from .wording import count, devices, duration, wait_sentence

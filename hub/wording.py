@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from .ports.notices import NoticeKind
-from .scheduling.model import Device, Reason, Wait
+from .scheduling.model import Device
+from .scheduling.plan import Reason, Wait
 from .scheduling.wordforms import span
 
 _STATES: Mapping[str, str] = MappingProxyType(

@@ -12,17 +12,8 @@ from typing import Protocol
 
 from ..scheduling.idleness import IdleWarning
 from ..scheduling.lifecycle import State
-from ..scheduling.model import (
-    Device,
-    Group,
-    Health,
-    Holding,
-    Left,
-    Mark,
-    MarkKind,
-    Snapshot,
-    Start,
-)
+from ..scheduling.model import Device, Group, Health, Holding, Left, Mark, MarkKind, Snapshot
+from ..scheduling.plan import Start
 from .audit import Change, ChangeFilter
 from .calendar import Reservation, Term
 from .history import History

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 
 from .claims import Claims, Lent, not_lent
 from .entitled import Entitled, guarantees
-from .model import Holding, Left, Reason, Reserved, Snapshot, Waiting
+from .model import Holding, Left, Reserved, Snapshot, Waiting
 from .placement import Pool
+from .plan import Reason
 from .quota import THOUSAND, Tally, Tree, size
 from .room import cap
 from .running import Running

@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from .model import Holding, Reason
+from .model import Holding
+from .plan import Reason
 
 MOST_STEPS = 2000
 """Of the search on one node: past them the best set found so far will do."""

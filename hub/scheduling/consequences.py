@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from .cycle import decide
 from .guarantees import odd_guarantees
-from .model import Group, Reason, Snapshot
+from .model import Group, Snapshot
+from .plan import Reason
 from .quota import Tally, Tree, limits
 from .wordforms import plural, span
 

@@ -8,8 +8,9 @@ from types import MappingProxyType
 from .books import Books
 from .estimate import FIRST_PAGE, estimates
 from .fairshare import Debts
-from .model import Estimate, Plan, Reason, Snapshot, Start, Wait, Waiting
+from .model import Snapshot, Waiting
 from .ordering import Order
+from .plan import Estimate, Plan, Reason, Start, Wait
 from .queues import Queues
 from .reclaiming import reclaim_for
 from .room import Key

@@ -8,7 +8,8 @@ from heapq import heapify, heappop, heappush
 from math import inf
 
 from .books import Books
-from .model import Estimate, Holding, Reason, Snapshot, Waiting
+from .model import Holding, Snapshot, Waiting
+from .plan import Estimate, Reason
 from .room import Key
 from .running import expected_end, promised_end
 from .walk import Held, walk

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from .books import Books
-from .model import Left, Reason, Reserved, Snapshot, Wait, Waiting
+from .model import Left, Reserved, Snapshot, Waiting
+from .plan import Reason, Wait
 from .precedence import Ahead, precedence
 from .quota import THOUSAND
 from .room import cap, cap_of_one, room

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from math import inf
 
 from .books import Books
-from .model import Reason, Waiting
+from .model import Waiting
+from .plan import Reason
 from .quota import THOUSAND, size
 from .room import Key, NoRoom, cap, cap_of_one
 

@@ -24,8 +24,9 @@ from .cheapest import (
 )
 from .entitled import Entitled
 from .ground import Ground
-from .model import Group, Holding, PriorityClass, Reason, Stop, Waiting
+from .model import Group, Holding, PriorityClass, Waiting
 from .placement import Pool, Shape, shape
+from .plan import Reason, Stop
 from .queues import rank
 from .quota import Tally, Tree, parting, size
 from .running import holding_of

@@ -13,8 +13,9 @@ from .books import Books
 from .cycle import Places, decide, in_order
 from .estimate import FIRST_PAGE
 from .fairshare import Debts
-from .model import Plan, Reason, Snapshot, Wait, Waiting
+from .model import Snapshot, Waiting
 from .ordering import Order
+from .plan import Plan, Reason, Wait
 from .queues import Queues
 from .walk import Held, Walk
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .model import Group, Kind, Reason, Waiting
+from .model import Group, Kind, Waiting
+from .plan import Reason
 from .quota import THOUSAND, Tally, Tree, size
 
 Key = tuple[str, str | None]

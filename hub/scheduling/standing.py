@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from .books import Books
 from .fairshare import Debts
 from .hopes import Hopes
-from .model import Holding, Left, Snapshot, Start, Stop, Use, Waiting
+from .model import Holding, Left, Snapshot, Use, Waiting
 from .ordering import Order
+from .plan import Start, Stop
 from .preemption import Reclaimed
 from .queues import Queues
 from .reclaiming import reclaim_for

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from .backfill import Backfill
 from .books import Books
 from .line import Line
-from .model import Holding, Kind, Reason, Share, Waiting
+from .model import Holding, Kind, Share, Waiting
 from .placement import Placement, Shape, shape
+from .plan import Reason
 from .quota import THOUSAND, size
 from .room import Key, NoRoom, Rooms, room
 from .running import holding_of, span

@@ -17,7 +17,8 @@ from math import inf
 
 from .books import Books
 from .cycle import decide
-from .model import Estimate, Reason, Snapshot, Wait, Waiting
+from .model import Snapshot, Waiting
+from .plan import Estimate, Reason, Wait
 from .quota import limits
 from .walk import Held, Walk
 

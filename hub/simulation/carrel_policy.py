@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from ..scheduling.model import Snapshot, Start, Stop
+from ..scheduling.model import Snapshot
 from ..scheduling.placement import Placement
+from ..scheduling.plan import Start, Stop
 from ..scheduling.standing import Event, Freed, Standing, Submitted, Used, step
 from .past import Past
 from .policies import Site

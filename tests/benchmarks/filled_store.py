@@ -20,7 +20,8 @@ from sqlalchemy.engine import URL
 from carrel.hub.ports.records import JobSpec, NewEvent, NewRequest
 from carrel.hub.ports.store import Store
 from carrel.hub.scheduling.lifecycle import State
-from carrel.hub.scheduling.model import Kind, Start
+from carrel.hub.scheduling.model import Kind
+from carrel.hub.scheduling.plan import Start
 from carrel.hub.store import SqlStore
 from carrel.hub.store.sql.transactions import Transactions
 

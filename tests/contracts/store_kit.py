@@ -11,7 +11,8 @@ from carrel.hub.ports.records import (
     RequestRecord,
 )
 from carrel.hub.ports.store import Store
-from carrel.hub.scheduling.model import Device, Group, Kind, Start
+from carrel.hub.scheduling.model import Device, Group, Kind
+from carrel.hub.scheduling.plan import Start
 
 LAB = Group(name="lab", max_devices=4, max_devices_per_user=4)
 DEAD = Cause(code=CauseCode.LOST, message="Its process is gone.", details="exit status -9")

@@ -35,9 +35,9 @@ from carrel.hub.scheduling.model import (
     Kind,
     PriorityClass,
     Snapshot,
-    Start,
     Waiting,
 )
+from carrel.hub.scheduling.plan import Start
 
 from .store_kit import (
     CANCELLED,

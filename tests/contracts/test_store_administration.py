@@ -11,7 +11,8 @@ from carrel.hub.ports.audit import Action, Change, ChangeFilter
 from carrel.hub.ports.records import Cause, CauseCode, RequestFilter
 from carrel.hub.ports.store import Store
 from carrel.hub.scheduling.lifecycle import State
-from carrel.hub.scheduling.model import Group, Health, Mark, MarkKind, Start
+from carrel.hub.scheduling.model import Group, Health, Mark, MarkKind
+from carrel.hub.scheduling.plan import Start
 from carrel.hub.store import open_store
 
 from .store_kit import CANCELLED, charges, device, furnish, granted, job, running, states

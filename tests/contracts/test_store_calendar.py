@@ -16,7 +16,8 @@ from carrel.hub.ports.store import Store
 from carrel.hub.scheduling.budget import Budget, Period
 from carrel.hub.scheduling.cycle import decide
 from carrel.hub.scheduling.lifecycle import State
-from carrel.hub.scheduling.model import Group, Left, Reason, Reserved
+from carrel.hub.scheduling.model import Group, Left, Reserved
+from carrel.hub.scheduling.plan import Reason
 
 from .store_kit import LAB, job, running
 

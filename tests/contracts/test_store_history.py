@@ -30,7 +30,8 @@ from carrel.hub.ports.history import (
 from carrel.hub.ports.records import CauseCode, NewRequest
 from carrel.hub.ports.store import Store
 from carrel.hub.scheduling.lifecycle import State
-from carrel.hub.scheduling.model import Group, Health, Kind, Mark, MarkKind, Start
+from carrel.hub.scheduling.model import Group, Health, Kind, Mark, MarkKind
+from carrel.hub.scheduling.plan import Start
 from carrel.hub.store import MemoryStore, open_store
 
 from .store_kit import CANCELLED, device, furnish, granted, job, running, session

@@ -8,7 +8,7 @@ from carrel.hub.ports.notices import Notice, NoticeKind
 from carrel.hub.ports.records import Cause, CauseCode
 from carrel.hub.ports.store import Store
 from carrel.hub.scheduling.lifecycle import State
-from carrel.hub.scheduling.model import Start
+from carrel.hub.scheduling.plan import Start
 
 from .store_kit import charges, granted, job, running, states
 

@@ -23,7 +23,8 @@ from carrel.hub.ports.records import (
 from carrel.hub.ports.store import Store
 from carrel.hub.scheduling.idleness import IdleWarning
 from carrel.hub.scheduling.lifecycle import HOLDS_DEVICES, TERMINAL, State
-from carrel.hub.scheduling.model import Mark, MarkKind, Start
+from carrel.hub.scheduling.model import Mark, MarkKind
+from carrel.hub.scheduling.plan import Start
 from carrel.hub.store import MemoryStore, open_store
 
 from .store_kit import CANCELLED, DEAD, device, furnish, job, session

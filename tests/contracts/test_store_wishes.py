@@ -10,7 +10,8 @@ from carrel.hub.errors import Conflict, NotFound
 from carrel.hub.ports.records import Cause, CauseCode, NewRequest, RequestRecord, Wanted
 from carrel.hub.ports.store import Store
 from carrel.hub.scheduling.lifecycle import State
-from carrel.hub.scheduling.model import Group, Start
+from carrel.hub.scheduling.model import Group
+from carrel.hub.scheduling.plan import Start
 
 from .store_kit import CANCELLED, charges, granted, job, running, session, states
 

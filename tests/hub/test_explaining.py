@@ -10,7 +10,8 @@ from carrel.hub.commands import Commands
 from carrel.hub.errors import NotFound
 from carrel.hub.scheduling.cycle import decide
 from carrel.hub.scheduling.explain import Explanation, QuotaState
-from carrel.hub.scheduling.model import Group, Reason, Start, Wait
+from carrel.hub.scheduling.model import Group
+from carrel.hub.scheduling.plan import Reason, Start, Wait
 from carrel.hub.scheduling.precedence import Ahead, Precedence
 from carrel.hub.store.memory import MemoryStore
 from carrel.hub.waiting_words import ahead_sentences, why_sentences

@@ -13,7 +13,8 @@ from carrel.hub.past import Past
 from carrel.hub.ports.history import Granted, Levels, Window
 from carrel.hub.ports.store import Store
 from carrel.hub.scheduling.lifecycle import State
-from carrel.hub.scheduling.model import Group, Start
+from carrel.hub.scheduling.model import Group
+from carrel.hub.scheduling.plan import Start
 from carrel.hub.store import MemoryStore
 
 from ..contracts.store_kit import CANCELLED, device, job

@@ -10,16 +10,8 @@ from hypothesis import strategies as st
 from carrel.hub.planning import LONGEST_REST, Planner
 from carrel.hub.scheduling.books import Books
 from carrel.hub.scheduling.cycle import decide, in_order
-from carrel.hub.scheduling.model import (
-    Device,
-    Group,
-    Holding,
-    Kind,
-    Plan,
-    Reason,
-    Snapshot,
-    Waiting,
-)
+from carrel.hub.scheduling.model import Device, Group, Holding, Kind, Snapshot, Waiting
+from carrel.hub.scheduling.plan import Plan, Reason
 
 from .scheduling.strategies import snapshots
 from .scheduling.values import NOW

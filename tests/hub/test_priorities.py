@@ -13,7 +13,8 @@ from carrel.hub.ports.records import Cause, CauseCode
 from carrel.hub.ports.world import Identity
 from carrel.hub.scheduling.cycle import decide
 from carrel.hub.scheduling.lifecycle import State
-from carrel.hub.scheduling.model import PriorityClass, Start
+from carrel.hub.scheduling.model import PriorityClass
+from carrel.hub.scheduling.plan import Start
 from carrel.hub.store.memory import MemoryStore
 from carrel.hub.wire import JobIn, SessionIn
 from carrel.spawners.fake import FakeBackend

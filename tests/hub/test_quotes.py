@@ -13,7 +13,8 @@ from carrel.hub.errors import Unavailable
 from carrel.hub.ports.records import NewRequest
 from carrel.hub.quotes import Quotes
 from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.model import Kind, Start
+from carrel.hub.scheduling.model import Kind
+from carrel.hub.scheduling.plan import Start
 from carrel.hub.store.memory import MemoryStore
 from carrel.hub.wire import QuoteIn
 from carrel.spawners.fake import FakeBackend

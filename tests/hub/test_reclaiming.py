@@ -9,7 +9,7 @@ import pytest
 
 from carrel.hub.loop import Loop
 from carrel.hub.ports.records import LeaseRecord, NewEvent, RequestRecord
-from carrel.hub.scheduling.model import Reason, Start, Stop
+from carrel.hub.scheduling.plan import Reason, Start, Stop
 from carrel.hub.store.memory import MemoryStore
 from carrel.hub.wire import RequestOut
 from carrel.spawners.fake import FakeBackend

@@ -6,7 +6,7 @@ import pytest
 
 from carrel.hub import wording
 from carrel.hub.scheduling.lifecycle import State
-from carrel.hub.scheduling.model import Reason, Wait
+from carrel.hub.scheduling.plan import Reason, Wait
 
 
 @pytest.mark.parametrize(

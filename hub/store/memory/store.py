@@ -9,7 +9,8 @@ from ...errors import Conflict
 from ...ports.audit import Change
 from ...ports.records import Cause, LeaseRecord, NewRequest, RequestRecord
 from ...scheduling.lifecycle import State
-from ...scheduling.model import Kind, Start
+from ...scheduling.model import Kind
+from ...scheduling.plan import Start
 from .. import moves, pool, wishes
 from ..moving import Move, Moving
 from .history import History

@@ -32,17 +32,8 @@ from ...ports.records import (
 )
 from ...scheduling.accounting import HALF_LIFE
 from ...scheduling.lifecycle import State
-from ...scheduling.model import (
-    Device,
-    Group,
-    Health,
-    Holding,
-    Left,
-    Mark,
-    MarkKind,
-    Snapshot,
-    Start,
-)
+from ...scheduling.model import Device, Group, Health, Holding, Left, Mark, MarkKind, Snapshot
+from ...scheduling.plan import Start
 from .. import moves
 from ..moving import Move, Moving
 from . import administration, calendar, glancing, history, levels, pool, reading, writing

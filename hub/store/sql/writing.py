@@ -18,7 +18,8 @@ from ...ports.records import (
     NewRequest,
     RequestRecord,
 )
-from ...scheduling.model import Kind, Start
+from ...scheduling.model import Kind
+from ...scheduling.plan import Start
 from .. import moves, wishes
 from ..moves import Interval, Step
 from ..pool import Room

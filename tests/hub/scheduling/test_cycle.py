@@ -3,16 +3,8 @@ from __future__ import annotations
 import pytest
 
 from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.model import (
-    Estimate,
-    Health,
-    Plan,
-    PriorityClass,
-    Reason,
-    Snapshot,
-    Start,
-    Wait,
-)
+from carrel.hub.scheduling.model import Health, PriorityClass, Snapshot
+from carrel.hub.scheduling.plan import Estimate, Plan, Reason, Start, Wait
 
 from .values import HOUR, NOW, group, holding, node, waiting
 

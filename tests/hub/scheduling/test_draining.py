@@ -15,10 +15,10 @@ from carrel.hub.scheduling.model import (
     Kind,
     Mark,
     MarkKind,
-    Reason,
     Snapshot,
     Waiting,
 )
+from carrel.hub.scheduling.plan import Reason
 
 from .strategies import snapshots
 from .values import NOW

@@ -13,14 +13,11 @@ from carrel.hub.scheduling.cycle import decide
 from carrel.hub.scheduling.explain import Explanation, QuotaState, explain
 from carrel.hub.scheduling.model import (
     Device,
-    Estimate,
     Group,
     Holding,
     Kind,
     Left,
-    Plan,
     PriorityClass,
-    Reason,
     Reserved,
     Role,
     Share,
@@ -29,6 +26,7 @@ from carrel.hub.scheduling.model import (
     Waiting,
 )
 from carrel.hub.scheduling.placement import Placement
+from carrel.hub.scheduling.plan import Estimate, Plan, Reason
 from carrel.hub.scheduling.precedence import Ahead, Precedence
 from carrel.hub.scheduling.running import holding_of
 from carrel.hub.scheduling.what_if import Change, Suggestion, changed

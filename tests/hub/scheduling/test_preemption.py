@@ -7,18 +7,9 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from carrel.hub.scheduling.entitled import guarantees
-from carrel.hub.scheduling.model import (
-    Device,
-    Group,
-    Holding,
-    PriorityClass,
-    Reason,
-    Role,
-    Share,
-    Stop,
-    Waiting,
-)
+from carrel.hub.scheduling.model import Device, Group, Holding, PriorityClass, Role, Share, Waiting
 from carrel.hub.scheduling.placement import Pool
+from carrel.hub.scheduling.plan import Reason, Stop
 from carrel.hub.scheduling.preemption import Reclaimed, reclaim
 from carrel.hub.scheduling.quota import Tally, Tree
 

@@ -10,16 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from carrel.hub.scheduling.entitled import guarantees
-from carrel.hub.scheduling.model import (
-    Device,
-    Group,
-    Holding,
-    PriorityClass,
-    Role,
-    Stop,
-    Waiting,
-)
+from carrel.hub.scheduling.model import Device, Group, Holding, PriorityClass, Role, Waiting
 from carrel.hub.scheduling.placement import Pool
+from carrel.hub.scheduling.plan import Stop
 from carrel.hub.scheduling.preemption import lost, reclaim
 from carrel.hub.scheduling.queues import rank
 from carrel.hub.scheduling.quota import Tally, Tree

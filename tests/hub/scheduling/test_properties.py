@@ -12,15 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.model import (
-    Group,
-    Health,
-    Holding,
-    Plan,
-    PriorityClass,
-    Reason,
-    Snapshot,
-)
+from carrel.hub.scheduling.model import Group, Health, Holding, PriorityClass, Snapshot
+from carrel.hub.scheduling.plan import Plan, Reason
 
 from ...promises import in_time
 from .strategies import snapshots

@@ -15,16 +15,9 @@ from hypothesis import strategies as st
 
 from carrel.hub.scheduling.books import Books
 from carrel.hub.scheduling.cycle import decide, in_order
-from carrel.hub.scheduling.model import (
-    Group,
-    Holding,
-    Kind,
-    Plan,
-    Reason,
-    Snapshot,
-    Waiting,
-)
+from carrel.hub.scheduling.model import Group, Holding, Kind, Snapshot, Waiting
 from carrel.hub.scheduling.placement import Placement, Pool
+from carrel.hub.scheduling.plan import Plan, Reason
 from carrel.hub.scheduling.running import expected_end, holding_of, span
 
 from . import rich

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from carrel.hub.scheduling.budget import Budget, Period
-from carrel.hub.scheduling.model import Device, Group, Health, Holding, Reason
+from carrel.hub.scheduling.model import Device, Group, Health, Holding
+from carrel.hub.scheduling.plan import Reason
 from carrel.hub.scheduling.quota import Limits, Refusal, Rule, Tally, Tree, admit, limits
 from carrel.hub.scheduling.room import NoRoom, room
 

@@ -9,14 +9,8 @@ from hypothesis import strategies as st
 
 from carrel.hub.scheduling.books import Books
 from carrel.hub.scheduling.cycle import decide, in_order
-from carrel.hub.scheduling.model import (
-    Holding,
-    PriorityClass,
-    Reason,
-    Snapshot,
-    Wait,
-    Waiting,
-)
+from carrel.hub.scheduling.model import Holding, PriorityClass, Snapshot, Waiting
+from carrel.hub.scheduling.plan import Reason, Wait
 from carrel.hub.scheduling.quoting import quotes, served_without
 
 from .strategies import GROUPS, OWNERS, SIZES, snapshots

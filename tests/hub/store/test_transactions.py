@@ -16,7 +16,8 @@ from sqlalchemy.exc import IntegrityError
 from carrel.hub.errors import NotFound, Unavailable
 from carrel.hub.ports.records import NewRequest, RequestFilter, RequestRecord
 from carrel.hub.scheduling.lifecycle import LIVE, TERMINAL, State
-from carrel.hub.scheduling.model import Device, Group, Kind, Start
+from carrel.hub.scheduling.model import Device, Group, Kind
+from carrel.hub.scheduling.plan import Start
 from carrel.hub.store import SqlStore, open_store
 from carrel.hub.store.sql import reading
 

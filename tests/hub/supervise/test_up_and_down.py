@@ -17,7 +17,8 @@ from carrel.hub.config import Secrets, Settings, StateFolder
 from carrel.hub.errors import BackendFailed, InvalidInput
 from carrel.hub.ports.records import Handle, NewRequest
 from carrel.hub.scheduling.lifecycle import State
-from carrel.hub.scheduling.model import Device, Group, Kind, Start
+from carrel.hub.scheduling.model import Device, Group, Kind
+from carrel.hub.scheduling.plan import Start
 from carrel.hub.store import open_store
 from carrel.hub.supervise import parts, proxy, up
 from carrel.hub.supervise.announce import Announcement, Person, command

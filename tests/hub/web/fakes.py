@@ -19,7 +19,7 @@ from carrel.hub.listing import Wanted
 from carrel.hub.ports.records import Glance, Touched
 from carrel.hub.ports.world import Identity
 from carrel.hub.pulse import Pulse
-from carrel.hub.scheduling.model import Wait
+from carrel.hub.scheduling.plan import Wait
 from carrel.hub.store import MemoryStore
 from carrel.hub.views import Viewer
 from carrel.hub.web import Person, build_app

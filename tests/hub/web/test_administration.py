@@ -15,7 +15,8 @@ from carrel.hub.commands import Commands
 from carrel.hub.config import Settings
 from carrel.hub.ports.records import Handle
 from carrel.hub.ports.world import Identity
-from carrel.hub.scheduling.model import Group, Start
+from carrel.hub.scheduling.model import Group
+from carrel.hub.scheduling.plan import Start
 from carrel.hub.store.memory import MemoryStore
 from carrel.hub.web import Person, build_app
 from carrel.hub.web.auth import ACCESS_SCOPE

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from carrel.hub.ports.history import DAY
-from carrel.hub.scheduling.model import Group, Start
+from carrel.hub.scheduling.model import Group
+from carrel.hub.scheduling.plan import Start
 from carrel.hub.web.plots import Plot, Series
 from carrel.hub.wire import BudgetOut
 from carrel.hub.wire.calendar import ReservationOut

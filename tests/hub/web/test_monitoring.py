@@ -16,7 +16,7 @@ from carrel.hub.board import Board
 from carrel.hub.errors import InvalidInput, Unavailable
 from carrel.hub.logs import LogForm
 from carrel.hub.scheduling.lifecycle import State
-from carrel.hub.scheduling.model import Plan, Reason, Wait
+from carrel.hub.scheduling.plan import Plan, Reason, Wait
 from carrel.hub.vitals import Vitals
 from carrel.hub.web.auth import METRICS_SCOPE, Person
 from carrel.hub.web.readiness import Readiness, going_round

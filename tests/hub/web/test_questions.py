@@ -13,7 +13,7 @@ from carrel.hub.commands import Commands
 from carrel.hub.config import Settings
 from carrel.hub.ports.world import Identity
 from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.model import Start
+from carrel.hub.scheduling.plan import Start
 from carrel.hub.store import open_store
 from carrel.hub.web import Person, build_app
 from carrel.hub.web.auth import ACCESS_SCOPE

@@ -13,7 +13,8 @@ import pytest
 
 from carrel.hub.commands import Commands
 from carrel.hub.ports.world import Identity
-from carrel.hub.scheduling.model import Group, Plan, Reason, Wait
+from carrel.hub.scheduling.model import Group
+from carrel.hub.scheduling.plan import Plan, Reason, Wait
 from carrel.hub.store import MemoryStore
 from carrel.hub.web.context import Web
 from carrel.hub.web.page_look import Page
