@@ -118,7 +118,10 @@ class Desk:
         )
 
     def may_extend(self, request: RequestOut, seconds: float, now: float) -> bool:
-        """Whether its group allows that much more; whether somebody waits is asked on the click."""
+        """Whether its group allows that much more, and it was not told to go; whether somebody
+        waits is asked on the click."""
+        if request.warning is not None and request.warning.final:
+            return False
         group = next((group for group in self.groups if group.name == request.group), None)
         left = max(0.0, (request.ends_by or now) - now)
         return group is None or left + seconds <= group.max_seconds

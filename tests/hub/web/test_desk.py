@@ -11,6 +11,7 @@ import pytest
 from fastapi import FastAPI
 
 from carrel.hub.config import Settings
+from carrel.hub.ports.notices import Notice, NoticeKind
 from carrel.hub.ports.world import Identity
 from carrel.hub.scheduling.model import Group
 from carrel.hub.web import Person, build_app
@@ -200,6 +201,23 @@ def test_more_time_is_given_where_nobody_waits_and_refused_on_the_desk_otherwise
     check_page(refused.text)
     assert "somebody in the queue waits" in text_of(refused.text)
     assert "My sessions" in refused.text
+
+
+def test_no_more_time_is_offered_to_what_was_asked_back(site: Site) -> None:
+    made = site.somebody_else_runs()
+    now = site.world.clock()
+    notice = Notice(
+        kind=NoticeKind.GUARANTEE,
+        message="cs101 has its devices back.",
+        given_at=now,
+        stops_at=now + 120,
+        group="cs101",
+    )
+    site.world.commands.store.notify(made.id, notice, now=now)
+    for path in (PREFIX, f"{PREFIX}requests/{made.id}"):
+        page = site.browser(STUDENT2).get(path).text
+        assert "cs101 has its devices back." in page
+        assert f"requests/{made.id}/extend" not in page
 
 
 def test_a_claim_that_is_too_early_is_said_on_the_desk(site: Site) -> None:
