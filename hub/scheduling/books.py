@@ -80,6 +80,13 @@ class Books:
         made._lent, made._taken_for_good = self._lent.copy(), self._taken_for_good.copy()
         return made
 
+    def ending(self, holdings: Iterable[Holding]) -> Books:
+        """A copy in which all that runs ends when these say."""
+        made = self.copy()
+        made.running = Running(self.tree, holdings)
+        made._reckon(self.now)
+        return made
+
     # -- what changes ---------------------------------------------------------------------
 
     def start(self, holding: Holding) -> None:

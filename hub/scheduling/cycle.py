@@ -33,8 +33,7 @@ def decide(snapshot: Snapshot, now: float) -> Plan:
     started, held = walk(queue, books)
 
     # 4. Ask back what others borrow, for those that are below their guarantee.
-    entitled = books.entitled()
-    claims = (each.request for each in held if each.request in entitled)
+    claims = books.entitled().among(each.request for each in held)
     asked = reclaim_for(claims, snapshot.holdings, books)
 
     # 5. Estimate the start of those on the first page.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from .model import Group, PriorityClass, Waiting
 from .quota import THOUSAND, Tally, Tree, size
@@ -47,6 +47,13 @@ class Entitled:
         if request.priority is PriorityClass.URGENT:
             return True
         return size(request.devices, request.share) <= self.left(request.group)
+
+    def among(self, requests: Iterable[Waiting]) -> Iterator[Waiting]:
+        """Those that may ask; a group that holds its guarantee is passed over at once."""
+        for each in requests:
+            urgent = each.priority is PriorityClass.URGENT
+            if (urgent or self.left(each.group) > 0) and each in self:
+                yield each
 
     def left(self, group: str) -> int:
         """Of the guarantees along a group's chain, the most that is left of one, in thousandths

@@ -32,13 +32,14 @@ def estimates(
     kept from by a limit of their own.
     """
     settled = [_as_expected(holding, now) for holding in running]
-    soon = _forecast(page, replace(snapshot, holdings=tuple(settled)), now)
+    books = Books(replace(snapshot, holdings=tuple(settled)), now)
     limits = [_to_its_limit(holding, now) for holding in running]
     if limits == settled and all(request.expected is None for request in page):
-        late = soon
+        soon = late = _forecast(page, books)
     else:
         unknown = [replace(request, expected=None) for request in page]
-        late = _forecast(unknown, replace(snapshot, holdings=tuple(limits)), now)
+        late = _forecast(unknown, books.ending(limits))
+        soon = _forecast(page, books)
     return {
         name: Estimate(at=min(soon[name], late[name]), latest=max(soon[name], late[name]))
         for name in soon.keys() & late.keys()
@@ -60,11 +61,11 @@ def _ending(holding: Holding, at: float) -> Holding:
     return replace(holding, until=at, expected=None)
 
 
-def _forecast(page: Sequence[Waiting], snapshot: Snapshot, now: float) -> Mapping[str, float]:
+def _forecast(page: Sequence[Waiting], books: Books) -> Mapping[str, float]:
     """Let time pass from one end to the next, and go along the page by the rules of the cycle."""
-    books = Books(snapshot, now)
     found: dict[str, float] = {}
-    ends = [(promised_end(holding), holding.request_id) for holding in snapshot.holdings]
+    running = books.running.holdings.values()
+    ends = [(promised_end(holding), holding.request_id) for holding in running]
     heapify(ends)
     _, held = walk(page, books)
     while held:

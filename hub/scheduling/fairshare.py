@@ -38,12 +38,11 @@ class Debts:
     ) -> None:
         self._tree = tree
         self._now = round(now * MILLI)
-        self._used: defaultdict[Node, int] = defaultdict(int)
         self._uses: dict[tuple[str, str], int] = {}
         self._held: defaultdict[Node, int] = defaultdict(int)
         """Thousandths of a device of what has not reached its expected end."""
-        self._up_to: defaultdict[Node, int] = defaultdict(int)
-        """The same times those ends."""
+        self._owed: defaultdict[Node, int] = defaultdict(int)
+        """The same times those ends, and past use."""
         self._open: dict[str, tuple[int, Holding]] = {}
         self._ends: list[tuple[int, str]] = []
         self.set_use(use)
@@ -51,7 +50,7 @@ class Debts:
             self.add(holding)
 
     def of(self, node: Node) -> int:
-        return self._used[node] + self._up_to[node] - self._now * self._held[node]
+        return self._owed[node] - self._now * self._held[node]
 
     def set_use(self, use: Iterable[Use]) -> None:
         """Replace what is known of the past of these owners in these groups."""
@@ -61,7 +60,7 @@ class Debts:
             more = new - self._uses.get(key, 0)
             self._uses[key] = new
             for node in self._nodes(*key) if more else ():
-                self._used[node] += more
+                self._owed[node] += more
 
     def uses(self) -> tuple[Use, ...]:
         return tuple(
@@ -98,7 +97,7 @@ class Debts:
         weight = times * size(len(holding.devices), holding.share)
         for node in self._nodes(holding.group, holding.owner):
             self._held[node] += weight
-            self._up_to[node] += weight * end
+            self._owed[node] += weight * end
 
     def _nodes(self, group: str, owner: str) -> list[Node]:
         return [(group, owner), *(each.name for each in self._tree.known(group))]

@@ -65,9 +65,9 @@ class Hopes:
         """Those in which somebody waits."""
         return self._groups.keys()
 
-    def any_left(self, walk: Walk, done: Collection[str]) -> bool:
-        """Whether anybody could start, but for those that the walk has come past already."""
-        return any(walk.could_start(request) for request in self._candidates(walk, done))
+    def somebody(self, walk: Walk, done: Collection[str]) -> Waiting | None:
+        """Who could start, but for those that the walk has come past already; None: nobody."""
+        return next(filter(walk.could_start, self._candidates(walk, done)), None)
 
     def claims(self, group: str, left: int) -> Iterator[Waiting]:
         """Whoever waits in a group itself for devices, and is urgent or asks for no more than

@@ -155,7 +155,8 @@ class Standing:
         walk = Walk(self.books)
         done: set[str] = set()
         patience, held = _PATIENCE, 0
-        if not self._hopes.any_left(walk, done):
+        hope = self._hopes.somebody(walk, done)
+        if hope is None:
             return started
         for request in Order(self.queues, self.books, self.debts, self._full()):
             served = walk.serve(request)
@@ -164,12 +165,16 @@ class Standing:
             if isinstance(served, Started):
                 started.append(served)
                 patience, held = _PATIENCE, 0
-                if not self.books.pool.free_count() and not self._hopes.any_left(walk, done):
-                    break
-            elif held >= patience:
-                if not self._hopes.any_left(walk, done):
-                    break
+                if self.books.pool.free_count():
+                    continue
+            elif held < patience:
+                continue
+            else:
                 patience, held = 2 * patience, 0
+            if hope.id in done or not (walk.may_fit(hope) and walk.could_start(hope)):
+                hope = self._hopes.somebody(walk, done)
+            if hope is None:
+                break
         return started
 
     def _full(self) -> set[str]:
