@@ -81,19 +81,21 @@ class Places:
         reclaiming: Collection[str] = (),
     ) -> Wait:
         """The next one, which takes its place; ``reclaiming`` wait for what was asked back."""
-        request, limit = held.request, held.limit
-        under = 0 if limit is None else self._under.get(limit, 0)
-        ahead = self.ahead + under
-        reclaims = request.id in reclaiming
+        request, limit, ahead = held.request, held.limit, self.ahead
+        reason, detail = held.reason, held.detail
         if limit is not None:
+            under = self._under.get(limit, 0)
             self._under[limit] = under + 1
-        elif request.devices and held.reason is not Reason.ABOVE_MAXIMUM:
+            ahead += under
+        elif request.devices and reason is not Reason.ABOVE_MAXIMUM:
             self.ahead += 1
+        if request.id in reclaiming:
+            reason, detail = Reason.RECLAIMING, ""
         return Wait(
             request_id=request.id,
             place=ahead + 1,
-            reason=Reason.RECLAIMING if reclaims else held.reason,
-            detail="" if reclaims else held.detail,
+            reason=reason,
+            detail=detail,
             ahead=ahead,
             estimate=expected.get(request.id),
         )

@@ -196,6 +196,14 @@ def verdict(rows: Sequence[Row]) -> str:
     return f"{met} Missed: {'; '.join(missed)}." if missed else met
 
 
+def conditions() -> str:
+    """When and where something was measured."""
+    return (
+        f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores, Python "
+        f"{platform.python_version()}, load average at the end {os.getloadavg()[0]:.1f}"
+    )
+
+
 def json_lines(rows: Sequence[Row]) -> str:
     return "\n".join(json.dumps(row.fields(), allow_nan=False) for row in rows)
 
@@ -203,8 +211,7 @@ def json_lines(rows: Sequence[Row]) -> str:
 def table(rows: Sequence[Row]) -> str:
     """Markdown, as docs/benchmarks.md holds it."""
     lines = [
-        f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores, Python "
-        f"{platform.python_version()}, load average at the end {os.getloadavg()[0]:.1f}",
+        conditions(),
         "",
         *(f"`{command}`\n" for command in dict.fromkeys(row.command for row in rows)),
         "| | ours | peer | ratio | goal | met |",

@@ -57,7 +57,10 @@ class Scenario:
         """What waits next to what runs, on a pool that is full."""
         size = self._size
         empty = Snapshot(devices=self.devices, groups=self.groups, use=tuple(self._use()))
-        crowd = tuple(self.request(now - self._random.uniform(0, 48 * HOUR)) for _ in range(3000))
+        crowd = tuple(
+            self.request(now - self._random.uniform(0, 48 * HOUR))
+            for _ in range(max(3000, 3 * size.devices))
+        )
         wanted = {request.id: request for request in crowd}
         holdings = [
             self._running(wanted[start.request_id], start.devices, now)
