@@ -82,12 +82,16 @@ class Order:
         first = {request.id: request for request in self._first()}
         yield from first.values()
         for priority in PriorityClass:
-            requests = map(_request, self._below(None, priority, merged))
+            below = self._below(None, priority, merged, self._left_out)
+            requests = map(_request, below)
             yield from (each for each in requests if each.id not in first) if first else requests
         yield from self._queues.strays()
 
     def _first(self) -> Iterator[Waiting]:
-        """Rule 1: as much of what waits as the reservation still has devices for."""
+        """Rule 1: as much of what waits as the reservation still has devices for.
+
+        Nobody is left out: who is held by a limit takes a part of it as well.
+        """
         for reserved in self._due:
             left = reserved.devices * THOUSAND - self._tally.groups[reserved.group]
             for priority in PriorityClass if self._tree.chain(reserved.group) else ():
@@ -99,19 +103,24 @@ class Order:
                         yield request
 
     def _below(
-        self, parent: str | None, priority: PriorityClass, merged: Merge
+        self,
+        parent: str | None,
+        priority: PriorityClass,
+        merged: Merge,
+        left_out: Collection[str] = (),
     ) -> Iterator[Served]:
         """Everybody below a group, served one after the other; below None, all roots."""
         children = [
             child
             for child in self._queues.groups_below(parent, priority)
-            if child.name not in self._left_out
+            if child.name not in left_out
         ]
         if parent is None and len(children) == 1 and self._left_of_guarantee(children[0]) <= 0:
             # With nobody beside it, and nothing to be served first, it moves nobody.
-            return self._below(children[0].name, priority, merged)
+            return self._below(children[0].name, priority, merged, left_out)
         turns = [
-            self._of_group(child, self._below(child.name, priority, merged)) for child in children
+            self._of_group(child, self._below(child.name, priority, merged, left_out))
+            for child in children
         ]
         if parent is not None:
             turns.append(self._of_owners(parent, priority))

@@ -61,6 +61,12 @@ def cap(group: Group) -> int:
     return min(group.max_devices, group.guaranteed + group.borrowing) * THOUSAND
 
 
+def is_as_large(group: Group, lendable: int) -> bool:
+    """Whether its maximum is that of a pool with so many thousandths of a device: who finds it
+    full lacks devices rather than room."""
+    return cap(group) >= lendable and cap(group) == group.max_devices * THOUSAND
+
+
 def cap_of_one(group: Group) -> int:
     """What one member may hold in a group, in thousandths of a device."""
     return group.max_devices_per_user * THOUSAND
@@ -112,9 +118,7 @@ class Rooms:
         if not chain or any(self._budgets.get(each.name, 1.0) <= 0 for each in chain):
             return -1, -1
         left = [(each, cap(each) - self._tally.groups[each.name]) for each in chain]
-        smaller = (
-            own for each, own in left if cap(each) < self._lendable or each.borrowing is not None
-        )
+        smaller = (own for each, own in left if not is_as_large(each, self._lendable))
         return min(own for _, own in left), min(smaller, default=self._lendable)
 
 

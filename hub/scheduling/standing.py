@@ -17,8 +17,9 @@ from .ordering import Order
 from .plan import Start, Stop
 from .preemption import Reclaimed
 from .queues import Queues
+from .quota import THOUSAND
 from .reclaiming import reclaim_for
-from .room import cap
+from .room import cap, is_as_large
 from .walk import Started, Walk
 
 _PATIENCE = 16
@@ -178,11 +179,19 @@ class Standing:
         return started
 
     def _full(self) -> set[str]:
-        """Groups in which nothing can start, and which hold up nobody outside of them."""
+        """Groups in which nothing can start, and which hold up nobody outside of them.
+
+        In one as large as the pool somebody may lack devices, and be the head of the queue.
+        """
         if self._hopes.on_cpu:
             return set()
         held = self.books.tally.groups
-        return {each.name for each in self.books.tree.groups if held[each.name] >= cap(each)}
+        lendable = self.books.pool.could_count() * THOUSAND
+        return {
+            each.name
+            for each in self.books.tree.groups
+            if held[each.name] >= cap(each) and not is_as_large(each, lendable)
+        }
 
     def _reclaim(self, before: tuple[Holding, ...]) -> Reclaimed:
         """The same as in a cycle: of all that waits, those that may ask."""

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.model import Snapshot, Use, Waiting
+from carrel.hub.scheduling.model import Health, Reserved, Snapshot, Use, Waiting
 from carrel.hub.scheduling.standing import (
     Event,
     Freed,
@@ -22,7 +22,7 @@ from carrel.hub.scheduling.standing import (
 )
 
 from . import rich
-from .values import NOW
+from .values import HOUR, NOW, group, holding, node, waiting
 
 
 class World:
@@ -122,6 +122,53 @@ def test_a_step_starts_and_stops_what_the_whole_decision_would(life: None) -> No
 @given(lives())
 def test_it_does_so_in_thousands_of_lives(life: None) -> None:
     """As above."""
+
+
+def test_the_head_may_wait_in_a_full_group_that_is_as_large_as_the_pool() -> None:
+    """One of the devices that the group holds is out of order: another one is free."""
+    *good, broken = node("a", 4)
+    snapshot = Snapshot(
+        devices=(*good, replace(broken, health=Health.BUSY)),
+        groups=(group("cs", maximum=3), group("math", maximum=12)),
+        holdings=(holding("run0", "a0", "a2", group="cs"), holding("run1", "a3", group="cs")),
+        waiting=(
+            waiting("first", 2, group="cs", age=60.0),
+            waiting("second", 1, group="math", seconds=2 * HOUR),
+        ),
+    )
+
+    _, delta = step(Standing(snapshot, NOW), [], NOW)
+
+    plan = decide(snapshot, NOW)
+    assert [wait.request_id for wait in plan.waits] == ["first", "second"]
+    assert (delta.starts, delta.stops) == (plan.starts, plan.stops)
+
+
+def test_a_full_group_takes_its_turn_in_a_reservation_all_the_same() -> None:
+    snapshot = Snapshot(
+        devices=node("a", 3),
+        groups=(
+            group("cs"),
+            group("cs101", parent="cs", maximum=1),
+            group("cs102", parent="cs"),
+            group("math"),
+        ),
+        holdings=(holding("run", "a2", group="cs101"),),
+        waiting=(
+            waiting("first", 1, group="cs101", age=90.0),
+            waiting("later", 1, group="cs102", age=30.0),
+            waiting("other", 1, group="math", age=60.0),
+        ),
+        reserved=(
+            Reserved(id="lab", group="cs", devices=2, starts_at=NOW - HOUR, ends_at=NOW + HOUR),
+        ),
+        use=(Use(group="cs", owner="run", device_seconds=HOUR),),
+    )
+
+    _, delta = step(Standing(snapshot, NOW), [], NOW)
+
+    assert [start.request_id for start in delta.starts] == ["other", "later"]
+    assert delta.starts == decide(snapshot, NOW).starts
 
 
 def test_a_step_with_events_is_the_two_halves_in_one() -> None:
