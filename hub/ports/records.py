@@ -91,6 +91,7 @@ class NewRequest:
         preemptible: whether it may be stopped and queued again for somebody's guarantee.
         deadline: when it should have ended.
         expected: seconds that it is expected to run, from what ran before it; None: unknown.
+        image: ``NAME@sha256:…``, empty on an engine without images.
     """
 
     id: str
@@ -109,6 +110,7 @@ class NewRequest:
     preemptible: bool = False
     deadline: float | None = None
     expected: float | None = None
+    image: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,6 +203,7 @@ class RequestRecord:
     preemptible: bool = False
     deadline: float | None = None
     expected: float | None = None
+    image: str = ""
     notice: Notice | None = None
     """Of an attempt that holds devices: they are asked back."""
 

@@ -27,6 +27,7 @@ from .audit import Change, ChangeFilter
 from .calendar import Reservation, Term
 from .history import History
 from .notices import Notice
+from .pins import Pins
 from .records import (
     Cause,
     EventRecord,
@@ -43,7 +44,7 @@ from .records import (
 )
 
 
-class Store(History, Protocol):
+class Store(History, Pins, Protocol):
     """What the service remembers; how it looks back on it is in ``history``."""
 
     def together(self) -> AbstractContextManager[None]:

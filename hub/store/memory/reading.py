@@ -13,11 +13,11 @@ from ...scheduling.model import Holding, Left, Snapshot
 from .. import budgets, pool
 from . import past
 from .leases import Leases
-from .pool import Pool
+from .pins import Pins
 from .shelf import matches
 
 
-class Reading(Pool, Leases):
+class Reading(Pins, Leases):
     """One request, a page of them, and the whole picture."""
 
     @contextmanager

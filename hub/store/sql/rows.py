@@ -180,6 +180,7 @@ def _request(row: Row[*tuple[object, ...]], held: Mapping[str, tuple[str, ...]])
         preemptible=row.preemptible,
         deadline=row.deadline,
         expected=row.expected,
+        image=row.image,
         notice=None if row.notice is None else _notice(row.notice),
     )
 
@@ -201,6 +202,7 @@ def request_columns(request: RequestRecord) -> dict[str, object]:
         "preemptible": request.preemptible,
         "deadline": request.deadline,
         "expected": request.expected,
+        "image": request.image,
         **request_changes(request),
     }
 

@@ -1,0 +1,39 @@
+"""What groups have pinned, and what needs an image, in memory."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+from ...ports.audit import Change
+from ...ports.images import Pin
+from ...scheduling.model import Kind
+from .pool import Pool
+
+
+class Pins(Pool):
+    """``hub.ports.pins.Pins`` on the dictionaries."""
+
+    def pins(self) -> tuple[Pin, ...]:
+        with self._lock:
+            return tuple(self._pins[key] for key in sorted(self._pins))
+
+    def put_pin(self, pin: Pin, *, change: Change | None = None) -> None:
+        with self._lock:
+            self.group(pin.group)
+            self._pins[pin.group, pin.image] = pin
+            self._board.note(change)
+
+    def remove_pin(self, group: str, image: str, *, change: Change | None = None) -> bool:
+        with self._lock:
+            removed = self._pins.pop((group, image), None) is not None
+            self._board.note(change if removed else None)
+            return removed
+
+    def image_uses(self) -> Mapping[str, tuple[str, ...]]:
+        found = defaultdict[str, list[str]](list)
+        with self._lock:
+            for request in reversed(self._requests.values()):
+                if request.image and (request.kind is not Kind.SESSION or request.ended_at is None):
+                    found[request.image].append(request.id)
+        return {image: tuple(ids) for image, ids in found.items()}
