@@ -32,7 +32,7 @@ secrets = Secrets.ensure(state)
 
 # -- addresses: a proxy of its own, so that open sessions outlive a restart of the hub ---------
 c.JupyterHub.bind_url = settings.url
-c.JupyterHub.hub_bind_url = f"http://127.0.0.1:{settings.hub_port}"
+c.JupyterHub.hub_bind_url = settings.hub_url
 c.ConfigurableHTTPProxy.should_start = False
 c.ConfigurableHTTPProxy.api_url = f"http://127.0.0.1:{settings.proxy_api_port}"
 c.ConfigurableHTTPProxy.auth_token = secrets.proxy_token
@@ -56,7 +56,7 @@ c.CarrelAuthenticator.database = str(state.accounts)
 c.Authenticator.allow_all = True
 
 # -- sessions: a spawn may wait in the queue for long, and its page shows at once --------------
-c.JupyterHub.spawner_class = "carrel-local"
+c.JupyterHub.spawner_class = f"carrel-{settings.engine}"
 c.JupyterHub.allow_named_servers = True
 c.JupyterHub.named_server_limit_per_user = 10
 c.JupyterHub.concurrent_spawn_limit = 0
@@ -67,7 +67,7 @@ c.Spawner.http_timeout = 60
 c.Spawner.consecutive_failure_limit = 0
 c.LeaseMixin.service_url = settings.service_url
 c.LeaseMixin.hub_token = secrets.hub_token
-c.LeaseMixin.carrel_url = settings.public_service_url
+c.LeaseMixin.carrel_url = settings.session_service_url
 c.LeaseMixin.state_root = str(state.root)
 c.LocalSession.homes = str(state.homes)
 c.LocalSession.logs = str(state.logs / "sessions")
@@ -83,7 +83,7 @@ c.JupyterHub.custom_scopes = {
 c.JupyterHub.services = [
     {
         "name": "carrel",
-        "url": f"http://127.0.0.1:{settings.service_port}",
+        "url": f"http://{settings.internal_ip}:{settings.service_port}",
         "api_token": secrets.service_token,
         "oauth_client_allowed_scopes": CUSTOM_SCOPES,
         # It is a part of the same installation: there is nothing to consent to.

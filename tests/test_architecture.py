@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 # other as long as there is no circle.
 LAYERS = (
     ("images.catalogue", "hub.errors"),
-    ("hub.scheduling", "hub.config", "hub.naming", "hub.pulse", "hub.logs"),
+    ("hub.scheduling", "hub.config", "hub.site_file", "hub.naming", "hub.pulse", "hub.logs"),
     ("hub.simulation", "hub.ports", "hub.wire", "hub.wording", "hub.waiting_words", "hub.mistakes"),
     (
         *("hub.store", "hub.accounts", "hub.files", "hub.home_files", "hub.hubapi", "hub.client"),
@@ -41,6 +41,7 @@ LAYERS = (
         *("hub.reclaiming", "hub.budgeting", "hub.budget_views", "hub.agenda"),
     ),
     ("hub.web", "spawners", "extensions", "courses", "images.build"),
+    ("hub.engines",),
     ("hub.app", "hub.demo"),
     ("hub.supervise", "hub.backup", "hub.cli", "hub.jupyterhub_config"),
 )

@@ -19,6 +19,53 @@ from .records import Handle, JobSpec, NewEvent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DockerHost:
+    """One engine of the pool.
+
+    Attributes:
+        node: how the pool calls its machine; ``local`` for this one.
+        url: ``unix://…``, ``ssh://…`` or ``tcp://…``; the files of TLS belong to the last.
+    """
+
+    node: str
+    url: str
+    tls_ca: str = ""
+    tls_cert: str = ""
+    tls_key: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DockerOptions:
+    """What holds for the containers of an installation, as its administrator set it.
+
+    Attributes:
+        hosts: this machine's engine first.
+        subnets: the range that the installation's networks are cut from; empty before one was
+            chosen.
+        internal_ip, hub_port, service_port: all of this host that a container reaches.
+        image: name of the image of who chooses none.
+        uid: user and group id inside.
+        memory, cpus, pids, tmp: of each container; memory and tmp in bytes.
+        home_size: bytes of each home; None for no limit.
+        blocked: networks that no container reaches, beside those that none ever reaches.
+    """
+
+    hosts: tuple[DockerHost, ...]
+    subnets: str
+    internal_ip: str
+    hub_port: int
+    service_port: int
+    image: str
+    uid: int
+    memory: int
+    cpus: float
+    pids: int
+    tmp: int
+    home_size: int | None = None
+    blocked: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BackendSettings:
     """What a backend is made from.
 
@@ -28,11 +75,15 @@ class BackendSettings:
             (``http://127.0.0.1:PORT/services/carrel``).
         simulated_devices: how many to pretend; None asks the driver, and where that finds
             nothing there is no device.
+        installation: what tells its things on an engine from those of another installation.
+        docker: for the engine of containers.
     """
 
     state: Path
     service_url: str
     simulated_devices: int | None = None
+    installation: str = ""
+    docker: DockerOptions | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

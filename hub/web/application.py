@@ -19,7 +19,7 @@ from ..accounts.store import Accounts
 from ..administration import Administration
 from ..claims import Claims
 from ..commands import Commands
-from ..config import SERVICE_PREFIX, Settings
+from ..config import LOCALHOST, SERVICE_PREFIX, Settings
 from ..extending import Extending
 from ..figures import Figures
 from ..idling import Idling
@@ -199,15 +199,17 @@ class Server(uvicorn.Server):
         self._streams = streams
 
     @classmethod
-    def of(cls, app: FastAPI, *, port: int, host: str = "127.0.0.1") -> Server:
+    def of(cls, app: FastAPI, *, port: int, host: str = LOCALHOST) -> Server:
         config = uvicorn.Config(
             app,
             host=host,
             port=port,
             access_log=False,
             server_header=False,
-            # The proxy is on this machine and says whether people come by https.
+            # The proxy is on this machine and says whether people come by https. Nobody else
+            # has this address: what comes from a container carries the container's own.
             proxy_headers=True,
+            forwarded_allow_ips=[LOCALHOST, host],
             timeout_graceful_shutdown=_GRACE_SECONDS,
             log_config=None,
         )
