@@ -41,8 +41,7 @@ LAYERS = (
         *("hub.reclaiming", "hub.budgeting", "hub.budget_views", "hub.agenda"),
     ),
     ("hub.web", "spawners", "extensions", "courses", "images.build"),
-    ("hub.engines",),
-    ("hub.app", "hub.demo"),
+    ("hub.engines", "hub.app", "hub.demo"),
     ("hub.supervise", "hub.backup", "hub.cli", "hub.jupyterhub_config"),
 )
 # JupyterHub runs this file by its path: there is no package for it to be relative to.
