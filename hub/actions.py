@@ -62,6 +62,7 @@ class JobActions:
             input_path=c.files.input_path(request.id),
             home=c.files.home(request.owner),
             archive_path=c.files.archive_path(request.id) if request.job.archive else None,
+            image=request.image,
         )
         try:
             return c.backend.start(order)

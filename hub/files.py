@@ -61,6 +61,9 @@ class LocalFiles:
     def discard(self, request_id: str) -> None:
         shutil.rmtree(self._folder(request_id))
 
+    def keeps(self, request_id: str) -> bool:
+        return (self.outputs / safe_name(request_id)).is_dir()
+
     def attempt_folder(self, request_id: str, epoch: int) -> Path:
         folder = self._folder(request_id) / str(epoch)
         folder.mkdir(mode=0o700, exist_ok=True)

@@ -131,6 +131,7 @@ def request_out(
         retries=job.retries if job else 0,
         priority=record.priority.value,
         preemptible=record.preemptible,
+        image=record.image,
         deadline=record.deadline,
         expected_seconds=record.expected,
         labels=dict(record.labels),
@@ -269,6 +270,7 @@ def lease_out(
         released_at=lease.released_at,
         pid=lease.handle.pid if lease.handle else None,
         started_at=lease.handle.started_at if lease.handle else None,
+        image=record.image,
     )
 
 

@@ -5,6 +5,7 @@ Sentences hold no times of day: those are shown beside them, in the reader's own
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
@@ -249,6 +250,22 @@ def size(size_bytes: float) -> str:
         unit = larger.pop(0)
     exact = unit == "B" or size_bytes >= _ONE_DECIMAL_BELOW
     return f"{size_bytes:.0f} {unit}" if exact else f"{size_bytes:.1f} {unit}"
+
+
+def day(date: datetime.date) -> str:
+    """``15 February 2027``."""
+    return f"{date.day} {date:%B} {date.year}"
+
+
+def day_of(moment: float) -> str:
+    """The day of a moment, in UTC."""
+    return day(datetime.datetime.fromtimestamp(moment, datetime.UTC).date())
+
+
+def short_reference(image: str) -> str:
+    """``torch@ab12cd34ef56``: enough of a digest to tell two builds apart."""
+    name, _, digest = image.partition("@")
+    return f"{name}@{digest.removeprefix('sha256:')[:12]}" if digest else name
 
 
 def state(name: str) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ..hub.errors import BackendFailed, Unavailable
 from ..hub.ports.backend import Activity, LaunchOrder, Life, Sighting
+from ..hub.ports.images import Image
 from ..hub.ports.notices import Notice
 from ..hub.ports.records import Handle, Json, NewEvent
 from ..hub.scheduling.idleness import DeviceUse, Use
@@ -47,6 +48,7 @@ class FakeBackend:
         cpu_seconds: what ``activity`` answers for living attempts, by lease id; 0 by default.
         notices: what attempts were told, by folder.
         uses: what it answers for devices; those not named are simulated.
+        built: the images it has; None for an engine without images.
     """
 
     devices: tuple[Device, ...] = field(default_factory=lambda: simulated_devices("node", 2))
@@ -58,6 +60,7 @@ class FakeBackend:
     cpu_seconds: dict[str, float] = field(default_factory=dict)
     uses: dict[str, DeviceUse] = field(default_factory=dict)
     notices: dict[Path, Notice] = field(default_factory=dict)
+    built: tuple[Image, ...] | None = None
     _events: dict[Path, list[NewEvent]] = field(default_factory=dict)
 
     # -- what the service calls -----------------------------------------------------------
@@ -66,6 +69,11 @@ class FakeBackend:
         if self.silent:
             raise Unavailable("The engine does not answer.")
         return self.devices
+
+    def images(self) -> tuple[Image, ...] | None:
+        if self.silent and self.built is not None:
+            raise Unavailable("The engine does not answer.")
+        return self.built
 
     def kernels(self, home: Path) -> frozenset[str]:
         return frozenset({"python3"})

@@ -119,6 +119,9 @@ class LocalBackend:
         self._unseen = frozenset(unseen)
         return strangers
 
+    def images(self) -> None:
+        """Processes of this machine run in none."""
+
     def kernels(self, home: Path) -> frozenset[str]:
         return installed_kernels(home)
 

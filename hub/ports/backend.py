@@ -14,6 +14,7 @@ from typing import Protocol
 
 from ..scheduling.idleness import DeviceUse
 from ..scheduling.model import Device
+from .images import ImageSource
 from .notices import Notice
 from .records import Handle, JobSpec, NewEvent
 
@@ -96,6 +97,7 @@ class LaunchOrder:
         input_path: the notebook as it was submitted.
         home: the owner's home.
         archive_path: the uploaded .tar.gz, None without one.
+        image: ``NAME@sha256:…``, empty on an engine without images.
     """
 
     lease_id: str
@@ -110,6 +112,7 @@ class LaunchOrder:
     input_path: Path
     home: Path
     archive_path: Path | None = None
+    image: str = ""
 
 
 class Life(StrEnum):
@@ -145,7 +148,7 @@ class Activity:
     devices: Mapping[str, DeviceUse]
 
 
-class Backend(Protocol):
+class Backend(ImageSource, Protocol):
     """One engine."""
 
     name: str

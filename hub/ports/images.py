@@ -88,8 +88,16 @@ class Pin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ImageUse:
+    """A request that ran, runs or will run in an image."""
+
+    request_id: str
+    ended: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """What somebody wrote: a name, and perhaps a digest or the beginning of one."""
+    """What somebody wrote: a name, and perhaps a digest."""
 
     name: str
     digest: str = ""
@@ -104,10 +112,6 @@ class Reference:
         if digest is not None and not _DIGEST.fullmatch(digest):
             return None
         return cls(name=found["name"], digest=digest or "")
-
-
-def is_digest(text: str) -> bool:
-    return _DIGEST.fullmatch(text) is not None
 
 
 def newest(images: tuple[Image, ...], name: str) -> Image | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from .audit import Change
-from .images import Pin
+from .images import ImageUse, Pin
 
 
 class Pins(Protocol):
@@ -21,5 +21,5 @@ class Pins(Protocol):
     def remove_pin(self, group: str, image: str, *, change: Change | None = None) -> bool:
         """Returns whether there was one; without one nothing is written."""
 
-    def image_uses(self) -> Mapping[str, tuple[str, ...]]:
+    def image_uses(self) -> Mapping[str, tuple[ImageUse, ...]]:
         """By reference: its jobs, and what else lives in it, the newest first."""

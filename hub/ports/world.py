@@ -54,6 +54,9 @@ class Files(Protocol):
     def discard(self, request_id: str) -> None:
         """Forget the input of a request that was never stored."""
 
+    def keeps(self, request_id: str) -> bool:
+        """Whether anything of the request is there: what was sent with it, or what it left."""
+
     def attempt_folder(self, request_id: str, epoch: int) -> Path:
         """Made with mode 0700."""
 

@@ -39,6 +39,8 @@ from . import (
     history_pages,
     history_routes,
     idle_routes,
+    image_pages,
+    image_routes,
     job_pages,
     list_pages,
     monitoring,
@@ -159,6 +161,7 @@ def _route(app: FastAPI) -> None:
     app.include_router(session_routes.router, prefix=api)
     app.include_router(admin_routes.router, prefix=api)
     app.include_router(calendar_routes.router, prefix=api)
+    app.include_router(image_routes.router, prefix=api)
     app.include_router(idle_routes.router, prefix=api)
     app.include_router(changes.router, prefix=api)
     app.include_router(signing_in.router, prefix=site)
@@ -168,7 +171,7 @@ def _route(app: FastAPI) -> None:
     app.include_router(history_pages.router, prefix=site)
     for prefix in (site, ""):
         app.include_router(monitoring.router, prefix=prefix)
-    for page in (pages, session_pages, list_pages, submit_pages, job_pages):
+    for page in (pages, session_pages, list_pages, submit_pages, job_pages, image_pages):
         app.include_router(page.router, prefix=site)
     assets.install(app)
 

@@ -9,7 +9,7 @@ import pytest
 
 from carrel.hub.errors import NotFound
 from carrel.hub.ports.audit import Action, Change, ChangeFilter
-from carrel.hub.ports.images import Pin
+from carrel.hub.ports.images import ImageUse, Pin
 from carrel.hub.ports.store import Store
 from carrel.hub.scheduling.lifecycle import State
 from carrel.hub.scheduling.model import Group
@@ -80,6 +80,9 @@ def test_jobs_and_what_lives_need_their_image(store: Store) -> None:
     store.stop("j-one", State.CANCELLED, CANCELLED, now=6.0)
     store.stop("s-t", State.CANCELLED, CANCELLED, now=6.0)
     assert dict(store.image_uses()) == {
-        f"torch@{OLD}": ("j-two", "j-one"),
-        f"base@{NEW}": ("s-s",),
+        f"torch@{OLD}": (
+            ImageUse(request_id="j-two", ended=False),
+            ImageUse(request_id="j-one", ended=True),
+        ),
+        f"base@{NEW}": (ImageUse(request_id="s-s", ended=False),),
     }

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from ...ports.audit import Change
-from ...ports.images import Pin
+from ...ports.images import ImageUse, Pin
 from ...scheduling.model import Kind
 from .pool import Pool
 
@@ -30,10 +30,12 @@ class Pins(Pool):
             self._board.note(change if removed else None)
             return removed
 
-    def image_uses(self) -> Mapping[str, tuple[str, ...]]:
-        found = defaultdict[str, list[str]](list)
+    def image_uses(self) -> Mapping[str, tuple[ImageUse, ...]]:
+        found = defaultdict[str, list[ImageUse]](list)
         with self._lock:
             for request in reversed(self._requests.values()):
-                if request.image and (request.kind is not Kind.SESSION or request.ended_at is None):
-                    found[request.image].append(request.id)
-        return {image: tuple(ids) for image, ids in found.items()}
+                ended = request.ended_at is not None
+                if request.image and not (ended and request.kind is Kind.SESSION):
+                    use = ImageUse(request_id=request.id, ended=ended)
+                    found[request.image].append(use)
+        return {image: tuple(uses) for image, uses in found.items()}

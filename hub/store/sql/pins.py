@@ -9,7 +9,7 @@ from datetime import date
 from sqlalchemy import Connection, delete, insert, or_, select
 
 from ...ports.audit import Change
-from ...ports.images import Pin
+from ...ports.images import ImageUse, Pin
 from ..tables import pins, requests
 from .administration import note
 from .pool import group
@@ -31,7 +31,7 @@ class Pinning:
     def remove_pin(self, group: str, image: str, *, change: Change | None = None) -> bool:
         return self._transactions.write(lambda c: remove_pin(c, group, image, change))
 
-    def image_uses(self) -> Mapping[str, tuple[str, ...]]:
+    def image_uses(self) -> Mapping[str, tuple[ImageUse, ...]]:
         return self._transactions.read(image_uses)
 
 
@@ -79,14 +79,15 @@ def _unpin(connection: Connection, name: str, image: str) -> bool:
     return bool(gone.rowcount)
 
 
-def image_uses(connection: Connection) -> Mapping[str, tuple[str, ...]]:
+def image_uses(connection: Connection) -> Mapping[str, tuple[ImageUse, ...]]:
     query = (
-        select(requests.c.image, requests.c.id)
+        select(requests.c.image, requests.c.id, requests.c.ended_at)
         .where(requests.c.image != "")
         .where(or_(requests.c.kind != "session", requests.c.ended_at.is_(None)))
         .order_by(requests.c.number.desc())
     )
-    found = defaultdict[str, list[str]](list)
-    for image, request_id in connection.execute(query):
-        found[image].append(request_id)
-    return {image: tuple(ids) for image, ids in found.items()}
+    found = defaultdict[str, list[ImageUse]](list)
+    for row in connection.execute(query):
+        use = ImageUse(request_id=row.id, ended=row.ended_at is not None)
+        found[row.image].append(use)
+    return {image: tuple(uses) for image, uses in found.items()}

@@ -51,6 +51,7 @@ from carrel.hub.wire import (
     WaitOut,
 )
 from carrel.hub.wire.calendar import ReservationOut
+from carrel.hub.wire.images import ImagesOut
 from carrel.hub.wire.why import WhyOut
 
 HUB_TOKEN = "hub-token-of-this-installation"
@@ -117,6 +118,7 @@ class FakeCommands:
         ]
         self.report = UsageReport(device_seconds=0.0, by_group=[], ledger=[])
         self.reserved: list[ReservationOut] = []
+        self.catalogue = ImagesOut(choice=False, images=[], pins=[])
         self.leases = {"attempt-token": "j-aaaaaaaa.1", "other-attempt": "j-bbbbbbbb.1"}
         self.ready: set[tuple[str, str]] = set()
         self.teachers: dict[str, frozenset[str]] = {}
@@ -313,6 +315,9 @@ class FakeCommands:
 
     def reservations(self, who: Identity, **_: object) -> list[ReservationOut]:
         return self.reserved
+
+    def images(self, who: Identity, **_: object) -> ImagesOut:
+        return self.catalogue
 
     def ledger(self, who: Identity, request_id: str) -> list[LedgerOut]:
         return [line for line in self.report.ledger if line.request_id == request_id]
