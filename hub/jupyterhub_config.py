@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 # JupyterHub executes this file by its path, so that there is no package to be relative to.
 from carrel.hub.config import SERVICE_PREFIX, Secrets, Settings, StateFolder
+from carrel.hub.engines import backend_settings
 
 if TYPE_CHECKING:
     from traitlets.config import Config
@@ -69,6 +70,7 @@ c.LeaseMixin.service_url = settings.service_url
 c.LeaseMixin.hub_token = secrets.hub_token
 c.LeaseMixin.carrel_url = settings.session_service_url
 c.LeaseMixin.state_root = str(state.root)
+c.DockerSession.site = backend_settings(state, settings, settings.simulated_devices)
 c.LocalSession.homes = str(state.homes)
 c.LocalSession.logs = str(state.logs / "sessions")
 
