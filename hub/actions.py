@@ -63,6 +63,8 @@ class JobActions:
             home=c.files.home(request.owner),
             archive_path=c.files.archive_path(request.id) if request.job.archive else None,
             image=request.image,
+            node=lease.node,
+            group=request.group,
         )
         try:
             return c.backend.start(order)

@@ -5,12 +5,12 @@ It passes the same contract suite as the real ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..hub.errors import BackendFailed, Unavailable
-from ..hub.ports.backend import Activity, LaunchOrder, Life, Sighting
+from ..hub.ports.backend import Activity, LaunchOrder, Life, NodeState, Sighting
 from ..hub.ports.images import Image
 from ..hub.ports.notices import Notice
 from ..hub.ports.records import Handle, Json, NewEvent
@@ -48,6 +48,7 @@ class FakeBackend:
         cpu_seconds: what ``activity`` answers for living attempts, by lease id; 0 by default.
         notices: what attempts were told, by folder.
         uses: what it answers for devices; those not named are simulated.
+        machines: what ``nodes`` answers.
         built: the images it has; None for an engine without images.
     """
 
@@ -60,10 +61,14 @@ class FakeBackend:
     cpu_seconds: dict[str, float] = field(default_factory=dict)
     uses: dict[str, DeviceUse] = field(default_factory=dict)
     notices: dict[Path, Notice] = field(default_factory=dict)
+    machines: tuple[NodeState, ...] = ()
     built: tuple[Image, ...] | None = None
     _events: dict[Path, list[NewEvent]] = field(default_factory=dict)
 
     # -- what the service calls -----------------------------------------------------------
+
+    def nodes(self) -> tuple[NodeState, ...]:
+        return self.machines
 
     def inventory(self) -> tuple[Device, ...]:
         if self.silent:
@@ -79,6 +84,8 @@ class FakeBackend:
         return frozenset({"python3"})
 
     def start(self, order: LaunchOrder) -> Handle:
+        if self.silent:
+            raise Unavailable("The engine does not answer.")
         if self.refuse_starts:
             raise BackendFailed(self.refuse_starts)
         earlier = self.attempts.get(order.lease_id)
@@ -134,6 +141,13 @@ class FakeBackend:
 
     def withdraw(self, folder: Path) -> None:
         self.notices.pop(folder, None)
+
+    def tidy(self, live: Callable[[], Collection[str]]) -> None:
+        """End what no lease knows."""
+        known = () if self.silent else live()
+        for lease, attempt in self.attempts.items():
+            if attempt.alive and not self.silent and lease not in known:
+                self.end(lease, exit_status=-9)
 
     def journal(self, folder: Path) -> Sequence[NewEvent]:
         return tuple(self._events.get(folder, ()))

@@ -19,7 +19,15 @@ ROOT = Path(__file__).parents[1]
 # other as long as there is no circle.
 LAYERS = (
     ("images.labels", "hub.errors"),
-    ("hub.scheduling", "hub.config", "hub.site_file", "hub.naming", "hub.pulse", "hub.logs"),
+    (
+        "hub.scheduling",
+        "hub.config",
+        "hub.folders",
+        "hub.site_file",
+        "hub.naming",
+        "hub.pulse",
+        "hub.logs",
+    ),
     ("hub.simulation", "hub.ports", "hub.wire", "hub.wording", "hub.waiting_words", "hub.mistakes"),
     (
         *("hub.store", "hub.accounts", "hub.files", "hub.home_files", "hub.hubapi", "hub.client"),

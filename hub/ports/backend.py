@@ -6,7 +6,8 @@ Backends are found by entry point (group ``carrel.backends``): ``factory(Backend
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -16,7 +17,7 @@ from ..scheduling.idleness import DeviceUse
 from ..scheduling.model import Device
 from .images import ImageSource
 from .notices import Notice
-from .records import Handle, JobSpec, NewEvent
+from .records import Cause, Handle, JobSpec, NewEvent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +46,7 @@ class DockerOptions:
             chosen.
         internal_ip, hub_port, service_port: all of this host that a container reaches.
         image: name of the image of who chooses none.
-        uid: user and group id inside.
+        uid: user and group id inside: the service's own where that is not root.
         memory, cpus, pids, tmp: of each container; memory and tmp in bytes.
         home_size: bytes of each home; None for no limit.
         blocked: networks that no container reaches, beside those that none ever reaches.
@@ -64,6 +65,11 @@ class DockerOptions:
     tmp: int
     home_size: int | None = None
     blocked: tuple[str, ...] = ()
+
+    @property
+    def owner(self) -> tuple[int, int] | None:
+        """Whom a service gives homes and attempts to; None where it cannot give any away."""
+        return (self.uid, self.uid) if os.geteuid() == 0 else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +94,18 @@ class BackendSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NodeState:
+    """One machine of an engine that has several.
+
+    Attributes:
+        why_not: why nothing can start there now, as a sentence; empty where it can.
+    """
+
+    name: str
+    why_not: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchOrder:
     """Everything that starting one attempt of a job takes.
 
@@ -98,6 +116,8 @@ class LaunchOrder:
         home: the owner's home.
         archive_path: the uploaded .tar.gz, None without one.
         image: ``NAME@sha256:…``, empty on an engine without images.
+        node: where the lease is, for an engine with several.
+        group: whose course data it may read.
     """
 
     lease_id: str
@@ -113,6 +133,8 @@ class LaunchOrder:
     home: Path
     archive_path: Path | None = None
     image: str = ""
+    node: str = ""
+    group: str = ""
 
 
 class Life(StrEnum):
@@ -131,6 +153,8 @@ class Sighting:
     handle: Handle | None = None
     exit_status: int | None = None
     """Where the engine saw the first process end; negative for a signal."""
+    cause: Cause | None = None
+    """Where the engine knows why it ended: it was killed for memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +177,9 @@ class Backend(ImageSource, Protocol):
 
     name: str
 
+    def nodes(self) -> tuple[NodeState, ...]:
+        """The machines that devices and leases name as theirs; none where it has only this one."""
+
     def inventory(self) -> tuple[Device, ...]:
         """The devices of this engine's nodes, as they are now (health included)."""
 
@@ -164,6 +191,7 @@ class Backend(ImageSource, Protocol):
 
         Raises:
             BackendFailed: with what the engine said; nothing runs then.
+            Unavailable: the engine does not answer, so that nothing is known.
         """
 
     def look(self, leases: Mapping[str, Handle | None]) -> Mapping[str, Sighting]:
@@ -189,6 +217,13 @@ class Backend(ImageSource, Protocol):
 
     def withdraw(self, folder: Path) -> None:
         """The notice in the folder is taken away; there may be none."""
+
+    def tidy(self, live: Callable[[], Collection[str]]) -> None:
+        """End and remove what no lease knows, and what is left of those that have ended.
+
+        ``live`` tells the ids of all leases that are not released. It is asked after the engine:
+        a lease is written before anything of it starts.
+        """
 
     def journal(self, folder: Path) -> Sequence[NewEvent]:
         """The events that the attempt wrote down in its folder, delivered or not."""

@@ -67,6 +67,7 @@ class JobSpec:
         archive: whether files were uploaded with the job.
         memory_bytes: resident memory that all its processes together may use; 0 for any.
         retries: how often an attempt that was lost is tried again.
+        internet: whether it reaches anything but Carrel; local processes always do.
     """
 
     notebook_name: str
@@ -78,6 +79,7 @@ class JobSpec:
     archive: bool = False
     memory_bytes: int = 0
     retries: int = 0
+    internet: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

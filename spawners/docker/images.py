@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from ...hub.ports.images import Image, Reference
+from ...hub.errors import BackendFailed
+from ...hub.ports.images import Image, Reference, newest
 from ...hub.ports.records import Json
 from ...images import labels
+from .engine import Engine, ImageMissing
 
 Listed = Mapping[str, Json]
 """What an engine says of one image: ``Id``, ``Created``, ``Size`` and ``Labels``."""
@@ -33,6 +35,36 @@ def images_of(listing: Iterable[tuple[str, Iterable[Listed]]], default: str) -> 
             found[image.digest] = replace(known or image, nodes=nodes)
     order = sorted(found.values(), key=lambda image: (-image.built_at, image.digest))
     return tuple(sorted(order, key=lambda image: image.name))
+
+
+def images_on(engine: Engine, default: str) -> tuple[Image, ...]:
+    """Those of one engine.
+
+    Raises:
+        Unavailable: it does not answer.
+    """
+    return images_of([(engine.node, engine.images(labels.NAME))], default)
+
+
+def digest_of(images: tuple[Image, ...], wanted: str, *, default: str, node: str) -> str:
+    """The id of the image that a reference names there; the default's where it is empty.
+
+    Raises:
+        ImageMissing: it is not there.
+    """
+    asked = Reference.read(wanted or default)
+    if asked is None:
+        raise BackendFailed(f"{wanted!r} names no image.")
+    if asked.digest:
+        found = next((image for image in images if image.digest == asked.digest), None)
+    else:
+        found = newest(images, asked.name)
+    if found is None:
+        raise ImageMissing(
+            f"The image {wanted or default} is not on {node}.",
+            accepted="An administrator can build it there: carrel images build.",
+        )
+    return found.digest
 
 
 def _image(listed: Listed, default: str) -> Image | None:

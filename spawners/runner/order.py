@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
 
-from ...hub.config import write_private
 from ...hub.errors import InvalidInput
+from ...hub.folders import Owner, write_into
 from ...hub.ports.records import Json
 from .limits import Limits
 
@@ -58,9 +58,9 @@ class Order:
     memory_bytes: int = 0
     limits: Limits = field(default_factory=Limits)
 
-    def write(self, folder: Path) -> None:
+    def write(self, folder: Path, *, owner: Owner | None = None) -> None:
         """Whole or not at all, readable for its owner only."""
-        write_private(folder / ORDER, json.dumps(asdict(self), indent=2) + "\n")
+        write_into(folder, ORDER, json.dumps(asdict(self), indent=2) + "\n", owner=owner)
 
     @classmethod
     def read(cls, folder: Path) -> Order:
