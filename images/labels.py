@@ -18,7 +18,7 @@ LOCK: Final = "org.carrel.lock"
 TITLE: Final = "org.opencontainers.image.title"
 SUMMARY: Final = "org.opencontainers.image.description"
 VERSION: Final = "org.opencontainers.image.version"
-LICENSES: Final = "org.opencontainers.image.licenses"
+VARIANT: Final = "org.carrel.variant"
 BASE_NAME: Final = "org.opencontainers.image.base.name"
 BASE_DIGEST: Final = "org.opencontainers.image.base.digest"
 

@@ -1,0 +1,57 @@
+"""Which builds may go: none that a course, an output or another image needs, and no newest one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from . import labels
+from .docker_cli import Docker, Listed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fate:
+    """Of one build: ``why`` it stays, empty where it may go."""
+
+    image: Listed
+    why: str = ""
+
+
+def fates(images: Sequence[Listed], needed: Mapping[str, str]) -> list[Fate]:
+    """What becomes of each.
+
+    Args:
+        images: of one engine, the newest first.
+        needed: reasons by reference, as the service gives them. A digest counts whatever name
+            stands before it.
+    """
+    reasons = {reference.rpartition("@")[2]: why for reference, why in needed.items()}
+    newest: dict[str, str] = {}
+    for image in images:
+        newest.setdefault(image.name, image.digest)
+    # The newest build of what is above is looked at first: it keeps what it stands on.
+    kept = {i.digest for i in images if i.digest in reasons or newest[i.name] == i.digest}
+    stand = {i.labels.get(labels.BASE_DIGEST, "") for i in images if i.digest in kept}
+    found = []
+    for image in images:
+        why = reasons.get(image.digest, "")
+        if not why and newest[image.name] == image.digest:
+            why = f"It is the newest build of {image.name}."
+        if not why and image.digest in stand:
+            why = "An image that stays stands on it."
+        found.append(Fate(image=image, why=why))
+    return found
+
+
+def remove(docker: Docker, image: Listed) -> None:
+    """Its layers go where no other image has them; one in use is refused by the engine.
+
+    Raises:
+        ImageFailed: a container still uses it.
+    """
+    # By its tags first: an image with several is not removed by its digest without force, and
+    # force would also take it from under a container that has stopped.
+    for tag in image.tags:
+        docker.ask("image", "rm", tag)
+    if docker.has_digest(image.digest):
+        docker.ask("image", "rm", image.digest)
