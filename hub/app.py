@@ -69,7 +69,7 @@ def serve(state: StateFolder, settings: Settings) -> None:
     commands = Commands(
         store=store,
         hub=hub,
-        files=LocalFiles(homes=state.homes, outputs=state.outputs),
+        files=LocalFiles(homes=engines.homes(state, settings), outputs=state.outputs),
         backend=backend,
         board=Board(),
         pulse=pulse,

@@ -9,6 +9,7 @@ Everything lies in one folder:
     STATE/hub/            JupyterHub's database and cookie secret, and the embedded accounts
     STATE/carrel.db       Carrel's database
     STATE/homes/USER      homes
+    STATE/disks/USER.ext4 homes of a fixed size, where the site has set one
     STATE/courses/GROUP/data   what sessions and jobs of a group read below /course (containers)
     STATE/outputs/ID      inputs, outputs and logs of requests
     STATE/logs            logs of the three processes and of sessions
@@ -95,6 +96,10 @@ class StateFolder:
     @property
     def homes(self) -> Path:
         return self.root / "homes"
+
+    @property
+    def disks(self) -> Path:
+        return self.root / "disks"
 
     @property
     def courses(self) -> Path:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from importlib.metadata import entry_points
 from typing import cast
 
 from .config import Engine, Settings, StateFolder
-from .errors import BackendFailed
+from .errors import BackendFailed, InvalidInput
+from .homes import Homes
 from .ports.backend import Backend, BackendSettings, DockerHost, DockerOptions
 from .ports.ground import Ground
 from .site_file import LOCAL_NODE, SiteFile
@@ -43,8 +45,26 @@ def backend_settings(
     )
 
 
+def homes(state: StateFolder, settings: Settings) -> Homes:
+    """Raises InvalidInput where the site's file is wrong."""
+    found = backend_settings(state, settings, None).docker
+    return Homes(
+        root=state.homes,
+        disks=state.disks,
+        owner=None if found is None else found.owner,
+        size=None if found is None else found.home_size,
+    )
+
+
 def docker_options(settings: Settings, site: SiteFile) -> DockerOptions:
+    """Raises InvalidInput for what this account cannot do."""
     table = site.docker
+    if table.home_size is not None and os.geteuid() != 0:
+        raise InvalidInput(
+            "Homes can have a size (home_size in carrel.toml) only where Carrel runs as root: "
+            "nobody else may mount.",
+            accepted="Run it as root, or take the key away.",
+        )
     here = DockerHost(node=LOCAL_NODE, url=table.docker_host)
     others = (
         DockerHost(
@@ -63,7 +83,7 @@ def docker_options(settings: Settings, site: SiteFile) -> DockerOptions:
         hub_port=settings.hub_port,
         service_port=settings.service_port,
         image=table.image,
-        uid=table.uid,
+        uid=table.uid if os.geteuid() == 0 else os.geteuid(),
         memory=int(table.memory),
         cpus=table.cpus,
         pids=table.pids,

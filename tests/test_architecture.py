@@ -30,7 +30,15 @@ LAYERS = (
     ),
     ("hub.simulation", "hub.ports", "hub.wire", "hub.wording", "hub.waiting_words", "hub.mistakes"),
     (
-        *("hub.store", "hub.accounts", "hub.files", "hub.home_files", "hub.hubapi", "hub.client"),
+        *(
+            "hub.store",
+            "hub.accounts",
+            "hub.files",
+            "hub.homes",
+            "hub.home_files",
+            "hub.hubapi",
+            "hub.client",
+        ),
         *("hub.views", "hub.board", "hub.progress", "hub.notebooks", "hub.admission"),
         *(
             "hub.intake",

@@ -63,6 +63,11 @@ ENTRIES = {
         help="Stop Carrel with all sessions and jobs.",
         administrators=True,
     ),
+    "doctor": Entry(
+        module=".doctor_command",
+        help="Say what is missing or unsafe on this machine.",
+        administrators=True,
+    ),
     "backup": Entry(
         module=".backup_commands",
         help="Copy what the site cannot lose, also while it runs.",

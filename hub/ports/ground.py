@@ -72,5 +72,12 @@ class Ground(Protocol):
             Unavailable: the engine does not answer.
         """
 
+    def clear(self) -> None:
+        """Take away what is left of an installation in which nothing runs.
+
+        Raises:
+            Unavailable: the engine does not answer.
+        """
+
     def findings(self) -> Iterable[Finding]:
         """What there is to say about the engine, one thing after the other."""

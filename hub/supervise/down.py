@@ -39,7 +39,10 @@ def down(state: StateFolder, say: Callable[[str], None]) -> None:
     # From here on no supervisor can start and hand out what is being stopped.
     with locked(state):
         running = bool(stop_stale(state, say)) or running
-        running = _stop_leases(state, say) or running
+        ground = engines.ground(state, Settings.load(state))
+        running = _stop_leases(state, ground, say) or running
+        if ground is not None:
+            ground.clear()
     say("Everything is stopped." if running else f"Nothing of Carrel runs in {state.root}.")
 
 
@@ -52,8 +55,7 @@ def _stop_supervisor(state: StateFolder, say: Callable[[str], None]) -> bool:
     return True
 
 
-def _stop_leases(state: StateFolder, say: Callable[[str], None]) -> bool:
-    ground = engines.ground(state, Settings.load(state))
+def _stop_leases(state: StateFolder, ground: Ground | None, say: Callable[[str], None]) -> bool:
     found = _lease_ids(state, ground)
     if not found:
         return False

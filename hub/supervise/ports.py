@@ -89,6 +89,16 @@ def is_free(ip: str, port: int) -> bool:
     return True
 
 
+def has_address(ip: str) -> bool:
+    """Whether this host has it at all: that of a network that is not made yet is nobody's."""
+    with socket.socket(socket.AF_INET6 if ":" in ip else socket.AF_INET) as probe:
+        try:
+            probe.bind((ip, 0))
+        except OSError:
+            return False
+    return True
+
+
 def free_port(*, taken: Iterable[int], ip: str = LOCALHOST) -> int:
     known = set(taken)
     for _ in range(200):

@@ -28,7 +28,7 @@ from ..lease_options import devices_of
 from ..leasing import LeaseMixin
 from . import session_log
 from .engine import START_SECONDS, Engine, connect, in_words, seconds_of
-from .homes import Homes, inside, uid_inside
+from .homes import inside, mounts
 from .images import digest_of, images_on
 from .networks import Networks
 from .overlay import overlay
@@ -262,11 +262,11 @@ class DockerSession(LeaseMixin, ContainerSpawner):
             kind=KIND,
             image=self.image,
             command=(),
-            uid=uid_inside(options),
+            uid=options.uid,
             network=self.network_name,
             bounds=bounds,
             environment=self.get_env(),
-            mounts=Homes.of(self.site).mounts(owner, self._group),
+            mounts=mounts(self.site, owner, self._group),
             devices=devices_of(lease),
             workdir=inside(owner),
         )
