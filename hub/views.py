@@ -65,6 +65,8 @@ def device_out(device: Device, holding: Holding | None, viewer: Viewer) -> Devic
         state = "sick"
     elif device.health is not Health.OK:
         state = device.health.value
+    elif device.silent is not None:
+        state = Health.GONE.value
     else:
         state = "draining" if device.draining else "free"
     named = holding is not None and viewer.may_see(holding.owner, holding.group)
@@ -93,6 +95,8 @@ def why_not_lent(device: Device) -> str:
         return f"In quarantine: {device.quarantine.why}"
     if device.health is not Health.OK:
         return device.why
+    if device.silent is not None:
+        return device.silent.why
     return f"Draining: {device.drain.why}" if device.drain and device.drain.why else ""
 
 

@@ -126,6 +126,8 @@ def _why(wait: Wait) -> str:
         case Reason.POOL_TOO_SMALL:
             model = f"{wait.detail} " if wait.detail else ""
             return f"Too few {model}devices can be lent now; it starts when enough can."
+        case Reason.ENGINE:
+            return f"{wait.detail} It starts once that has changed."
         case Reason.DRAINING:
             return "Every node is being emptied; it starts when one takes work again."
         case _:

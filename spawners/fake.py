@@ -13,7 +13,7 @@ from ..hub.errors import BackendFailed, Unavailable
 from ..hub.ports.backend import Activity, LaunchOrder, Life, NodeState, Sighting
 from ..hub.ports.images import Image
 from ..hub.ports.notices import Notice
-from ..hub.ports.records import Handle, Json, NewEvent
+from ..hub.ports.records import Cause, Handle, Json, NewEvent
 from ..hub.scheduling.idleness import DeviceUse, Use
 from ..hub.scheduling.model import Device, Health
 from .devices.simulated import simulated_devices
@@ -24,6 +24,7 @@ class FakeAttempt:
     """What became of one start.
 
     Attributes:
+        cause: why it ended, where the engine knows it.
         stubborn: not even SIGKILL ends it (a process that hangs in a driver).
     """
 
@@ -31,6 +32,7 @@ class FakeAttempt:
     handle: Handle
     alive: bool = True
     exit_status: int | None = None
+    cause: Cause | None = None
     stubborn: bool = False
 
 
@@ -109,7 +111,7 @@ class FakeBackend:
             return Sighting(life=Life.DEAD)
         if attempt.alive:
             return Sighting(life=Life.ALIVE, handle=attempt.handle)
-        return Sighting(life=Life.DEAD, exit_status=attempt.exit_status)
+        return Sighting(life=Life.DEAD, exit_status=attempt.exit_status, cause=attempt.cause)
 
     def activity(self, leases: Mapping[str, Handle | None]) -> Activity:
         if self.silent:
@@ -154,11 +156,12 @@ class FakeBackend:
 
     # -- what a test or a simulation calls ------------------------------------------------
 
-    def end(self, lease_id: str, *, exit_status: int = 0) -> None:
+    def end(self, lease_id: str, *, exit_status: int = 0, cause: Cause | None = None) -> None:
         """The attempt's processes end by themselves."""
         attempt = self.attempts[lease_id]
         attempt.alive = False
         attempt.exit_status = exit_status
+        attempt.cause = cause
 
     def report(self, lease_id: str, kind: str, data: Mapping[str, Json], *, at: float) -> NewEvent:
         """The attempt writes an event into its journal (and delivers nothing)."""

@@ -55,7 +55,7 @@ LAYERS = (
         *("hub.repeating", "hub.typed_parameters", "hub.idling", "hub.planning", "hub.outputs"),
         *("hub.administration", "hub.people", "hub.pool_care", "hub.quota_tree", "hub.faults"),
         *("hub.looking", "hub.commands", "hub.actions", "hub.watching", "hub.loop"),
-        *("hub.reclaiming", "hub.budgeting", "hub.budget_views", "hub.agenda"),
+        *("hub.reclaiming", "hub.silence", "hub.budgeting", "hub.budget_views", "hub.agenda"),
     ),
     ("hub.web", "spawners", "extensions", "courses", "images"),
     ("hub.engines", "hub.app", "hub.demo"),

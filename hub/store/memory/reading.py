@@ -53,6 +53,7 @@ class Reading(Pins, Leases):
         with self._lock:
             return Snapshot(
                 takes_work=pool.takes_work(self._nodes, self._board.marks()),
+                silent=pool.silences(self._board.marks()),
                 devices=self.devices(),
                 groups=self.groups(),
                 waiting=tuple(

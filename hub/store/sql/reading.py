@@ -141,6 +141,7 @@ def snapshot(connection: Connection, queue: Queue, use: DecayedUse, now: float) 
     nodes_now, marks = connection.scalars(select(nodes.c.name)).all(), read_marks(connection)
     return Snapshot(
         takes_work=pool.takes_work(nodes_now, marks),
+        silent=pool.silences(marks),
         devices=tuple(read_devices(connection, marks).values()),
         groups=tuple(read_groups(connection).values()),
         waiting=queue.read(connection),
