@@ -163,9 +163,11 @@ class Intake:
         )
 
     def _check_kernel(self, owner: str, kernel: str, image: Image | None) -> None:
-        """Those of the image, and those that the owner has at home."""
-        known = self.backend.kernels(self.files.home(owner))
-        check_kernel(kernel, known | frozenset(image.kernels if image else ()))
+        """An image has its own; without one, the engine knows them."""
+        check_kernel(
+            kernel,
+            frozenset(image.kernels) if image else self.backend.kernels(self.files.home(owner)),
+        )
 
     def _workdir(self, owner: str, body: JobIn) -> str:
         """The working folder as a path below the home, with every link followed."""

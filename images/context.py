@@ -28,6 +28,8 @@ _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 _EPOCH = "315532800"
 """The same moment, as ``SOURCE_DATE_EPOCH``: a zip file knows no earlier one."""
 _FOLDERS = ("wheel", "wheelhouse")
+_WHEEL = "source=wheel,"
+"""What a Dockerfile says that installs Carrel."""
 
 
 @contextmanager
@@ -51,7 +53,8 @@ def context(recipe: Recipe, variant: str, wheelhouse: Path | None) -> Iterator[P
         shutil.copyfile(lock, folder / "requirements.txt")
         for below in _FOLDERS:
             (folder / below).mkdir()
-        wheel_of_carrel(folder / "wheel")
+        if _WHEEL in (folder / "Dockerfile").read_text(encoding="utf-8"):
+            wheel_of_carrel(folder / "wheel")
         if wheelhouse is not None:
             _take_wheels(wheelhouse, folder / "wheelhouse")
         yield folder

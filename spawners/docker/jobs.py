@@ -109,6 +109,7 @@ class Jobs:
             workdir=order.job.workdir,
             archive_path=ARCHIVE if order.archive_path else "",
             memory_bytes=order.job.memory_bytes,
+            image=order.image,
             limits=self.limits,
         )
 

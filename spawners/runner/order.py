@@ -37,6 +37,7 @@ class Order:
         workdir: working folder below the home, or below the uploaded folder.
         archive_path: the uploaded .tar.gz; empty without one.
         memory_bytes: resident memory that the job's processes may hold together; 0 for any.
+        image: what all of it runs in, as ``NAME@sha256:…``; empty outside of images.
     """
 
     lease_id: str
@@ -56,6 +57,7 @@ class Order:
     workdir: str = ""
     archive_path: str = ""
     memory_bytes: int = 0
+    image: str = ""
     limits: Limits = field(default_factory=Limits)
 
     def write(self, folder: Path, *, owner: Owner | None = None) -> None:
