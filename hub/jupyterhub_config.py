@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 # JupyterHub executes this file by its path, so that there is no package to be relative to.
-from carrel.hub.config import SERVICE_PREFIX, Secrets, Settings, StateFolder
+from carrel.hub.config import SERVICE_PREFIX, Engine, Secrets, Settings, StateFolder
 from carrel.hub.engines import backend_settings
 
 if TYPE_CHECKING:
@@ -131,6 +131,7 @@ c.JupyterHub.template_paths = [str(Path(__file__).parent / "web" / "hub_template
 c.JupyterHub.template_vars = {
     "carrel_desk": SERVICE_PREFIX,
     "carrel_demo": settings.demo,
+    "carrel_isolated": settings.engine is not Engine.LOCAL,
     "carrel_contact": settings.contact,
 }
 c.Application.log_format = "%(asctime)s %(levelname)s %(name)s: %(message)s"

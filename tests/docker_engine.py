@@ -86,6 +86,12 @@ class DockerEngine:
             self.process = None
 
 
+def site_file(state: Path, engine: DockerEngine, more: str = "") -> None:
+    """Before the first start of an installation: which engine it has, and what else is said."""
+    state.mkdir(parents=True, exist_ok=True)
+    (state / "carrel.toml").write_text(f'[docker]\nhost = "{engine.url}"\n{more}')
+
+
 def answers(url: str) -> bool:
     try:
         client = docker.APIClient(url, version="auto", timeout=5)

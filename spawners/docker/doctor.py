@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import re
 import secrets
 import shutil
@@ -32,6 +33,9 @@ CDI_SINCE: Final = (28, 2)
 _APART_SECONDS: Final = 2.0
 _FEW_BYTES: Final = 10 << 30
 _DRIVER: Final = Path("/proc/driver/nvidia")
+_LOOP: Final = Path("/dev/loop-control")
+_FOR_HOMES: Final = ("mkfs.ext4", "mount")
+_SEARCHED: Final = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
 _LIMITS: Final = (
     ("MemoryLimit", "memory", Verdict.MISSING),
     ("PidsLimit", "processes", Verdict.MISSING),
@@ -66,6 +70,7 @@ class Doctor:
         if self._here:
             yield self._disk(info)
             yield self._ranges()
+            yield homes(self._found, self._options, root=os.geteuid() == 0)
         try:
             image = digest_of(
                 images_on(self.engine, self._options.image),
@@ -237,6 +242,28 @@ class Doctor:
 
     def _probe_name(self) -> str:
         return f"carrel-{self.settings.installation}-probe-{secrets.token_hex(4)}"
+
+
+def homes(found: Found, options: DockerOptions, *, root: bool) -> Finding:
+    """Whether one person can fill the disk of all."""
+    if options.home_size is None:
+        mend = 'home_size = "10GiB" below [docker] in carrel.toml.'
+        if not root:
+            mend = f"Run Carrel as root, which mounting takes; then {mend}"
+        what = "Homes have no limit: one person can fill the disk of all."
+        return found("homes", Verdict.WARNING, what, mend)
+    lacking = [name for name in _FOR_HOMES if shutil.which(name, path=_SEARCHED) is None]
+    if not _LOOP.exists():
+        lacking.append(str(_LOOP))
+    if lacking:
+        return found(
+            "homes",
+            Verdict.MISSING,
+            f"Homes have a size, and what makes it hold is missing: {', '.join(lacking)}.",
+            "Install e2fsprogs and mount; load the kernel's loop devices: modprobe loop.",
+        )
+    what = f"Each home holds {wording.size(options.home_size)}, and no more."
+    return found("homes", Verdict.FINE, what)
 
 
 def limits(found: Found, info: Info) -> Finding:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from ...hub.homes import release
 from ...hub.ports.backend import BackendSettings, DockerOptions
 from ...hub.ports.ground import Addresses, Finding
 from .doctor import Doctor
@@ -67,6 +68,7 @@ class DockerGround:
                     engine.remove(each.id)
             for network in engine.networks(f"{LABEL}={self._settings.installation}"):
                 engine.remove_network(network.id)
+        release(self._settings.state / "homes")
 
     def findings(self) -> Iterator[Finding]:
         for engine, host in zip(self._engines, self._options.hosts, strict=True):

@@ -28,7 +28,7 @@ from ..lease_options import devices_of
 from ..leasing import LeaseMixin
 from . import session_log
 from .engine import START_SECONDS, Engine, connect, in_words, seconds_of
-from .homes import inside, mounts
+from .homes import homes_of, inside, mounts, recovery
 from .images import digest_of, images_on
 from .networks import Networks
 from .overlay import overlay
@@ -113,6 +113,7 @@ class DockerSession(LeaseMixin, ContainerSpawner):
 
     _who: StartedIn | None = None
     _last_words = ""
+    _recovery: Mapping[str, str] = {}
 
     @default("cmd")
     def _cmd_default(self) -> list[str]:
@@ -154,6 +155,9 @@ class DockerSession(LeaseMixin, ContainerSpawner):
         try:
             self.image = await asyncio.to_thread(self._digest, lease.image)
             self.network_name = await asyncio.to_thread(self._network)
+            self._recovery = await asyncio.to_thread(self._home)
+            if self._recovery:
+                self._teller.say(65, self._recovery["CARREL_RECOVERY"])
             self.object_name = name_of(self.site.installation, lease.id)
             address: Address = await super().start_server()
             self._who = _started(await self.get_object())
@@ -207,7 +211,8 @@ class DockerSession(LeaseMixin, ContainerSpawner):
     def get_env(self) -> dict[str, str]:
         env: dict[str, str] = super().get_env()
         env.pop("CARREL_STATE", None)  # a path of the host
-        return env | {"HOME": inside(self.user.name), "SHELL": "/bin/bash"}
+        home = {"HOME": inside(self.user.name), "SHELL": "/bin/bash"}
+        return env | home | dict(self._recovery)
 
     async def docker(self, method: str, *args: object, **kwargs: object) -> Any:
         """The one call that makes a container is made with Carrel's template."""
@@ -243,6 +248,12 @@ class DockerSession(LeaseMixin, ContainerSpawner):
             subnets=self.options.subnets,
         )
         return networks.ensure(str(self.user.name))
+
+    def _home(self) -> Mapping[str, str]:
+        """Made ready; returns what a session in a full one is told."""
+        owner, homes = str(self.user.name), homes_of(self.site)
+        homes.ready(owner)
+        return recovery(homes.use(owner))
 
     def _body(self, formed: Mapping[str, Any]) -> Mapping[str, Any]:
         """What is created; everything that a person chose has been checked by the service."""
