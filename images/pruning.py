@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from . import labels
@@ -29,17 +29,27 @@ def fates(images: Sequence[Listed], needed: Mapping[str, str]) -> list[Fate]:
     newest: dict[str, str] = {}
     for image in images:
         newest.setdefault(image.name, image.digest)
-    # The newest build of what is above is looked at first: it keeps what it stands on.
     kept = {i.digest for i in images if i.digest in reasons or newest[i.name] == i.digest}
-    stand = {i.labels.get(labels.BASE_DIGEST, "") for i in images if i.digest in kept}
+    stood_on = _below(images, kept)
     found = []
     for image in images:
         why = reasons.get(image.digest, "")
         if not why and newest[image.name] == image.digest:
             why = f"It is the newest build of {image.name}."
-        if not why and image.digest in stand:
+        if not why and image.digest in stood_on:
             why = "An image that stays stands on it."
         found.append(Fate(image=image, why=why))
+    return found
+
+
+def _below(images: Sequence[Listed], kept: Collection[str]) -> set[str]:
+    """What these stand on, all the way down."""
+    base = {image.digest: image.labels.get(labels.BASE_DIGEST, "") for image in images}
+    found: set[str] = set()
+    reached = set(kept)
+    while reached:
+        reached = {base[digest] for digest in reached if base.get(digest)} - found
+        found |= reached
     return found
 
 
