@@ -30,6 +30,7 @@ SET_BY_PEOPLE: Mapping[str, str] = {
     "CARREL_URL": "the site that commands for everybody talk to, instead of one signed in to",
     "CARREL_TOKEN": "the token to use there",
     "CARREL_LOG": "form of the service's log, `text` or `json`, instead of `log` in settings.json",
+    "CARREL_CA_BUNDLE": "certificates of a proxy that looks into TLS, for `carrel images build`",
     "CARREL_PROXY_COMMAND": "another `configurable-http-proxy`, with its arguments, for "
     "`carrel up`",
 }
