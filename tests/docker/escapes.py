@@ -49,14 +49,14 @@ if ctypes.CDLL(None, use_errno=True).mount(b"none", place.encode(), b"tmpfs", 0,
 """,
     ),
     Attempt(
-        name="read a disk of the host",
+        name="open a device of the host",
         source="""
-import os, stat
-path = "/tmp/disk"
-os.mknod(path, 0o600 | stat.S_IFBLK, os.makedev(*at["disk"]))
-with open(path, "rb") as disk:
-    if len(disk.read(512)) == 512:
-        print("ESCAPED")
+import os
+path = "/tmp/device"
+mode, major, minor = at["device"]
+os.mknod(path, mode, os.makedev(major, minor))
+os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
+print("ESCAPED")
 """,
     ),
     Attempt(
