@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from concurrent.futures import TimeoutError as NotYet
 from typing import Generic, TypeVar
 
@@ -47,6 +47,13 @@ class Question(Generic[T]):
                 raise Unavailable(self._slow) from None
         finally:
             self._turn.release()
+
+    def settle(self, patience: float) -> None:
+        """Let an asking that was late come back, for those that can wait for it."""
+        with self._lock:
+            late = self._late
+        if late is not None:
+            wait((late,), patience)
 
     def _run(self, asked: Future[T]) -> None:
         try:

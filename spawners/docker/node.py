@@ -145,6 +145,8 @@ class Node:
     def require_guard(self, patience: float) -> None:
         """Raises Unavailable while the rules are not in place: nothing may start then."""
         if self._unguarded:
+            self._guarding.settle(patience)
+        if self._unguarded:
             self.see_to_guard(patience)
         if self._unguarded:
             raise Unavailable(self._unguarded)

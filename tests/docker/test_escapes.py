@@ -56,13 +56,8 @@ def place(
         site = make_site(tmp_path_factory.mktemp("site"), (docker_host,), base_image)
         stack.callback(site.close)
         stack.callback(site.service.down)
-        assert site.backend.nodes()[0].why_not == "" or _guarded(site)
+        site.backend._nodes["local"].require_guard(60)
         yield _build(site, stack)
-
-
-def _guarded(site: Site) -> bool:
-    site.backend._nodes["local"].require_guard(60)
-    return True
 
 
 def _build(site: Site, stack: ExitStack) -> Place:
