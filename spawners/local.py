@@ -109,6 +109,9 @@ class LocalBackend:
         """This machine alone."""
         return ()
 
+    def images(self) -> None:
+        """Processes of this machine run in none."""
+
     def kernels(self, home: Path) -> frozenset[str]:
         return installed_kernels(home)
 

@@ -136,7 +136,7 @@ def base_image(engine: DockerEngine) -> str:
         newest = max(
             client.images(filters={"label": "org.carrel.image=base"}), key=lambda i: i["Created"]
         )
-        client.tag(newest["Id"], KEPT, content())
+        client.tag(newest["Id"], KEPT, tag.partition(":")[2])
     return str(client.inspect_image(tag)["Id"])
 
 

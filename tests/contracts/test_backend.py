@@ -20,6 +20,7 @@ from carrel.hub.ports.backend import (
     Life,
     Sighting,
 )
+from carrel.hub.ports.images import Reference
 from carrel.hub.ports.records import Handle, JobSpec
 from carrel.spawners.docker.backend import DockerBackend
 from carrel.spawners.fake import FakeBackend
@@ -215,3 +216,13 @@ def test_a_start_that_fails_leaves_nothing_running(
     with pytest.raises(BackendFailed, match=r"no room|No such file|is not on local"):
         engine.backend.start(order)
     assert engine.life(order.lease_id) is Life.DEAD
+
+
+def test_an_engine_says_which_images_it_has_or_that_it_needs_none(engine: Engine) -> None:
+    images = engine.backend.images()
+    if engine.backend.name != "docker":
+        assert images is None
+        return
+    assert images
+    assert any(image.default for image in images)
+    assert all(Reference.read(image.reference) for image in images)
