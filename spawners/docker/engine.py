@@ -154,8 +154,8 @@ class Engine:
         try:
             with self._asked() as client:
                 said = client.logs(container, stdout=True, stderr=True, tail=lines)
-        except _Missing:
-            return ""
+        except (_Missing, Taken):
+            return ""  # it is gone, or on its way
         return cast(bytes, said).decode(errors="replace")
 
     def run_inside(self, container: str, command: Sequence[str]) -> str:
