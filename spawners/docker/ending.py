@@ -29,8 +29,18 @@ def ended(container: Container, limit: int) -> Sighting:
     return Sighting(
         life=Life.DEAD,
         exit_status=container.exit_status,
-        cause=killed_for_memory(limit) if container.out_of_memory else None,
+        cause=_cause(container, limit),
     )
+
+
+def _cause(container: Container, limit: int) -> Cause | None:
+    """As far as the container tells; the end of a job is told by its journal."""
+    if container.out_of_memory:
+        return killed_for_memory(limit)
+    if container.last_words:
+        message = "The session's server ended."
+        return Cause(code=CauseCode.SERVER_DIED, message=message, details=container.last_words)
+    return None
 
 
 def killed_for_memory(limit: int) -> Cause:

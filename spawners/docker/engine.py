@@ -63,6 +63,7 @@ class Container:
         exit_status: negative for a signal; None before it has ended.
         out_of_memory: the engine says that it was killed for memory.
         error: what the engine could not do for it.
+        last_words: the end of what a session printed; empty while it runs.
     """
 
     id: str
@@ -71,6 +72,7 @@ class Container:
     exit_status: int | None
     out_of_memory: bool
     error: str
+    last_words: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

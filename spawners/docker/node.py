@@ -6,19 +6,19 @@ import logging
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, cast
 
 from ...hub.errors import BackendFailed, Unavailable
 from ...hub.ports.backend import BackendSettings, DockerHost, DockerOptions
 from ...hub.ports.images import Image
 from ...hub.ports.records import Handle
-from . import images
+from . import images, session_log
 from .asking import Question
 from .engine import Container, Engine, Listed
 from .guard import Guard, Wall
 from .networks import Networks
-from .template import LABEL, LEASE
+from .template import KIND, LABEL, LEASE
 
 log = logging.getLogger(__name__)
 
@@ -127,6 +127,9 @@ class Node:
         if known is None:
             known = self.engine.inspect(listed.id)
             if known is not None and (known.handle is not None) == listed.running:
+                if not listed.running and listed.labels.get(KIND) == session_log.KIND:
+                    said = self.engine.logs(listed.id, lines=session_log.TAIL_LINES)
+                    known = replace(known, last_words=session_log.tail(said))
                 with self._lock:
                     self._about[key] = known
         return known

@@ -9,6 +9,7 @@ hub that was killed finds it.
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -34,8 +35,8 @@ from .networks import Networks
 from .overlay import overlay
 from .template import LEASE, Bounds, Task, container, name_of
 
-KIND = "session"
 CALLS_AT_ONCE = 8
+KILL_SECONDS = 2.0
 
 
 @cache
@@ -190,14 +191,13 @@ class DockerSession(LeaseMixin, ContainerSpawner):
         return self._last_words
 
     async def kill_started(self) -> None:
-        """Nothing is left of it but its log."""
+        """Its container stays for the service, which keeps the log and removes it."""
         if self.object_id:
             try:
-                await asyncio.to_thread(self._take_away, self.object_id)
+                await asyncio.to_thread(self._kill, self.object_id)
             except CarrelError as error:
-                # The service knows that the lease has ended, and removes what is left of it.
-                self.log.warning("%s was not removed: %s", self.object_name, error)
-        self.object_id = ""
+                # The service knows that the lease has ended, and sees to it.
+                self.log.warning("%s was not stopped: %s", self.object_name, error)
 
     # -- what DockerSpawner asks ------------------------------------------------------------
 
@@ -206,7 +206,11 @@ class DockerSession(LeaseMixin, ContainerSpawner):
         return str(self.image)
 
     async def remove_object(self) -> None:
-        await self.kill_started()
+        """Its log is kept."""
+        try:
+            await asyncio.to_thread(self._take_away, self.object_id)
+        except CarrelError as error:
+            self.log.warning("%s was not removed: %s", self.object_name, error)
 
     def get_env(self) -> dict[str, str]:
         env: dict[str, str] = super().get_env()
@@ -270,7 +274,7 @@ class DockerSession(LeaseMixin, ContainerSpawner):
             request_id=self.request_id,
             epoch=lease.epoch,
             owner=owner,
-            kind=KIND,
+            kind=session_log.KIND,
             image=self.image,
             command=(),
             uid=options.uid,
@@ -283,11 +287,19 @@ class DockerSession(LeaseMixin, ContainerSpawner):
         )
         return overlay(formed, container(task), {session_log.SERVER: self.name})
 
-    def _take_away(self, object_id: str) -> None:
-        text = self.engine.logs(object_id, lines=session_log.KEPT_LINES)
-        self._last_words = session_log.tail(text)
+    def _kill(self, container: str) -> None:
+        self.engine.kill(container, signal.SIGKILL.name)
+        self.engine.wait(container, KILL_SECONDS)
+        self._last_words = session_log.tail(self._keep_log(container))
+
+    def _take_away(self, container: str) -> None:
+        self._keep_log(container)
+        self.engine.remove(container)
+
+    def _keep_log(self, container: str) -> str:
+        text = self.engine.logs(container, lines=session_log.KEPT_LINES)
         session_log.keep(session_log.path_of(self.site.state, self.user.name, self.name), text)
-        self.engine.remove(object_id)
+        return text
 
 
 def _started(found: Mapping[str, Any] | None) -> StartedIn | None:

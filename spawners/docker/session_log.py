@@ -8,6 +8,7 @@ from typing import Final
 
 from ...hub.naming import safe_name
 
+KIND: Final = "session"
 SERVER: Final = "carrel.server"
 """Label of a session's container: the name of the server, which may be empty."""
 KEPT_LINES: Final = 2000
