@@ -21,7 +21,9 @@ from .template import KIND, LABEL
 
 METADATA: Final = "169.254.0.0/16"
 _SECONDS: Final = 20.0
-_SCRIPT: Final = 'PATH=$PATH:/usr/sbin; nft "$1" && nft list table inet "$2"'
+_SCRIPT: Final = (
+    'PATH=$PATH:/usr/sbin; nft "$1" && { nft list table inet "$2" 2>/dev/null || true; }'
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +114,8 @@ class Guard:
         with self._lock:
             self._standing = ""
             self._standing = _fingerprint(self._nft(image, rules(self.wall)))
+            if not self._standing:
+                raise self._not_set("they were not there afterwards")
 
     def holds(self, image: str) -> bool:
         """Whether the rules are what was written."""
@@ -124,11 +128,10 @@ class Guard:
                 return False
 
     def take_away(self, image: str) -> None:
-        """An empty table stays: it keeps nobody from anything."""
         table = f"inet {self.wall.table}"
         with self._lock:
             self._standing = ""
-            self._nft(image, f"table {table}\ndelete table {table}\ntable {table} {{}}")
+            self._nft(image, f"table {table}\ndelete table {table}")
 
     def _nft(self, image: str, text: str) -> str:
         """Carry it out; returns the table as it is then."""
@@ -138,12 +141,14 @@ class Guard:
             raise Unavailable(f"The Docker engine on {self.engine.node} is slow.")
         if status:
             last = said.strip().splitlines()[-1:] or [f"exit status {status}"]
-            raise BackendFailed(
-                f"The rules that keep containers apart could not be set on {self.engine.node}: "
-                f"{last[0]}",
-                accepted="The kernel there needs nftables; `carrel doctor` looks for it.",
-            )
+            raise self._not_set(last[0])
         return said
+
+    def _not_set(self, why: str) -> BackendFailed:
+        return BackendFailed(
+            f"The rules that keep containers apart could not be set on {self.engine.node}: {why}",
+            accepted="The kernel there needs nftables; `carrel doctor` looks for it.",
+        )
 
 
 def body(wall: Wall, image: str, text: str) -> dict[str, Json]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import docker
 from nbformat import NotebookNode
 
+from carrel.hub.errors import CarrelError
 from carrel.hub.ports.backend import (
     BackendSettings,
     DockerHost,
@@ -26,6 +27,7 @@ from carrel.spawners.docker.networks import Networks
 from carrel.spawners.docker.node import wall_of
 from carrel.spawners.docker.template import LABEL
 
+from ..fake_service import eventually
 from ..spawners.fake_service import FakeService
 from ..spawners.notebooks import text_of
 
@@ -109,10 +111,18 @@ class Site:
             engine = Engine(host)
             for each in engine.containers({LABEL: installation}):
                 engine.remove(each.id)
-            guard = Guard(engine=engine, wall=wall_of(installation, self.options))
-            guard.take_away(self.image)
             for network in engine.networks(f"{LABEL}={installation}"):
                 engine.remove_network(network.id)
+            # Perhaps the backend was just about to set the rules.
+            eventually(lambda engine=engine: self._unguarded(engine))
+
+    def _unguarded(self, engine: Engine) -> bool:
+        guard = Guard(engine=engine, wall=wall_of(self.settings.installation, self.options))
+        try:
+            guard.take_away(self.image)
+        except CarrelError:
+            return False
+        return True
 
 
 def make_site(

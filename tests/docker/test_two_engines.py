@@ -20,6 +20,8 @@ from ..fake_service import eventually
 from ..requirements import need
 from .kit import Site, make_site
 
+UNTIL_TOLD = "until [ -e /carrel/attempt/go ]; do sleep 0.1; done; echo done"
+
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
 
 
@@ -78,7 +80,7 @@ def test_work_runs_on_the_machine_of_its_device(pool: Site) -> None:
     (image,) = (each for each in backend.images() if each.digest == pool.image)
     assert image.nodes == ("local", "far")
     orders = {
-        node: pool.order(command=("sh", "-c", "sleep 2; echo done"), devices=(device,))
+        node: pool.order(command=("sh", "-c", UNTIL_TOLD), devices=(device,))
         for node, device in devices.items()
     }
     for order in orders.values():
@@ -93,6 +95,8 @@ def test_work_runs_on_the_machine_of_its_device(pool: Site) -> None:
     leases = {order.lease_id: None for order in orders.values()}
     anew = pool.again()
     assert {each.life for each in anew.look(leases).values()} == {Life.ALIVE}
+    for order in orders.values():
+        (order.folder / "go").touch()
     eventually(lambda: {each.life for each in anew.look(leases).values()} == {Life.DEAD})
     assert {each.exit_status for each in anew.look(leases).values()} == {0}
     for order in orders.values():
