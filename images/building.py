@@ -49,7 +49,7 @@ class Order:
 def build(
     docker: Docker, order: Order, log: Callable[[str], None], tell: Callable[[str], None]
 ) -> Listed:
-    """Build it, and tag it ``carrel/NAME:latest``.
+    """Build it, and tag it ``carrel/NAME:latest`` and with the beginning of its digest.
 
     Args:
         log: gets every line; ``tell`` gets the steps, in words.
@@ -71,6 +71,8 @@ def build(
         except ImageFailed as error:
             raise ImageFailed(f"{order.recipe.name} was not built.\n{progress.end}") from error
     (built,) = docker.inspect([tag])
+    # A tag for good: without one, a later build would leave this one to `docker image prune`.
+    docker.ask("tag", built.digest, f"carrel/{built.name}:{built.short.partition('@')[2]}")
     return built
 
 

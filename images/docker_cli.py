@@ -52,9 +52,6 @@ class Docker:
         """By name and tag."""
         return bool(self.ask("image", "ls", "--quiet", reference).strip())
 
-    def has_digest(self, digest: str) -> bool:
-        return digest in self.ask("image", "ls", "--all", "--quiet", "--no-trunc").split()
-
     def ask(self, *words: str) -> str:
         """What it prints.
 

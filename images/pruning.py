@@ -54,14 +54,11 @@ def _below(images: Sequence[Listed], kept: Collection[str]) -> set[str]:
 
 
 def remove(docker: Docker, image: Listed) -> None:
-    """Its layers go where no other image has them; one in use is refused by the engine.
+    """Its layers go where no other image has them.
+
+    By its digest and nothing else: a tag may belong to a newer build by now.
 
     Raises:
-        ImageFailed: a container still uses it.
+        ImageFailed: a container uses it, or somebody gave it a name outside of the catalogue.
     """
-    # By its tags first: an image with several is not removed by its digest without force, and
-    # force would also take it from under a container that has stopped.
-    for tag in image.tags:
-        docker.ask("image", "rm", tag)
-    if docker.has_digest(image.digest):
-        docker.ask("image", "rm", image.digest)
+    docker.ask("image", "rm", image.digest)

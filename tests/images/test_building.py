@@ -87,6 +87,7 @@ class TestBuild:
         below = "sha256:" + "1" * 64
         fake.answer("image", "ls", out="12")
         fake.answer("image", "inspect", out=[inspected(order.recipe.name, below)])
+        fake.answer("tag")
         fake.answer("build", out=LOG.replace("ERROR: executor failed running", "DONE 2.0s"))
         build(docker, order, lambda line: None, lambda text: None)
         return next(words for words in fake.asked if words[0] == "build")
@@ -131,6 +132,7 @@ class TestBuild:
     ) -> None:
         fake.answer("image", "inspect", out=[inspected("base", "sha256:" + "2" * 64)])
         fake.answer("image", "ls", out="")
+        fake.answer("tag")
         fake.answer("build", out="")
         build(docker, Order(recipe=recipes.find("base")), lambda line: None, lambda text: None)
         words = next(words for words in fake.asked if words[0] == "build")

@@ -192,7 +192,7 @@ class TestPrune:
         done = json.loads(carrel("images", "prune", "--yes", "--json").output)
         assert [image["reference"] for image in done["removed"]] == [f"torch@{OLD}"]
         removed = [words[2:] for words in engine.asked if words[:2] == ["image", "rm"]]
-        assert removed == [["mine:1"], [OLD]]
+        assert removed == [[OLD]]
 
     def test_a_site_that_does_not_answer_loses_nothing(
         self, carrel: Carrel, service: FakeService, engine: FakeDocker
@@ -226,6 +226,7 @@ def test_a_build_tells_its_steps_and_keeps_its_log(
     engine.answer(
         "image", "inspect", out=[{"Id": NEW, "Config": {"Labels": {labels.NAME: "tiny"}}}]
     )
+    engine.answer("tag")
     engine.answer("build", out="#4 [1/1] FROM carrel/torch\n#4 DONE 0.1s\n")
     log = tmp_path / "build.log"
     done = carrel("images", "build", "./tiny", "--log", str(log))
