@@ -71,6 +71,15 @@ lock: $(MADE)/lock ## Write requirements/*.txt anew (newest versions with ARGS=-
 	$(COMPILE) pyproject.toml requirements/up.in -o requirements/up.txt \
 		--extra runner --extra hub --extra session --extra sample $(ARGS)
 	$(COMPILE) requirements/dev.in -c requirements/up.txt -o requirements/dev.txt $(ARGS)
+	$(COMPILE) pyproject.toml -c requirements/up.txt -o images/base/requirements.txt \
+		--extra runner --extra session $(ARGS)
+	for name in datascience grading; do \
+		$(COMPILE) images/$$name/requirements.in -c images/base/requirements.txt \
+			-o images/$$name/requirements.txt $(ARGS) || exit 1; done
+	for name in cpu cuda; do \
+		$(COMPILE) images/torch/requirements-$$name.in -c images/base/requirements.txt \
+			-c images/datascience/requirements.txt -o images/torch/requirements-$$name.txt \
+			$(ARGS) || exit 1; done
 
 .PHONY: build
 build: $(MADE)/dev ## Build the wheel into dist/

@@ -41,6 +41,7 @@ def submit(
     deadline: float | None = None,
     labels: Mapping[str, str] | None = None,
     kernel: str = "",
+    image: str = "",
     output: str = "",
     inputs: Iterable[str | Path] = (),
     upload: bool = False,
@@ -67,6 +68,7 @@ def submit(
         deadline: when it should have ended, in seconds since the epoch.
         labels: names and values of your own, to find it by.
         kernel: instead of the one that the notebook names.
+        image: to run in, ``"torch"`` or ``"torch@sha256:…"``; `carrel images` lists them.
         output: file name of the executed notebook.
         inputs: files that are copied into the job's working folder.
         upload: take the notebook's folder along, without what ``.carrelignore`` names.
@@ -81,6 +83,7 @@ def submit(
         "notebook": values.notebook(path),
         "parameters": dict(parameters or {}),
         "kernel": kernel,
+        "image": image,
         "output": output,
     }
     place = _place(path.parent, inputs, site, upload=upload, workdir=workdir, needed=False)
@@ -101,6 +104,7 @@ def run(
     preemptible: bool = True,
     deadline: float | None = None,
     labels: Mapping[str, str] | None = None,
+    image: str = "",
     inputs: Iterable[str | Path] = (),
     upload: bool = False,
     workdir: str | None = None,
@@ -120,7 +124,7 @@ def run(
     place = _place(Path(), inputs, site, upload=upload, workdir=workdir, needed=True)
     limits = _limits(devices, time, memory, retries, labels)
     limits |= {"priority": priority, "preemptible": preemptible, "deadline": deadline}
-    what: dict[str, object] = {"command": [str(word) for word in command]}
+    what: dict[str, object] = {"command": [str(word) for word in command], "image": image}
     return _send(what | limits | dict(place.fields), group, site)
 
 

@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass
 
 from .commands import Commands
-from .errors import BackendFailed, NotFound, StaleEpoch
+from .errors import BackendFailed, NotFound, StaleEpoch, Unavailable
 from .ports.backend import LaunchOrder
 from .ports.records import (
     Cause,
@@ -31,6 +31,8 @@ MAX_ATTEMPTS = 3
 """Starts of one request that may come to nothing before it fails."""
 SETTLED = 5.0
 """Seconds after which a running session must be known to the hub."""
+ENGINE_AWAY = "engine_away"
+"""In the history of a request whose start was not answered."""
 _LOG_TAIL = 4000
 
 
@@ -62,6 +64,9 @@ class JobActions:
             input_path=c.files.input_path(request.id),
             home=c.files.home(request.owner),
             archive_path=c.files.archive_path(request.id) if request.job.archive else None,
+            image=request.image,
+            node=lease.node,
+            group=request.group,
         )
         try:
             return c.backend.start(order)
@@ -69,15 +74,25 @@ class JobActions:
             log.warning("%s: %s", lease.id, error)
             give_back_or_fail(c, lease, request, str(error))
             return None
+        except Unavailable as error:
+            # Whether it started is not known. Its engine will say, and it is not to blame.
+            log.warning("%s: %s", lease.id, error)
+            c.store.tell(request.id, ENGINE_AWAY, {"why": str(error)}, now=now)
+            return None
 
-    def not_started(self, lease: LeaseRecord, request: RequestRecord) -> None:
-        """``starting``, and no process: killed before the fork, or gone before its claim."""
+    def not_started(
+        self, lease: LeaseRecord, request: RequestRecord, known: Cause | None = None
+    ) -> None:
+        """``starting``, and no process: killed before the fork, or gone before its claim.
+
+        ``known``: why, where the engine knows it.
+        """
         tail = self.commands.files.log(request.id, lease.epoch)[-_LOG_TAIL:]
         give_back_or_fail(
             self.commands,
             lease,
             request,
-            "The job's runner ended before it began.",
+            known.message if known else "The job's runner ended before it began.",
             tail.decode(errors="replace"),
         )
 
@@ -89,8 +104,14 @@ class JobActions:
             self.commands.take_events(lease.id, events)
         return max((event.at for event in events), default=0.0)
 
-    def died(self, lease: LeaseRecord, request: RequestRecord, seen: float) -> None:
-        """``running``, and no process is left."""
+    def died(
+        self,
+        lease: LeaseRecord,
+        request: RequestRecord,
+        seen: float,
+        known: Cause | None = None,
+    ) -> None:
+        """``running``, and no process is left. ``known``: why, where the engine knows it."""
         c = self.commands
         last = self.collect(lease, request)
         now = c.clock()
@@ -98,6 +119,10 @@ class JobActions:
         if c.store.request(request.id).state is State.STOPPING:
             if c.store.finish(lease.id, now=now, charge_until=until).state is State.QUEUED:
                 c.progress.requeued(request.id)
+            return
+        if known is not None:
+            c.store.stop(request.id, State.FAILED, known, now=now)
+            c.store.finish(lease.id, now=now, charge_until=until)
             return
         tail = c.files.log(request.id, lease.epoch)[-_LOG_TAIL:]
         retries = request.job.retries if request.job else 0
@@ -135,11 +160,18 @@ class SessionActions:
         give_back_or_fail(c, lease, request, "JupyterHub could not start the session's server.")
         return True
 
-    def died(self, lease: LeaseRecord, request: RequestRecord, seen: float) -> None:
-        """``running``, and no process is left."""
+    def died(
+        self,
+        lease: LeaseRecord,
+        request: RequestRecord,
+        seen: float,
+        known: Cause | None = None,
+    ) -> None:
+        """``running``, and no process is left. ``known``: why, where the engine knows it."""
         c = self.commands
         now = c.clock()
-        cause = Cause(code=CauseCode.SERVER_DIED, message="The session's server ended.")
+        ended = Cause(code=CauseCode.SERVER_DIED, message="The session's server ended.")
+        cause = known or ended
         c.store.stop(request.id, State.FAILED, cause, now=now)
         c.store.finish(lease.id, now=now, charge_until=min(now, seen))
 
@@ -205,10 +237,13 @@ def give_back_or_fail(
 def _came_to_nothing(commands: Commands, request: RequestRecord) -> int:
     """How many of its attempts were started and never ran.
 
-    Not those that were lost, which have a limit of their own, nor those whose device failed.
+    Not those that were lost, which have a limit of their own, nor those whose device failed or
+    whose engine did not answer.
     """
     moves = _moves(commands, request)
     excused = {epoch for epoch, state in moves if state in (State.LOST, State.HALTED)}
+    away = commands.store.events(request.id, kinds=frozenset({ENGINE_AWAY}))
+    excused |= {event.epoch for event in away}
     return len({epoch for epoch, state in moves if state == State.STARTING} - excused)
 
 

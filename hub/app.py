@@ -11,24 +11,22 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
-from importlib.metadata import entry_points
 from pathlib import Path
-from typing import cast
 
 from fastapi import FastAPI
 
-from . import logs
+from . import engines, logs
 from .accounts.store import Accounts
 from .board import Board
 from .commands import Commands
 from .config import Secrets, Settings, StateFolder
 from .demo import prepare_demo
-from .errors import BackendFailed, CarrelError, StateInUse, Unavailable
+from .errors import CarrelError, StateInUse, Unavailable
 from .files import LocalFiles
 from .hubapi import HubApi
 from .idling import Idling
 from .loop import Loop
-from .ports.backend import Backend, BackendSettings
+from .ports.backend import Backend
 from .progress import ProgressBook
 from .pulse import Pulse
 from .store import open_store
@@ -71,7 +69,7 @@ def serve(state: StateFolder, settings: Settings) -> None:
     commands = Commands(
         store=store,
         hub=hub,
-        files=LocalFiles(homes=state.homes, outputs=state.outputs),
+        files=LocalFiles(homes=engines.homes(state, settings), outputs=state.outputs),
         backend=backend,
         board=Board(),
         pulse=pulse,
@@ -113,7 +111,7 @@ def serve(state: StateFolder, settings: Settings) -> None:
         vitals=vitals,
         checks={"store": store.check, "hub": hub.check},
     )
-    server = Server.of(app, port=settings.service_port)
+    server = Server.of(app, port=settings.service_port, host=settings.internal_ip)
     try:
         server.run()
     finally:
@@ -124,8 +122,8 @@ def serve(state: StateFolder, settings: Settings) -> None:
 
 
 def choose_backend(state: StateFolder, settings: Settings) -> Backend:
-    """The local engine; the demo pretends devices where the driver finds none."""
-    made = make_backend(state, settings, settings.simulated_devices)
+    """The engine that was chosen; the demo pretends devices where the driver finds none."""
+    made = engines.backend(state, settings, settings.simulated_devices)
     if settings.demo and settings.simulated_devices is None:
         try:
             found = made.inventory()
@@ -133,28 +131,8 @@ def choose_backend(state: StateFolder, settings: Settings) -> Backend:
             log.warning("the driver does not answer: %s", error)
             found = ()
         if not found:
-            return make_backend(state, settings, DEMO_DEVICES)
+            return engines.backend(state, settings, DEMO_DEVICES)
     return made
-
-
-def make_backend(state: StateFolder, settings: Settings, simulated: int | None) -> Backend:
-    """Load the engine by its entry point: the hub side knows no engine by name of a class."""
-    for entry in entry_points(group="carrel.backends", name="local"):
-        factory = entry.load()
-        return cast(
-            Backend,
-            factory(
-                BackendSettings(
-                    state=state.root,
-                    service_url=settings.service_url,
-                    simulated_devices=simulated,
-                )
-            ),
-        )
-    raise BackendFailed(
-        "The engine 'local' is not installed.",
-        accepted="Install Carrel anew: its entry points lack.",
-    )
 
 
 @contextlib.contextmanager

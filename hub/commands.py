@@ -6,13 +6,14 @@ whole thing or raises a ``CarrelError`` and leaves nothing behind.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from pydantic import ValidationError
 
 from . import endings
 from .admission import check_server_name
+from .catalogue import Catalogue
 from .errors import CarrelError, Conflict, Forbidden, InvalidInput, NotFound, Unavailable
 from .intake import Intake
 from .looking import Looking
@@ -25,6 +26,7 @@ from .scheduling.lifecycle import State
 from .tokens import token_hash
 from .views import Viewer
 from .wire import EventsIn, JobIn, OpenSessionIn, RequestOut, SessionIn, StartedIn, StopIn
+from .wire.images import ImagesOut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +188,19 @@ class Commands(Looking):
     @property
     def intake(self) -> Intake:
         """What makes a request of what was asked for."""
-        return Intake(self.admission, self.backend, self.files)
+        return Intake(self.admission, self.backend, self.files, self.catalogue)
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The images that there are."""
+        return Catalogue(self.backend, self.store, self.clock)
+
+    def images(self, who: Identity, *, groups_of: Collection[str] | None = None) -> ImagesOut:
+        """The images to choose from, and what is pinned.
+
+        ``groups_of``: their groups, where they are known already; else the hub is asked.
+        """
+        return self.catalogue.shown(who, self._names(who, groups_of))
 
     def queue_session(self, owner: str, server_name: str, options: SessionIn) -> RequestRecord:
         """Let it in and store it; the same live session is not looked for here."""

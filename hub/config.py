@@ -3,11 +3,14 @@
 Everything lies in one folder:
 
     STATE/settings.json   ports and choices of the first start; edit while Carrel is down
+    STATE/carrel.toml     the site's own configuration, where there is any: it has the last word
     STATE/secrets.json    tokens between the three processes (0600)
     STATE/jupyterhub_config.py   the site's own settings for JupyterHub, where there are any
     STATE/hub/            JupyterHub's database and cookie secret, and the embedded accounts
     STATE/carrel.db       Carrel's database
-    STATE/homes/USER      homes of the local engine
+    STATE/homes/USER      homes
+    STATE/disks/USER.ext4 homes of a fixed size, where the site has set one
+    STATE/courses/GROUP/data   what sessions and jobs of a group read below /course (containers)
     STATE/outputs/ID      inputs, outputs and logs of requests
     STATE/logs            logs of the three processes and of sessions
     STATE/run             lock, process ids
@@ -16,10 +19,12 @@ Everything lies in one folder:
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import secrets
 from dataclasses import asdict, dataclass, fields, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Self
 
@@ -30,9 +35,17 @@ CLAIM_SECONDS = 600.0
 IDLE_COUNTDOWN_SECONDS = 600.0
 USE_HALF_LIFE_SECONDS = 7 * 86400.0
 PREEMPTION_GRACE_SECONDS = 120.0
+LOCALHOST = "127.0.0.1"
 CONTACT = "No account, or the password forgotten? Ask whoever runs this site, or your teacher."
 SERVICE_PREFIX = "/services/carrel/"
 DEFAULT_STATE = "~/.local/share/carrel"
+
+
+class Engine(StrEnum):
+    """What runs sessions and jobs."""
+
+    LOCAL = "local"
+    DOCKER = "docker"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +61,16 @@ class StateFolder:
     @property
     def settings(self) -> Path:
         return self.root / "settings.json"
+
+    @property
+    def installation(self) -> str:
+        """Six hexadecimal digits: what two installations on one host never share."""
+        return hashlib.sha256(os.fsencode(self.root)).hexdigest()[:6]
+
+    @property
+    def site_file(self) -> Path:
+        """Written by the site's administrator, if at all."""
+        return self.root / "carrel.toml"
 
     @property
     def secrets(self) -> Path:
@@ -75,6 +98,14 @@ class StateFolder:
         return self.root / "homes"
 
     @property
+    def disks(self) -> Path:
+        return self.root / "disks"
+
+    @property
+    def courses(self) -> Path:
+        return self.root / "courses"
+
+    @property
     def outputs(self) -> Path:
         return self.root / "outputs"
 
@@ -100,8 +131,13 @@ class Settings:
     Attributes:
         ip: the address that people connect to (the proxy).
         port: where people connect (the proxy).
-        hub_port, service_port, proxy_api_port: between the three processes, on 127.0.0.1; chosen
-            at the first start.
+        hub_port, service_port, proxy_api_port: between the three processes, the first two on
+            ``internal_ip``, the last on 127.0.0.1; chosen at the first start.
+        engine: `local` (processes of this account) or `docker` (containers).
+        internal_ip: where the hub and the service listen and reach each other; with containers
+            the address of this host on the installation's own network. Set by `carrel up`.
+        docker_subnets: the range out of which the installation's Docker networks are cut; chosen
+            at the first start with containers.
         demo: sample accounts and the sample group are made, and pages say that it is a demo.
         simulated_devices: devices to pretend; without a number the driver is asked.
         claim_seconds: the claim window: how long a device is held for an owner who has to
@@ -121,6 +157,9 @@ class Settings:
     hub_port: int = 0
     service_port: int = 0
     proxy_api_port: int = 0
+    engine: Engine = Engine.LOCAL
+    internal_ip: str = LOCALHOST
+    docker_subnets: str = ""
     demo: bool = False
     simulated_devices: int | None = None
     claim_seconds: float = CLAIM_SECONDS
@@ -143,18 +182,29 @@ class Settings:
     @property
     def service_url(self) -> str:
         """The service itself, for the hub, the runners and the supervisor; no trailing slash."""
-        return f"http://127.0.0.1:{self.service_port}{SERVICE_PREFIX.rstrip('/')}"
+        return f"http://{self.internal_ip}:{self.service_port}{SERVICE_PREFIX.rstrip('/')}"
 
     @property
     def hub_api_url(self) -> str:
         """JupyterHub's REST API, directly."""
-        return f"http://127.0.0.1:{self.hub_port}/hub/api"
+        return f"{self.hub_url}/hub/api"
+
+    @property
+    def hub_url(self) -> str:
+        """JupyterHub, directly; no trailing slash."""
+        return f"http://{self.internal_ip}:{self.hub_port}"
+
+    @property
+    def session_service_url(self) -> str:
+        """The service as programs in sessions reach it: a container does not see the proxy."""
+        return self.public_service_url if self.engine is Engine.LOCAL else self.service_url
 
     @classmethod
     def load(cls, state: StateFolder) -> Self:
         """Raises InvalidInput where the file is missing or not what this version writes."""
         try:
             found = json.loads(state.settings.read_text())
+            found["engine"] = Engine(found.get("engine", Engine.LOCAL))
             return cls(**found)
         except FileNotFoundError:
             raise InvalidInput(

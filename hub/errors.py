@@ -16,6 +16,7 @@ CarrelError
 ├── StateInUse            another process works on the state folder
 ├── PortBusy              something else listens on the port
 ├── BackupFailed          a backup could not be made, or not be brought back, as a whole
+├── ImageFailed           an image could not be built, checked or removed
 └── BackendFailed         an engine could not start or stop something
 """
 
@@ -109,6 +110,10 @@ class PortBusy(CarrelError):
 
 class BackupFailed(CarrelError):
     code = "backup_failed"
+
+
+class ImageFailed(CarrelError):
+    code = "image_failed"
 
 
 class BackendFailed(CarrelError):

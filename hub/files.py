@@ -10,15 +10,15 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from .errors import NotFound
+from .folders import FOLDER, opened_file, opened_folder
+from .homes import Homes
 from .naming import safe_name
-from .ports.world import OutputFiles
+from .ports.world import HomeUse, OutputFiles
 
 INPUT = "input.ipynb"
 ARCHIVE = "work.tar.gz"
@@ -29,22 +29,19 @@ FILES = "files"
 MAX_LISTED = 10_000
 MAX_DEPTH = 32
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# A pipe that a job left there must not hold the reader up.
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-
 
 @dataclass(frozen=True, slots=True)
 class LocalFiles:
     """``homes/USER`` and ``outputs/REQUEST/ATTEMPT`` below two folders."""
 
-    homes: Path
+    homes: Homes
     outputs: Path
 
     def home(self, owner: str) -> Path:
-        home = self.homes / safe_name(owner)
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return home
+        return self.homes.ready(owner)
+
+    def home_use(self, owner: str) -> HomeUse | None:
+        return self.homes.use(owner)
 
     def input_path(self, request_id: str) -> Path:
         return self._folder(request_id) / INPUT
@@ -60,6 +57,9 @@ class LocalFiles:
 
     def discard(self, request_id: str) -> None:
         shutil.rmtree(self._folder(request_id))
+
+    def keeps(self, request_id: str) -> bool:
+        return (self.outputs / safe_name(request_id)).is_dir()
 
     def attempt_folder(self, request_id: str, epoch: int) -> Path:
         folder = self._folder(request_id) / str(epoch)
@@ -112,31 +112,6 @@ class LocalFiles:
         return folder
 
 
-@contextmanager
-def opened_folder(path: Path, *steps: str) -> Iterator[int]:
-    """A descriptor of the folder that the steps lead to from ``path``, links not followed."""
-    descriptor = os.open(path, _FOLDER)
-    try:
-        for step in steps:
-            below = os.open(step, _FOLDER, dir_fd=descriptor)
-            os.close(descriptor)
-            descriptor = below
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def opened_file(path: Path, *steps: str) -> BinaryIO:
-    """Raises OSError unless the last step is a regular file, and no step is a link."""
-    with opened_folder(path, *steps[:-1]) as above:
-        descriptor = os.open(steps[-1], _FILE, dir_fd=above)
-    file = os.fdopen(descriptor, "rb")
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        file.close()
-        raise FileNotFoundError(steps[-1])
-    return file
-
-
 class _Walk:
     """Lists regular files below a folder that may change meanwhile."""
 
@@ -160,7 +135,7 @@ class _Walk:
     def _take(self, entry: os.DirEntry[str], folder: int, name: str, depth: int) -> None:
         about = entry.stat(follow_symlinks=False)
         if stat.S_ISDIR(about.st_mode) and depth + 1 < MAX_DEPTH:
-            below = os.open(entry.name, _FOLDER, dir_fd=folder)
+            below = os.open(entry.name, FOLDER, dir_fd=folder)
             try:
                 self.into(below, f"{name}/", depth + 1)
             finally:

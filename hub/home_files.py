@@ -11,7 +11,8 @@ import stat
 from dataclasses import dataclass
 
 from .errors import InvalidInput, NotFound, TooLarge
-from .files import MAX_DEPTH, opened_file, opened_folder
+from .files import MAX_DEPTH
+from .folders import opened_file, opened_folder
 from .ports.world import Files
 from .wire import MAX_NOTEBOOK_BYTES
 

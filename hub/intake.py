@@ -9,10 +9,12 @@ from dataclasses import dataclass, replace
 
 from .admission import Admission, Ask, class_of, seconds_of
 from .archives import read_archive
+from .catalogue import Catalogue
 from .errors import Forbidden, InvalidInput, TooLarge
 from .expecting import expected_seconds
 from .notebooks import check_kernel, check_name, check_notebook, check_parameters
 from .ports.backend import Backend
+from .ports.images import Image
 from .ports.records import JobSpec, NewRequest
 from .ports.world import Files, Identity
 from .scheduling.model import Kind, PriorityClass
@@ -47,6 +49,7 @@ class Intake:
     admission: Admission
     backend: Backend
     files: Files
+    catalogue: Catalogue
 
     def job(self, who: Identity, body: JobIn) -> AcceptedJob:
         """Raises a ``Refused`` that says what would be accepted."""
@@ -65,6 +68,9 @@ class Intake:
         self.admission.admit(
             Ask(owner=owner, group=group, devices=body.devices, seconds=body.seconds)
         )
+        image = self.catalogue.choose(group, body.image)
+        if body.notebook:
+            self._check_kernel(owner, spec.kernel, image)
         priority = self._priority(who, group, body)
         # Last: it is the check that takes longest.
         archive = read_archive(body.archive) if body.archive else None
@@ -83,6 +89,7 @@ class Intake:
             preemptible=body.preemptible,
             deadline=body.deadline,
             expected=expected_seconds(self.admission.store, owner, spec, body.seconds),
+            image=image.reference if image else "",
         )
         notebook = body.notebook.content.encode() if body.notebook else None
         return AcceptedJob(request=made, notebook=notebook, archive=archive)
@@ -100,6 +107,7 @@ class Intake:
                 accepted="Leave 'claim' out, or ask for at least one device.",
                 field="claim",
             )
+        image = self.catalogue.choose(group, options.image)
         request_id = new_id("s")
         return NewRequest(
             id=request_id,
@@ -112,6 +120,7 @@ class Intake:
             priority=class_of(Kind.SESSION),
             server_name=server_name,
             claim=options.claim,
+            image=image.reference if image else "",
         )
 
     def _priority(self, who: Identity, group: str, body: JobIn) -> PriorityClass:
@@ -149,13 +158,18 @@ class Intake:
                 accepted=f"At most {MAX_PARAMETERS_BYTES >> 10} KiB: put data into a file.",
                 field="parameters",
             )
-        kernel = body.kernel or notebook.kernel
-        check_kernel(kernel, self.backend.kernels(self.files.home(owner)))
         return JobSpec(
             notebook_name=notebook_name,
             parameters=body.parameters,
-            kernel=kernel,
+            kernel=body.kernel or notebook.kernel,
             output_name=output_name,
+        )
+
+    def _check_kernel(self, owner: str, kernel: str, image: Image | None) -> None:
+        """An image has its own; without one, the engine knows them."""
+        check_kernel(
+            kernel,
+            frozenset(image.kernels) if image else self.backend.kernels(self.files.home(owner)),
         )
 
     def _workdir(self, owner: str, body: JobIn) -> str:

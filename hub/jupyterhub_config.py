@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 # JupyterHub executes this file by its path, so that there is no package to be relative to.
-from carrel.hub.config import SERVICE_PREFIX, Secrets, Settings, StateFolder
+from carrel.hub.config import SERVICE_PREFIX, Engine, Secrets, Settings, StateFolder
+from carrel.hub.engines import backend_settings
 
 if TYPE_CHECKING:
     from traitlets.config import Config
@@ -32,7 +33,7 @@ secrets = Secrets.ensure(state)
 
 # -- addresses: a proxy of its own, so that open sessions outlive a restart of the hub ---------
 c.JupyterHub.bind_url = settings.url
-c.JupyterHub.hub_bind_url = f"http://127.0.0.1:{settings.hub_port}"
+c.JupyterHub.hub_bind_url = settings.hub_url
 c.ConfigurableHTTPProxy.should_start = False
 c.ConfigurableHTTPProxy.api_url = f"http://127.0.0.1:{settings.proxy_api_port}"
 c.ConfigurableHTTPProxy.auth_token = secrets.proxy_token
@@ -56,7 +57,7 @@ c.CarrelAuthenticator.database = str(state.accounts)
 c.Authenticator.allow_all = True
 
 # -- sessions: a spawn may wait in the queue for long, and its page shows at once --------------
-c.JupyterHub.spawner_class = "carrel-local"
+c.JupyterHub.spawner_class = f"carrel-{settings.engine}"
 c.JupyterHub.allow_named_servers = True
 c.JupyterHub.named_server_limit_per_user = 10
 c.JupyterHub.concurrent_spawn_limit = 0
@@ -67,8 +68,9 @@ c.Spawner.http_timeout = 60
 c.Spawner.consecutive_failure_limit = 0
 c.LeaseMixin.service_url = settings.service_url
 c.LeaseMixin.hub_token = secrets.hub_token
-c.LeaseMixin.carrel_url = settings.public_service_url
+c.LeaseMixin.carrel_url = settings.session_service_url
 c.LeaseMixin.state_root = str(state.root)
+c.DockerSession.site = backend_settings(state, settings, settings.simulated_devices)
 c.LocalSession.homes = str(state.homes)
 c.LocalSession.logs = str(state.logs / "sessions")
 
@@ -83,7 +85,7 @@ c.JupyterHub.custom_scopes = {
 c.JupyterHub.services = [
     {
         "name": "carrel",
-        "url": f"http://127.0.0.1:{settings.service_port}",
+        "url": f"http://{settings.internal_ip}:{settings.service_port}",
         "api_token": secrets.service_token,
         "oauth_client_allowed_scopes": CUSTOM_SCOPES,
         # It is a part of the same installation: there is nothing to consent to.
@@ -129,6 +131,7 @@ c.JupyterHub.template_paths = [str(Path(__file__).parent / "web" / "hub_template
 c.JupyterHub.template_vars = {
     "carrel_desk": SERVICE_PREFIX,
     "carrel_demo": settings.demo,
+    "carrel_isolated": settings.engine is not Engine.LOCAL,
     "carrel_contact": settings.contact,
 }
 c.Application.log_format = "%(asctime)s %(levelname)s %(name)s: %(message)s"

@@ -21,7 +21,7 @@ from .explaining import Explaining
 from .listing import Wanted
 from .ports.records import Glance, RequestRecord
 from .ports.store import Store
-from .ports.world import Clock, Files, Hub, Identity
+from .ports.world import Clock, Files, HomeUse, Hub, Identity
 from .progress import ProgressBook
 from .repeating import same_job
 from .scheduling.model import Group
@@ -87,6 +87,10 @@ class Looking:
 
     def pool(self, who: Identity | None) -> PoolOut:
         return self._showing.pool(self._viewer(who))
+
+    def home_use(self, who: Identity) -> HomeUse | None:
+        """How full one's home is; None where homes have no limit."""
+        return self.files.home_use(who.name)
 
     def glance(self, after: int | None) -> Glance:
         """What those who follow the store look at together, before any of them reads."""

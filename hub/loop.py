@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 
@@ -31,7 +31,8 @@ from .planning import Planner
 from .ports.records import Cause, CauseCode, LeaseRecord, RequestFilter, RequestRecord
 from .reclaiming import Reclaiming
 from .scheduling.lifecycle import HOLDS_DEVICES, State
-from .scheduling.model import Kind
+from .scheduling.model import Device, Kind
+from .silence import Silence
 from .vitals import Vitals
 from .watching import LEASE_SECONDS, Memory, Watch
 from .wording import duration
@@ -41,6 +42,7 @@ log = logging.getLogger(__name__)
 CHARGE_EVERY = 60.0
 BUDGETS_EVERY = 5.0
 INVENTORY_EVERY = 10.0
+TIDY_EVERY = 5.0
 ORPHANS_EVERY = 5.0
 HUB_WINDOW = 600.0
 """How long a granted session is held for a hub that does not come."""
@@ -50,6 +52,8 @@ IDLE_SECONDS = 1.0
 BUSY_SECONDS = 0.1
 """Time between cycles without a beat: ordinarily, and while something is on its way out."""
 
+_QUIET = frozenset({"inventory", "orphans", "idle", "tidy"})
+"""Duties after which nothing has to be decided anew."""
 _BY_ITSELF = frozenset(
     {
         CauseCode.SUCCEEDED,
@@ -80,6 +84,7 @@ class Loop:
         self._jobs = JobActions(commands)
         self._sessions = SessionActions(commands)
         self._faults = Faults(commands)
+        self._silence = Silence(commands)
         self._node = node
         self._idling = idling
         self._vitals = vitals or Vitals()
@@ -119,7 +124,8 @@ class Loop:
     def cycle(self) -> float:
         """One pass over everything; returns how long to wait for a beat."""
         now = self._commands.clock()
-        changed = self._faults.act(now)
+        changed = self._silence.act(now)
+        changed |= self._faults.act(now)
         holding = self._store.requests(_filter(*HOLDS_DEVICES))
         pairs = [(request.lease, request) for request in holding if request.lease is not None]
         changed |= self._watch.look(pairs, busy=set(self._in_flight), now=now)
@@ -228,6 +234,8 @@ class Loop:
             self._store.charge(now=now)
         if self._memory.due("inventory", INVENTORY_EVERY, now):
             self._once("inventory", self.inventory)
+        if self._memory.due("tidy", TIDY_EVERY, now):
+            self._once("tidy", self._tidy)
         if self._memory.due("orphans", ORPHANS_EVERY, now):
             self._once("orphans", self._sessions.find_orphans)
         if self._idling is not None and self._memory.due("idle", self._idling.every, now):
@@ -238,7 +246,7 @@ class Loop:
         before, began = self._store.devices(), self._commands.clock()
         try:
             seen = self._backend.inventory()
-            self._store.sync_devices(self._node, seen)
+            self._write_down(seen)
             self._faults.found(seen, began=began)
         except Unavailable as error:
             log.warning("inventory: %s", error)
@@ -246,6 +254,23 @@ class Loop:
         self._store.note_capacity(began)
         if self._store.devices() != before:
             self._commands.pulse.beat()
+
+    def _write_down(self, seen: Sequence[Device]) -> None:
+        """Of an engine with several machines each one's own; a silent one's stay as they were."""
+        states = self._backend.nodes()
+        if not states:
+            return self._store.sync_devices(self._node, seen)
+        for state in states:
+            own = [device for device in seen if device.node == state.name]
+            if own or not state.why_not:
+                self._store.sync_devices(state.name, own)
+
+    def _tidy(self) -> None:
+        self._backend.tidy(self._leases)
+
+    def _leases(self) -> frozenset[str]:
+        held = self._store.requests(_filter(*HOLDS_DEVICES))
+        return frozenset(request.lease.id for request in held if request.lease is not None)
 
     # -- threads --------------------------------------------------------------------------
 
@@ -264,7 +289,7 @@ class Loop:
             log.warning("%s: %s", key, error)
         elif error is not None:
             log.error("%s failed", key, exc_info=error)
-        if key not in ("inventory", "orphans", "idle"):
+        if key not in _QUIET:
             self._commands.pulse.beat()
 
 

@@ -44,6 +44,7 @@ def same_job(record: RequestRecord, files: Files) -> JobIn:
             "retries": job.retries,
             "priority": "normal" if record.priority not in _REPEATED else record.priority.value,
             "preemptible": record.preemptible,
+            "image": record.image,
             "parameters": plain(job.parameters),
             "kernel": job.kernel,
             "output": job.output_name if job.notebook_name else "",

@@ -70,6 +70,8 @@ def device_out(device: Device, holding: Holding | None, viewer: Viewer) -> Devic
         state = "sick"
     elif device.health is not Health.OK:
         state = device.health.value
+    elif device.silent is not None:
+        state = Health.GONE.value
     else:
         state = "draining" if device.draining else "free"
     named = holding is not None and viewer.may_see(holding.owner, holding.group)
@@ -98,6 +100,8 @@ def why_not_lent(device: Device) -> str:
         return f"In quarantine: {device.quarantine.why}"
     if device.health is not Health.OK:
         return device.why
+    if device.silent is not None:
+        return device.silent.why
     return f"Draining: {device.drain.why}" if device.drain and device.drain.why else ""
 
 
@@ -136,6 +140,7 @@ def request_out(
         retries=job.retries if job else 0,
         priority=record.priority.value,
         preemptible=record.preemptible,
+        image=record.image,
         deadline=record.deadline,
         expected_seconds=record.expected,
         labels=dict(record.labels),
@@ -275,6 +280,7 @@ def lease_out(
         released_at=lease.released_at,
         pid=lease.handle.pid if lease.handle else None,
         started_at=lease.handle.started_at if lease.handle else None,
+        image=record.image,
     )
 
 

@@ -106,11 +106,11 @@ class Watch:
                 if not self._sessions.not_started(lease, request):
                     return False
             case State.STARTING:
-                self._jobs.not_started(lease, request)
+                self._jobs.not_started(lease, request, sighting.cause)
             case State.RUNNING if session:
-                self._sessions.died(lease, request, seen)
+                self._sessions.died(lease, request, seen, sighting.cause)
             case State.RUNNING:
-                self._jobs.died(lease, request, seen)
+                self._jobs.died(lease, request, seen, sighting.cause)
             case _:
                 last = 0.0 if session else self._jobs.collect(lease, request)
                 until = min(now, max(seen, last))

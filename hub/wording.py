@@ -5,6 +5,7 @@ Sentences hold no times of day: those are shown beside them, in the reader's own
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
@@ -141,6 +142,8 @@ def _why(wait: Wait, *, yours: bool) -> str:
         case Reason.POOL_TOO_SMALL:
             model = f"{wait.detail} " if wait.detail else ""
             return f"Too few {model}devices can be lent now; it starts when enough can."
+        case Reason.ENGINE:
+            return f"{wait.detail} It starts once that has changed."
         case Reason.DRAINING:
             return "Every node is being emptied; it starts when one takes work again."
         case _:
@@ -265,6 +268,22 @@ def size(size_bytes: float) -> str:
         unit = larger.pop(0)
     exact = unit == "B" or size_bytes >= _ONE_DECIMAL_BELOW
     return f"{size_bytes:.0f} {unit}" if exact else f"{size_bytes:.1f} {unit}"
+
+
+def day(date: datetime.date) -> str:
+    """``15 February 2027``."""
+    return f"{date.day} {date:%B} {date.year}"
+
+
+def day_of(moment: float) -> str:
+    """The day of a moment, in UTC."""
+    return day(datetime.datetime.fromtimestamp(moment, datetime.UTC).date())
+
+
+def short_reference(image: str) -> str:
+    """``torch@ab12cd34ef56``: enough of a digest to tell two builds apart."""
+    name, _, digest = image.partition("@")
+    return f"{name}@{digest.removeprefix('sha256:')[:12]}" if digest else name
 
 
 def state(name: str) -> str:

@@ -1,3 +1,1 @@
-"""Session images: the catalogue, and what builds them."""
-
-from __future__ import annotations
+"""The images that sessions and jobs run in: what they are made of, and how they are built."""

@@ -5,14 +5,15 @@ It passes the same contract suite as the real ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..hub.errors import BackendFailed, Unavailable
-from ..hub.ports.backend import Activity, LaunchOrder, Life, Sighting
+from ..hub.ports.backend import Activity, LaunchOrder, Life, NodeState, Sighting
+from ..hub.ports.images import Image
 from ..hub.ports.notices import Notice
-from ..hub.ports.records import Handle, Json, NewEvent
+from ..hub.ports.records import Cause, Handle, Json, NewEvent
 from ..hub.scheduling.idleness import DeviceUse, Use
 from ..hub.scheduling.model import Device, Health
 from .devices.simulated import simulated_devices
@@ -23,6 +24,7 @@ class FakeAttempt:
     """What became of one start.
 
     Attributes:
+        cause: why it ended, where the engine knows it.
         stubborn: not even SIGKILL ends it (a process that hangs in a driver).
     """
 
@@ -30,6 +32,7 @@ class FakeAttempt:
     handle: Handle
     alive: bool = True
     exit_status: int | None = None
+    cause: Cause | None = None
     stubborn: bool = False
 
 
@@ -47,6 +50,8 @@ class FakeBackend:
         cpu_seconds: what ``activity`` answers for living attempts, by lease id; 0 by default.
         notices: what attempts were told, by folder.
         uses: what it answers for devices; those not named are simulated.
+        machines: what ``nodes`` answers.
+        built: the images it has; None for an engine without images.
     """
 
     devices: tuple[Device, ...] = field(default_factory=lambda: simulated_devices("node", 2))
@@ -58,19 +63,31 @@ class FakeBackend:
     cpu_seconds: dict[str, float] = field(default_factory=dict)
     uses: dict[str, DeviceUse] = field(default_factory=dict)
     notices: dict[Path, Notice] = field(default_factory=dict)
+    machines: tuple[NodeState, ...] = ()
+    built: tuple[Image, ...] | None = None
     _events: dict[Path, list[NewEvent]] = field(default_factory=dict)
 
     # -- what the service calls -----------------------------------------------------------
+
+    def nodes(self) -> tuple[NodeState, ...]:
+        return self.machines
 
     def inventory(self) -> tuple[Device, ...]:
         if self.silent:
             raise Unavailable("The engine does not answer.")
         return self.devices
 
+    def images(self) -> tuple[Image, ...] | None:
+        if self.silent and self.built is not None:
+            raise Unavailable("The engine does not answer.")
+        return self.built
+
     def kernels(self, home: Path) -> frozenset[str]:
         return frozenset({"python3"})
 
     def start(self, order: LaunchOrder) -> Handle:
+        if self.silent:
+            raise Unavailable("The engine does not answer.")
         if self.refuse_starts:
             raise BackendFailed(self.refuse_starts)
         earlier = self.attempts.get(order.lease_id)
@@ -94,7 +111,7 @@ class FakeBackend:
             return Sighting(life=Life.DEAD)
         if attempt.alive:
             return Sighting(life=Life.ALIVE, handle=attempt.handle)
-        return Sighting(life=Life.DEAD, exit_status=attempt.exit_status)
+        return Sighting(life=Life.DEAD, exit_status=attempt.exit_status, cause=attempt.cause)
 
     def activity(self, leases: Mapping[str, Handle | None]) -> Activity:
         if self.silent:
@@ -127,16 +144,24 @@ class FakeBackend:
     def withdraw(self, folder: Path) -> None:
         self.notices.pop(folder, None)
 
+    def tidy(self, live: Callable[[], Collection[str]]) -> None:
+        """End what no lease knows."""
+        known = () if self.silent else live()
+        for lease, attempt in self.attempts.items():
+            if attempt.alive and not self.silent and lease not in known:
+                self.end(lease, exit_status=-9)
+
     def journal(self, folder: Path) -> Sequence[NewEvent]:
         return tuple(self._events.get(folder, ()))
 
     # -- what a test or a simulation calls ------------------------------------------------
 
-    def end(self, lease_id: str, *, exit_status: int = 0) -> None:
+    def end(self, lease_id: str, *, exit_status: int = 0, cause: Cause | None = None) -> None:
         """The attempt's processes end by themselves."""
         attempt = self.attempts[lease_id]
         attempt.alive = False
         attempt.exit_status = exit_status
+        attempt.cause = cause
 
     def report(self, lease_id: str, kind: str, data: Mapping[str, Json], *, at: float) -> NewEvent:
         """The attempt writes an event into its journal (and delivers nothing)."""

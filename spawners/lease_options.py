@@ -58,12 +58,16 @@ def lease_environment(
     lease: LeaseOut, *, request_id: str, state_root: str, carrel_url: str
 ) -> dict[str, str]:
     """The leased devices and nothing else, and whose lease it is."""
-    return device_environment([_device(each) for each in lease.devices]) | {
+    return device_environment(devices_of(lease)) | {
         LEASE_VARIABLE: lease.id,
         "CARREL_REQUEST": request_id,
         "CARREL_STATE": state_root,
         "CARREL_URL": carrel_url,
     }
+
+
+def devices_of(lease: LeaseOut) -> tuple[Device, ...]:
+    return tuple(_device(each) for each in lease.devices)
 
 
 def _device(seen: DeviceOut) -> Device:

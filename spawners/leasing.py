@@ -53,6 +53,7 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
     lease_id = ""
     _starting = False
     _lease: LeaseOut | None = None
+    _group = ""
     _opening: asyncio.Task[RequestOut] | None = None
 
     def __init__(self, **kwargs: object) -> None:
@@ -68,7 +69,7 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
         address: Address = await super().start()
         return address
 
-    def running_server(self, lease: LeaseOut) -> Address | None:
+    async def running_server(self, lease: LeaseOut) -> Address | None:
         """Adopt the server that already runs on this lease, if there is one."""
         return None
 
@@ -231,7 +232,7 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
         """
         if request.lease is None or request.state == State.GRANTED:
             return None
-        if address := self.running_server(request.lease):
+        if address := await self.running_server(request.lease):
             self.log.info("Adopting the server of %s, lease %s", self._log_name, request.lease.id)
             return address
         if request.state == State.STARTING:
@@ -243,7 +244,7 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
 
     async def _launch(self, request: RequestOut, lease: LeaseOut, found: Address | None) -> Address:
         """Start the server, unless it was found running, and wait for its answer."""
-        self._lease, self.lease_id = lease, lease.id
+        self._lease, self.lease_id, self._group = lease, lease.id, request.group
         self._teller.say(60, "The lease is granted; the session starts.")
         try:
             async with asyncio.timeout(self.launch_timeout):

@@ -13,20 +13,26 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import psutil
 
 from ..hub.errors import BackendFailed, Unavailable
-from ..hub.ports.backend import Activity, BackendSettings, LaunchOrder, Life, Sighting
+from ..hub.ports.backend import (
+    Activity,
+    BackendSettings,
+    LaunchOrder,
+    Life,
+    NodeState,
+    Sighting,
+)
 from ..hub.ports.notices import Notice
 from ..hub.ports.records import Handle, NewEvent
 from ..hub.scheduling.idleness import DeviceUse
-from ..hub.scheduling.model import Device, Health
+from ..hub.scheduling.model import Device
 from . import notices, processes
 from .activity import Meter, use_of, use_of_simulated
 from .devices import nvml
@@ -36,6 +42,7 @@ from .kernels import installed_kernels
 from .runner.journal import read_journal
 from .runner.limits import Limits
 from .runner.order import CLAIM, EVENTS, FILES, LOG, NOTICE, PROGRESS, SAVED, Order
+from .strangers import Strangers
 
 KEPT_VARIABLES: Final = frozenset(
     {
@@ -83,7 +90,7 @@ class LocalBackend:
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._starting: set[str] = set()
         self._meter = Meter()
-        self._unseen: frozenset[int] = frozenset()
+        self._strangers = Strangers()
         self._reason = ""
 
     # -- devices --------------------------------------------------------------------------
@@ -96,28 +103,14 @@ class LocalBackend:
         if inventory.reason != self._reason:
             self._reason = inventory.reason
             log.info("devices: %s", inventory.reason or "all are listed again")
-        strangers = self._strangers({pid for found in inventory.found for pid in found.pids})
-        return tuple(_with_strangers(found, strangers) for found in inventory.found)
+        return self._strangers.marked(inventory.found)
 
-    def _strangers(self, pids: set[int]) -> dict[int, str]:
-        """Of these processes those that belong to no lease, with their names.
+    def nodes(self) -> tuple[NodeState, ...]:
+        """This machine alone."""
+        return ()
 
-        A pid that is not to be seen has just ended, or lives behind a namespace; the second
-        time it counts.
-        """
-        unseen: set[int] = set()
-        strangers: dict[int, str] = {}
-        for pid in sorted(pids):
-            try:
-                process = psutil.Process(pid)
-                if processes.lease_of(process) is None:
-                    strangers[pid] = process.name()
-            except psutil.NoSuchProcess:
-                unseen.add(pid)
-                if pid in self._unseen:
-                    strangers[pid] = "not visible from here"
-        self._unseen = frozenset(unseen)
-        return strangers
+    def images(self) -> None:
+        """Processes of this machine run in none."""
 
     def kernels(self, home: Path) -> frozenset[str]:
         return installed_kernels(home)
@@ -263,6 +256,9 @@ class LocalBackend:
     def withdraw(self, folder: Path) -> None:
         notices.remove(folder)
 
+    def tidy(self, live: Callable[[], Collection[str]]) -> None:
+        """Nothing is left of a process that has ended."""
+
     def journal(self, folder: Path) -> Sequence[NewEvent]:
         return read_journal(folder / EVENTS)
 
@@ -317,14 +313,3 @@ def job_environment(order: LaunchOrder, state: Path) -> dict[str, str]:
         # By this `carrel down` finds what belongs to its installation.
         "CARREL_STATE": str(state),
     }
-
-
-def _with_strangers(found: nvml.Found, strangers: Mapping[int, str]) -> Device:
-    here = [f"pid {pid}, {strangers[pid]}" for pid in found.pids if pid in strangers]
-    if found.device.health is not Health.OK or not here:
-        return found.device
-    return replace(
-        found.device,
-        health=Health.BUSY,
-        why=f"in use by a process that Carrel did not start ({'; '.join(here)})",
-    )

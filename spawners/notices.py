@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Final
 
-from ..hub.config import write_private
+from ..hub.folders import Owner, opened_file, write_into
 from ..hub.ports.notices import Notice
 from .runner.order import NOTICE
 
+_LONGEST: Final = 1 << 16
 
-def write(folder: Path, notice: Notice) -> bool:
+
+def write(folder: Path, notice: Notice, *, owner: Owner | None = None) -> bool:
     """Returns whether it was not there already; a folder that is gone needs none."""
     text = json.dumps(notice.told)
-    path = folder / NOTICE
-    if not folder.is_dir() or (path.exists() and path.read_text() == text):
+    if not folder.is_dir() or _there(folder) == text.encode():
         return False
-    write_private(path, text)
+    write_into(folder, NOTICE, text, owner=owner)
     return True
+
+
+def _there(folder: Path) -> bytes:
+    try:
+        with opened_file(folder, NOTICE) as file:
+            return file.read(_LONGEST)
+    except OSError:
+        return b""
 
 
 def remove(folder: Path) -> None:

@@ -129,7 +129,7 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
         self.birthmark = birthmark(self.pid)
         return address
 
-    def running_server(self, lease: LeaseOut) -> Address | None:
+    async def running_server(self, lease: LeaseOut) -> Address | None:
         handle = None
         if lease.pid is not None and lease.started_at is not None:
             handle = Handle(pid=lease.pid, started_at=lease.started_at)

@@ -9,11 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
 
+from pydantic import ByteSize
 from traitlets.config import Configurable
 
 from carrel.hub import config
 from carrel.hub.accounts.authenticator import CarrelAuthenticator
 from carrel.hub.config import Settings
+from carrel.hub.site_file import DockerTable, NodeTable
 from carrel.spawners.leasing import LeaseMixin
 from carrel.spawners.sessions import LocalSession
 
@@ -28,6 +30,7 @@ SET_BY_PEOPLE: Mapping[str, str] = {
     "CARREL_URL": "the site that commands for everybody talk to, instead of one signed in to",
     "CARREL_TOKEN": "the token to use there",
     "CARREL_LOG": "form of the service's log, `text` or `json`, instead of `log` in settings.json",
+    "CARREL_CA_BUNDLE": "certificates of a proxy that looks into TLS, for `carrel images build`",
     "CARREL_PROXY_COMMAND": "another `configurable-http-proxy`, with its arguments, for "
     "`carrel up`",
 }
@@ -41,6 +44,7 @@ SET_BY_CARREL: Mapping[str, str] = {
     "CARREL_PROGRESS": "in jobs: the file behind `carrel.progress`",
     "CARREL_NOTICE": "in jobs: why and until when its devices are asked back; the file is there "
     "only then",
+    "CARREL_RECOVERY": "in sessions: that the home is full, and what to do; it is there only then",
     "CARREL_SAVED": "in jobs: touched by the job when its work is saved",
     "CUDA_VISIBLE_DEVICES": "the leased devices and no other, by UUID",
     "CUDA_DEVICE_ORDER": "`PCI_BUS_ID`",
@@ -50,8 +54,8 @@ SET_BY_CARREL: Mapping[str, str] = {
 INTRODUCTION = """\
 # Configuration
 
-An installation is configured in two files of its state folder: `settings.json`, which `carrel up`
-writes, and `jupyterhub_config.py`, which a site may write
+An installation is configured in three files of its state folder: `settings.json`, which `carrel up`
+writes, and `carrel.toml` and `jupyterhub_config.py`, which a site may write
 ([how to configure JupyterHub](../how-to/configure-jupyterhub.md)). Groups, limits and accounts are
 no configuration: they are changed while Carrel runs, with `carrel group` and `carrel user`.
 
@@ -63,6 +67,11 @@ def page() -> str:
     """The whole page."""
     parts = [INTRODUCTION, "## The state folder\n", f"```text\n{_layout()}\n```\n"]
     parts += ["## settings.json\n", "Edited while Carrel is down.\n", *_settings()]
+    parts += [
+        "\n## carrel.toml\n",
+        "Read at each start; a mistake in it is said, and nothing starts.",
+    ]
+    parts += ['Sizes are written as `"4GiB"`.\n', *_tables()]
     parts += ["\n## JupyterHub options of Carrel's own\n"]
     parts.append("What has no default here is set by `carrel up`.\n")
     for title, owner, made_by in (
@@ -105,6 +114,21 @@ def _settings() -> Iterator[str]:
     for each in fields(Settings):
         default = "" if each.default is MISSING else f"`{json.dumps(each.default)}`"
         yield f"| `{each.name}` | {default} | {meanings.get(each.name, '')} |"
+
+
+def _tables() -> Iterator[str]:
+    """The keys of the site's file, one table after the other."""
+    yield "| key | default | |"
+    yield "| --- | --- | --- |"
+    yield "| `engine` | | `local` or `docker`: instead of what was chosen with `--engine` |"
+    for name, table in (("[docker]", DockerTable), ("[[nodes]]", NodeTable)):
+        meanings = _attributes(table)
+        for key, field in table.model_fields.items():
+            value = field.get_default()
+            shown = "" if field.is_required() or value in (None, "", ()) else f"`{value}`"
+            if isinstance(value, ByteSize):
+                shown = f'`"{value.human_readable()}"`'
+            yield f"| `{name} {key}` | {shown} | {meanings.get(key, '')} |"
 
 
 def _attributes(owner: type) -> dict[str, str]:

@@ -18,11 +18,27 @@ ROOT = Path(__file__).parents[1]
 # A name stands for the module and everything below it. Modules of one layer may import each
 # other as long as there is no circle.
 LAYERS = (
-    ("images.catalogue", "hub.errors"),
-    ("hub.scheduling", "hub.config", "hub.naming", "hub.pulse", "hub.logs"),
+    ("images.labels", "hub.errors"),
+    (
+        "hub.scheduling",
+        "hub.config",
+        "hub.folders",
+        "hub.site_file",
+        "hub.naming",
+        "hub.pulse",
+        "hub.logs",
+    ),
     ("hub.simulation", "hub.ports", "hub.wire", "hub.wording", "hub.waiting_words", "hub.mistakes"),
     (
-        *("hub.store", "hub.accounts", "hub.files", "hub.home_files", "hub.hubapi", "hub.client"),
+        *(
+            "hub.store",
+            "hub.accounts",
+            "hub.files",
+            "hub.homes",
+            "hub.home_files",
+            "hub.hubapi",
+            "hub.client",
+        ),
         *("hub.views", "hub.board", "hub.progress", "hub.notebooks", "hub.admission"),
         *(
             "hub.intake",
@@ -35,20 +51,21 @@ LAYERS = (
         ),
         *("hub.claims", "hub.changing", "hub.extending", "hub.quotes", "hub.explaining"),
         *("hub.history", "hub.past", "hub.figures", "hub.vitals"),
+        "hub.catalogue",
         *("hub.repeating", "hub.typed_parameters", "hub.idling", "hub.planning", "hub.outputs"),
         *("hub.administration", "hub.people", "hub.pool_care", "hub.quota_tree", "hub.faults"),
         *("hub.looking", "hub.commands", "hub.actions", "hub.watching", "hub.loop"),
-        *("hub.reclaiming", "hub.budgeting", "hub.budget_views", "hub.agenda"),
+        *("hub.reclaiming", "hub.silence", "hub.budgeting", "hub.budget_views", "hub.agenda"),
         "hub.audited",
     ),
-    ("hub.web", "spawners", "extensions", "courses", "images.build"),
-    ("hub.app", "hub.demo"),
+    ("hub.web", "spawners", "extensions", "courses", "images"),
+    ("hub.engines", "hub.app", "hub.demo"),
     ("hub.supervise", "hub.backup", "hub.cli", "hub.jupyterhub_config"),
 )
 # JupyterHub runs this file by its path: there is no package for it to be relative to.
 RUN_BY_PATH = ("hub.jupyterhub_config",)
 # Packages that only hold others: they import nothing of ours.
-HOLDERS = ("", "hub", "images")
+HOLDERS = ("", "hub")
 # What installs without extras: these modules, and all that they import when they are imported.
 CLIENT_SIDE = ("hub.client", "hub.cli")
 # The runner lives inside the image of a session, far from the hub.

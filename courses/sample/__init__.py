@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib.resources import files
 from pathlib import Path
 
@@ -12,3 +13,5 @@ def copy_into(home: Path) -> None:
         target = home / source.name
         if source.name.endswith(".ipynb") and not target.exists():
             target.write_bytes(source.read_bytes())
+            if os.geteuid() == 0:
+                os.chown(target, home.stat().st_uid, home.stat().st_gid)

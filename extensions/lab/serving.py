@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import time
 from contextlib import aclosing
 from http import HTTPStatus
@@ -27,7 +28,8 @@ _running: set[asyncio.Task[None]] = set()
 
 
 class StandingHandler(APIHandler):
-    """One JSON object a line: the warning or null, and whether it is time to save at once."""
+    """One JSON object a line: the warning or null, whether it is time to save at once, and what
+    a session in a full home has to say."""
 
     def initialize(self, standing: Standing) -> None:
         self.standing = standing
@@ -47,6 +49,7 @@ class StandingHandler(APIHandler):
         said = {
             "warning": warning.model_dump() if warning else None,
             "save": last_call(now, time.time()),
+            "recovery": os.environ.get("CARREL_RECOVERY", ""),
         }
         self.write(json.dumps(said) + "\n")
         await self.flush()

@@ -195,7 +195,8 @@ def _settle_in(draft: Path, options: RestoreOptions, manifest: Manifest, clock: 
     restored.create()
     if manifest.state != str(options.state.root):
         settings = Settings.load(restored)
-        settings.changed(hub_port=0, service_port=0, proxy_api_port=0).save(restored)
+        elsewhere = settings.changed(hub_port=0, service_port=0, proxy_api_port=0)
+        elsewhere.changed(docker_subnets="").save(restored)
     if options.drained:
         _drain(restored, options.who, clock())
 

@@ -48,6 +48,9 @@ ENTRIES = {
     "pool": Entry(module=_CLIENT, help="Show the devices of the pool; drain, quarantine."),
     "usage": Entry(module=_CLIENT, help="Show device-seconds, down to the ledger."),
     "history": Entry(module=_CLIENT, help="Show how full the pool was, and past waits."),
+    "images": Entry(
+        module=_CLIENT, help="Images to run in: list, show, pin; build, verify, prune."
+    ),
     "audit": Entry(
         module=_CLIENT, help="Show who changed what (administrators).", administrators=True
     ),
@@ -59,6 +62,11 @@ ENTRIES = {
     "down": Entry(
         module=".up_commands",
         help="Stop Carrel with all sessions and jobs.",
+        administrators=True,
+    ),
+    "doctor": Entry(
+        module=".doctor_command",
+        help="Say what is missing or unsafe on this machine.",
         administrators=True,
     ),
     "backup": Entry(

@@ -12,6 +12,7 @@ from types import MappingProxyType
 import click
 
 from .audit_command import audit_command
+from .image_commands import images_command
 from .job_commands import run_command, submit_command, wait_command
 from .output_command import output_command
 from .pool_commands import pool_command
@@ -47,6 +48,7 @@ COMMANDS: Mapping[str, click.Command] = MappingProxyType(
         "queue": queue_command,
         "pool": pool_command,
         "audit": audit_command,
+        "images": images_command,
         "usage": usage_command,
         "history": history_command,
     }

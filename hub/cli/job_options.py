@@ -33,6 +33,7 @@ class Common(TypedDict):
     not_preemptible: bool
     deadline: str | None
     group: str | None
+    image: str
     labels: tuple[str, ...]
     inputs: tuple[Path, ...]
     upload: bool
@@ -93,6 +94,12 @@ _OPTIONS = (
         "group when that gets close.",
     ),
     click.option("--group", help="Who it is charged to; may be left out by members of one group."),
+    click.option(
+        "--image",
+        default="",
+        metavar="IMAGE",
+        help="Run in this image: its name, or NAME@sha256:… for one build; see `carrel images`.",
+    ),
     click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="May be repeated."),
     click.option(
         "--input",
@@ -148,6 +155,8 @@ def send(
         fields["priority"] = common["priority"]
     if common["not_preemptible"]:
         fields["preemptible"] = False
+    if common["image"]:
+        fields["image"] = common["image"]
     if common["deadline"]:
         fields["deadline"] = values.moment(common["deadline"], time.time())
     place = describing.working_folder(

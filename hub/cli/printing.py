@@ -193,6 +193,7 @@ def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
     yield from _urgency(request, now)
     yield "Parameters", ", ".join(f"{k} = {json.dumps(v)}" for k, v in request.parameters.items())
     yield "Output", request.output
+    yield "Image", request.image
     yield "Labels", ", ".join(f"{key}={value}" for key, value in request.labels.items())
     if lease := request.lease:
         yield (

@@ -69,6 +69,7 @@ def _session(function: F) -> F:
 @hours_option
 @group_option
 @click.option("--name", default="", help="A name, beside the default session.")
+@click.option("--image", default="", help="To run in: NAME or NAME@sha256:…; see `carrel images`.")
 @click.option(
     "--claim",
     is_flag=True,
@@ -85,6 +86,7 @@ def start_command(
     hours: float,
     group: str,
     name: str,
+    image: str,
     claim: bool,
     wait: bool,
     as_json: bool,
@@ -99,7 +101,8 @@ def start_command(
       carrel session start --devices 1 --claim
     """
     chosen: dict[str, object] = {"devices": devices, "hours": hours, "group": group}
-    options = SessionIn.model_validate(chosen | ({"claim": True} if claim else {}))
+    chosen |= ({"claim": True} if claim else {}) | ({"image": image} if image else {})
+    options = SessionIn.model_validate(chosen)
     with Client.from_environment(site) as client:
         request = client.start_session("" if name in _DEFAULT else name, options)
         if wait:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ..config import StateFolder
+from ..config import Engine, StateFolder
 from ..supervise.down import down as take_down
 from ..supervise.up import UpOptions
 from ..supervise.up import up as bring_up
@@ -31,6 +31,12 @@ from .options import state_option
     help="Pretend to have N devices instead of asking the driver.",
 )
 @click.option(
+    "--engine",
+    type=click.Choice([each.value for each in Engine]),
+    help="What runs sessions and jobs: processes of this account, or containers.  "
+    "[first start: local]",
+)
+@click.option(
     "--json", "as_json", is_flag=True, help="When ready, print one line of JSON instead of a text."
 )
 def up(
@@ -39,6 +45,7 @@ def up(
     port: int | None,
     demo: bool,
     simulated_devices: int | None,
+    engine: str | None,
     as_json: bool,
 ) -> None:
     """Start Carrel on this machine, and keep it running.
@@ -58,11 +65,17 @@ def up(
     Examples:
       carrel up --demo
       carrel up --state /srv/carrel --port 8123
+      carrel up --state /srv/carrel --engine docker
       carrel up --demo --state /tmp/try --port 0 --simulated-devices 1 --json
     """
     bring_up(
         UpOptions(
-            state=state, port=port, demo=demo, simulated_devices=simulated_devices, json=as_json
+            state=state,
+            port=port,
+            demo=demo,
+            simulated_devices=simulated_devices,
+            engine=None if engine is None else Engine(engine),
+            json=as_json,
         )
     )
 

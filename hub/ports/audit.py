@@ -29,6 +29,8 @@ class Action(StrEnum):
     QUARANTINE = "quarantine"
     RELEASE = "release"
     REQUEST_CANCEL = "request cancel"
+    PIN = "pin"
+    UNPIN = "unpin"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

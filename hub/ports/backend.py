@@ -6,7 +6,8 @@ Backends are found by entry point (group ``carrel.backends``): ``factory(Backend
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -14,8 +15,61 @@ from typing import Protocol
 
 from ..scheduling.idleness import DeviceUse
 from ..scheduling.model import Device
+from .images import ImageSource
 from .notices import Notice
-from .records import Handle, JobSpec, NewEvent
+from .records import Cause, Handle, JobSpec, NewEvent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DockerHost:
+    """One engine of the pool.
+
+    Attributes:
+        node: how the pool calls its machine; ``local`` for this one.
+        url: ``unix://…``, ``ssh://…`` or ``tcp://…``; the files of TLS belong to the last.
+    """
+
+    node: str
+    url: str
+    tls_ca: str = ""
+    tls_cert: str = ""
+    tls_key: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DockerOptions:
+    """What holds for the containers of an installation, as its administrator set it.
+
+    Attributes:
+        hosts: this machine's engine first.
+        subnets: the range that the installation's networks are cut from; empty before one was
+            chosen.
+        internal_ip, hub_port, service_port: all of this host that a container reaches.
+        image: name of the image of who chooses none.
+        uid: user and group id inside: the service's own where that is not root.
+        memory, cpus, pids, tmp: of each container; memory and tmp in bytes.
+        home_size: bytes of each home; None for no limit.
+        blocked: networks that no container reaches, beside those that none ever reaches.
+    """
+
+    hosts: tuple[DockerHost, ...]
+    subnets: str
+    internal_ip: str
+    hub_port: int
+    service_port: int
+    image: str
+    uid: int
+    memory: int
+    cpus: float
+    pids: int
+    tmp: int
+    home_size: int | None = None
+    blocked: tuple[str, ...] = ()
+
+    @property
+    def owner(self) -> tuple[int, int] | None:
+        """Whom a service gives homes and attempts to; None where it cannot give any away."""
+        return (self.uid, self.uid) if os.geteuid() == 0 else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,11 +82,27 @@ class BackendSettings:
             (``http://127.0.0.1:PORT/services/carrel``).
         simulated_devices: how many to pretend; None asks the driver, and where that finds
             nothing there is no device.
+        installation: what tells its things on an engine from those of another installation.
+        docker: for the engine of containers.
     """
 
     state: Path
     service_url: str
     simulated_devices: int | None = None
+    installation: str = ""
+    docker: DockerOptions | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeState:
+    """One machine of an engine that has several.
+
+    Attributes:
+        why_not: why nothing can start there now, as a sentence; empty where it can.
+    """
+
+    name: str
+    why_not: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +115,9 @@ class LaunchOrder:
         input_path: the notebook as it was submitted.
         home: the owner's home.
         archive_path: the uploaded .tar.gz, None without one.
+        image: ``NAME@sha256:…``, empty on an engine without images.
+        node: where the lease is, for an engine with several.
+        group: whose course data it may read.
     """
 
     lease_id: str
@@ -59,6 +132,9 @@ class LaunchOrder:
     input_path: Path
     home: Path
     archive_path: Path | None = None
+    image: str = ""
+    node: str = ""
+    group: str = ""
 
 
 class Life(StrEnum):
@@ -77,6 +153,8 @@ class Sighting:
     handle: Handle | None = None
     exit_status: int | None = None
     """Where the engine saw the first process end; negative for a signal."""
+    cause: Cause | None = None
+    """Where the engine knows why it ended: it was killed for memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,10 +172,13 @@ class Activity:
     devices: Mapping[str, DeviceUse]
 
 
-class Backend(Protocol):
+class Backend(ImageSource, Protocol):
     """One engine."""
 
     name: str
+
+    def nodes(self) -> tuple[NodeState, ...]:
+        """The machines that devices and leases name as theirs; none where it has only this one."""
 
     def inventory(self) -> tuple[Device, ...]:
         """The devices of this engine's nodes, as they are now (health included)."""
@@ -110,6 +191,7 @@ class Backend(Protocol):
 
         Raises:
             BackendFailed: with what the engine said; nothing runs then.
+            Unavailable: the engine does not answer, so that nothing is known.
         """
 
     def look(self, leases: Mapping[str, Handle | None]) -> Mapping[str, Sighting]:
@@ -135,6 +217,13 @@ class Backend(Protocol):
 
     def withdraw(self, folder: Path) -> None:
         """The notice in the folder is taken away; there may be none."""
+
+    def tidy(self, live: Callable[[], Collection[str]]) -> None:
+        """End and remove what no lease knows, and what is left of those that have ended.
+
+        ``live`` tells the ids of all leases that are not released. It is asked after the engine:
+        a lease is written before anything of it starts.
+        """
 
     def journal(self, folder: Path) -> Sequence[NewEvent]:
         """The events that the attempt wrote down in its folder, delivered or not."""

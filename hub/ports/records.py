@@ -67,6 +67,7 @@ class JobSpec:
         archive: whether files were uploaded with the job.
         memory_bytes: resident memory that all its processes together may use; 0 for any.
         retries: how often an attempt that was lost is tried again.
+        internet: whether it reaches anything but Carrel; local processes always do.
     """
 
     notebook_name: str
@@ -78,6 +79,7 @@ class JobSpec:
     archive: bool = False
     memory_bytes: int = 0
     retries: int = 0
+    internet: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +93,7 @@ class NewRequest:
         preemptible: whether it may be stopped and queued again for somebody's guarantee.
         deadline: when it should have ended.
         expected: seconds that it is expected to run, from what ran before it; None: unknown.
+        image: ``NAME@sha256:…``, empty on an engine without images.
     """
 
     id: str
@@ -109,6 +112,7 @@ class NewRequest:
     preemptible: bool = False
     deadline: float | None = None
     expected: float | None = None
+    image: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,6 +205,7 @@ class RequestRecord:
     preemptible: bool = False
     deadline: float | None = None
     expected: float | None = None
+    image: str = ""
     notice: Notice | None = None
     """Of an attempt that holds devices: they are asked back."""
     changes: int = 0

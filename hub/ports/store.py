@@ -18,6 +18,7 @@ from .audit import Change, ChangeFilter
 from .calendar import Reservation, Term
 from .history import History
 from .notices import Notice
+from .pins import Pins
 from .records import (
     Cause,
     EventRecord,
@@ -35,7 +36,7 @@ from .records import (
 )
 
 
-class Store(History, Protocol):
+class Store(History, Pins, Protocol):
     """What the service remembers; how it looks back on it is in ``history``."""
 
     def together(self) -> AbstractContextManager[None]:

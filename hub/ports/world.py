@@ -9,6 +9,8 @@ from typing import BinaryIO, Protocol
 
 from .records import Json
 
+FULL_BYTES = 1 << 20
+"""With less room than this a home counts as full."""
 Clock = Callable[[], float]
 """Seconds since the epoch (UTC)."""
 
@@ -25,11 +27,31 @@ class OutputFiles:
     left_out: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HomeUse:
+    """How full a home with a limit is, in bytes."""
+
+    used: int
+    size: int
+
+    @property
+    def share(self) -> float:
+        return self.used / self.size
+
+    @property
+    def full(self) -> bool:
+        """So full that a Jupyter server could not write what it writes when it starts."""
+        return self.size - self.used < FULL_BYTES
+
+
 class Files(Protocol):
     """Homes and outputs. A volume or an object store can take the folder's place."""
 
     def home(self, owner: str) -> Path:
         """The owner's home, created if need be; distinct owners never share one."""
+
+    def home_use(self, owner: str) -> HomeUse | None:
+        """How full it is; None of one that has no limit."""
 
     def input_path(self, request_id: str) -> Path: ...
 
@@ -53,6 +75,9 @@ class Files(Protocol):
 
     def discard(self, request_id: str) -> None:
         """Forget the input of a request that was never stored."""
+
+    def keeps(self, request_id: str) -> bool:
+        """Whether anything of the request is there: what was sent with it, or what it left."""
 
     def attempt_folder(self, request_id: str, epoch: int) -> Path:
         """Made with mode 0700."""

@@ -57,6 +57,7 @@ class Books:
         self.now = now
         self.tree = Tree(snapshot.groups)
         self.pool = Pool(snapshot.devices, snapshot.holdings, takes_work=snapshot.takes_work)
+        self.silent = snapshot.silent
         self.tally = Tally(self.tree, snapshot.holdings)
         self.running = Running(self.tree, snapshot.holdings)
         self.budgets: dict[str, float] = {}

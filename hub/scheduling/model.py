@@ -49,6 +49,8 @@ class MarkKind(StrEnum):
     """It is being emptied: what is left ends by itself, or by a date."""
     QUARANTINE = "quarantine"
     """It is not trusted until an administrator releases it."""
+    SILENT = "silent"
+    """Of a node: its engine does not answer, or cannot start anything now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +117,11 @@ class Device:
         """Of its own drain and its node's, the one that is over first."""
         found = [mark for mark in self.marks if mark.kind is MarkKind.DRAIN]
         return min(found, key=_end, default=None)
+
+    @property
+    def silent(self) -> Mark | None:
+        """Why nothing can be started on its node now."""
+        return next((mark for mark in self.marks if mark.kind is MarkKind.SILENT), None)
 
     @property
     def draining(self) -> bool:
@@ -319,7 +326,8 @@ class Snapshot:
     """Everything that a decision depends on, read in one transaction.
 
     Attributes:
-        takes_work: whether any node does; False where all of them are drained.
+        takes_work: whether any node does; False where all of them are drained or silent.
+        silent: why nothing can start on some nodes, a sentence for each.
         use: decayed use by group and owner.
         reserved: occurrences of reservations that run now or begin before anything that could
             start now would have to end.
@@ -331,6 +339,7 @@ class Snapshot:
     waiting: tuple[Waiting, ...] = ()
     holdings: tuple[Holding, ...] = ()
     takes_work: bool = True
+    silent: tuple[str, ...] = ()
     use: tuple[Use, ...] = ()
     reserved: tuple[Reserved, ...] = ()
     budgets: tuple[Left, ...] = ()

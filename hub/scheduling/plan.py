@@ -38,6 +38,8 @@ class Reason(StrEnum):
     """Devices that others borrowed were asked back for it."""
     DRAINING = "draining"
     """It needs no device, and every node is being emptied."""
+    ENGINE = "engine"
+    """What it needs is on a machine whose engine does not answer; the detail is the sentence."""
     STARTING = "starting"
     """It starts in this cycle (used for the place 0)."""
 

@@ -104,13 +104,13 @@ class Walk:
         if request.devices == 0:
             if books.pool.takes_work:
                 return self._start(request, Placement(devices=()))
-            return Held(request=request, reason=Reason.DRAINING)
+            return self._out_of_reach(request, Reason.DRAINING)
         key = shape(request)
         if key in self._behind and self._free_to_choose(request):
             return Held(request=request, reason=Reason.BEHIND_OTHERS)
         variants = books.variants(request)
         if not any(map(books.pool.could_fit, variants)):
-            return _held(request, Reason.POOL_TOO_SMALL)
+            return self._out_of_reach(request, Reason.POOL_TOO_SMALL)
         fitting = [each for each in variants if self._fits(each)]
         if not fitting and self.backfill is not None:
             self._behind.add(key)
@@ -119,6 +119,12 @@ class Walk:
         if kept is not None:
             return Held(request=request, reason=kept.reason, detail=kept.detail)
         return self._with_devices(request, fitting)
+
+    def _out_of_reach(self, request: Waiting, otherwise: Reason) -> Held:
+        """Where engines are silent, that is what it waits for."""
+        if self.books.silent:
+            return Held(request=request, reason=Reason.ENGINE, detail=self.books.silent[0])
+        return _held(request, otherwise)
 
     def _limited(self, request: Waiting) -> Held | None:
         """Rule 1. What is alike to it was asked about already, as long as nothing starts."""

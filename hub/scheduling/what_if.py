@@ -28,6 +28,7 @@ STAND_ALONE = frozenset(
         Reason.ABOVE_MAXIMUM,
         Reason.POOL_TOO_SMALL,
         Reason.DRAINING,
+        Reason.ENGINE,
         Reason.BUDGET,
         Reason.SESSIONS,
     }

@@ -99,6 +99,7 @@ def queued(new: NewRequest, now: float) -> Step:
         preemptible=new.preemptible,
         deadline=new.deadline,
         expected=new.expected,
+        image=new.image,
     )
     return Step(request=request, entered=(State.QUEUED,))
 

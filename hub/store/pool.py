@@ -81,7 +81,7 @@ def check_removable(name: str, known: Mapping[str, Group], live: int) -> None:
 def check_mark(mark: Mark, devices: Iterable[Device], nodes: Collection[str]) -> None:
     """Raises NotFound where there is nothing of this name to be marked."""
     known = {device.id for device in devices}
-    if mark.target in known or (mark.target in nodes and mark.kind is MarkKind.DRAIN):
+    if mark.target in known or (mark.target in nodes and mark.kind is not MarkKind.QUARANTINE):
         return
     if mark.target in nodes:
         raise NotFound(
@@ -106,8 +106,14 @@ def takes_work(nodes: Collection[str], marks: Iterable[Mark]) -> bool:
 
 
 def open_nodes(nodes: Collection[str], marks: Iterable[Mark]) -> frozenset[str]:
-    """Those that are not drained as a whole."""
-    return frozenset(nodes) - {mark.target for mark in marks if mark.kind is MarkKind.DRAIN}
+    """Those that are neither drained as a whole nor silent."""
+    return frozenset(nodes) - {m.target for m in marks if m.kind is not MarkKind.QUARANTINE}
+
+
+def silences(marks: Iterable[Mark]) -> tuple[str, ...]:
+    """Why nothing can start on some nodes, in the order of their names."""
+    found = sorted((mark.target, mark.why) for mark in marks if mark.kind is MarkKind.SILENT)
+    return tuple(why for _, why in found)
 
 
 def check_term(term: Term, known: Iterable[Term]) -> None:

@@ -110,6 +110,18 @@ reservations = Table(
     Column("why", Text, nullable=False),
 )
 
+# Which build of an image a group keeps to. The image may be gone from every engine.
+pins = Table(
+    "pins",
+    metadata,
+    Column("group_name", ForeignKey("groups.name"), primary_key=True),
+    Column("image", String, primary_key=True),
+    Column("digest", String, nullable=False),
+    Column("until", String),
+    Column("set_by", String, nullable=False),
+    Column("set_at", Double, nullable=False),
+)
+
 nodes = Table("nodes", metadata, Column("name", String, primary_key=True))
 
 devices = Table(
@@ -190,6 +202,7 @@ requests = Table(
     Column("expected", Double),
     Column("notice", JSON(none_as_null=True)),
     Column("changes", Integer, nullable=False, server_default="0"),
+    Column("image", String, nullable=False, server_default=text("''")),
     UniqueConstraint("owner", "idempotency_key"),
     CheckConstraint("devices >= 0", name="devices"),
     CheckConstraint(f"(ended_at IS NOT NULL) = (state IN ({_ENDED}))", name="ended"),

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..config import DEFAULT_STATE, Settings, StateFolder
+from ..config import DEFAULT_STATE, Engine, Settings, StateFolder
 from ..wire import DeviceOut
 
 
@@ -99,14 +99,21 @@ class Announcement:
             ),
         ]
 
+    def _shared(self) -> list[str]:
+        if self.settings.engine is not Engine.LOCAL:
+            return []
+        return [
+            "This is a demo: all sessions share this system account and are not isolated from "
+            "each other."
+        ]
+
     def _next(self) -> list[str]:
         if self.settings.demo:
             return [
                 "First: open the address, sign in as student1 and start a session from the desk "
                 "page.",
                 f"Or run a job from another terminal, after: {program()} login {self.settings.url}",
-                "This is a demo: all sessions share this system account and are not isolated from "
-                "each other.",
+                *self._shared(),
             ]
         if not self.people:
             return [

@@ -7,8 +7,10 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 
-from ..config import StateFolder
+from .. import engines
+from ..config import Settings, StateFolder
 from ..errors import BackendFailed, CarrelError, InvalidInput, NotFound
+from ..ports.ground import Ground
 from ..ports.records import Cause, CauseCode, RequestRecord
 from ..ports.store import Store
 from ..scheduling.lifecycle import State
@@ -37,7 +39,10 @@ def down(state: StateFolder, say: Callable[[str], None]) -> None:
     # From here on no supervisor can start and hand out what is being stopped.
     with locked(state):
         running = bool(stop_stale(state, say)) or running
-        running = _stop_leases(state, say) or running
+        ground = engines.ground(state, Settings.load(state))
+        running = _stop_leases(state, ground, say) or running
+        if ground is not None:
+            ground.clear()
     say("Everything is stopped." if running else f"Nothing of Carrel runs in {state.root}.")
 
 
@@ -50,8 +55,8 @@ def _stop_supervisor(state: StateFolder, say: Callable[[str], None]) -> bool:
     return True
 
 
-def _stop_leases(state: StateFolder, say: Callable[[str], None]) -> bool:
-    found = _lease_ids(state)
+def _stop_leases(state: StateFolder, ground: Ground | None, say: Callable[[str], None]) -> bool:
+    found = _lease_ids(state, ground)
     if not found:
         return False
     store = _store(state, say)
@@ -62,6 +67,10 @@ def _stop_leases(state: StateFolder, say: Callable[[str], None]) -> bool:
         if left:
             pids = ", ".join(str(process.pid) for process in left)
             raise BackendFailed(f"These processes do not end: {pids}.")
+        if ground is not None and (containers := ground.stop(found)):
+            raise BackendFailed(
+                f"The containers of these leases do not end: {', '.join(containers)}."
+            )
         _finish(store, found)
     finally:
         if store is not None:
@@ -74,9 +83,10 @@ def _processes(state: StateFolder) -> tuple[ProcessId, ...]:
     return tuple(one.process for one in leased(state.root) if one.process.pid != os.getpid())
 
 
-def _lease_ids(state: StateFolder) -> tuple[str, ...]:
+def _lease_ids(state: StateFolder, ground: Ground | None) -> tuple[str, ...]:
     mine = os.getpid()
-    return tuple(sorted({one.lease_id for one in leased(state.root) if one.process.pid != mine}))
+    found = {one.lease_id for one in leased(state.root) if one.process.pid != mine}
+    return tuple(sorted(found if ground is None else found.union(ground.running())))
 
 
 def _store(state: StateFolder, say: Callable[[str], None]) -> Store | None:

@@ -104,7 +104,7 @@ def _proxy_arguments(settings: Settings) -> tuple[str, ...]:
         *("--api-ip", "127.0.0.1"),
         *("--api-port", str(settings.proxy_api_port)),
         # What no route matches is the hub's, and its page says that it is starting or gone.
-        *("--default-target", f"http://127.0.0.1:{settings.hub_port}"),
-        *("--error-target", f"http://127.0.0.1:{settings.hub_port}/hub/error"),
+        *("--default-target", settings.hub_url),
+        *("--error-target", f"{settings.hub_url}/hub/error"),
         *("--log-level", "warn"),
     )

@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..config import Settings
+from ..config import LOCALHOST, Settings
 from ..errors import PortBusy
 from .processes import command_of, pids
 
-LOCALHOST = "127.0.0.1"
 # Below the range from which systems take ports for outgoing connections, so that a port that
 # was free at the first start is still free at the next one.
 _FROM, _TO = 18000, 29000
@@ -29,17 +28,19 @@ class InternalPort:
         field: its name in Settings.
         patience: seconds to wait for it to become free again. Running sessions and jobs know
             the ports of the hub and of the service, so those are given up late.
+        reached: by sessions and jobs, so that it is open on ``Settings.internal_ip``.
     """
 
     field: str
     title: str
     patience: float
+    reached: bool = True
 
 
 INTERNAL = (
     InternalPort(field="hub_port", title="JupyterHub", patience=10.0),
     InternalPort(field="service_port", title="the Carrel service", patience=10.0),
-    InternalPort(field="proxy_api_port", title="the proxy's API", patience=1.0),
+    InternalPort(field="proxy_api_port", title="the proxy's API", patience=1.0, reached=False),
 )
 
 
@@ -50,15 +51,16 @@ def settle(settings: Settings, say: Callable[[str], None]) -> Settings:
         PortBusy: the public port is taken.
     """
     if settings.port == 0:
-        settings = settings.changed(port=free_port(taken=()))
+        settings = settings.changed(port=free_port(taken=(), ip=settings.ip))
     elif not is_free(settings.ip, settings.port):
         raise busy(settings)
     for internal in INTERNAL:
         port = getattr(settings, internal.field)
-        if port and _comes_free(port, internal.patience):
+        ip = settings.internal_ip if internal.reached else LOCALHOST
+        if port and _comes_free(ip, port, internal.patience):
             continue
         taken = {settings.port, *(getattr(settings, other.field) for other in INTERNAL)}
-        chosen = free_port(taken=taken)
+        chosen = free_port(taken=taken, ip=ip)
         if port:
             say(
                 f"Port {port} of {internal.title} is taken by {user_of(port)}; it is now "
@@ -87,11 +89,21 @@ def is_free(ip: str, port: int) -> bool:
     return True
 
 
-def free_port(*, taken: Iterable[int]) -> int:
+def has_address(ip: str) -> bool:
+    """Whether this host has it at all: that of a network that is not made yet is nobody's."""
+    with socket.socket(socket.AF_INET6 if ":" in ip else socket.AF_INET) as probe:
+        try:
+            probe.bind((ip, 0))
+        except OSError:
+            return False
+    return True
+
+
+def free_port(*, taken: Iterable[int], ip: str = LOCALHOST) -> int:
     known = set(taken)
     for _ in range(200):
         port = _FROM + secrets.randbelow(_TO - _FROM)
-        if port not in known and is_free(LOCALHOST, port):
+        if port not in known and is_free(ip, port):
             return port
     raise PortBusy(
         f"No free port was found between {_FROM} and {_TO}.",
@@ -108,9 +120,9 @@ def user_of(port: int) -> str:
     return "another program"
 
 
-def _comes_free(port: int, patience: float) -> bool:
+def _comes_free(ip: str, port: int, patience: float) -> bool:
     deadline = time.monotonic() + patience
-    while not is_free(LOCALHOST, port):
+    while not is_free(ip, port):
         if time.monotonic() >= deadline:
             return False
         time.sleep(_POLL_SECONDS)

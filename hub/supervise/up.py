@@ -12,14 +12,14 @@ from pydantic import ValidationError
 
 from ..accounts import demo
 from ..accounts.store import Accounts
-from ..config import Secrets, Settings, StateFolder
+from ..config import Engine, Secrets, Settings, StateFolder
+from ..errors import Unavailable
 from ..store import open_store
 from ..wire import DeviceOut, PoolOut
-from . import ports, proxy
+from . import engine, ports, proxy
 from .announce import Announcement, Person, command
 from .lock import locked
 from .parts import everything_ready, parts
-from .processes import leased
 from .stale import stop_stale
 from .supervisor import Supervisor
 
@@ -39,6 +39,7 @@ class UpOptions:
     port: int | None = None
     demo: bool = False
     simulated_devices: int | None = None
+    engine: Engine | None = None
     json: bool = False
 
 
@@ -49,7 +50,7 @@ def up(options: UpOptions) -> None:
     say = note if options.json else print_now
     with locked(state):
         stop_stale(state, note)
-        settings = ports.settle(choose(options), note)
+        settings = ports.settle(engine.grounded(state, choose(options), say), note)
         settings.save(state)
         secrets = Secrets.ensure(state)
         reachable = everything_ready(settings, secrets)
@@ -62,7 +63,7 @@ def up(options: UpOptions) -> None:
         )
         say(f"Carrel starts in {state.root} …")
         supervisor.run(lambda: _announce(options, settings, secrets))
-        say(_left_behind(state))
+        say(_left_behind(state, settings))
 
 
 def choose(options: UpOptions) -> Settings:
@@ -77,7 +78,7 @@ def choose(options: UpOptions) -> Settings:
         found = found.changed(demo=True)
     if options.simulated_devices is not None:
         found = found.changed(simulated_devices=options.simulated_devices)
-    return found
+    return engine.chosen(options.state, found, options.engine)
 
 
 def sample_group_exists(state: StateFolder) -> bool:
@@ -140,8 +141,11 @@ def _announce(options: UpOptions, settings: Settings, secrets: Secrets) -> None:
     print_now(announcement.as_json() if options.json else announcement.as_text())
 
 
-def _left_behind(state: StateFolder) -> str:
-    count = len({one.lease_id for one in leased(state.root)})
+def _left_behind(state: StateFolder, settings: Settings) -> str:
+    try:
+        count = len(engine.running(state, settings))
+    except Unavailable as error:
+        return f"Carrel has stopped. {error} What runs there is taken over by the next start."
     if not count:
         return "Carrel has stopped. No session and no job was running."
     running = "1 session or job runs" if count == 1 else f"{count} sessions and jobs run"

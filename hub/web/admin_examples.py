@@ -48,6 +48,12 @@ BODIES: dict[str, dict[str, dict[str, Any]]] = {
             },
         }
     },
+    "PinIn": {
+        "until": {
+            "summary": "The newest build, until the end of the term",
+            "value": {"until": "2027-02-15"},
+        }
+    },
     "PersonIn": {
         "student": {
             "summary": "A student",

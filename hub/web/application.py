@@ -20,7 +20,7 @@ from ..administration import Administration
 from ..changing import Changing
 from ..claims import Claims
 from ..commands import Commands
-from ..config import SERVICE_PREFIX, Settings
+from ..config import LOCALHOST, SERVICE_PREFIX, Settings
 from ..extending import Extending
 from ..figures import Figures
 from ..idling import Idling
@@ -40,6 +40,8 @@ from . import (
     history_pages,
     history_routes,
     idle_routes,
+    image_pages,
+    image_routes,
     job_pages,
     list_pages,
     monitoring,
@@ -161,6 +163,7 @@ def _route(app: FastAPI) -> None:
     app.include_router(session_routes.router, prefix=api)
     app.include_router(admin_routes.router, prefix=api)
     app.include_router(calendar_routes.router, prefix=api)
+    app.include_router(image_routes.router, prefix=api)
     app.include_router(idle_routes.router, prefix=api)
     app.include_router(changes.router, prefix=api)
     app.include_router(signing_in.router, prefix=site)
@@ -170,7 +173,7 @@ def _route(app: FastAPI) -> None:
     app.include_router(history_pages.router, prefix=site)
     for prefix in (site, ""):
         app.include_router(monitoring.router, prefix=prefix)
-    for page in (pages, session_pages, list_pages, submit_pages, job_pages):
+    for page in (pages, session_pages, list_pages, submit_pages, job_pages, image_pages):
         app.include_router(page.router, prefix=site)
     assets.install(app)
 
@@ -201,15 +204,17 @@ class Server(uvicorn.Server):
         self._streams = streams
 
     @classmethod
-    def of(cls, app: FastAPI, *, port: int, host: str = "127.0.0.1") -> Server:
+    def of(cls, app: FastAPI, *, port: int, host: str = LOCALHOST) -> Server:
         config = uvicorn.Config(
             app,
             host=host,
             port=port,
             access_log=False,
             server_header=False,
-            # The proxy is on this machine and says whether people come by https.
+            # The proxy is on this machine and says whether people come by https. Nobody else
+            # has this address: what comes from a container carries the container's own.
             proxy_headers=True,
+            forwarded_allow_ips=[LOCALHOST, host],
             timeout_graceful_shutdown=_GRACE_SECONDS,
             log_config=None,
         )

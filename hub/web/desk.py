@@ -10,7 +10,7 @@ from .. import wording
 from ..admission import GroupChoice
 from ..commands import Commands
 from ..listing import Wanted
-from ..ports.world import Identity
+from ..ports.world import HomeUse, Identity
 from ..scheduling.lifecycle import LIVE, TERMINAL
 from ..scheduling.model import Kind
 from ..wire import BudgetOut, DeviceOut, PoolOut, RequestOut, UsageReport
@@ -77,6 +77,7 @@ class Desk:
         first_in_line: of what I wait for, what comes next.
         others: requests of other people that I may see as a teacher or an administrator,
             live ones first.
+        home: how full my home is, where it has a limit.
     """
 
     sessions: tuple[RequestOut, ...]
@@ -89,6 +90,7 @@ class Desk:
     budgets: tuple[BudgetOut, ...]
     reservations: tuple[ReservationOut, ...]
     groups: tuple[GroupChoice, ...]
+    home: HomeUse | None = None
 
     @property
     def held(self) -> tuple[RequestOut, ...]:
@@ -177,6 +179,7 @@ def gather(
         budgets=tuple(commands.budgets(who, groups_of=names)),
         reservations=tuple(commands.reservations(who, groups_of=names)[:_RESERVED_SHOWN]),
         groups=tuple(groups),
+        home=commands.home_use(who),
     )
 
 

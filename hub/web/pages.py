@@ -20,6 +20,7 @@ from .desk import gather
 from .events import page_events, wait_events
 from .gate import Visitor
 from .guests import Follower, Form, Guest, html
+from .image_pages import image_choices
 from .links import MOST_NEXT, door, server_of, wait_url
 from .routes import Carrel, RequestId, Server
 from .signing_in import SEE_OTHER, signed_out
@@ -182,6 +183,7 @@ def desk_page(
             who=who,
             groups=groups,
             most_devices=device_choices(groups),
+            images=image_choices(web, who, [g.name for g in groups], form.image),
             form=form,
             notice=notice,
             csrf=web.gate.csrf.issue(visitor.session),

@@ -24,6 +24,7 @@ from ..wire import (
 )
 from ..wire.administration import DrainIn, GroupIn, PersonIn, QuarantineIn
 from ..wire.calendar import ReservationIn, TermIn
+from ..wire.images import PinIn
 from .errors import PROBLEM_TYPE
 from .examples import ANSWER_EXAMPLES, BODY_EXAMPLES, problem_example
 
@@ -37,6 +38,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     KernelsIn,
     OpenSessionIn,
     PersonIn,
+    PinIn,
     QuarantineIn,
     QuotesIn,
     ReservationIn,

@@ -71,6 +71,7 @@ def of_job(web: Web, who: Identity, request_id: str) -> SubmitForm:
         output=job.output,
         command=shlex.join(job.command),
         workdir=job.workdir,
+        image=job.image,
         source=f"{AGAIN}{request_id}",
     )
     form = _with_job(form, job)

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from ..admission import GroupChoice
 from ..errors import CarrelError, Conflict, InvalidInput, NotAMember
+from ..ports.images import MOST as IMAGE_LENGTH
 from ..wire import RequestOut, SessionIn
 from .links import MOST_NEXT
 
@@ -21,6 +22,7 @@ class StartForm:
     devices: str = "1"
     hours: str = "1"
     group: str = ""
+    image: str = ""
     next: str = ""
     problem: str = ""
     accepted: str = ""
@@ -33,6 +35,7 @@ class StartForm:
             devices=fields.get("devices", "").strip(),
             hours=fields.get("hours", "").strip(),
             group=fields.get("group", "").strip(),
+            image=fields.get("image", "").strip()[:IMAGE_LENGTH],
             next=fields.get("next", "")[:MOST_NEXT],
         )
 
@@ -50,6 +53,7 @@ class StartForm:
             devices=_number(int, self.devices, "devices", "A whole number, 0 for none."),
             hours=_number(float, self.hours.replace(",", "."), "hours", "A number such as 1.5."),
             group=self.group,
+            image=self.image,
         )
 
     def refused(self, error: CarrelError, groups: list[GroupChoice]) -> StartForm:

@@ -21,7 +21,7 @@ from . import zones
 PARAMETER = "parameter-"
 _PLAIN = (
     "kind", "group", "devices", "time", "memory", "retries", "labels", "kernel", "output",
-    "command", "workdir", "key", "source", "priority", "preemptible", "deadline", "zone",
+    "command", "workdir", "key", "source", "priority", "preemptible", "deadline", "zone", "image",
 )  # fmt: skip  # the form's fields, part by part
 _Value = TypeVar("_Value")
 
@@ -80,6 +80,7 @@ class SubmitForm:
     output: str = ""
     command: str = ""
     workdir: str = ""
+    image: str = ""
     source: str = ""
     key: str = field(default_factory=lambda: secrets.token_urlsafe(12))
     parameters: Mapping[str, str] = field(default_factory=dict)
@@ -126,6 +127,7 @@ class SubmitForm:
             "labels": dict(_of("labels", values.label, part) for part in self._words("labels")),
             "archive": self.archive,
             "workdir": self.workdir,
+            "image": self.image,
             "idempotency_key": self.key,
         }
         if not self.group:

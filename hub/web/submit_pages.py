@@ -19,6 +19,7 @@ from ..wire import JobIn
 from .context import Web
 from .gate import Visitor
 from .guests import Guest, Upload, html
+from .image_pages import image_choices
 from .routes import Carrel
 from .signing_in import SEE_OTHER
 from .sources import HOME, Sent, of_job, with_notebook
@@ -122,6 +123,7 @@ def _page(web: Web, visitor: Visitor, form: SubmitForm, template: str) -> str:
         form=form,
         groups=groups,
         most_devices=device_choices(groups),
+        images=image_choices(web, visitor.identity, [g.name for g in groups], form.image),
         pool=web.commands.pool(visitor.identity),
         who=visitor.identity,
         csrf=web.gate.csrf.issue(visitor.session),

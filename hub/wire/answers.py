@@ -57,6 +57,8 @@ class LeaseOut(Out):
     released_at: float | None = None
     pid: int | None = None
     started_at: float | None = None
+    image: str = ""
+    """What it runs in, as ``NAME@sha256:…``; empty on an engine without images."""
 
 
 class StepOut(Out):
@@ -151,6 +153,8 @@ class RequestOut(Out):
     priority: str = "normal"
     preemptible: bool = False
     """It may be stopped for a guarantee, and is queued again then."""
+    image: str = ""
+    """What it runs in, as ``NAME@sha256:…``; empty on an engine without images."""
     deadline: float | None = None
     expected_seconds: float | None = None
     """How long it is expected to run, from what ran before it."""

@@ -48,6 +48,10 @@ class JobIn(In):
     deadline: Annotated[
         float | None, Field(allow_inf_nan=False, description="When it should have ended.")
     ] = None
+    image: Annotated[
+        str,
+        Field(max_length=160, description="Such as `torch` or `torch@sha256:…`; the default."),
+    ] = ""
     parameters: dict[str, JsonValue] = {}
     kernel: Annotated[str, Field(max_length=128)] = ""
     output: Annotated[str, Field(max_length=255, description="File name of the result.")] = ""
@@ -63,6 +67,7 @@ class SessionIn(In):
     group: Annotated[str, Field(max_length=64)] = ""
     claim: bool = False
     """Hold the device when it comes, for a claim window, instead of starting by itself."""
+    image: Annotated[str, Field(max_length=160)] = ""
 
 
 class ExtendIn(In):

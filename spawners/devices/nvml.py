@@ -64,7 +64,7 @@ def read(node: str, *, timeout: float = TIMEOUT_SECONDS) -> Inventory:
                 "The NVIDIA driver hangs: an earlier question to it "
                 f"(process {_stuck[0].pid}) has not come back yet."
             )
-        return _parse(_ask(timeout), node)
+        return parse(_ask(timeout), node)
 
 
 def _ask(timeout: float) -> str:
@@ -97,7 +97,8 @@ def _give_up(child: subprocess.Popen[str]) -> None:
         _stuck.append(child)
 
 
-def _parse(text: str, node: str) -> Inventory:
+def parse(text: str, node: str) -> Inventory:
+    """What the driver printed, as devices of a node."""
     answer = json.loads(text)
     return Inventory(
         reason=answer["reason"],

@@ -41,6 +41,7 @@ class Attempt(ABC):
         self.process: subprocess.Popen[bytes] | None = None
         self.used = 0
         self.counter = memory.kill_counter()
+        self._for_memory = False
         self._steps = ProgressFile(folder / PROGRESS)
         self._saved = Mark(folder / SAVED)
         self._notice = Mark(folder / NOTICE)
@@ -80,6 +81,8 @@ class Attempt(ABC):
         self.teller.tick()
         self.log.tick()
         self.counter.mark()
+        # Looked at when the death is fresh: whoever judges it may come seconds later.
+        self._for_memory = self._for_memory or self._was_just_killed()
         limit = self.order.memory_bytes
         if limit and not self.used:
             used = memory.resident_bytes(os.getpid())
@@ -103,6 +106,9 @@ class Attempt(ABC):
     @property
     def killed_by_system(self) -> bool:
         """For memory: signal 9 alone does not say so, the system's own count does."""
+        return self._for_memory or self._was_just_killed()
+
+    def _was_just_killed(self) -> bool:
         status = None if self.process is None else self.process.poll()
         return status == -signal.SIGKILL and self.counter.has_just_killed()
 

@@ -100,6 +100,7 @@ class Manager(NotebookExecutionManager):  # type: ignore[misc]  # papermill has 
             "ended_at": None,
             "devices": list(order.devices),
             "device_ids": list(order.device_ids),
+            **({"image": order.image} if order.image else {}),
         }
         super().notebook_start()
         self.attempt.report("cells", {"cells": len(self.numbers)})

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from ...hub.folders import opened_file
 from ...hub.ports.records import Json, NewEvent
 
 LONGEST_LINE: Final = 4 << 20
@@ -55,20 +56,20 @@ def as_json(event: NewEvent) -> dict[str, Json]:
 
 
 def read_journal(path: Path) -> Sequence[NewEvent]:
-    """The whole lines of a journal, oldest first; empty where there is none.
+    """The whole lines of a journal, oldest first; empty where no such file lies there.
 
     Of one that is too long the middle is left out: the end says how the attempt ended.
     """
     events: list[NewEvent] = []
     try:
-        with path.open("rb") as file:
+        with opened_file(path.parent, path.name) as file:
             size = os.fstat(file.fileno()).st_size
             events += _events(file, MOST_BYTES - LONGEST_LINE)
             if size > file.tell():
                 file.seek(max(file.tell(), size - LONGEST_LINE))
                 file.readline(LONGEST_LINE)  # perhaps only the end of a line
                 events += _events(file, LONGEST_LINE)
-    except FileNotFoundError:
+    except OSError:
         return ()
     return tuple(events)
 

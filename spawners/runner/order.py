@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
 
-from ...hub.config import write_private
 from ...hub.errors import InvalidInput
+from ...hub.folders import Owner, write_into
 from ...hub.ports.records import Json
 from .limits import Limits
 
@@ -37,6 +37,7 @@ class Order:
         workdir: working folder below the home, or below the uploaded folder.
         archive_path: the uploaded .tar.gz; empty without one.
         memory_bytes: resident memory that the job's processes may hold together; 0 for any.
+        image: what all of it runs in, as ``NAME@sha256:…``; empty outside of images.
     """
 
     lease_id: str
@@ -56,11 +57,12 @@ class Order:
     workdir: str = ""
     archive_path: str = ""
     memory_bytes: int = 0
+    image: str = ""
     limits: Limits = field(default_factory=Limits)
 
-    def write(self, folder: Path) -> None:
+    def write(self, folder: Path, *, owner: Owner | None = None) -> None:
         """Whole or not at all, readable for its owner only."""
-        write_private(folder / ORDER, json.dumps(asdict(self), indent=2) + "\n")
+        write_into(folder, ORDER, json.dumps(asdict(self), indent=2) + "\n", owner=owner)
 
     @classmethod
     def read(cls, folder: Path) -> Order:

@@ -1,20 +1,34 @@
-"""What every engine promises, held against the real local one and the one in memory."""
+"""What every engine promises, held against the real ones and the one in memory."""
 
 from __future__ import annotations
 
 import itertools
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from carrel.hub.errors import BackendFailed
-from carrel.hub.ports.backend import Backend, BackendSettings, LaunchOrder, Life, Sighting
+from carrel.hub.ports.backend import (
+    Backend,
+    BackendSettings,
+    DockerHost,
+    LaunchOrder,
+    Life,
+    Sighting,
+)
+from carrel.hub.ports.images import Reference
 from carrel.hub.ports.records import Handle, JobSpec
+from carrel.spawners.docker.backend import DockerBackend
 from carrel.spawners.fake import FakeBackend
 from carrel.spawners.local import LocalBackend
+
+from ..docker.kit import make_site
+from ..docker_engine import DockerEngine
+from ..fake_service import eventually
 
 _numbers = itertools.count(1)
 
@@ -26,6 +40,8 @@ class Engine:
     backend: Backend
     folder: Path
     service: socket.socket
+    again: Callable[[], Backend]
+    """The backend of a service that was started anew; the one in memory forgets nothing."""
 
     def order(self) -> LaunchOrder:
         request = f"j-{self.folder.name[-16:]}-{next(_numbers)}"
@@ -51,7 +67,7 @@ class Engine:
     def start(self, order: LaunchOrder) -> Handle:
         """Start it, and wait until its process claims it: before that it is only Python."""
         handle = self.backend.start(order)
-        if isinstance(self.backend, LocalBackend):
+        if not isinstance(self.backend, FakeBackend):
             self.service.accept()[0].close()
         return handle
 
@@ -59,18 +75,45 @@ class Engine:
         return self.backend.look({lease_id: handle})[lease_id].life
 
 
-@pytest.fixture(params=["local", "fake"])
+@pytest.fixture(params=["local", "fake", pytest.param("docker", marks=pytest.mark.docker)])
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
+    if request.param == "docker":
+        made = in_containers(
+            request.getfixturevalue("docker_engine"),
+            request.getfixturevalue("base_image"),
+            tmp_path,
+        )
+    else:
+        made = on_this_machine(tmp_path, real=request.param == "local")
+    with made as engine:
+        yield engine
+        for folder in tmp_path.glob("j-*"):
+            # As the service does: again, where a machine that stood still took all of its time.
+            eventually(lambda folder=folder: engine.backend.stop(f"{folder.name}.1", None))
+
+
+@contextmanager
+def on_this_machine(folder: Path, *, real: bool) -> Iterator[Engine]:
     with socket.create_server(("127.0.0.1", 0)) as service:
         service.settimeout(120)
         url = f"http://127.0.0.1:{service.getsockname()[1]}/services/carrel"
-        settings = BackendSettings(state=tmp_path, service_url=url, simulated_devices=2)
-        backend: Backend = LocalBackend(settings)
-        if request.param == "fake":
-            backend = FakeBackend()
-        yield Engine(backend=backend, folder=tmp_path, service=service)
-        for folder in tmp_path.glob("j-*"):
-            assert backend.stop(f"{folder.name}.1", None)
+        settings = BackendSettings(state=folder, service_url=url, simulated_devices=2)
+        fake = FakeBackend()
+        make: Callable[[], Backend] = (lambda: LocalBackend(settings)) if real else (lambda: fake)
+        yield Engine(backend=make(), folder=folder, service=service, again=make)
+
+
+@contextmanager
+def in_containers(engine: DockerEngine, image: str, folder: Path) -> Iterator[Engine]:
+    site = make_site(folder, (DockerHost(node="local", url=engine.url),), image)
+    site.service.down()
+    address = (site.options.internal_ip, site.options.service_port)
+    try:
+        with socket.create_server(address) as service:
+            service.settimeout(120)
+            yield Engine(backend=site.backend, folder=folder, service=service, again=site.again)
+    finally:
+        site.close()
 
 
 def test_the_inventory_has_distinct_devices_and_repeats_itself(engine: Engine) -> None:
@@ -100,6 +143,23 @@ def test_starting_again_adopts_what_lives(engine: Engine) -> None:
     order = engine.order()
     handle = engine.backend.start(order)
     assert engine.backend.start(replace(order, token="another")) == handle
+    assert engine.again().start(replace(order, token="a third")) == handle
+
+
+def test_a_service_that_starts_anew_finds_and_ends_what_runs(engine: Engine) -> None:
+    order = engine.order()
+    handle = engine.backend.start(order)
+    anew = engine.again()
+    assert anew.look({order.lease_id: None})[order.lease_id].handle == handle
+    assert anew.stop(order.lease_id, handle)
+    assert engine.life(order.lease_id, handle) is Life.DEAD
+
+
+def test_tidying_ends_nothing_that_has_a_lease(engine: Engine) -> None:
+    order = engine.order()
+    handle = engine.backend.start(order)
+    engine.backend.tidy(lambda: {order.lease_id})
+    assert engine.life(order.lease_id, handle) is Life.ALIVE
 
 
 def test_stop_confirms_death_and_can_be_repeated(engine: Engine) -> None:
@@ -149,8 +209,20 @@ def test_a_start_that_fails_leaves_nothing_running(
     order = engine.order()
     if isinstance(engine.backend, FakeBackend):
         engine.backend.refuse_starts = "no room"
+    elif isinstance(engine.backend, DockerBackend):
+        order = replace(order, image=f"base@sha256:{'0' * 64}")
     else:
         monkeypatch.setattr("sys.executable", "/nowhere/python")
-    with pytest.raises(BackendFailed, match=r"no room|No such file"):
+    with pytest.raises(BackendFailed, match=r"no room|No such file|is not on local"):
         engine.backend.start(order)
     assert engine.life(order.lease_id) is Life.DEAD
+
+
+def test_an_engine_says_which_images_it_has_or_that_it_needs_none(engine: Engine) -> None:
+    images = engine.backend.images()
+    if engine.backend.name != "docker":
+        assert images is None
+        return
+    assert images
+    assert any(image.default for image in images)
+    assert all(Reference.read(image.reference) for image in images)

@@ -75,6 +75,7 @@ _SERVICE_PAGES = (
     _page("desk", "/", "student1", "Keep it", (BUTTON, "Keep it")),
     _page("wait", "/wait/{server}", "student3", "Place", (BUTTON, "Cancel"), at="/wait/-"),
     _page("submit", "/submit", "student1", "Submit a job", (BUTTON, "Submit")),
+    _page("images", "/images", "student1", "on the machine itself", (LINK, "^Desk$")),
     _page("requests", "/requests", "student1", "training.ipynb", (LINK, "training.ipynb")),
     _page(
         "requests-all",

@@ -68,6 +68,11 @@ class Installation:
     def service(self) -> str:
         return f"{self.url}/services/carrel"
 
+    @property
+    def hub_api(self) -> str:
+        """The hub itself, without the proxy."""
+        return f"http://{self.setting('internal_ip')}:{self.setting('hub_port')}/hub/api"
+
     def up(self) -> None:
         flags = ["--port", str(self.port), "--json", "--state", str(self.state), *self.arguments]
         if self.via_make:
@@ -183,7 +188,7 @@ class Installation:
         """A token with which this person's programs speak, made through the hub's API."""
         if user not in self.tokens:
             answer = httpx.post(
-                f"http://127.0.0.1:{self.setting('hub_port')}/hub/api/users/{user}/tokens",
+                f"{self.hub_api}/users/{user}/tokens",
                 headers={"Authorization": f"token {self.secret('service_token')}"},
                 json={"note": "test"},
                 timeout=60,

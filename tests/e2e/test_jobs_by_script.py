@@ -87,9 +87,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
 
 
 def slow_notebook() -> str:
+    """It says something again and again, so that who hears it notices that nobody listens."""
     cells = [
         nbformat.v4.new_code_cell("print('kept')"),
-        nbformat.v4.new_code_cell("import time\ntime.sleep(280)"),
+        nbformat.v4.new_code_cell(
+            "import time\nfor s in range(280):\n    time.sleep(1)\n    print(s)"
+        ),
         nbformat.v4.new_code_cell("print('never')"),
     ]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}

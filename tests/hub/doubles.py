@@ -10,6 +10,7 @@ from carrel.hub.board import Board
 from carrel.hub.commands import Commands
 from carrel.hub.errors import NotFound, Unavailable
 from carrel.hub.files import LocalFiles
+from carrel.hub.homes import Homes
 from carrel.hub.ports.backend import Backend
 from carrel.hub.ports.records import Json
 from carrel.hub.ports.store import Store
@@ -112,7 +113,9 @@ def build(
     return Commands(
         store=store,
         hub=hub,
-        files=LocalFiles(homes=folder / "homes", outputs=folder / "outputs"),
+        files=LocalFiles(
+            homes=Homes(root=folder / "homes", disks=folder / "disks"), outputs=folder / "outputs"
+        ),
         backend=backend,
         board=Board(),
         pulse=Pulse(),

@@ -9,11 +9,13 @@ import pytest
 
 from carrel.hub.errors import NotFound
 from carrel.hub.files import MAX_DEPTH, LocalFiles
+from carrel.hub.homes import Homes
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> LocalFiles:
-    return LocalFiles(homes=tmp_path / "homes", outputs=tmp_path / "outputs")
+    homes = Homes(root=tmp_path / "homes", disks=tmp_path / "disks")
+    return LocalFiles(homes=homes, outputs=tmp_path / "outputs")
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ class FakeService:
         events: those accepted, each once, by number.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ip: str = "127.0.0.1") -> None:
         self.status = 200
         self.tokens: set[str] | None = None
         self.started: list[tuple[str, dict[str, Any]]] = []
@@ -30,13 +30,18 @@ class FakeService:
         self.asked = 0
         self._changed = threading.Condition()
         self._server: ThreadingHTTPServer | None = None
+        self._ip = ip
         self._port = free_port()
 
     # -- control --------------------------------------------------------------------------
 
     @property
+    def port(self) -> int:
+        return self._port
+
+    @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._port}/services/carrel"
+        return f"http://{self._ip}:{self._port}/services/carrel"
 
     def up(self) -> FakeService:
         """Listen, on the same port as before."""
@@ -47,7 +52,7 @@ class FakeService:
 
             def log_message(self, *_: object) -> None: ...
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", self._port), Handler)
+        self._server = ThreadingHTTPServer((self._ip, self._port), Handler)
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
         return self
 

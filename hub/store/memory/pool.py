@@ -30,6 +30,7 @@ class Pool(Shelf):
             pool.check_removable(name, self._groups, live)
             del self._groups[name]
             self._teachers.pop(name, None)
+            self._pins = {key: pin for key, pin in self._pins.items() if key[0] != name}
             self._board.note(change)
 
     def group(self, name: str) -> Group:

@@ -14,11 +14,11 @@ from .. import budgets, pool
 from ..budgets import Open
 from . import past
 from .leases import Leases
-from .pool import Pool
+from .pins import Pins
 from .shelf import matches
 
 
-class Reading(Pool, Leases):
+class Reading(Pins, Leases):
     """One request, a page of them, and the whole picture."""
 
     @contextmanager
@@ -54,6 +54,7 @@ class Reading(Pool, Leases):
         with self._lock:
             return Snapshot(
                 takes_work=pool.takes_work(self._nodes, self._board.marks()),
+                silent=pool.silences(self._board.marks()),
                 devices=self.devices(),
                 groups=self.groups(),
                 waiting=tuple(

@@ -10,6 +10,7 @@ from threading import RLock
 
 from ...ports.calendar import Reservation, Term
 from ...ports.history import Capacity
+from ...ports.images import Pin
 from ...ports.records import (
     EventRecord,
     JobSpec,
@@ -50,6 +51,7 @@ class Shelf:
         self._board = Noticeboard()
         self._terms: dict[str, Term] = {}
         self._reservations: dict[str, Reservation] = {}
+        self._pins: dict[tuple[str, str], Pin] = {}
         self._capacity: list[Capacity] = []
 
     def _keep(self, step: Step, now: float) -> RequestRecord:

@@ -10,7 +10,7 @@ from ...ports.audit import Action, Change, ChangeFilter
 from ...scheduling.lifecycle import TERMINAL
 from ...scheduling.model import Mark, MarkKind
 from .. import pool
-from ..tables import changes, group_teachers, groups, marks, nodes, requests
+from ..tables import changes, group_teachers, groups, marks, nodes, pins, requests
 from .pool import group
 from .pool_rows import read_groups, read_seen
 
@@ -25,6 +25,7 @@ def remove_group(connection: Connection, name: str, change: Change | None, *, at
     pool.check_removable(name, read_groups(connection), connection.scalar(query) or 0)
     connection.execute(update(groups).where(groups.c.name == name).values(removed_at=at))
     connection.execute(delete(group_teachers).where(group_teachers.c.group_name == name))
+    connection.execute(delete(pins).where(pins.c.group_name == name))
     note(connection, change)
 
 

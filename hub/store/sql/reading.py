@@ -147,6 +147,7 @@ def snapshot(
     known = tuple(groups.values())
     return Snapshot(
         takes_work=pool.takes_work(nodes_now, marks),
+        silent=pool.silences(marks),
         devices=tuple(read_devices(connection, marks).values()),
         groups=known,
         waiting=queue.read(connection),

@@ -180,6 +180,7 @@ def _request(row: Row[*tuple[object, ...]], held: Mapping[str, tuple[str, ...]])
         preemptible=row.preemptible,
         deadline=row.deadline,
         expected=row.expected,
+        image=row.image,
         notice=None if row.notice is None else _notice(row.notice),
         changes=row.changes,
     )
@@ -199,6 +200,7 @@ def request_columns(request: RequestRecord) -> dict[str, object]:
         "submitted_at": request.submitted_at,
         "preemptible": request.preemptible,
         "deadline": request.deadline,
+        "image": request.image,
         **request_changes(request),
     }
 

@@ -39,6 +39,7 @@ from ..moving import Move, Moving
 from . import administration, calendar, glancing, history, levels, pool, reading, writing
 from .agenda import Agenda
 from .decay import DecayedUse
+from .pins import Pinning
 from .pool_rows import read_devices, read_groups, read_marks
 from .queue import Queue
 from .rows import read_charged, read_ledger
@@ -46,7 +47,7 @@ from .sums import LedgerSums
 from .transactions import Transactions
 
 
-class SqlStore(Moving, Agenda):
+class SqlStore(Moving, Agenda, Pinning):
     """``hub.ports.store.Store`` on a database; ``open_store`` makes one.
 
     Usable from any thread. Several processes may each have their own on the same database.

@@ -10,6 +10,7 @@ _PREAMBLE = """
 import sys
 from carrel.hub.ports.records import *
 from carrel.hub.scheduling.model import *
+from carrel.hub.scheduling.plan import *
 from carrel.hub.store import open_store
 """
 

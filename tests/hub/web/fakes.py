@@ -17,7 +17,7 @@ from carrel.hub.config import SERVICE_PREFIX, Settings
 from carrel.hub.errors import CarrelError, Forbidden, NotFound, NotSignedIn, Unavailable
 from carrel.hub.listing import Wanted
 from carrel.hub.ports.records import Glance, Touched
-from carrel.hub.ports.world import Identity
+from carrel.hub.ports.world import HomeUse, Identity
 from carrel.hub.pulse import Pulse
 from carrel.hub.scheduling.plan import Wait
 from carrel.hub.store import MemoryStore
@@ -51,6 +51,7 @@ from carrel.hub.wire import (
     WaitOut,
 )
 from carrel.hub.wire.calendar import ReservationOut
+from carrel.hub.wire.images import ImagesOut
 from carrel.hub.wire.why import WhyOut
 
 HUB_TOKEN = "hub-token-of-this-installation"
@@ -117,6 +118,8 @@ class FakeCommands:
         ]
         self.report = UsageReport(device_seconds=0.0, by_group=[], ledger=[])
         self.reserved: list[ReservationOut] = []
+        self.homes: dict[str, HomeUse] = {}
+        self.catalogue = ImagesOut(choice=False, images=[], pins=[])
         self.leases = {"attempt-token": "j-aaaaaaaa.1", "other-attempt": "j-bbbbbbbb.1"}
         self.ready: set[tuple[str, str]] = set()
         self.teachers: dict[str, frozenset[str]] = {}
@@ -243,6 +246,9 @@ class FakeCommands:
         ]
         return [RequestsOut(requests=found) for found in lists]
 
+    def home_use(self, who: Identity) -> HomeUse | None:
+        return self.homes.get(who.name)
+
     def next_in_line(self, who: Identity) -> RequestOut | None:
         waiting = [r for r in self.found.values() if r.owner == who.name and r.wait is not None]
         return min(waiting, key=lambda r: r.wait.place if r.wait else 0, default=None)
@@ -313,6 +319,9 @@ class FakeCommands:
 
     def reservations(self, who: Identity, **_: object) -> list[ReservationOut]:
         return self.reserved
+
+    def images(self, who: Identity, **_: object) -> ImagesOut:
+        return self.catalogue
 
     def ledger(self, who: Identity, request_id: str) -> list[LedgerOut]:
         return [line for line in self.report.ledger if line.request_id == request_id]

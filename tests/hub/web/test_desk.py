@@ -11,8 +11,9 @@ import pytest
 from fastapi import FastAPI
 
 from carrel.hub.config import Settings
+from carrel.hub.files import LocalFiles
 from carrel.hub.ports.notices import Notice, NoticeKind
-from carrel.hub.ports.world import Identity
+from carrel.hub.ports.world import HomeUse, Identity
 from carrel.hub.scheduling.model import Group
 from carrel.hub.web import Person, build_app
 from carrel.hub.web.auth import ACCESS_SCOPE
@@ -453,3 +454,16 @@ def test_a_framed_notebook_follows_the_reader_into_the_dark() -> None:
     light = notebook_page("x.ipynb", NOTEBOOK.encode(), "light")
     assert "color-scheme:dark" in dark
     assert "color-scheme:light" in light
+
+
+@pytest.mark.parametrize(("used", "full"), [(3, False), (4, True)])
+def test_a_home_with_a_limit_says_how_full_it_is(
+    site: Site, monkeypatch: pytest.MonkeyPatch, used: int, full: bool
+) -> None:
+    assert "home-use" not in site.desk()
+    use = HomeUse(used=used * 2**30, size=4 * 2**30)
+    monkeypatch.setattr(LocalFiles, "home_use", lambda _self, _owner: use)
+    page = site.desk()
+    check_page(page)
+    assert f"{used}.0 GiB of 4.0 GiB" in text_of(page)
+    assert ("A session starts all the same, as a recovery session" in text_of(page)) is full

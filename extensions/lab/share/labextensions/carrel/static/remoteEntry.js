@@ -36,6 +36,7 @@
     let notification = "";
     let timer = 0;
     let savedFor = "";
+    let recovering = false;
 
     // Every open document with changes, whether its tab is in front or not.
     const save = async () => {
@@ -117,6 +118,10 @@
     const hear = (said) => {
       const before = warning;
       warning = said.warning;
+      if (said.recovery && !recovering) {
+        recovering = true;
+        Notification.error(said.recovery, { autoClose: false });
+      }
       if (!warning) {
         over();
         if (before && Date.now() / 1000 < before.stops_at) {

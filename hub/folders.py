@@ -1,0 +1,83 @@
+"""Folders in which strangers write: every step by descriptor, never through a link.
+
+What lies in an attempt's folder or in a home was put there by somebody's programs, which may
+still be at it while the service reads or writes beside them. A path that was looked at a moment
+ago may lead elsewhere now; a descriptor does not.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, TypeAlias
+
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# A pipe that a job left there must not hold the reader up.
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_DRAFT = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+Owner: TypeAlias = tuple[int, int]
+"""User and group id."""
+
+
+@contextmanager
+def opened_folder(path: Path, *steps: str) -> Iterator[int]:
+    """A descriptor of the folder that the steps lead to from ``path``, links not followed."""
+    descriptor = os.open(path, FOLDER)
+    try:
+        for step in steps:
+            below = os.open(step, FOLDER, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = below
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def opened_file(path: Path, *steps: str) -> BinaryIO:
+    """Raises OSError unless the last step is a regular file, and no step is a link."""
+    with opened_folder(path, *steps[:-1]) as above:
+        descriptor = os.open(steps[-1], _FILE, dir_fd=above)
+    file = os.fdopen(descriptor, "rb")
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        file.close()
+        raise FileNotFoundError(steps[-1])
+    return file
+
+
+def write_into(folder: Path, name: str, text: str, *, owner: Owner | None = None) -> None:
+    """Write a 0600 file, whole or not at all; what had its name is replaced, never followed.
+
+    ``owner``: whose it becomes; without one it stays the service's.
+    """
+    with opened_folder(folder) as above:
+        draft = f".{name}.{secrets.token_hex(8)}"
+        descriptor = os.open(draft, _DRAFT, 0o600, dir_fd=above)
+        try:
+            with os.fdopen(descriptor, "w") as file:
+                file.write(text)
+                file.flush()
+                if owner is not None:
+                    os.fchown(descriptor, *owner)
+                os.fsync(descriptor)
+            os.rename(draft, name, src_dir_fd=above, dst_dir_fd=above)
+        except OSError:
+            os.unlink(draft, dir_fd=above)
+            raise
+
+
+def give_folder(path: Path, owner: Owner) -> None:
+    """Make a folder, and it alone, somebody's."""
+    with opened_folder(path) as descriptor:
+        about = os.fstat(descriptor)
+        if (about.st_uid, about.st_gid) != owner:
+            os.fchown(descriptor, *owner)
+
+
+def lies_in(folder: Path, name: str) -> bool:
+    """Whether anything has this name there, be it a link that leads nowhere."""
+    return os.path.lexists(folder / name)

@@ -1,0 +1,147 @@
+"""What goes to the engine for a build: the recipe, a wheel of this Carrel, and a site's wheels.
+
+The wheel is made so that the same code gives the same bytes: a build of what did not change is
+then answered from the engine's cache, with the same digest.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from importlib import metadata
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from ..hub.errors import ImageFailed, InvalidInput
+from .recipes import Recipe
+
+ROOT: Final = Path(__file__).parents[1]
+_LONG_AGO = (1980, 1, 1, 0, 0, 0)
+_EPOCH = "315532800"
+"""The same moment, as ``SOURCE_DATE_EPOCH``: a zip file knows no earlier one."""
+_FOLDERS = ("wheel", "wheelhouse")
+_WHEEL = "source=wheel,"
+"""What a Dockerfile says that installs Carrel."""
+
+
+@contextmanager
+def context(recipe: Recipe, variant: str, wheelhouse: Path | None) -> Iterator[Path]:
+    """A folder with all that the Dockerfile may ask for; gone afterwards.
+
+    Raises:
+        InvalidInput: the lock or the folder of wheels is missing.
+        ImageFailed: no wheel of this Carrel could be made.
+    """
+    lock = recipe.lock(variant)
+    if not lock.is_file():
+        raise InvalidInput(
+            f"{lock} is missing.", accepted="A lock file with hashes, as pip takes it."
+        )
+    with tempfile.TemporaryDirectory(prefix="carrel-image-") as name:
+        folder = Path(name)
+        for file in recipe.folder.iterdir():
+            if file.is_file():
+                shutil.copyfile(file, folder / file.name)
+        shutil.copyfile(lock, folder / "requirements.txt")
+        for below in _FOLDERS:
+            (folder / below).mkdir()
+        if _WHEEL in (folder / "Dockerfile").read_text(encoding="utf-8"):
+            wheel_of_carrel(folder / "wheel")
+        if wheelhouse is not None:
+            _take_wheels(wheelhouse, folder / "wheelhouse")
+        yield folder
+
+
+def _take_wheels(wheelhouse: Path, target: Path) -> None:
+    found = sorted(wheelhouse.glob("*.whl"))
+    if not found:
+        raise InvalidInput(
+            f"There is no wheel in {wheelhouse}.", accepted="A folder with files named *.whl."
+        )
+    for each in found:
+        shutil.copyfile(each, target / each.name)
+
+
+def wheel_of_carrel(target: Path) -> Path:
+    """A wheel of what runs here: of the checkout, or of what was installed."""
+    if (ROOT / "pyproject.toml").is_file():
+        return _from_checkout(target)
+    return _from_installed(target)
+
+
+def _from_checkout(target: Path) -> Path:
+    options = ["--quiet", "--no-deps", "--no-build-isolation", "--disable-pip-version-check"]
+    with tempfile.TemporaryDirectory(prefix="carrel-source-") as name:
+        # A copy: a build leaves folders behind, and others may be building here too.
+        source = Path(name) / "carrel"
+        _copy_sources(source)
+        done = subprocess.run(
+            [sys.executable, "-m", "pip", "wheel", *options, "--wheel-dir", target, source],
+            env={**os.environ, "SOURCE_DATE_EPOCH": _EPOCH},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    found = next(iter(target.glob("carrel-*.whl")), None)
+    if done.returncode or found is None:
+        raise ImageFailed(
+            f"No wheel of this Carrel could be made: {done.stderr.strip()[-400:]}",
+            accepted="It needs setuptools in the environment that runs carrel.",
+        )
+    return found
+
+
+def _copy_sources(target: Path) -> None:
+    """What the wheel is made of: the packages that pyproject.toml names, not what lies around."""
+    tops = {
+        path.name
+        for path in ROOT.iterdir()
+        if path.is_dir() and (path / "__init__.py").is_file() and path.name != "tests"
+    }
+    target.mkdir()
+    for top in sorted(tops):
+        left = shutil.ignore_patterns("__pycache__", "node_modules", "*.egg-info")
+        shutil.copytree(ROOT / top, target / top, ignore=left, symlinks=True)
+    for path in ROOT.iterdir():
+        if path.is_file():
+            shutil.copyfile(path, target / path.name)
+
+
+def _from_installed(target: Path) -> Path:
+    """What pip once unpacked, packed again."""
+    carrel = metadata.distribution("carrel")
+    wheel = target / f"carrel-{carrel.version}-py3-none-any.whl"
+    lines = []
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, content in sorted(_installed(carrel)):
+            digest = urlsafe_b64encode(sha256(content).digest()).decode().rstrip("=")
+            lines.append(f"{name},sha256={digest},{len(content)}")
+            packed.writestr(_entry(name), content)
+        record = f"carrel-{carrel.version}.dist-info/RECORD"
+        packed.writestr(_entry(record), "\n".join([*lines, f"{record},,", ""]))
+    return wheel
+
+
+def _installed(carrel: metadata.Distribution) -> Iterator[tuple[str, bytes]]:
+    # Made when it was installed, and made again in the image.
+    made = {"RECORD", "INSTALLER", "REQUESTED", "direct_url.json"}
+    for file in carrel.files or ():
+        name = PurePosixPath(file)
+        outside = ".." in name.parts or name.is_absolute()
+        if not (outside or name.suffix == ".pyc" or name.name in made):
+            yield str(name), Path(str(file.locate())).read_bytes()
+
+
+def _entry(name: str) -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo(name, _LONG_AGO)
+    entry.external_attr = 0o644 << 16
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    return entry

@@ -1,0 +1,174 @@
+"""The program ``docker`` as builds use it: one that has BuildKit, and what it says of images.
+
+Builds go through the program and not through its API: only that has secrets that stay in no
+layer. A newer one without its plug-in ``buildx`` cannot, so that the first on PATH that can is
+taken.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from ..hub.errors import ImageFailed, Unavailable
+from . import labels
+
+_ASK_SECONDS = 60.0
+_BUILDKIT: Final = {"DOCKER_BUILDKIT": "1", "BUILDKIT_PROGRESS": "plain"}
+
+
+@dataclass(frozen=True)
+class Docker:
+    """Commands to one engine.
+
+    Attributes:
+        host: as in DOCKER_HOST; empty for the one that is set there, else the usual socket.
+    """
+
+    host: str = ""
+    path: str = field(default_factory=lambda: os.environ.get("PATH", os.defpath))
+
+    def images(self) -> list[Listed]:
+        """Those of the catalogue that the engine has, the newest first."""
+        names = self.ask("image", "ls", "--quiet", "--no-trunc", *_labelled()).split()
+        return sorted(
+            self.inspect(dict.fromkeys(names)), key=lambda image: image.built, reverse=True
+        )
+
+    def inspect(self, names: Sequence[str] | Mapping[str, None]) -> list[Listed]:
+        """Raises ImageFailed where there is no such image."""
+        if not names:
+            return []
+        found = json.loads(self.ask("image", "inspect", *names))
+        return [Listed.read(each) for each in found]
+
+    def has(self, reference: str) -> bool:
+        """By name and tag."""
+        return bool(self.ask("image", "ls", "--quiet", reference).strip())
+
+    def ask(self, *words: str) -> str:
+        """What it prints.
+
+        Raises:
+            Unavailable: the engine does not answer, or there is no such program.
+            ImageFailed: it answers that this cannot be done.
+        """
+        try:
+            done = subprocess.run(
+                [self.program, *words],
+                env=self.environment,
+                capture_output=True,
+                text=True,
+                timeout=_ASK_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise Unavailable(f"The Docker engine{self._where} does not answer.") from None
+        if done.returncode:
+            said = done.stderr.strip()
+            if "Cannot connect" in said or "error during connect" in said:
+                raise Unavailable(
+                    f"The Docker engine{self._where} does not answer.",
+                    accepted="Start it, or name another one with --docker-host.",
+                )
+            raise ImageFailed(said[-1000:] or f"docker {words[0]} failed.")
+        return done.stdout
+
+    def lines(self, words: Sequence[str]) -> Iterator[str]:
+        """What a long command says as it says it; ends with ImageFailed where that failed."""
+        with subprocess.Popen(
+            [self.program, *words],
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        ) as running:
+            assert running.stdout is not None
+            try:
+                yield from (line.rstrip("\n") for line in running.stdout)
+            except BaseException:
+                running.terminate()
+                raise
+        if running.returncode:
+            raise ImageFailed(f"docker {words[0]} ended with status {running.returncode}.")
+
+    @property
+    def environment(self) -> dict[str, str]:
+        host = {"DOCKER_HOST": self.host} if self.host else {}
+        return {**os.environ, **_BUILDKIT, **host}
+
+    @cached_property
+    def program(self) -> str:
+        """Raises ImageFailed where no ``docker`` on PATH can build with secrets."""
+        found = [Path(folder) / "docker" for folder in self.path.split(os.pathsep) if folder]
+        found = [each for each in dict.fromkeys(found) if os.access(each, os.X_OK)]
+        for each in found:
+            said = subprocess.run(
+                [each, "build", "--help"],
+                env={**os.environ, **_BUILDKIT},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if said.returncode == 0 and "--secret" in said.stdout:
+                return str(each)
+        if not found:
+            raise ImageFailed(
+                "There is no program docker on this machine.",
+                accepted="Install it (on Debian: apt-get install docker.io).",
+            )
+        raise ImageFailed(
+            f"{found[0]} cannot build with BuildKit.",
+            accepted="Install its plug-in buildx, or Debian's docker.io.",
+        )
+
+    @property
+    def _where(self) -> str:
+        host = self.host or os.environ.get("DOCKER_HOST", "")
+        return f" at {host}" if host else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """An image as an engine describes it."""
+
+    digest: str
+    name: str
+    built: str
+    size_bytes: int
+    labels: Mapping[str, str]
+    tags: tuple[str, ...]
+
+    @property
+    def reference(self) -> str:
+        return f"{self.name}@{self.digest}"
+
+    @property
+    def short(self) -> str:
+        """``torch@ab12cd34ef56``."""
+        return f"{self.name}@{self.digest.removeprefix('sha256:')[:12]}"
+
+    @classmethod
+    def read(cls, said: Mapping[str, object]) -> Listed:
+        config, tags, size = said.get("Config"), said.get("RepoTags"), said.get("Size")
+        marks = config.get("Labels") if isinstance(config, Mapping) else None
+        texts = {str(key): str(text) for key, text in (marks or {}).items()}
+        return cls(
+            digest=str(said["Id"]),
+            name=texts.get(labels.NAME, ""),
+            built=str(said.get("Created", "")),
+            size_bytes=size if isinstance(size, int) else 0,
+            labels=texts,
+            tags=tuple(map(str, tags)) if isinstance(tags, list) else (),
+        )
+
+
+def _labelled() -> tuple[str, ...]:
+    return "--filter", f"label={labels.NAME}"

@@ -1,0 +1,275 @@
+"""The engine of containers: an attempt is a container, found by its labels on every machine.
+
+Several machines with a Docker engine form one pool; each device knows its node, and a lease is
+looked for on the nodes that may have it. What is needed to find an attempt again lies outside
+this process: the labels of its container, and its folder. Its death is what the engine says of
+the container: with it all its processes are gone.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from ...hub.errors import BackendFailed, Unavailable
+from ...hub.ports.backend import (
+    Activity,
+    BackendSettings,
+    LaunchOrder,
+    Life,
+    NodeState,
+    Sighting,
+)
+from ...hub.ports.images import Image
+from ...hub.ports.notices import Notice
+from ...hub.ports.records import Handle, NewEvent
+from ...hub.scheduling.model import Device
+from .. import notices
+from ..runner.journal import read_journal
+from ..runner.limits import Limits
+from ..runner.order import EVENTS
+from . import ending, reconcile
+from .devices import Devices
+from .engine import START_SECONDS
+from .jobs import Jobs, was_claimed
+from .node import Node, Seen, Survey
+from .template import name_of
+from .usage import CpuMeter
+
+log = logging.getLogger(__name__)
+
+_REMEMBERED = 1000
+
+
+def create(settings: BackendSettings) -> DockerBackend:
+    """The factory of the entry point group ``carrel.backends``."""
+    return DockerBackend(settings)
+
+
+class DockerBackend:
+    """Runs jobs in containers, on one machine or several (``hub.ports.backend.Backend``)."""
+
+    name = "docker"
+
+    def __init__(self, settings: BackendSettings, *, limits: Limits | None = None) -> None:
+        if settings.docker is None:
+            raise BackendFailed("The Docker engine was chosen without its options.")
+        options = settings.docker
+        self._settings = settings
+        self._memory = options.memory
+        self._jobs = Jobs(settings=settings, options=options, limits=limits or Limits())
+        self._nodes = {host.node: Node(host, settings, options) for host in options.hosts}
+        self._devices = Devices(
+            tuple(self._nodes.values()), settings.installation, settings.simulated_devices
+        )
+        self._meter = CpuMeter()
+        self._lock = threading.Lock()
+        self._starting: set[str] = set()
+        self._places: dict[str, str] = {}
+        """On which node a lease was seen."""
+        self._ends: dict[str, Sighting] = {}
+        """What became of those whose containers are gone, as far as it was seen."""
+
+    # -- the pool -------------------------------------------------------------------------
+
+    def nodes(self) -> tuple[NodeState, ...]:
+        return tuple(
+            NodeState(name=node.name, why_not=node.why_not()) for node in self._nodes.values()
+        )
+
+    def inventory(self) -> tuple[Device, ...]:
+        """Raises Unavailable where no node can be asked."""
+        return self._devices.inventory()
+
+    def images(self) -> tuple[Image, ...]:
+        """Of all nodes; one that does not answer adds what it had last."""
+        return self._devices.images()
+
+    def kernels(self, home: Path) -> frozenset[str]:
+        return frozenset(name for image in self.images() for name in image.kernels)
+
+    # -- attempts -------------------------------------------------------------------------
+
+    def start(self, order: LaunchOrder) -> Handle:
+        """At most one container per lease: one that runs is adopted, and given the new token.
+
+        Raises:
+            BackendFailed: with what the engine said; nothing runs then.
+            Unavailable: the engine does not answer, or its network is not guarded yet.
+        """
+        node = self._node_for(order)
+        with self._busy_with(order.lease_id):
+            try:
+                self._jobs.prepare(order)
+                before = node.survey(START_SECONDS).get(order.lease_id, ())
+                running = next((seen.handle for seen in before if seen.handle), None)
+                if running is not None:
+                    return running
+                if was_claimed(order.folder):
+                    raise BackendFailed(
+                        f"Attempt {order.lease_id} has been run before and has ended."
+                    )
+                for seen in before:
+                    node.engine.remove(seen.id)
+                return self._launch(node, order)
+            except OSError as error:
+                raise BackendFailed(f"The container could not be prepared: {error}.") from error
+
+    def _launch(self, node: Node, order: LaunchOrder) -> Handle:
+        node.require_guard(START_SECONDS)
+        image = node.digest_of(order.image)
+        network = node.networks.ensure(order.owner, outside=order.job.internet)
+        cdi = node.cdi_names() if any(not each.simulated for each in order.devices) else frozenset()
+        body = self._jobs.body(order, image=image, network=network, cdi=cdi)
+        engine = node.engine
+        with self._lock:
+            self._places[order.lease_id] = node.name
+            self._ends.pop(order.lease_id, None)
+        container = engine.create(name_of(self._settings.installation, order.lease_id), body)
+        try:
+            engine.start(container)
+            found = engine.inspect(container)
+        except BackendFailed:
+            engine.remove(container)
+            raise
+        if found is None:
+            raise BackendFailed(f"The container of {order.lease_id} was removed as it started.")
+        # One that has ended already has no process to name; looking finds out how it ended.
+        return found.handle or Handle(pid=0, started_at=0.0)
+
+    def _node_for(self, order: LaunchOrder) -> Node:
+        wanted = order.devices[0].node if order.devices else order.node
+        if not wanted:
+            return next(iter(self._nodes.values()))
+        if wanted not in self._nodes:
+            raise BackendFailed(f"There is no Docker engine on {wanted} any more.")
+        return self._nodes[wanted]
+
+    def look(self, leases: Mapping[str, Handle | None]) -> Mapping[str, Sighting]:
+        surveys = self._surveys()
+        with self._lock:
+            starting = frozenset(self._starting)
+        unknown = Sighting(life=Life.UNKNOWN)
+        return {
+            lease: unknown if lease in starting else self._sighting(lease, surveys)
+            for lease in leases
+        }
+
+    def _surveys(self) -> dict[str, Survey | None]:
+        """By node; None of one that does not answer."""
+        found: dict[str, Survey | None] = {}
+        for node in self._nodes.values():
+            try:
+                found[node.name] = node.survey()
+            except Unavailable as error:
+                log.warning("%s", error)
+                found[node.name] = None
+        with self._lock:
+            for name, survey in found.items():
+                self._places.update(dict.fromkeys(survey or (), name))
+        return found
+
+    def _sighting(self, lease: str, surveys: Mapping[str, Survey | None]) -> Sighting:
+        for survey in surveys.values():
+            several = survey.get(lease, ()) if survey is not None else ()
+            if several:
+                return ending.sighting(several[0], self._memory)
+        # Of one that was never seen any silent node may have it.
+        places = [self._places[lease]] if self._places.get(lease) in surveys else [*surveys]
+        if any(surveys[place] is None for place in places):
+            return Sighting(life=Life.UNKNOWN)
+        return self._ends.get(lease, Sighting(life=Life.DEAD))
+
+    def stop(self, lease_id: str, handle: Handle | None, *, patience: float = 4.0) -> bool:
+        gone = True
+        for name, survey in self._surveys().items():
+            if survey is None:
+                gone = gone and self._places.get(lease_id, name) != name
+                continue
+            for seen in survey.get(lease_id, ()):
+                gone = self._end(self._nodes[name], lease_id, seen, patience) and gone
+        return gone
+
+    def _end(self, node: Node, lease_id: str, seen: Seen, patience: float) -> bool:
+        try:
+            ended = ending.bring_about(node.engine, seen, self._memory, patience)
+            if ended.life is not Life.DEAD:
+                return False
+            self._remember(lease_id, ended)
+            reconcile.keep_log(node.engine, seen, self._settings.state)
+            node.engine.remove(seen.id)
+        except (BackendFailed, Unavailable) as error:
+            log.warning("%s: %s", lease_id, error)
+            return False
+        return True
+
+    def _remember(self, lease_id: str, sighting: Sighting) -> None:
+        with self._lock:
+            self._ends[lease_id] = sighting
+            for old in list(self._ends)[:-_REMEMBERED]:
+                del self._ends[old]
+                self._places.pop(old, None)
+
+    def tidy(self, live: Callable[[], Collection[str]]) -> None:
+        for node in self._nodes.values():
+            try:
+                for lease, seen in reconcile.strays(node, live):
+                    if self._end(node, lease, seen, reconcile.PATIENCE):
+                        log.info("removed the container of %s, which has no lease", lease)
+                node.networks.tidy()
+            except (BackendFailed, Unavailable) as error:
+                log.warning("%s", error)
+
+    # -- what it does ---------------------------------------------------------------------
+
+    def activity(self, leases: Mapping[str, Handle | None]) -> Activity:
+        self._meter.forget_others(leases)
+        cpu_seconds: dict[str, float] = {}
+        for node, lease, seen in self._running(leases):
+            try:
+                used = self._meter.read(lease, node.engine, seen)
+            except Unavailable as error:
+                log.warning("%s", error)
+                continue
+            if used is not None:
+                cpu_seconds[lease] = used
+        return Activity(cpu_seconds=cpu_seconds, devices=self._devices.uses())
+
+    def _running(self, leases: Collection[str]) -> Iterator[tuple[Node, str, Seen]]:
+        for name, survey in self._surveys().items():
+            for lease in survey or ():
+                if lease in leases and survey is not None and survey[lease][0].running:
+                    yield self._nodes[name], lease, survey[lease][0]
+
+    def ask_to_save(
+        self, lease_id: str, handle: Handle | None, folder: Path, notice: Notice
+    ) -> None:
+        if not notices.write(folder, notice, owner=self._jobs.owner):
+            return
+        for node, lease, seen in self._running((lease_id,)):
+            try:
+                ending.signal_those_that_wait(node.engine, seen, lease)
+            except (BackendFailed, Unavailable) as error:
+                log.warning("%s: %s", lease, error)
+
+    def withdraw(self, folder: Path) -> None:
+        notices.remove(folder)
+
+    def journal(self, folder: Path) -> Sequence[NewEvent]:
+        return read_journal(folder / EVENTS)
+
+    @contextmanager
+    def _busy_with(self, lease_id: str) -> Iterator[None]:
+        """While a start is under way nothing may be concluded from seeing no container."""
+        with self._lock:
+            if lease_id in self._starting:
+                raise BackendFailed(f"Attempt {lease_id} is being started already.")
+            self._starting.add(lease_id)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._starting.discard(lease_id)

@@ -1,0 +1,82 @@
+"""What ``carrel up``, ``down`` and ``doctor`` ask of Docker, whether a service runs or not."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from ...hub.homes import release
+from ...hub.ports.backend import BackendSettings, DockerOptions
+from ...hub.ports.ground import Addresses, Finding
+from .doctor import Doctor
+from .engine import Engine, Listed
+from .networks import Networks
+from .ranges import free_range, taken
+from .reconcile import keep_log
+from .template import LABEL, LEASE
+
+_STEPS: Final = ((signal.SIGINT, 1.5), (signal.SIGTERM, 1.5), (signal.SIGKILL, 5.0))
+_ASK_SECONDS: Final = 0.1
+
+
+def create(settings: BackendSettings) -> DockerGround:
+    """Entry point (group ``carrel.grounds``)."""
+    assert settings.docker is not None
+    return DockerGround(settings, settings.docker)
+
+
+class DockerGround:
+    """The engines of an installation."""
+
+    def __init__(self, settings: BackendSettings, options: DockerOptions) -> None:
+        self._settings = settings
+        self._options = options
+        self._engines = tuple(Engine(host) for host in options.hosts)
+
+    def prepare(self, subnets: str) -> Addresses:
+        engine = self._engines[0]
+        subnets = subnets or free_range(taken(engine), self._settings.installation)
+        networks = Networks(
+            engine=engine, installation=self._settings.installation, subnets=subnets
+        )
+        return Addresses(subnets=subnets, internal_ip=networks.ensure_hub())
+
+    def running(self) -> tuple[str, ...]:
+        return tuple(sorted({each.labels[LEASE] for _, each in self._running()}))
+
+    def stop(self, lease_ids: Iterable[str]) -> tuple[str, ...]:
+        wanted = frozenset(lease_ids)
+        for number, seconds in _STEPS:
+            left = [one for one in self._running() if one[1].labels[LEASE] in wanted]
+            for engine, container in left:
+                engine.kill(container.id, number.name)
+            deadline = time.monotonic() + seconds
+            while left and time.monotonic() < deadline:
+                time.sleep(_ASK_SECONDS)
+                left = [one for one in self._running() if one[1].labels[LEASE] in wanted]
+            if not left:
+                return ()
+        return tuple(sorted({container.labels[LEASE] for _, container in left}))
+
+    def clear(self) -> None:
+        for engine in self._engines:
+            for each in engine.containers({LABEL: self._settings.installation}):
+                if not each.running:
+                    keep_log(engine, each, self._settings.state)
+                    engine.remove(each.id)
+            for network in engine.networks(f"{LABEL}={self._settings.installation}"):
+                engine.remove_network(network.id)
+        release(self._settings.state / "homes")
+
+    def findings(self) -> Iterator[Finding]:
+        for engine, host in zip(self._engines, self._options.hosts, strict=True):
+            yield from Doctor(engine=engine, host=host, settings=self._settings).findings()
+
+    def _running(self) -> Iterator[tuple[Engine, Listed]]:
+        labels = {LABEL: self._settings.installation, LEASE: ""}
+        for engine in self._engines:
+            for each in engine.containers(labels):
+                if each.running:
+                    yield engine, each

@@ -1,0 +1,68 @@
+"""What a container sees of the host's folders: its owner's home, and a course's data."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...hub import wording
+from ...hub.homes import Homes
+from ...hub.naming import safe_name
+from ...hub.ports.backend import BackendSettings
+from ...hub.ports.world import HomeUse
+from .template import COURSES, HOMES, Mount
+
+_ELSEWHERE: Final = "/tmp/recovery"  # noqa: S108  # a file system of the container's own
+_WRITTEN: Final = {
+    "JUPYTER_RUNTIME_DIR": "runtime",
+    "JUPYTER_DATA_DIR": "data",
+    "JUPYTER_CONFIG_DIR": "config",
+    "JUPYTERLAB_SETTINGS_DIR": "settings",
+    "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
+    "IPYTHONDIR": "ipython",
+}
+
+
+def homes_of(settings: BackendSettings) -> Homes:
+    """The same that the service has."""
+    assert settings.docker is not None
+    return Homes(
+        root=settings.state / "homes",
+        disks=settings.state / "disks",
+        owner=settings.docker.owner,
+        size=settings.docker.home_size,
+    )
+
+
+def mounts(settings: BackendSettings, owner: str, group: str) -> tuple[Mount, ...]:
+    """The home, made ready, and the data of the group's course where there is any.
+
+    Raises:
+        BackendFailed: the home cannot be made ready.
+    """
+    found = [Mount(source=str(homes_of(settings).ready(owner)), target=inside(owner))]
+    if (data := settings.state / "courses" / safe_name(group) / "data").is_dir():
+        target = f"{COURSES}/{safe_name(group)}"
+        found.append(Mount(source=str(data), target=target, read_only=True))
+    return tuple(found)
+
+
+def inside(owner: str) -> str:
+    """The home as the container sees it."""
+    return f"{HOMES}/{safe_name(owner)}"
+
+
+def recovery(use: HomeUse | None) -> dict[str, str]:
+    """Where a Jupyter server writes that finds its home full; empty while there is room.
+
+    What is there may be read, and removed; only what the server itself needs lies elsewhere.
+    """
+    if use is None or not use.full:
+        return {}
+    return {
+        "CARREL_RECOVERY": (
+            f"Your home is full ({wording.size(use.used)} of {wording.size(use.size)}): nothing "
+            "can be saved in this recovery session. Delete in it what you no longer need, stop "
+            "it, and start another one."
+        ),
+        **{name: f"{_ELSEWHERE}/{folder}" for name, folder in _WRITTEN.items()},
+    }

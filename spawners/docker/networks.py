@@ -1,0 +1,130 @@
+"""The installation's own networks: one for the hub and the service, and one for each person.
+
+Every network is a bridge with a small range of its own, cut from the installation's. What may
+pass between bridges says ``guard``; it knows them by their names, which begin with the
+installation's: ``crl`` for those that reach the outside, ``crn`` for those that do not.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from ...hub.errors import BackendFailed
+from ...hub.naming import safe_name
+from .engine import Engine, Network, Taken
+from .template import LABEL, OWNER
+
+PREFIX_LENGTH: Final = 28
+"""Of a network: thirteen containers of one person."""
+OUTSIDE: Final = "crl"
+INSIDE: Final = "crn"
+_TRIES = 20
+_SETTLED_SECONDS = 60.0
+"""A network that was made a moment ago waits for its first container."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Networks:
+    """Of one engine.
+
+    Attributes:
+        subnets: the installation's range.
+        turn, turns: which of how many engines this is. Each begins its search for a free part
+            of the range at a place of its own: engines that share a host do not know of each
+            other's bridges.
+    """
+
+    engine: Engine
+    installation: str
+    subnets: str
+    turn: int = 0
+    turns: int = 1
+
+    def ensure(self, owner: str, *, outside: bool = True) -> str:
+        """The name of the owner's network, which is made if need be.
+
+        Raises:
+            BackendFailed: the installation's range is used up.
+        """
+        name = self.name(owner, outside=outside)
+        for _ in range(_TRIES):
+            known = self._own()
+            if any(each.name == name for each in known):
+                return name
+            number = self._free(known)
+            try:
+                self._create(name, number, OUTSIDE if outside else INSIDE, owner)
+            except Taken:
+                continue  # Somebody else took the number, or made the same network.
+        raise BackendFailed(f"No network could be made on {self.engine.node} for {owner}.")
+
+    def ensure_hub(self) -> str:
+        """The network of the hub and the service; returns this host's address in it."""
+        name = f"carrel-{self.installation}-hub"
+        if not any(each.name == name for each in self._own()):
+            try:
+                self._create(name, 0, OUTSIDE, "")
+            except Taken:
+                if not any(each.name == name for each in self._own()):
+                    raise
+        return self.gateway(0)
+
+    def name(self, owner: str, *, outside: bool = True) -> str:
+        return f"carrel-{self.installation}-{'u' if outside else 'n'}-{safe_name(owner)}"
+
+    def tidy(self, now: float | None = None) -> None:
+        """Take away what no container uses."""
+        before = (time.time() if now is None else now) - _SETTLED_SECONDS
+        for each in self._own():
+            settled = each.labels.get(OWNER) and each.created < before
+            if settled and self.engine.users_of(each.id) == 0:
+                self.engine.remove_network(each.id)
+
+    def gateway(self, number: int) -> str:
+        """The host's own address in a network."""
+        return str(self._subnet(number)[1])
+
+    # -- inside ---------------------------------------------------------------------------
+
+    def _own(self) -> tuple[Network, ...]:
+        return self.engine.networks(f"{LABEL}={self.installation}")
+
+    def _create(self, name: str, number: int, kind: str, owner: str) -> None:
+        bridge = f"{kind}{self.installation}-{f'{number:04}' if number else 'hub'}"
+        self.engine.create_network(
+            name,
+            bridge=bridge,
+            subnet=str(self._subnet(number)),
+            gateway=self.gateway(number),
+            # What goes to the hub's own network has to arrive as whoever sent it.
+            outside=bool(number) and kind == OUTSIDE,
+            labels={LABEL: self.installation, OWNER: owner},
+        )
+
+    def _free(self, known: tuple[Network, ...]) -> int:
+        used = {subnet for each in known for subnet in each.subnets}
+        for number in self._numbers():
+            if str(self._subnet(number)) not in used:
+                return number
+        raise BackendFailed(
+            f"Every network in {self.subnets} is in use: no more people can work at once.",
+            accepted="A larger docker_subnets in settings.json, such as a /16.",
+        )
+
+    def _numbers(self) -> Iterator[int]:
+        """All but the first, which is the hub's."""
+        count = (1 << (PREFIX_LENGTH - self._range.prefixlen)) - 1
+        first = count * self.turn // self.turns
+        yield from ((first + step) % count + 1 for step in range(count))
+
+    def _subnet(self, number: int) -> ipaddress.IPv4Network:
+        first = int(self._range.network_address) + (number << (32 - PREFIX_LENGTH))
+        return ipaddress.IPv4Network((first, PREFIX_LENGTH))
+
+    @property
+    def _range(self) -> ipaddress.IPv4Network:
+        return ipaddress.IPv4Network(self.subnets)

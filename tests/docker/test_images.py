@@ -1,0 +1,310 @@
+"""Images on a real engine: what they hold, what their builds leave behind, and what goes."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import secrets
+import subprocess
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from carrel.extensions.environment import jupyter_environment
+from carrel.hub.errors import ImageFailed, InvalidInput
+from carrel.images import labels, pruning, recipes
+from carrel.images.building import Order, build
+from carrel.images.docker_cli import Docker, Listed
+from carrel.images.recipes import Recipe
+from carrel.images.verifying import verify
+
+from ..docker_engine import DockerEngine
+from ..spawners.notebooks import notebook
+from .kit import Site
+
+pytestmark = pytest.mark.docker
+
+INSTALLS = (recipes.HERE / "datascience" / "Dockerfile").read_text()
+"""Those of the images above base do what this one does."""
+
+
+@pytest.fixture(scope="module")
+def engine(docker_engine: DockerEngine) -> Docker:
+    return Docker(docker_engine.url)
+
+
+@pytest.fixture
+def shelf(engine: Docker, base_image: str, tmp_path: Path) -> Iterator[Shelf]:
+    engine.ask("tag", base_image, "carrel/base:latest")
+    made = Shelf(engine, tmp_path)
+    yield made
+    for image in engine.images():
+        if image.name == made.name:
+            engine.ask("image", "rm", *image.tags)
+
+
+class Shelf:
+    """A small image of a test, on top of base, that needs no package index."""
+
+    def __init__(self, engine: Docker, folder: Path) -> None:
+        self.engine = engine
+        self.name = f"t{secrets.token_hex(4)}"
+        self.folder = folder / self.name
+        self.wheels = folder / "wheels"
+        self.wheels.mkdir()
+        self.log: list[str] = []
+        self.steps: list[str] = []
+
+    def recipe(self, version: str, dockerfile: str = INSTALLS) -> Recipe:
+        """One that installs the package ``tiny`` in this version."""
+        self.folder.mkdir(exist_ok=True)
+        wheel = tiny(self.wheels, f"{self.name}pkg", version)
+        digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+        (self.folder / "Dockerfile").write_text(dockerfile)
+        lock = f"{self.name}pkg=={version} --hash=sha256:{digest}\n"
+        (self.folder / "requirements.txt").write_text(lock)
+        (self.folder / "image.toml").write_text(
+            'title = "Tiny"\nsummary = "For a test."\nfrom = "base"\nkernels = ["python3"]\n'
+            f'packages = ["{self.name}pkg"]\n'
+        )
+        return Recipe.read(self.folder)
+
+    def build(self, recipe: Recipe, ca_bundle: Path | None = None) -> Listed:
+        order = Order(recipe=recipe, wheelhouse=self.wheels, ca_bundle=ca_bundle)
+        return build(self.engine, order, self.log.append, self.steps.append)
+
+
+def tiny(folder: Path, name: str, version: str) -> Path:
+    """A wheel of one empty module; the same bytes each time."""
+    wheel = folder / f"{name}-{version}-py3-none-any.whl"
+    info = f"{name}-{version}.dist-info"
+    content = {
+        f"{name}.py": "",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/RECORD": "",
+    }
+    with zipfile.ZipFile(wheel, "w") as packed:
+        for path, text in content.items():
+            packed.writestr(zipfile.ZipInfo(path), text)
+    return wheel
+
+
+def inside(engine: Docker, image: str, *words: str) -> str:
+    head, *rest = words
+    run = ("run", "--rm", "--network", "none", "--entrypoint", head, image)
+    return engine.ask(*run, *rest)
+
+
+def holds(engine: Docker, image: str, what: bytes) -> bool:
+    """Whether any layer of an image, or what is written about it, has these bytes in it."""
+    with subprocess.Popen(
+        [engine.program, "save", image], env=engine.environment, stdout=subprocess.PIPE
+    ) as saving:
+        assert saving.stdout is not None
+        found = False
+        with tarfile.open(fileobj=saving.stdout, mode="r|") as saved:
+            for member in saved:
+                content = saved.extractfile(member) if member.isfile() else None
+                if content is not None and _within(content.read(), what):
+                    found = True
+    assert saving.returncode == 0
+    return found
+
+
+def _within(content: bytes, what: bytes) -> bool:
+    if what in content:
+        return True
+    try:  # a layer, which newer engines save compressed
+        with tarfile.open(fileobj=io.BytesIO(content), mode="r:*") as layer:
+            files = (layer.extractfile(member) for member in layer if member.isfile())
+            return any(file is not None and what in file.read() for file in files)
+    except tarfile.TarError:
+        return False
+
+
+class TestBase:
+    def test_it_holds_the_packages_of_its_lock_and_no_others(
+        self, engine: Docker, base_image: str
+    ) -> None:
+        (image,) = engine.inspect([base_image])
+        verdict = verify(engine, image, recipes.find("base"))
+        assert verdict.good, verdict.sentences()
+
+    def test_it_says_what_it_is_in_labels(self, engine: Docker, base_image: str) -> None:
+        (image,) = engine.inspect([base_image])
+        locked = recipes.locked(recipes.find("base"))
+        assert image.name == "base"
+        assert image.labels[labels.TITLE] == "Python and Jupyter"
+        assert image.labels[labels.KERNELS] == "python3"
+        assert f"jupyterlab {locked['jupyterlab']}" in image.labels[labels.PACKAGES]
+        assert image.labels[labels.BASE_NAME]
+
+    def test_it_runs_as_a_student_and_jupyter_finds_the_side_of_carrel(
+        self, engine: Docker, base_image: str
+    ) -> None:
+        said = inside(
+            engine,
+            base_image,
+            "/opt/carrel/bin/python",
+            "-c",
+            "import json, os; from carrel.extensions.environment import jupyter_environment as j; "
+            "print(json.dumps([os.getuid(), j({}), {n: os.environ[n] for n in j({})}]))",
+        )
+        uid, wanted, found = json.loads(said)
+        assert uid == 1000
+        assert found == wanted
+        assert set(wanted) == set(jupyter_environment({}))
+
+
+class TestSecrets:
+    # What a step with the secret makes of it: proof that it was there.
+    USES = INSTALLS.replace(
+        "    pip install", "    sha256sum < /run/secrets/ca > /ca.sum; \\\n    pip install"
+    )
+    KEEPS = INSTALLS.replace(
+        "    pip install", "    cp /run/secrets/ca /usr/local/share/site.pem; \\\n    pip install"
+    )
+
+    @pytest.fixture
+    def secret(self, tmp_path: Path) -> tuple[Path, bytes]:
+        marker = f"carrel-secret-{secrets.token_hex(16)}".encode()
+        path = tmp_path / "site.pem"
+        path.write_bytes(b"-----BEGIN CERTIFICATE-----\n" + marker + b"\n")
+        return path, marker
+
+    def test_the_certificates_of_a_site_are_in_no_layer(
+        self, engine: Docker, shelf: Shelf, secret: tuple[Path, bytes]
+    ) -> None:
+        path, marker = secret
+        assert "id=ca" in self.USES
+        built = shelf.build(shelf.recipe("1.0", self.USES), path)
+        seen = inside(engine, built.digest, "cat", "/ca.sum").split()[0]
+        assert seen == hashlib.sha256(path.read_bytes()).hexdigest()
+        assert not holds(engine, built.digest, marker)
+        assert marker.decode() not in "\n".join(shelf.log)
+        assert str(path) not in engine.ask("history", "--no-trunc", built.digest)
+
+    def test_the_search_finds_a_secret_that_was_left_behind(
+        self, engine: Docker, shelf: Shelf, secret: tuple[Path, bytes]
+    ) -> None:
+        path, marker = secret
+        built = shelf.build(shelf.recipe("1.0", self.KEEPS), path)
+        assert holds(engine, built.digest, marker)
+
+
+class TestBuilds:
+    def test_the_same_lock_gives_the_same_image_and_another_one_a_new(
+        self, engine: Docker, shelf: Shelf
+    ) -> None:
+        first = shelf.build(shelf.recipe("1.0"))
+        assert shelf.build(shelf.recipe("1.0")).digest == first.digest
+        second = shelf.build(shelf.recipe("2.0"))
+        assert second.digest != first.digest
+        assert first.labels[labels.LOCK] != second.labels[labels.LOCK]
+        assert second.labels[labels.PACKAGES] == f"{shelf.name}pkg 2.0"
+        assert second.labels[labels.BASE_DIGEST] == engine.inspect(["carrel/base:latest"])[0].digest
+        assert [i.digest for i in engine.images() if i.name == shelf.name] == [
+            second.digest,
+            first.digest,
+        ]
+
+    def test_it_shares_the_layers_of_what_it_stands_on(
+        self, engine: Docker, shelf: Shelf, base_image: str
+    ) -> None:
+        built = shelf.build(shelf.recipe("1.0"))
+        below, above = (
+            json.loads(engine.ask("image", "inspect", "--format", "{{json .RootFS.Layers}}", each))
+            for each in (base_image, built.digest)
+        )
+        assert above[: len(below)] == below
+        assert len(above) > len(below)
+
+    def test_progress_is_told_step_by_step(self, shelf: Shelf) -> None:
+        shelf.build(shelf.recipe("1.0"))
+        assert any(step.startswith("[2/2] RUN") for step in shelf.steps)
+        assert shelf.steps[-1].startswith("[2/2] done in")
+        assert any(f"{shelf.name}pkg" in line for line in shelf.log)
+
+    def test_a_build_that_fails_shows_the_end_of_its_log(self, shelf: Shelf) -> None:
+        recipe = shelf.recipe("1.0")
+        lock = recipe.lock()
+        lock.write_text(lock.read_text().replace("sha256:", "sha256:0000"))
+        with pytest.raises(ImageFailed, match="was not built") as failed:
+            shelf.build(recipe)
+        assert "hash" in str(failed.value).lower()
+
+    def test_an_image_that_others_stand_on_comes_first(self, engine: Docker) -> None:
+        order = Order(recipe=recipes.find("torch"), stands_on="datascience")
+        if engine.has("carrel/datascience:latest"):
+            pytest.skip("this engine has it")
+        with pytest.raises(InvalidInput, match="First: carrel images build datascience"):
+            build(engine, order, print, print)
+
+
+class TestVerify:
+    def test_what_was_added_later_is_seen(self, engine: Docker, shelf: Shelf) -> None:
+        more = INSTALLS.replace(
+            "-r /build/requirements.txt",
+            "-r /build/requirements.txt \\\n    && pip install --no-index --no-deps "
+            "--find-links /build/wheelhouse smuggled",
+        )
+        tiny(shelf.wheels, "smuggled", "6.6")
+        recipe = shelf.recipe("1.0", more)
+        verdict = verify(engine, shelf.build(recipe), recipe)
+        assert verdict.extra == ("smuggled 6.6",)
+        assert not verdict.good
+
+
+class TestPrune:
+    def test_only_what_nobody_needs_goes(self, engine: Docker, shelf: Shelf) -> None:
+        old, pinned, newest = (shelf.build(shelf.recipe(v)) for v in ("1.0", "2.0", "3.0"))
+        mine = [image for image in engine.images() if image.name == shelf.name]
+        found = pruning.fates(mine, {pinned.reference: "Pinned for cs101."})
+        assert {fate.image.digest: fate.why for fate in found} == {
+            newest.digest: f"It is the newest build of {shelf.name}.",
+            pinned.digest: "Pinned for cs101.",
+            old.digest: "",
+        }
+        # The tag that `old` had when it was built is that of the newest by now.
+        pruning.remove(engine, old)
+        assert {image.digest for image in engine.images() if image.name == shelf.name} == {
+            newest.digest,
+            pinned.digest,
+        }
+
+    def test_the_engine_s_own_prune_takes_no_build_away(self, engine: Docker, shelf: Shelf) -> None:
+        builds = [shelf.build(shelf.recipe(version)) for version in ("1.0", "2.0")]
+        found = engine.ask("image", "ls", "--quiet", "--no-trunc", "--filter", "dangling=true")
+        assert not {image.digest for image in builds} & set(found.split())
+
+    def test_what_a_container_uses_is_not_removed(self, engine: Docker, shelf: Shelf) -> None:
+        old = shelf.build(shelf.recipe("1.0"))
+        shelf.build(shelf.recipe("2.0"))
+        container = engine.ask("create", "--network", "none", old.digest, "true").strip()
+        try:
+            with pytest.raises(ImageFailed):
+                pruning.remove(engine, old)
+            assert engine.inspect([old.digest])
+        finally:
+            engine.ask("rm", container)
+
+
+def test_an_executed_notebook_names_its_image(site: Site) -> None:
+    reference = f"base@{site.image}"
+    order = site.order(notebook("1"), image=reference)
+    site.backend.start(order)
+    site.service.wait_for_event("ended")
+    executed = json.loads((order.folder / "output.ipynb").read_text())
+    assert executed["metadata"]["carrel"]["image"] == reference
+
+
+def test_the_engine_lists_what_was_built(site: Site) -> None:
+    (image,) = (each for each in site.backend.images() or () if each.digest == site.image)
+    assert (image.name, image.default, image.kernels) == ("base", True, ("python3",))
+    assert image.size_bytes > 100_000_000
+    assert image.built_at > 1_700_000_000

@@ -1,0 +1,173 @@
+"""A real Docker engine for tests: the one that is there, or one of our own.
+
+1. the one that DOCKER_HOST names
+2. the one at the usual socket
+3. where neither is and this is root: ``dockerd``, started by hand with a data folder, socket and
+   run folder of its own and no default bridge, and stopped at the end
+
+Its images are kept between runs in ``$CARREL_DOCKER_DATA`` (a folder in the home's cache
+otherwise), so that the base image is built once and again only when what is in it has changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import docker
+from docker.errors import DockerException
+from requests.exceptions import RequestException
+
+from .fake_service import eventually
+from .requirements import need
+
+ROOT = Path(__file__).resolve().parents[1]
+USUAL = "unix:///var/run/docker.sock"
+START_SECONDS = 60.0
+STOP_SECONDS = 60.0
+# What the wheel inside the image is made from, and what the image is built from.
+IN_THE_IMAGE = ("images/base", "hub", "spawners", "extensions", "courses", "images")
+KEPT = "carrel-tests/base"
+
+
+@dataclass(slots=True, kw_only=True)
+class DockerEngine:
+    """Attributes:
+    url: what DOCKER_HOST is to be.
+    folder: of one that was started here.
+    """
+
+    url: str
+    folder: Path | None = None
+    process: subprocess.Popen[bytes] | None = None
+
+    def client(self) -> docker.APIClient:
+        return docker.APIClient(self.url, version="auto", timeout=60)
+
+    def start(self) -> None:
+        """Only of one of our own; what it ran goes on (live-restore)."""
+        assert self.folder is not None
+        data = Path(os.environ.get("CARREL_DOCKER_DATA") or _cache())
+        data.mkdir(parents=True, exist_ok=True)
+        (self.folder / "docker.pid").unlink(missing_ok=True)
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [
+                    "dockerd",
+                    *("--data-root", str(data)),
+                    *("--exec-root", str(self.folder / "exec")),
+                    *("--pidfile", str(self.folder / "docker.pid")),
+                    *("--host", self.url),
+                    *("--bridge", "none"),
+                    "--live-restore",
+                ],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        eventually(lambda: answers(self.url), START_SECONDS)
+
+    def kill(self) -> None:
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.terminate()
+            self.process.wait(STOP_SECONDS)
+            self.process = None
+
+
+def site_file(state: Path, engine: DockerEngine, more: str = "") -> None:
+    """Before the first start of an installation: which engine it has, and what else is said."""
+    state.mkdir(parents=True, exist_ok=True)
+    (state / "carrel.toml").write_text(f'[docker]\nhost = "{engine.url}"\n{more}')
+
+
+def answers(url: str) -> bool:
+    try:
+        client = docker.APIClient(url, version="auto", timeout=5)
+    except (DockerException, RequestException):
+        return False
+    client.close()
+    return True
+
+
+@contextmanager
+def docker_engine() -> Iterator[DockerEngine]:
+    """One that answers; skips where none can be had, or fails where CARREL_REQUIRE names it."""
+    named = os.environ.get("DOCKER_HOST")
+    for url in filter(None, [named, None if named else USUAL]):
+        if answers(url):
+            yield DockerEngine(url=url)
+            return
+    need("docker", not named, f"no Docker engine answers at DOCKER_HOST={named}")
+    own = os.geteuid() == 0 and shutil.which("dockerd") and shutil.which("iptables")
+    need("docker", own, "no Docker engine (Debian's packages: docker.io, iptables; as root)")
+    # A socket's path is short: pytest's own folders are not.
+    with tempfile.TemporaryDirectory(prefix="carrel-docker-") as folder:
+        engine = DockerEngine(url=f"unix://{folder}/docker.sock", folder=Path(folder))
+        try:
+            engine.start()
+            yield engine
+        finally:
+            engine.stop()
+            unmount(Path(folder))
+
+
+def unmount(folder: Path) -> None:
+    """An engine that has ended leaves the network of this host mounted below its run folder."""
+    for place in Path(folder, "exec", "netns").glob("*"):
+        subprocess.run(["umount", str(place)], check=False, capture_output=True)
+
+
+def base_image(engine: DockerEngine) -> str:
+    """The id of the newest base image, which is built where what is in it has changed.
+
+    ``CARREL_BASE_IMAGE`` names one that is taken as it is, while the tree is being changed.
+    """
+    if kept := os.environ.get("CARREL_BASE_IMAGE"):
+        return str(engine.client().inspect_image(kept)["Id"])
+    tag = f"{KEPT}:{content()}"
+    client = engine.client()
+    if not client.images(name=tag):
+        build(engine)
+        newest = max(
+            client.images(filters={"label": "org.carrel.image=base"}), key=lambda i: i["Created"]
+        )
+        client.tag(newest["Id"], KEPT, tag.partition(":")[2])
+    return str(client.inspect_image(tag)["Id"])
+
+
+def build(engine: DockerEngine) -> None:
+    """As an administrator does it."""
+    environment = {**os.environ, "DOCKER_HOST": engine.url}
+    carrel = Path(shutil.which("carrel", path=_own_path()) or "carrel")
+    for words in (["images", "bootstrap"], ["images", "build", "base"]):
+        subprocess.run([carrel, *words], env=environment, cwd=ROOT, check=True, timeout=1800)
+
+
+def content() -> str:
+    """Of every file that may find its way into the image."""
+    digest = hashlib.sha256((ROOT / "pyproject.toml").read_bytes())
+    for folder in IN_THE_IMAGE:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _own_path() -> str:
+    return os.pathsep.join([str(Path(os.sys.executable).parent), os.environ.get("PATH", "")])
+
+
+def _cache() -> Path:
+    return Path.home() / ".cache" / "carrel-tests" / "docker"

@@ -1,0 +1,111 @@
+"""``carrel doctor`` as it is called: sentences, JSON and an exit status."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from carrel.hub import engines
+from carrel.hub.cli.doctor_command import doctor
+from carrel.hub.config import Engine, Settings, StateFolder
+from carrel.hub.errors import Unavailable
+from carrel.hub.ports.ground import Finding, Verdict
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> StateFolder:
+    return StateFolder.at(tmp_path / "state")
+
+
+def called(state: StateFolder, *words: str) -> tuple[int, str]:
+    done = CliRunner().invoke(doctor, ["--state", str(state.root), *words])
+    return done.exit_code, done.output
+
+
+def about(state: StateFolder, subject: str, *words: str) -> dict[str, str]:
+    _, said = called(state, "--json", *words)
+    found: list[dict[str, str]] = json.loads(said)["findings"]
+    return next(each for each in found if each["subject"] == subject)
+
+
+class Ground:
+    """An engine with one thing to say."""
+
+    def findings(self) -> Iterator[Finding]:
+        yield Finding(
+            subject="limits", verdict=Verdict.MISSING, what="No limit holds.", mend="Boot anew."
+        )
+
+
+def test_it_works_before_the_first_start_and_changes_nothing(state: StateFolder) -> None:
+    status, said = called(state)
+    assert status == 0
+    assert "carrel.toml: There is none." in said
+    assert "not isolated from each other" in said
+    assert not state.root.exists()
+
+
+def test_what_is_missing_is_an_exit_status_and_says_how_to_mend_it(
+    state: StateFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines, "ground", lambda *_: Ground())
+    status, said = called(state, "--engine", "docker")
+    assert status == 1
+    assert "MISSING  limits: No limit holds.\n         Boot anew.\n" in said
+    status, said = called(state, "--engine", "docker", "--json")
+    assert status == 1
+    assert json.loads(said)["ok"] is False
+
+
+def test_an_engine_that_cannot_be_asked_is_a_finding(
+    state: StateFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def silent(*_: object) -> None:
+        raise Unavailable("The Docker engine on local does not answer.")
+
+    monkeypatch.setattr(engines, "ground", silent)
+    assert about(state, "engine", "--engine", "docker")["verdict"] == "missing"
+
+
+def test_a_mistake_in_the_sites_file_is_said_in_place(state: StateFolder) -> None:
+    state.create()
+    state.site_file.write_text("[docker]\nprivileged = true\n")
+    found = about(state, "carrel.toml")
+    assert found["verdict"] == "missing"
+    assert "docker.privileged: is not a key" in found["what"]
+
+
+def test_a_port_that_somebody_has_is_said_with_who(state: StateFolder) -> None:
+    state.create()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        Settings(port=server.getsockname()[1]).save(state)
+        found = about(state, "ports")
+    assert found["verdict"] == "missing"
+    assert "which people connect to, is taken by" in found["what"]
+    assert about(state, "ports")["verdict"] == "fine"
+
+
+def test_the_address_of_a_network_that_is_not_there_yet_is_nobodys(state: StateFolder) -> None:
+    state.create()
+    Settings(engine=Engine.LOCAL, port=0, internal_ip="10.255.255.1", hub_port=80).save(state)
+    assert about(state, "ports")["verdict"] == "fine"
+
+
+def test_people_who_come_without_https_are_a_warning(state: StateFolder) -> None:
+    assert about(state, "certificate")["verdict"] == "fine"
+    found = about(state, "certificate", "--url", "http://jupyter.example.edu")
+    assert found["verdict"] == "warning"
+    assert "passwords can be read on the way" in found["what"]
+
+
+def test_an_https_address_that_does_not_answer_is_missing(state: StateFolder) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    found = about(state, "certificate", "--url", f"https://127.0.0.1:{port}")
+    assert found["verdict"] == "missing"
+    assert "does not answer on port" in found["what"]

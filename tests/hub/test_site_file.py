@@ -1,0 +1,149 @@
+"""STATE/carrel.toml: what holds without it, and what is said about mistakes in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from carrel.hub.config import Engine, Settings, StateFolder
+from carrel.hub.engines import docker_options
+from carrel.hub.errors import Conflict, InvalidInput, Unavailable
+from carrel.hub.ports.ground import Addresses
+from carrel.hub.site_file import SiteFile
+from carrel.hub.supervise import engine
+from carrel.hub.supervise.up import UpOptions, choose
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> StateFolder:
+    found = StateFolder.at(tmp_path / "state")
+    found.create()
+    return found
+
+
+def test_nothing_has_to_be_written(state: StateFolder) -> None:
+    assert SiteFile.load(state) == SiteFile()
+    assert SiteFile().engine is None
+
+
+def test_a_whole_file_reaches_the_engine(
+    state: StateFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "unix:///run/elsewhere.sock")
+    state.site_file.write_text(
+        'engine = "docker"\n'
+        "[docker]\n"
+        'memory = "8GiB"\nhome_size = "5GiB"\nblocked = ["10.0.0.0/8"]\n'
+        '[[nodes]]\nname = "gpu1"\ndocker_host = "ssh://carrel@gpu1"\n'
+    )
+    site = SiteFile.load(state)
+    settings = Settings(engine=Engine.DOCKER, docker_subnets="10.200.0.0/20", hub_port=1)
+
+    options = docker_options(settings, site)
+
+    assert site.engine is Engine.DOCKER
+    assert (options.memory, options.home_size) == (8 * 2**30, 5 * 2**30)
+    assert options.blocked == ("10.0.0.0/8",)
+    assert [(host.node, host.url) for host in options.hosts] == [
+        ("local", "unix:///run/elsewhere.sock"),
+        ("gpu1", "ssh://carrel@gpu1"),
+    ]
+    assert options.subnets == "10.200.0.0/20"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('engine = "slurm"', "engine"),
+        ("[docker]\nprivileged = true", "docker.privileged: is not a key that is known here."),
+        ('[docker]\nmemory = "lots"', "docker.memory"),
+        ('[docker]\nblocked = ["10.0.0.1/8"]', "has host bits set"),
+        ('[docker]\nhost = "http://x"', "a Docker host begins with unix://, tcp://, ssh://"),
+        ('[[nodes]]\nname = "a b"\ndocker_host = "ssh://x"', "nodes.0.name"),
+        (
+            '[[nodes]]\nname = "local"\ndocker_host = "ssh://x"',
+            "more than one node is called local",
+        ),
+        ('[[nodes]]\nname = "a"\ndocker_host = "tcp://x:2375"', "without TLS"),
+        ('[[nodes]]\nname = "a"\ndocker_host = "tcp://x"\ntls_ca = "ca.pem"', "belong together"),
+        ("engine = ", "cannot be read"),
+    ],
+)
+def test_a_mistake_is_said_with_its_place(state: StateFolder, text: str, said: str) -> None:
+    state.site_file.write_text(text)
+    with pytest.raises(InvalidInput) as raised:
+        SiteFile.load(state)
+    assert str(state.site_file) in raised.value.message
+    assert said in raised.value.message
+
+
+def test_two_installations_have_two_names(tmp_path: Path) -> None:
+    one, two = StateFolder.at(tmp_path / "a"), StateFolder.at(tmp_path / "b")
+    assert one.installation != two.installation
+    assert one.installation == StateFolder.at(tmp_path / "a").installation
+    assert len(one.installation) == 6
+
+
+class TestTheChoiceOfTheEngine:
+    def test_it_is_kept(self, state: StateFolder) -> None:
+        choose(UpOptions(state=state, engine=Engine.DOCKER)).save(state)
+        assert choose(UpOptions(state=state)).engine is Engine.DOCKER
+
+    def test_the_file_has_the_last_word(self, state: StateFolder) -> None:
+        state.site_file.write_text('engine = "docker"')
+        assert choose(UpOptions(state=state)).engine is Engine.DOCKER
+        with pytest.raises(InvalidInput, match="and the command line local"):
+            choose(UpOptions(state=state, engine=Engine.LOCAL))
+
+    def test_an_engine_on_which_something_runs_is_not_left(
+        self, state: StateFolder, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(engine, "running", lambda *_: frozenset({"l-1"}))
+        with pytest.raises(Conflict, match="run on the engine 'local'"):
+            choose(UpOptions(state=state, engine=Engine.DOCKER))
+
+
+class SlowGround:
+    """An engine that answers at the second question."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def prepare(self, subnets: str) -> Addresses:
+        self.asked.append(subnets)
+        if len(self.asked) == 1:
+            raise Unavailable("The Docker engine does not answer.")
+        return Addresses(subnets=subnets or "10.200.16.0/20", internal_ip="10.200.16.1")
+
+
+class TestTheAddress:
+    @pytest.fixture
+    def ground(self, monkeypatch: pytest.MonkeyPatch) -> SlowGround:
+        made = SlowGround()
+        monkeypatch.setattr("carrel.hub.engines.ground", lambda *_: made)
+        monkeypatch.setattr(engine, "_ASK_SECONDS", 0.0)
+        return made
+
+    def test_an_engine_of_an_earlier_start_is_waited_for(
+        self, state: StateFolder, ground: SlowGround
+    ) -> None:
+        said: list[str] = []
+        before = Settings(engine=Engine.DOCKER, docker_subnets="10.200.0.0/20", service_port=7)
+
+        settings = engine.grounded(state, before, said.append)
+
+        assert settings.internal_ip == "10.200.16.1"
+        assert settings.docker_subnets == "10.200.0.0/20"
+        assert settings.service_url == "http://10.200.16.1:7/services/carrel"
+        assert said == ["The Docker engine does not answer. Carrel waits for it."]
+
+    def test_at_the_first_start_its_absence_is_said_at_once(
+        self, state: StateFolder, ground: SlowGround
+    ) -> None:
+        with pytest.raises(Unavailable):
+            engine.grounded(state, Settings(engine=Engine.DOCKER), pytest.fail)
+
+    def test_the_local_engine_needs_none(self, state: StateFolder) -> None:
+        settings = engine.grounded(state, Settings(internal_ip="10.200.16.1"), pytest.fail)
+        assert settings.internal_ip == "127.0.0.1"

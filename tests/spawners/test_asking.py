@@ -1,0 +1,51 @@
+"""One slow question holds nobody up, and its late answer is given to nobody."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from carrel.hub.errors import Unavailable
+from carrel.spawners.docker.asking import Question
+
+SLOW = "The engine is slow."
+
+
+def test_an_answer_in_time_is_given() -> None:
+    assert Question(lambda: 42, SLOW).answer(60) == 42
+
+
+def test_what_goes_wrong_is_raised_for_who_asked() -> None:
+    def fail() -> int:
+        raise ValueError("no")
+
+    question = Question(fail, SLOW)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="no"):
+            question.answer(60)
+
+
+def test_while_one_is_late_nobody_waits_and_it_is_not_asked_again() -> None:
+    asked: list[int] = []
+    go_on = threading.Event()
+
+    def ask() -> int:
+        asked.append(1)
+        go_on.wait(60)
+        return len(asked)
+
+    question = Question(ask, SLOW)
+    with pytest.raises(Unavailable, match=SLOW):
+        question.answer(0.01)
+    began = time.monotonic()
+    for _ in range(50):
+        with pytest.raises(Unavailable, match=SLOW):
+            question.answer(60)
+    assert time.monotonic() - began < 5
+    assert len(asked) == 1
+    go_on.set()
+    question.settle(60)
+    # A new answer, and not the late one.
+    assert question.answer(60) == 2

@@ -1,0 +1,88 @@
+"""What the doctor says of an engine, from what engines tell."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from carrel.hub.config import Settings
+from carrel.hub.engines import docker_options
+from carrel.hub.ports.ground import Finding, Verdict
+from carrel.hub.ports.records import Json
+from carrel.hub.site_file import SiteFile
+from carrel.spawners.docker import doctor
+
+FINE, WARNING, MISSING = Verdict.FINE, Verdict.WARNING, Verdict.MISSING
+LIMITED: dict[str, Json] = {
+    "MemoryLimit": True, "SwapLimit": True, "PidsLimit": True, "CpuCfsQuota": True,
+    "CgroupVersion": "2",
+}  # fmt: skip  # as one row
+
+
+def found(subject: str, verdict: Verdict, what: str, mend: str = "") -> Finding:
+    return Finding(subject=subject, verdict=verdict, what=what, mend=mend)
+
+
+@pytest.mark.parametrize(
+    ("told", "verdict", "said"),
+    [
+        ({}, FINE, "cgroup v2"),
+        ({"SwapLimit": False}, WARNING, "does not limit swap"),
+        ({"SwapLimit": False, "MemoryLimit": False}, MISSING, "does not limit memory, swap"),
+    ],
+)
+def test_what_the_kernel_does_not_limit(told: dict[str, Json], verdict: Verdict, said: str) -> None:
+    one = doctor.limits(found, {**LIMITED, **told})
+    assert one.verdict is verdict
+    assert said in one.what
+
+
+@pytest.mark.parametrize(
+    ("options", "verdict", "said"),
+    [
+        (["name=seccomp,profile=default"], FINE, "under seccomp"),
+        (["name=apparmor", "name=seccomp,profile=builtin"], FINE, "under seccomp"),
+        ([], MISSING, "filters no system calls"),
+        (["name=seccomp,profile=unconfined"], MISSING, "filters no system calls"),
+        (["name=seccomp,profile=default", "name=userns"], MISSING, "userns-remap"),
+        (["name=seccomp,profile=default", "name=rootless"], MISSING, "without root"),
+    ],
+)
+def test_what_stands_between_a_container_and_its_host(
+    options: list[str], verdict: Verdict, said: str
+) -> None:
+    one = doctor.isolation(found, {"SecurityOptions": options})
+    assert one.verdict is verdict
+    assert said in one.what
+
+
+@pytest.mark.parametrize(
+    ("told", "driver", "verdict", "said"),
+    [
+        ({"Runtimes": {"runc": {}}}, False, FINE, "run on CPU"),
+        ({"Runtimes": {"runc": {}}}, True, MISSING, "cannot give its devices"),
+        ({"Runtimes": {"nvidia": {}}, "ServerVersion": "20.10.24"}, True, FINE, "by UUID."),
+        ({"Runtimes": {"nvidia": {}}, "ServerVersion": "28.3.0"}, True, FINE, "could list them"),
+        ({"DiscoveredDevices": [{"ID": "nvidia.com/gpu=0"}]}, True, FINE, "by name (CDI)"),
+    ],
+)
+def test_how_containers_get_gpus(
+    told: dict[str, Json], driver: bool, verdict: Verdict, said: str
+) -> None:
+    one = doctor.devices(found, told, driver=driver)
+    assert one.verdict is verdict
+    assert said in one.what
+
+
+def test_homes_without_a_limit_are_a_warning_that_says_why_not() -> None:
+    options = docker_options(Settings(), SiteFile())
+    assert doctor.homes(found, options, root=True).verdict is WARNING
+    assert "Run Carrel as root" in doctor.homes(found, options, root=False).mend
+    limited = replace(options, home_size=5 * 2**30)
+    assert doctor.homes(found, limited, root=True).verdict is not WARNING
+
+
+def test_versions_are_compared_by_their_numbers() -> None:
+    assert doctor.numbers("20.10.24+dfsg1") == (20, 10)
+    assert doctor.numbers("9.3") < doctor.OLDEST < doctor.numbers("28.0.1")

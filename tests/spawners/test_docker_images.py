@@ -1,0 +1,62 @@
+"""What engines list becomes the catalogue."""
+
+from __future__ import annotations
+
+import pytest
+
+from carrel.hub.ports.images import Image
+from carrel.hub.ports.records import Json
+from carrel.images import labels
+from carrel.spawners.docker.images import images_of
+
+A, B, C = ("sha256:" + letter * 64 for letter in "abc")
+
+
+def listed(digest: str, created: int, **marks: str) -> dict[str, Json]:
+    names = {
+        labels.NAME: "torch",
+        labels.TITLE: "PyTorch",
+        labels.SUMMARY: "For networks.",
+        labels.KERNELS: "python3 julia",
+        labels.PACKAGES: "torch 2.13.0, numpy 2.4.6",
+    }
+    return {"Id": digest, "Created": created, "Size": 7, "Labels": {**names, **marks}}
+
+
+def test_one_digest_on_two_machines_is_one_image() -> None:
+    (found,) = images_of([("one", [listed(A, 5)]), ("two", [listed(A, 5)])], "base")
+    assert found == Image(
+        name="torch",
+        digest=A,
+        title="PyTorch",
+        summary="For networks.",
+        size_bytes=7,
+        built_at=5.0,
+        kernels=("python3", "julia"),
+        packages=("torch 2.13.0", "numpy 2.4.6"),
+        nodes=("one", "two"),
+    )
+
+
+def test_they_come_by_name_and_the_newest_first() -> None:
+    base = listed(C, 1, **{labels.NAME: "base"})
+    found = images_of([("one", [listed(A, 5), listed(B, 9), base])], "base")
+    assert [(image.name, image.digest, image.default) for image in found] == [
+        ("base", C, True),
+        ("torch", B, False),
+        ("torch", A, False),
+    ]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"Id": B, "Created": 5, "Size": 7, "Labels": None},
+        {"Id": B, "Created": 5, "Size": 7, "Labels": {"maintainer": "x"}},
+        {"Id": "12", "Labels": {labels.NAME: "torch"}},
+        {"Id": B, "Labels": {labels.NAME: "../etc"}},
+        {"Labels": {labels.NAME: "torch"}},
+    ],
+)
+def test_what_is_none_of_the_catalogue_is_left_out(other: dict[str, Json]) -> None:
+    assert [image.digest for image in images_of([("one", [other, listed(A, 5)])], "base")] == [A]

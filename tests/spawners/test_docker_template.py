@@ -1,0 +1,268 @@
+"""What an engine is asked to create, and the rules around it, as they are sent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+import pytest
+
+from carrel.hub.errors import BackendFailed
+from carrel.hub.ports.records import Json
+from carrel.hub.scheduling.model import Device
+from carrel.spawners.devices.simulated import simulated_devices
+from carrel.spawners.docker.engine import Engine, Network, Taken
+from carrel.spawners.docker.guard import Wall, rules
+from carrel.spawners.docker.networks import Networks
+from carrel.spawners.docker.template import Bounds, Mount, Task, container
+
+GPU = Device(id="GPU-1", node="n", index=0, model="H200", memory_bytes=1)
+MIG = replace(GPU, id="MIG-2", index=1)
+GIB = 1 << 30
+
+TASK = Task(
+    installation="abc123",
+    lease_id="j-1.2",
+    request_id="j-1",
+    epoch=2,
+    owner="ada",
+    kind="job",
+    image="sha256:1",
+    command=("run",),
+    uid=1000,
+    network="carrel-abc123-u-ada",
+    bounds=Bounds(memory=4 * GIB, cpus=1.5, pids=256, tmp=GIB),
+    mounts=(Mount(source="/state/x", target="/x", read_only=True),),
+    workdir="/home/ada",
+)
+
+
+def host(task: Task) -> Mapping[str, Json]:
+    return cast(Mapping[str, Json], container(task)["HostConfig"])
+
+
+def environment(task: Task) -> dict[str, str]:
+    lines = cast(list[str], container(task)["Env"])
+    return dict(line.split("=", 1) for line in lines)
+
+
+def test_the_whole_call() -> None:
+    assert container(TASK) == {
+        "Image": "sha256:1",
+        "Entrypoint": [],
+        "Cmd": ["run"],
+        "User": "1000:1000",
+        "WorkingDir": "/home/ada",
+        "Hostname": "carrel",
+        "Env": [
+            "CUDA_VISIBLE_DEVICES=",
+            "CUDA_DEVICE_ORDER=PCI_BUS_ID",
+            "NVIDIA_VISIBLE_DEVICES=void",
+            "CARREL_DEVICES=",
+        ],
+        "Labels": {
+            "carrel.installation": "abc123",
+            "carrel.lease": "j-1.2",
+            "carrel.epoch": "2",
+            "carrel.request": "j-1",
+            "carrel.owner": "ada",
+            "carrel.kind": "job",
+        },
+        "Healthcheck": {"Test": ["NONE"]},
+        "HostConfig": {
+            "NetworkMode": "carrel-abc123-u-ada",
+            "Dns": [],
+            "Mounts": [
+                {
+                    "Type": "bind",
+                    "Source": "/state/x",
+                    "Target": "/x",
+                    "ReadOnly": True,
+                    "BindOptions": {"Propagation": "rprivate"},
+                }
+            ],
+            "Tmpfs": {
+                "/tmp": f"rw,nosuid,nodev,size={GIB},mode=1777",
+                "/run": f"rw,nosuid,nodev,noexec,size={16 << 20},mode=1777",
+            },
+            "ShmSize": GIB,
+            "Memory": 4 * GIB,
+            "MemorySwap": 4 * GIB,
+            "NanoCpus": 1_500_000_000,
+            "PidsLimit": 256,
+            "Init": True,
+            "ReadonlyRootfs": True,
+            "Privileged": False,
+            "CapDrop": ["ALL"],
+            "SecurityOpt": ["no-new-privileges:true"],
+            "IpcMode": "private",
+            "CgroupnsMode": "private",
+            "PublishAllPorts": False,
+            "RestartPolicy": {"Name": "no"},
+            "LogConfig": {"Type": "json-file", "Config": {"max-size": "10m", "max-file": "3"}},
+            "DeviceRequests": [],
+        },
+    }
+
+
+def test_devices_are_asked_for_by_uuid_and_mig_instances_too() -> None:
+    task = replace(TASK, devices=(GPU, MIG))
+    assert host(task)["DeviceRequests"] == [
+        {"Driver": "nvidia", "DeviceIDs": ["GPU-1", "MIG-2"], "Capabilities": [["gpu"]]}
+    ]
+    assert environment(task)["NVIDIA_VISIBLE_DEVICES"] == "GPU-1,MIG-2"
+
+
+def test_an_engine_with_cdi_gives_them_by_name_and_only_once() -> None:
+    known = frozenset({"nvidia.com/gpu=GPU-1", "nvidia.com/gpu=MIG-2", "nvidia.com/gpu=all"})
+    task = replace(TASK, devices=(GPU, MIG), cdi=known)
+    assert host(task)["DeviceRequests"] == [
+        {"Driver": "cdi", "DeviceIDs": ["nvidia.com/gpu=GPU-1", "nvidia.com/gpu=MIG-2"]}
+    ]
+    assert environment(task)["NVIDIA_VISIBLE_DEVICES"] == "void"
+    # One that CDI does not know by its UUID goes the older way, and with it all of them.
+    partly = replace(task, cdi=frozenset({"nvidia.com/gpu=GPU-1", "nvidia.com/gpu=0"}))
+    assert host(partly)["DeviceRequests"] == host(replace(task, cdi=frozenset()))["DeviceRequests"]
+
+
+def test_simulated_devices_are_named_and_never_asked_for() -> None:
+    pretended = simulated_devices("n", 1)
+    task = replace(TASK, devices=pretended)
+    assert host(task)["DeviceRequests"] == []
+    assert environment(task)["CUDA_VISIBLE_DEVICES"] == pretended[0].id
+    assert environment(task)["NVIDIA_VISIBLE_DEVICES"] == "void"
+
+
+@pytest.mark.parametrize("devices", [(), (GPU,)])
+def test_no_value_from_elsewhere_opens_a_device(devices: tuple[Device, ...]) -> None:
+    wants = {"NVIDIA_VISIBLE_DEVICES": "all", "CUDA_VISIBLE_DEVICES": "0,1,2"}
+    task = replace(TASK, devices=devices, environment=wants)
+    allowed = ",".join(device.id for device in devices)
+    assert environment(task)["NVIDIA_VISIBLE_DEVICES"] == (allowed or "void")
+    assert environment(task)["CUDA_VISIBLE_DEVICES"] == allowed
+
+
+def test_without_a_network_no_name_is_looked_up() -> None:
+    assert host(replace(TASK, outside=False))["Dns"] == ["127.0.0.1"]
+
+
+# -- the wall ---------------------------------------------------------------------------------
+
+
+def test_the_rules_open_one_address_and_shut_the_rest() -> None:
+    wall = Wall(
+        installation="abc123",
+        address="10.1.0.1",
+        ports=(8001, 8002, 8001),
+        blocked=("10.0.0.0/8", "fd00::/8"),
+    )
+    text = rules(wall)
+    first, second, *_ = text.splitlines()
+    assert (first, second) == ("table inet carrel_abc123", "delete table inet carrel_abc123")
+    assert text.count("ip daddr 10.1.0.1 tcp dport { 8001, 8002 } accept") == 2
+    order = [
+        "ct state established,related accept",
+        "ip daddr 10.1.0.1 tcp dport",
+        'oifname { "crl*", "crn*", "docker*", "br-*" } drop',
+        "ip daddr 169.254.0.0/16 drop",
+        "ip daddr 10.0.0.0/8 drop",
+        "ip6 daddr fd00::/8 drop",
+        'iifname "crnabc123*" drop',
+    ]
+    elsewhere = text[text.index("chain to_elsewhere") : text.index("chain to_containers")]
+    places = [elsewhere.index(each) for each in order]
+    assert places == sorted(places)
+
+
+# -- networks ---------------------------------------------------------------------------------
+
+
+@dataclass
+class FakeEngine:
+    """Networks in memory, as an engine keeps them: no two overlap, no two have one bridge."""
+
+    node: str = "local"
+    made: dict[str, Network] = field(default_factory=dict)
+    bridges: dict[str, str] = field(default_factory=dict)
+    in_use: set[str] = field(default_factory=set)
+
+    def networks(self, label: str = "") -> tuple[Network, ...]:
+        return tuple(self.made.values())
+
+    def create_network(
+        self,
+        name: str,
+        *,
+        bridge: str,
+        subnet: str,
+        gateway: str,
+        outside: bool,
+        labels: Mapping[str, str],
+    ) -> None:
+        if name in self.made or any(subnet in each.subnets for each in self.made.values()):
+            raise Taken("Pool overlaps with other one on this address space")
+        assert len(bridge) <= 15, "the longest name of an interface"
+        self.bridges[name] = bridge
+        self.made[name] = Network(
+            id=name, name=name, labels=labels, subnets=(subnet,), created=float(len(self.made))
+        )
+
+    def users_of(self, network: str) -> int:
+        return int(network in self.in_use)
+
+    def remove_network(self, network: str) -> bool:
+        del self.made[network]
+        return True
+
+
+def networks(engine: FakeEngine, subnets: str = "10.200.0.0/20") -> Networks:
+    return Networks(engine=cast(Engine, engine), installation="abc123", subnets=subnets)
+
+
+def test_everybody_has_a_network_of_their_own_and_keeps_it() -> None:
+    engine = FakeEngine()
+    ours = networks(engine)
+    names = ["ada", "Ada", "ada--x", "../ada", "ada ", "bob"]
+    made = [ours.ensure(name) for name in names]
+    assert len(set(made)) == len(names)
+    assert [ours.ensure(name) for name in names] == made
+    assert ours.ensure("ada", outside=False) not in made
+    assert re.fullmatch(r"crlabc123-0001", engine.bridges[made[0]])
+    assert engine.bridges[ours.name("ada", outside=False)].startswith("crnabc123-")
+
+
+def test_the_hub_has_the_first_address() -> None:
+    engine = FakeEngine()
+    ours = networks(engine)
+    ours.ensure("ada")
+    assert ours.ensure_hub() == ours.ensure_hub() == "10.200.0.1"
+    assert engine.bridges["carrel-abc123-hub"] == "crlabc123-hub"
+
+
+def test_engines_that_share_a_host_begin_at_different_places() -> None:
+    first, second = FakeEngine(), FakeEngine()
+    networks(first).ensure("ada")
+    replace(networks(second), turn=1, turns=2).ensure("ada")
+    assert set(first.bridges.values()).isdisjoint(second.bridges.values())
+
+
+def test_a_range_that_is_used_up_is_said() -> None:
+    ours = networks(FakeEngine(), "10.200.0.0/27")
+    ours.ensure_hub()
+    ours.ensure("ada")
+    with pytest.raises(BackendFailed, match=r"Every network in 10\.200\.0\.0/27 is in use"):
+        ours.ensure("bob")
+
+
+def test_networks_that_nobody_uses_go_and_the_hubs_stays() -> None:
+    engine = FakeEngine()
+    ours = networks(engine)
+    ours.ensure_hub()
+    kept, gone = ours.ensure("ada"), ours.ensure("bob")
+    engine.in_use = {kept}
+    ours.tidy(now=30.0)
+    assert gone in engine.made, "one that was just made waits for its first container"
+    ours.tidy(now=3600.0)
+    assert set(engine.made) == {"carrel-abc123-hub", kept}

@@ -1,0 +1,127 @@
+"""A job owns its folder while the service reads and writes there: no link leads anywhere."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from carrel.hub.files import LocalFiles
+from carrel.hub.folders import give_folder, lies_in, write_into
+from carrel.hub.homes import Homes
+from carrel.hub.ports.notices import Notice, NoticeKind
+from carrel.spawners import notices
+from carrel.spawners.runner.journal import read_journal
+from carrel.spawners.runner.order import EVENTS, LOG, NOTICE, ORDER, OUTPUT, Order
+
+EVENT = '{"seq": 1, "at": 1.0, "kind": "ended", "data": {}}\n'
+NOTE = Notice(kind=NoticeKind.URGENT, message="Go.", given_at=1.0, stops_at=2.0, group="cs101")
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    """A file of the host that only the service may read and write."""
+    path = tmp_path / "passwd"
+    path.write_text(EVENT)
+    return path
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> LocalFiles:
+    homes = Homes(root=tmp_path / "homes", disks=tmp_path / "disks")
+    return LocalFiles(homes=homes, outputs=tmp_path / "outputs")
+
+
+@pytest.fixture
+def folder(files: LocalFiles) -> Path:
+    return files.attempt_folder("j-1", 1)
+
+
+def order() -> Order:
+    return Order(
+        lease_id="j-1.1",
+        request_id="j-1",
+        epoch=1,
+        token="the-token",
+        service_url="http://127.0.0.1:1",
+        input_path="",
+        notebook_name="",
+        output_name="",
+        parameters={},
+        kernel="",
+        home="",
+        devices=(),
+        device_ids=(),
+    )
+
+
+@pytest.mark.parametrize("name", [OUTPUT, LOG])
+def test_what_a_link_leads_to_is_not_read(
+    files: LocalFiles, folder: Path, secret: Path, name: str
+) -> None:
+    (folder / name).symlink_to(secret)
+    assert files.output("j-1", 1) is None
+    assert files.log("j-1", 1) == b""
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
+def test_a_journal_is_a_file_or_empty(folder: Path, secret: Path, kind: str) -> None:
+    path = folder / EVENTS
+    match kind:
+        case "link":
+            path.symlink_to(secret)
+        case "pipe":
+            os.mkfifo(path)
+        case _:
+            path.mkdir()
+    assert read_journal(path) == ()
+
+
+@pytest.mark.parametrize("name", [ORDER, f"{ORDER}.new"])
+def test_an_order_is_written_over_a_link_and_not_through_it(
+    folder: Path, secret: Path, name: str
+) -> None:
+    (folder / name).symlink_to(secret)
+    order().write(folder)
+    assert secret.read_text() == EVENT
+    assert not (folder / ORDER).is_symlink()
+    assert Order.read(folder) == order()
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_a_notice_is_written_over_whatever_lies_there(
+    folder: Path, secret: Path, kind: str
+) -> None:
+    for name in (NOTICE, f"{NOTICE}.new"):
+        if kind == "link":
+            (folder / name).symlink_to(secret)
+        else:
+            os.mkfifo(folder / name)
+    assert notices.write(folder, NOTE)
+    assert not notices.write(folder, NOTE)
+    assert secret.read_text() == EVENT
+    assert "Go." in (folder / NOTICE).read_text()
+
+
+def test_nothing_is_written_into_a_folder_that_is_a_link(tmp_path: Path, folder: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(folder)
+    with pytest.raises(OSError, match=r"Not a directory|Too many levels"):
+        write_into(link, "note", "text")
+    with pytest.raises(OSError, match=r"Not a directory|Too many levels"):
+        give_folder(link, (os.geteuid(), os.getegid()))
+    assert list(folder.iterdir()) == []
+
+
+def test_a_write_that_fails_leaves_nothing(folder: Path) -> None:
+    (folder / "note").mkdir()
+    with pytest.raises(OSError, match="directory"):
+        write_into(folder, "note", "text")
+    assert [each.name for each in folder.iterdir()] == ["note"]
+
+
+def test_a_link_that_leads_nowhere_lies_there_all_the_same(folder: Path) -> None:
+    (folder / "claim").symlink_to("/nowhere")
+    assert lies_in(folder, "claim")
+    assert not lies_in(folder, "another")
