@@ -15,6 +15,7 @@ from math import inf
 from operator import itemgetter
 
 from .books import Books
+from .gangs import least
 from .line import Line
 from .model import Waiting
 from .placement import Placement, Pool
@@ -71,7 +72,7 @@ class Backfill:
         if self.at is not None and ends_at <= self.at:
             placed = pool.take(fitting[0])
             if placed is not None:
-                self._spare.hold(placed)
+                self._not_spare(placed)
             return placed
         weight = size(fitting[0].devices, fitting[0].share)
         if weight > self._extra:
@@ -84,16 +85,25 @@ class Backfill:
                 return placed
         return None
 
+    def _not_spare(self, placed: Placement) -> None:
+        """It ends before the head starts. What is left of a device that it breaks is the head's:
+        nobody may be there for longer."""
+        if placed.share is not None and not self._spare.is_in_parts(placed.devices[0]):
+            placed = Placement(devices=placed.devices)
+        self._spare.hold(placed)
+
     def _earliest(self, pool: Pool) -> tuple[float, Placement | None]:
         """When the head fits as what runs comes to its end, and where. The pool changes."""
         books = self._books
         need = size(self.head.devices, self.head.share)
+        fewest = 0 if self.head.share else size(least(self.head).devices)
         kept = books.kept_for_others(self.head)
         ends = groupby(books.running.ends(books.now), key=itemgetter(0))
         for end, together in ends:
             for _, holding in together:
                 pool.give_back(holding)
-            if pool.free_count() * THOUSAND - need < kept:
+            free = pool.free_count() * THOUSAND
+            if free < fewest or (kept and free - need < kept):
                 continue
             for each in self._variants:
                 placed = pool.take(each)

@@ -155,10 +155,8 @@ class Books:
         return self._kept.of_others(self.tree.chain(request.group)) if self._kept else 0
 
     def leaves_what_is_kept(self, request: Waiting) -> bool:
-        if not self._kept:
-            return True
-        weight = size(request.devices, request.share)
-        return self._free() - weight >= self.kept_for_others(request)
+        kept = self.kept_for_others(request)
+        return not kept or self._free() - size(request.devices, request.share) >= kept
 
     def kept_reason(self) -> Reason:
         return Reason.RESERVATION if self.due() else Reason.GUARANTEE

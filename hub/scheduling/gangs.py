@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .free import ANYWHERE, Floor, Free
 from .model import Arrangement, Role, Waiting
@@ -26,6 +26,15 @@ class Layout:
     members: tuple[int, ...]
     family: int
     nodes: Nodes
+
+
+def least(request: Waiting) -> Waiting:
+    """A gang with as few members as it starts with: nobody is stopped for more than that."""
+    if not request.gang:
+        return request
+    roles = tuple(replace(role, wanted=role.minimum) for role in request.gang)
+    devices = sum(role.devices * role.minimum for role in roles)
+    return replace(request, gang=roles, devices=devices)
 
 
 def arrange(request: Waiting, floor: Floor, free: Free) -> Layout | None:

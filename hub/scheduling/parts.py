@@ -57,6 +57,11 @@ class Parts:
         self._change(device, tuple(shares))
         return not shares
 
+    def close(self, device: str) -> None:
+        """Nothing of it is left for shares."""
+        if device in self._shares:
+            self._change(device, ())
+
     def __bool__(self) -> bool:
         """Whether anything is lent in parts."""
         return bool(self._shares)

@@ -140,13 +140,21 @@ class Pool:
                 self._free.add((device,))
 
     def hold(self, taken: Taken) -> None:
-        """The opposite of ``give_back``: these devices are held, whether they were free or not."""
+        """The opposite of ``give_back``: these devices are held, whether they were free or not.
+
+        Held as a whole, a device is lent in parts no more.
+        """
         self._free.remove(taken.devices)
         if taken.share is None:
+            for device in taken.devices if self._parts else ():
+                self._parts.close(device)
             return
         for device in taken.devices:
             if device in self._floor.where:
                 self._parts.add(device, taken.share)
+
+    def is_in_parts(self, device: str) -> bool:
+        return device in self._parts
 
     def free_on(self, node: int, model: str | None = None) -> int:
         """How many devices (of this model) of a node are wholly free; nodes are numbered."""

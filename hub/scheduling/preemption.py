@@ -23,6 +23,7 @@ from .cheapest import (
     without_the_useless,
 )
 from .entitled import Entitled
+from .gangs import least
 from .ground import Ground
 from .model import Group, Holding, PriorityClass, Waiting
 from .placement import Pool, Shape, shape
@@ -99,15 +100,6 @@ def reclaim(
             return Reclaimed(stops=tuple(stops), waiting=frozenset(waiting))
         stops += found
         ground.leave(stop.request_id for stop in found)
-
-
-def least(request: Waiting) -> Waiting:
-    """A gang with as few members as it starts with: more than that nobody is stopped for."""
-    if not request.gang:
-        return request
-    roles = tuple(replace(role, wanted=role.minimum) for role in request.gang)
-    devices = sum(role.devices * role.minimum for role in roles)
-    return replace(request, gang=roles, devices=devices)
 
 
 class _Claim:

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.model import Health, PriorityClass, Snapshot
+from carrel.hub.scheduling.model import Health, PriorityClass, Role, Share, Snapshot
 from carrel.hub.scheduling.plan import Estimate, Plan, Reason, Start, Wait
 
 from .values import HOUR, NOW, group, holding, node, waiting
@@ -235,3 +237,55 @@ def test_only_the_first_page_of_the_queue_is_estimated() -> None:
         *([None] * 10),
     ]
     assert [wait.place for wait in waits] == list(range(1, 31))
+
+
+def test_a_gang_that_would_like_more_than_there_is_has_its_least_kept() -> None:
+    """It starts with both devices in ten minutes: only who is done by then passes it."""
+    wishes = (Role(name="worker", devices=2, wanted=2, minimum=1),)
+    snapshot = Snapshot(
+        devices=node("a", 2),
+        groups=(group(),),
+        holdings=(holding("run", "a0", ends_in=600),),
+        waiting=(
+            replace(waiting("gang", 4, age=60, seconds=600), gang=wishes),
+            waiting("long", 1, age=30, seconds=8 * HOUR),
+            waiting("short", 1, age=10, seconds=300),
+        ),
+    )
+
+    plan = decide(snapshot, NOW)
+
+    assert [wait.request_id for wait in plan.waits] == ["gang", "long"]
+    assert [start.request_id for start in plan.starts] == ["short"]
+
+
+def test_a_part_that_ends_in_time_opens_its_device_to_nobody_for_longer() -> None:
+    part = Share(compute=0.25)
+    snapshot = Snapshot(
+        devices=(*node("a", 2), *node("b", 1)),
+        groups=(group(),),
+        holdings=(holding("run", "a0", ends_in=600), holding("other", "b0", ends_in=500)),
+        waiting=(
+            waiting("head", 2, age=60),
+            replace(waiting("in time", 1, age=30, seconds=300), share=part),
+            replace(waiting("too long", 1, age=10, seconds=1200), share=part),
+        ),
+    )
+
+    assert [start.request_id for start in decide(snapshot, NOW).starts] == ["in time"]
+
+
+def test_nor_does_one_that_was_there_before_the_head() -> None:
+    part = Share(compute=0.25)
+    snapshot = Snapshot(
+        devices=(*node("a", 2), *node("b", 1)),
+        groups=(group(),),
+        holdings=(holding("other", "b0", ends_in=500),),
+        waiting=(
+            replace(waiting("first", 1, age=90, seconds=600), share=part),
+            waiting("head", 2, age=60),
+            replace(waiting("too long", 1, age=30, seconds=1200), share=part),
+        ),
+    )
+
+    assert [start.request_id for start in decide(snapshot, NOW).starts] == ["first"]
