@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from .errors import NotFound
+from .errors import NotFound, TooLarge
 from .folders import FOLDER, opened_file, opened_folder
 from .homes import Homes
 from .naming import safe_name
@@ -27,6 +27,8 @@ LOG = "log.txt"
 FILES = "files"
 """The folder behind ``$CARREL_OUTPUT_DIR``."""
 MAX_LISTED = 10_000
+MAX_OUTPUT_BYTES = 128 << 20
+"""Of an executed notebook, which is read as a whole."""
 MAX_DEPTH = 32
 
 
@@ -69,9 +71,17 @@ class LocalFiles:
     def output(self, request_id: str, epoch: int) -> bytes | None:
         try:
             with self._open(request_id, epoch, (OUTPUT,)) as file:
-                return file.read()
+                content = file.read(MAX_OUTPUT_BYTES + 1)
         except OSError:
             return None
+        if len(content) > MAX_OUTPUT_BYTES:
+            raise TooLarge(
+                f"The executed notebook of {request_id} is larger than "
+                f"{MAX_OUTPUT_BYTES // 2**20} MiB.",
+                accepted="Write large results to $CARREL_OUTPUT_DIR instead of showing them in "
+                "cells; `carrel output --files` fetches what lies there.",
+            )
+        return content
 
     def log(self, request_id: str, epoch: int, *, offset: int = 0, limit: int = 1 << 20) -> bytes:
         try:

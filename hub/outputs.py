@@ -26,6 +26,7 @@ def notebook(place: Files, record: RequestRecord) -> tuple[str, bytes]:
 
     Raises:
         NotFound: there is none, or none yet.
+        TooLarge: it is more than can be shown.
     """
     if record.job is None or not record.job.notebook_name:
         kind = "a session" if record.job is None else "a command"

@@ -83,7 +83,11 @@ class Files(Protocol):
         """Made with mode 0700."""
 
     def output(self, request_id: str, epoch: int) -> bytes | None:
-        """The executed notebook as far as it is; None before there is one."""
+        """The executed notebook as far as it is; None before there is one.
+
+        Raises:
+            TooLarge: it is more than can be shown.
+        """
 
     def log(self, request_id: str, epoch: int, *, offset: int = 0, limit: int = 1 << 20) -> bytes:
         """What the attempt printed, from a byte offset on; empty before there is anything."""

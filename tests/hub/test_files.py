@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.errors import NotFound
-from carrel.hub.files import MAX_DEPTH, LocalFiles
+from carrel.hub.errors import NotFound, TooLarge
+from carrel.hub.files import MAX_DEPTH, MAX_OUTPUT_BYTES, LocalFiles
 from carrel.hub.homes import Homes
 
 
@@ -69,6 +69,13 @@ def test_an_output_or_log_that_is_a_link_is_none(files: LocalFiles, left: Path) 
     (left.parent / "log.txt").symlink_to("/etc/passwd")
     assert files.output("j-a", 1) is None
     assert files.log("j-a", 1) == b""
+
+
+def test_an_output_without_end_is_refused_and_not_read_whole(files: LocalFiles, left: Path) -> None:
+    with (left.parent / "output.ipynb").open("wb") as file:
+        file.truncate(MAX_OUTPUT_BYTES + 1)  # nothing but a size
+    with pytest.raises(TooLarge, match=r"of j-a is larger than 128 MiB.*CARREL_OUTPUT_DIR"):
+        files.output("j-a", 1)
 
 
 def test_folders_may_be_deep_but_not_endless(files: LocalFiles, left: Path) -> None:

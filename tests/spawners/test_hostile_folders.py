@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from carrel.courses import sample
+from carrel.courses.sample import copy_into
 from carrel.hub.files import LocalFiles
 from carrel.hub.folders import give_folder, lies_in, write_into
 from carrel.hub.homes import Homes
@@ -17,6 +19,9 @@ from carrel.spawners.runner.order import EVENTS, LOG, NOTICE, ORDER, OUTPUT, Ord
 
 EVENT = '{"seq": 1, "at": 1.0, "kind": "ended", "data": {}}\n'
 NOTE = Notice(kind=NoticeKind.URGENT, message="Go.", given_at=1.0, stops_at=2.0, group="cs101")
+
+
+SAMPLES = Path(sample.__file__).parent
 
 
 @pytest.fixture
@@ -112,6 +117,20 @@ def test_nothing_is_written_into_a_folder_that_is_a_link(tmp_path: Path, folder:
     with pytest.raises(OSError, match=r"Not a directory|Too many levels"):
         give_folder(link, (os.geteuid(), os.getegid()))
     assert list(folder.iterdir()) == []
+
+
+def test_a_sample_is_copied_through_no_link_and_over_nothing(tmp_path: Path) -> None:
+    (sample,) = (path.name for path in SAMPLES.glob("*.ipynb"))
+    homes = [tmp_path / name for name in ("empty", "linked", "worked")]
+    for home in homes:
+        home.mkdir()
+    (homes[1] / sample).symlink_to(tmp_path / "elsewhere")
+    (homes[2] / sample).write_text("my own work")
+    for home in homes:
+        copy_into(home)
+    assert (homes[0] / sample).read_bytes() == (SAMPLES / sample).read_bytes()
+    assert not (tmp_path / "elsewhere").exists()
+    assert (homes[2] / sample).read_text() == "my own work"
 
 
 def test_a_write_that_fails_leaves_nothing(folder: Path) -> None:
