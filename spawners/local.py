@@ -13,8 +13,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -42,6 +41,7 @@ from .kernels import installed_kernels
 from .runner.journal import read_journal
 from .runner.limits import Limits
 from .runner.order import CLAIM, EVENTS, FILES, LOG, NOTICE, PROGRESS, SAVED, Order
+from .starting import Starting
 from .strangers import Strangers
 
 KEPT_VARIABLES: Final = frozenset(
@@ -79,6 +79,7 @@ class LocalBackend:
     """Runs jobs as processes of the service's own account (``hub.ports.backend.Backend``)."""
 
     name = "local"
+    keeps_inside = False
 
     def __init__(
         self, settings: BackendSettings, *, node: str = "", limits: Limits | None = None
@@ -88,7 +89,7 @@ class LocalBackend:
         self._node = node or socket.gethostname()
         self._lock = threading.Lock()
         self._children: dict[str, subprocess.Popen[bytes]] = {}
-        self._starting: set[str] = set()
+        self._starting = Starting()
         self._meter = Meter()
         self._strangers = Strangers()
         self._reason = ""
@@ -119,7 +120,7 @@ class LocalBackend:
 
     def start(self, order: LaunchOrder) -> Handle:
         """At most one runner per lease: one that lives is adopted, and given the new token."""
-        with self._busy_with(order.lease_id):
+        with self._starting.busy_with(order.lease_id):
             try:
                 order.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
                 self._order(order).write(order.folder)
@@ -178,8 +179,7 @@ class LocalBackend:
 
     def look(self, leases: Mapping[str, Handle | None]) -> Mapping[str, Sighting]:
         """Cheap while the first processes live; /proc is read only for the others."""
-        with self._lock:
-            starting = frozenset(self._starting)
+        starting = self._starting.now()
         seen: dict[str, Sighting] = {}
         for lease in leases:
             handle = leases[lease]
@@ -263,19 +263,6 @@ class LocalBackend:
         return read_journal(folder / EVENTS)
 
     # -- inside ---------------------------------------------------------------------------
-
-    @contextmanager
-    def _busy_with(self, lease_id: str) -> Iterator[None]:
-        """While a start is under way nothing may be concluded from seeing no process."""
-        with self._lock:
-            if lease_id in self._starting:
-                raise BackendFailed(f"Attempt {lease_id} is being started already.")
-            self._starting.add(lease_id)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._starting.discard(lease_id)
 
     def _oldest(self, lease_id: str) -> Handle | None:
         found = processes.scan({lease_id: None}, state=self._settings.state)

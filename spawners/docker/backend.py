@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 from ...hub.errors import BackendFailed, Unavailable
@@ -31,6 +30,7 @@ from .. import notices
 from ..runner.journal import read_journal
 from ..runner.limits import Limits
 from ..runner.order import EVENTS
+from ..starting import Starting
 from . import ending, reconcile
 from .devices import Devices
 from .engine import START_SECONDS
@@ -53,6 +53,7 @@ class DockerBackend:
     """Runs jobs in containers, on one machine or several (``hub.ports.backend.Backend``)."""
 
     name = "docker"
+    keeps_inside = True
 
     def __init__(self, settings: BackendSettings, *, limits: Limits | None = None) -> None:
         if settings.docker is None:
@@ -67,7 +68,7 @@ class DockerBackend:
         )
         self._meter = CpuMeter()
         self._lock = threading.Lock()
-        self._starting: set[str] = set()
+        self._starting = Starting()
         self._places: dict[str, str] = {}
         """On which node a lease was seen."""
         self._ends: dict[str, Sighting] = {}
@@ -101,7 +102,7 @@ class DockerBackend:
             Unavailable: the engine does not answer, or its network is not guarded yet.
         """
         node = self._node_for(order)
-        with self._busy_with(order.lease_id):
+        with self._starting.busy_with(order.lease_id):
             try:
                 self._jobs.prepare(order)
                 before = node.survey(START_SECONDS).get(order.lease_id, ())
@@ -149,9 +150,8 @@ class DockerBackend:
         return self._nodes[wanted]
 
     def look(self, leases: Mapping[str, Handle | None]) -> Mapping[str, Sighting]:
+        starting = self._starting.now()
         surveys = self._surveys()
-        with self._lock:
-            starting = frozenset(self._starting)
         unknown = Sighting(life=Life.UNKNOWN)
         return {
             lease: unknown if lease in starting else self._sighting(lease, surveys)
@@ -260,16 +260,3 @@ class DockerBackend:
 
     def journal(self, folder: Path) -> Sequence[NewEvent]:
         return read_journal(folder / EVENTS)
-
-    @contextmanager
-    def _busy_with(self, lease_id: str) -> Iterator[None]:
-        """While a start is under way nothing may be concluded from seeing no container."""
-        with self._lock:
-            if lease_id in self._starting:
-                raise BackendFailed(f"Attempt {lease_id} is being started already.")
-            self._starting.add(lease_id)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._starting.discard(lease_id)
