@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import time
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from ...hub.errors import BackendFailed
 from ...hub.homes import release
 from ...hub.ports.backend import BackendSettings, DockerOptions
 from ...hub.ports.ground import Addresses, Finding
 from .doctor import Doctor
 from .engine import Engine, Listed
+from .guard import Guard
+from .images import digest_of, images_on
 from .networks import Networks
+from .node import wall_of
 from .ranges import free_range, taken
 from .reconcile import keep_log
 from .template import LABEL, LEASE
+
+log = logging.getLogger(__name__)
 
 _STEPS: Final = ((signal.SIGINT, 1.5), (signal.SIGTERM, 1.5), (signal.SIGKILL, 5.0))
 _ASK_SECONDS: Final = 0.1
@@ -68,11 +75,25 @@ class DockerGround:
                     engine.remove(each.id)
             for network in engine.networks(f"{LABEL}={self._settings.installation}"):
                 engine.remove_network(network.id)
+            self._tear_down(engine)
         release(self._settings.state / "homes")
 
     def findings(self) -> Iterator[Finding]:
         for engine, host in zip(self._engines, self._options.hosts, strict=True):
             yield from Doctor(engine=engine, host=host, settings=self._settings).findings()
+
+    def _tear_down(self, engine: Engine) -> None:
+        """The wall, last: until here something might still have stood behind it."""
+        default = self._options.image
+        wall = wall_of(self._settings.installation, self._options)
+        try:
+            image = digest_of(images_on(engine, default), "", default=default, node=engine.node)
+            Guard(engine=engine, wall=wall).take_away(image)
+        except BackendFailed as error:
+            # Where it cannot be taken away it could not be built; one that is left holds nothing.
+            log.warning(
+                "The table inet %s on %s was not removed: %s", wall.table, engine.node, error
+            )
 
     def _running(self) -> Iterator[tuple[Engine, Listed]]:
         labels = {LABEL: self._settings.installation, LEASE: ""}

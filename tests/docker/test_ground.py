@@ -1,0 +1,55 @@
+"""What `carrel down` leaves on an engine: nothing of its own, and all of its neighbour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from carrel.hub.ports.backend import DockerHost
+from carrel.spawners.docker import guard
+from carrel.spawners.docker.ground import create
+from carrel.spawners.docker.node import wall_of
+
+from .kit import Site, make_site
+
+pytestmark = pytest.mark.docker
+
+
+@pytest.fixture
+def neighbour(docker_host: DockerHost, base_image: str, tmp_path: Path) -> Iterator[Site]:
+    made = make_site(tmp_path / "neighbour", (docker_host,), base_image)
+    yield made
+    made.service.down()
+    made.close()
+
+
+def test_the_wall_and_the_networks_go_and_those_of_another_installation_stay(
+    site: Site, neighbour: Site
+) -> None:
+    for each in (site, neighbour):
+        each.backend._nodes["local"].require_guard(60)
+        each.backend._nodes["local"].networks.ensure("student1")
+    assert {table(site), table(neighbour)} <= tables(site)
+    ground = create(site.settings)
+    ground.clear()
+    assert table(site) not in tables(site)
+    assert table(neighbour) in tables(site)
+    left = " ".join(network.name for network in site.engine.networks())
+    assert site.settings.installation not in left
+    assert neighbour.settings.installation in left
+    ground.clear()  # Once more, when nothing is left.
+
+
+def table(site: Site) -> str:
+    return f"table inet {wall_of(site.settings.installation, site.options).table}"
+
+
+def tables(site: Site) -> set[str]:
+    """Of the host, as the guard's own container sees them."""
+    wall = wall_of("ffffff", site.options)
+    body = guard.body(wall, site.image, "list tables")
+    status, said = site.engine.run_once("carrel-test-tables", body)
+    assert status == 0, said
+    return set(said.splitlines())
