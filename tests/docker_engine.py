@@ -5,15 +5,20 @@
 3. where neither is and this is root: ``dockerd``, started by hand with a data folder, socket and
    run folder of its own and no default bridge, and stopped at the end
 
+Workers that run tests side by side share the third: the first that needs it starts it, and the
+last one that had it stops it.
+
 Its images are kept between runs in ``$CARREL_DOCKER_DATA`` (a folder in the home's cache
 otherwise), so that the base image is built once and again only when what is in it has changed.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -112,6 +117,13 @@ def docker_engine() -> Iterator[DockerEngine]:
     need("docker", not named, f"no Docker engine answers at DOCKER_HOST={named}")
     own = os.geteuid() == 0 and shutil.which("dockerd") and shutil.which("iptables")
     need("docker", own, "no Docker engine (Debian's packages: docker.io, iptables; as root)")
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
+    with shared_engine(run) if run else own_engine() as engine:
+        yield engine
+
+
+@contextmanager
+def own_engine() -> Iterator[DockerEngine]:
     # A socket's path is short: pytest's own folders are not.
     with tempfile.TemporaryDirectory(prefix="carrel-docker-") as folder:
         engine = DockerEngine(url=f"unix://{folder}/docker.sock", folder=Path(folder))
@@ -121,6 +133,43 @@ def docker_engine() -> Iterator[DockerEngine]:
         finally:
             engine.stop()
             unmount(Path(folder))
+
+
+@contextmanager
+def shared_engine(run: str) -> Iterator[DockerEngine]:
+    """One for all workers of a run; each that has it leaves a file beside its socket."""
+    folder = Path(tempfile.gettempdir(), f"carrel-docker-{run[:12]}")
+    folder.mkdir(mode=0o700, exist_ok=True)
+    engine = DockerEngine(url=f"unix://{folder}/docker.sock", folder=folder)
+    mine = folder / f"used-by-{os.getpid()}"
+    with locked(folder / "lock"):
+        if not answers(engine.url):
+            engine.start()
+        mine.touch()
+    try:
+        yield engine
+    finally:
+        with locked(folder / "lock"):
+            mine.unlink()
+            if not any(folder.glob("used-by-*")):
+                _stop(folder)
+
+
+def _stop(folder: Path) -> None:
+    """It may be another worker's child, which has ended by now."""
+    kept = folder / "docker.pid"
+    pid = int(kept.read_text())
+    os.kill(pid, signal.SIGTERM)
+    eventually(lambda: not kept.exists(), STOP_SECONDS)
+    unmount(folder)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """By one process at a time."""
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def unmount(folder: Path) -> None:
@@ -138,12 +187,14 @@ def base_image(engine: DockerEngine) -> str:
         return str(engine.client().inspect_image(kept)["Id"])
     tag = f"{KEPT}:{content()}"
     client = engine.client()
-    if not client.images(name=tag):
-        build(engine)
-        newest = max(
-            client.images(filters={"label": "org.carrel.image=base"}), key=lambda i: i["Created"]
-        )
-        client.tag(newest["Id"], KEPT, tag.partition(":")[2])
+    with locked(Path(tempfile.gettempdir(), "carrel-tests-base.lock")):
+        if not client.images(name=tag):
+            build(engine)
+            newest = max(
+                client.images(filters={"label": "org.carrel.image=base"}),
+                key=lambda i: i["Created"],
+            )
+            client.tag(newest["Id"], KEPT, tag.partition(":")[2])
     return str(client.inspect_image(tag)["Id"])
 
 
