@@ -7,7 +7,6 @@ Programs with an event loop of their own find ``carrel.hub.client.AsyncClient`` 
 from __future__ import annotations
 
 import html
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -16,12 +15,12 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import JsonValue
 
-from ..hub import wording
 from ..hub.client import Client, Credentials, credentials_here, describing, session_home, values
 from ..hub.client.folder import safe_target
 from ..hub.client.following import follow_all
 from ..hub.errors import InvalidInput
 from ..hub.wire import CauseOut, EventOut, FileOut, ProgressOut, RequestOut
+from .job_words import facts, row, told
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -42,6 +41,7 @@ def submit(
     labels: Mapping[str, str] | None = None,
     kernel: str = "",
     image: str = "",
+    internet: bool = True,
     output: str = "",
     inputs: Iterable[str | Path] = (),
     upload: bool = False,
@@ -69,6 +69,8 @@ def submit(
         labels: names and values of your own, to find it by.
         kernel: instead of the one that the notebook names.
         image: to run in, ``"torch"`` or ``"torch@sha256:…"``; `carrel images` lists them.
+        internet: False lets it reach this site's service and nothing else, where jobs run in
+            containers.
         output: file name of the executed notebook.
         inputs: files that are copied into the job's working folder.
         upload: take the notebook's folder along, without what ``.carrelignore`` names.
@@ -84,6 +86,7 @@ def submit(
         "parameters": dict(parameters or {}),
         "kernel": kernel,
         "image": image,
+        "internet": internet,
         "output": output,
     }
     place = _place(path.parent, inputs, site, upload=upload, workdir=workdir, needed=False)
@@ -105,6 +108,7 @@ def run(
     deadline: float | None = None,
     labels: Mapping[str, str] | None = None,
     image: str = "",
+    internet: bool = True,
     inputs: Iterable[str | Path] = (),
     upload: bool = False,
     workdir: str | None = None,
@@ -124,7 +128,11 @@ def run(
     place = _place(Path(), inputs, site, upload=upload, workdir=workdir, needed=True)
     limits = _limits(devices, time, memory, retries, labels)
     limits |= {"priority": priority, "preemptible": preemptible, "deadline": deadline}
-    what: dict[str, object] = {"command": [str(word) for word in command], "image": image}
+    what: dict[str, object] = {
+        "command": [str(word) for word in command],
+        "image": image,
+        "internet": internet,
+    }
     return _send(what | limits | dict(place.fields), group, site)
 
 
@@ -283,14 +291,14 @@ class Job:
         return hash((self.client.site, self.id))
 
     def __repr__(self) -> str:
-        return f"<Job {self.id}: {_told(self._request)}>"
+        return f"<Job {self.id}: {told(self._request)}>"
 
     def _repr_html_(self) -> str:
         request = self.request
         rows = "".join(
             f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
             f"<td style='text-align:left'>{html.escape(text)}</td></tr>"
-            for name, text in _facts(request)
+            for name, text in facts(request)
             if text
         )
         return f"<table>{rows}</table>"
@@ -305,7 +313,10 @@ class JobList(list[Job]):
         head = "".join(f"<th>{name}</th>" for name in ("Job", "State", "What", "Labels"))
         rows = "".join(
             "<tr>"
-            + "".join(f"<td style='text-align:left'>{html.escape(text)}</td>" for text in _row(job))
+            + "".join(
+                f"<td style='text-align:left'>{html.escape(text)}</td>"
+                for text in row(job._request)
+            )
             + "</tr>"
             for job in self
         )
@@ -364,36 +375,3 @@ def _send(fields: dict[str, object], group: str | None, site: str | None) -> Job
     client = client_of(site)
     fields["group"] = group or describing.only_group(client, "group=")
     return Job(client, client.submit(describing.job(fields, maker="py")))
-
-
-def _what(request: RequestOut) -> str:
-    return request.notebook or " ".join(request.command)
-
-
-def _told(request: RequestOut) -> str:
-    """State, progress and reason in a few words."""
-    text = wording.state(request.state)
-    if request.progress and request.progress.cells and not request.ended:
-        text += f", {request.progress.done} of {wording.count(request.progress.cells, 'cell')}"
-    if request.cause:
-        return f"{text}. {request.cause.message}"
-    return f"{text}. {request.wait.sentence}" if request.wait else text
-
-
-def _row(job: Job) -> list[str]:
-    request = job._request  # a list shows what was found, without asking anew
-    labels = ", ".join(f"{key}={value}" for key, value in request.labels.items())
-    return [request.id, _told(request), _what(request), labels]
-
-
-def _facts(request: RequestOut) -> Iterator[tuple[str, str]]:
-    yield "Job", request.id
-    yield "State", _told(request)
-    yield "Runs", _what(request)
-    yield "Parameters", ", ".join(f"{key} = {value!r}" for key, value in request.parameters.items())
-    yield "Devices", wording.devices(request.devices)
-    yield "Group", request.group
-    yield "Labels", ", ".join(f"{key}={value}" for key, value in request.labels.items())
-    if request.started_at is not None:
-        until = request.ended_at or time.time()
-        yield "Ran", wording.duration(until - request.started_at)

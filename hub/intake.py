@@ -61,6 +61,7 @@ class Intake:
             archive=bool(body.archive),
             memory_bytes=check_memory(body.memory_bytes),
             retries=check_retries(body.retries),
+            internet=self._internet(body.internet),
         )
         labels = check_labels(body.labels)
         check_text(body.idempotency_key, "idempotency_key")
@@ -171,6 +172,16 @@ class Intake:
             kernel,
             frozenset(image.kernels) if image else self.backend.kernels(self.files.home(owner)),
         )
+
+    def _internet(self, wanted: bool) -> bool:
+        """Nobody is promised what their engine cannot hold."""
+        if not wanted and not self.backend.keeps_inside:
+            raise InvalidInput(
+                "Jobs are processes of this machine here: nothing keeps them from the internet.",
+                accepted="Leave it out, or ask for a site that runs jobs in containers.",
+                field="internet",
+            )
+        return wanted
 
     def _workdir(self, owner: str, body: JobIn) -> str:
         """The working folder as a path below the home, with every link followed."""

@@ -42,6 +42,7 @@ def same_job(record: RequestRecord, files: Files) -> JobIn:
             "workdir": job.workdir,
             "memory_bytes": job.memory_bytes,
             "retries": job.retries,
+            "internet": job.internet,
             "priority": "normal" if record.priority not in _REPEATED else record.priority.value,
             "preemptible": record.preemptible,
             "image": record.image,

@@ -138,6 +138,7 @@ def request_out(
         workdir=job.workdir if job else "",
         memory_bytes=job.memory_bytes if job else 0,
         retries=job.retries if job else 0,
+        internet=job.internet if job else True,
         priority=record.priority.value,
         preemptible=record.preemptible,
         image=record.image,

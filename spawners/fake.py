@@ -52,6 +52,7 @@ class FakeBackend:
         uses: what it answers for devices; those not named are simulated.
         machines: what ``nodes`` answers.
         built: the images it has; None for an engine without images.
+        keeps_inside: whether it says that it can keep a job from the internet.
     """
 
     devices: tuple[Device, ...] = field(default_factory=lambda: simulated_devices("node", 2))
@@ -65,6 +66,7 @@ class FakeBackend:
     notices: dict[Path, Notice] = field(default_factory=dict)
     machines: tuple[NodeState, ...] = ()
     built: tuple[Image, ...] | None = None
+    keeps_inside: bool = False
     _events: dict[Path, list[NewEvent]] = field(default_factory=dict)
 
     # -- what the service calls -----------------------------------------------------------

@@ -338,6 +338,7 @@ class _Handler(BaseHTTPRequestHandler):
         problem = {
             "type": "about:blank", "title": "No", "status": status, "detail": error["message"],
             "code": error["code"], "accepted": error.get("accepted", ""),
+            "field": error.get("field", ""),
         }  # fmt: skip  # grouped by meaning
         say(status, problem if self.fake.problems else {"error": error})
 

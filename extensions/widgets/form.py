@@ -9,7 +9,7 @@ from pathlib import Path
 import ipywidgets
 from pydantic import JsonValue
 
-from ...hub.client import Client
+from ...hub.client import Client, describing
 from ...hub.client import values as typed
 from ...hub.errors import CarrelError, NotAMember
 from ...hub.notebooks import check_notebook
@@ -170,6 +170,10 @@ class SubmitForm(ipywidgets.VBox):  # type: ignore[misc]  # as above
                 ipywidgets.Text("", placeholder="none", description="Labels"),
                 "KEY=VALUE, several with commas between them.",
             ),
+            "internet": Row(
+                ipywidgets.Checkbox(True, description="Internet", indent=True),
+                "Without it, the job reaches this site's service and nothing else.",
+            ),
         }
         group = rows["group"]
         group.wrong = problem
@@ -203,15 +207,10 @@ class SubmitForm(ipywidgets.VBox):  # type: ignore[misc]  # as above
         parameters = self._parameter_values()
         if self._notebook is None or len(entries) < len(readers) or parameters is None:
             return None
-        return JobIn.model_validate(
-            entries
-            | {
-                "group": str(self._rows["group"].value or ""),
-                "devices": self._rows["devices"].value,
-                "notebook": self._notebook,
-                "parameters": parameters,
-            }
-        )
+        resources = {name: self._rows[name].value for name in ("devices", "internet")}
+        group = str(self._rows["group"].value or "")
+        what = {"group": group, "notebook": self._notebook, "parameters": parameters}
+        return describing.job(entries | resources | what, maker="form")
 
     def _parameter_values(self) -> dict[str, JsonValue] | None:
         values: dict[str, JsonValue] = {}

@@ -34,6 +34,7 @@ class Common(TypedDict):
     deadline: str | None
     group: str | None
     image: str
+    no_internet: bool
     labels: tuple[str, ...]
     inputs: tuple[Path, ...]
     upload: bool
@@ -100,6 +101,12 @@ _OPTIONS = (
         metavar="IMAGE",
         help="Run in this image: its name, or NAME@sha256:… for one build; see `carrel images`.",
     ),
+    click.option(
+        "--no-internet",
+        is_flag=True,
+        help="Let it reach this site's service and nothing else; only where jobs run in "
+        "containers.",
+    ),
     click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="May be repeated."),
     click.option(
         "--input",
@@ -157,6 +164,8 @@ def send(
         fields["preemptible"] = False
     if common["image"]:
         fields["image"] = common["image"]
+    if common["no_internet"]:
+        fields["internet"] = False
     if common["deadline"]:
         fields["deadline"] = values.moment(common["deadline"], time.time())
     place = describing.working_folder(

@@ -194,6 +194,8 @@ def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
     yield "Parameters", ", ".join(f"{k} = {json.dumps(v)}" for k, v in request.parameters.items())
     yield "Output", request.output
     yield "Image", request.image
+    if not request.internet:
+        yield "Internet", "not reached"
     yield "Labels", ", ".join(f"{key}={value}" for key, value in request.labels.items())
     if lease := request.lease:
         yield (

@@ -48,6 +48,7 @@ class _Problem(Out):
     detail: str
     code: str
     accepted: str = ""
+    field: str = ""
 
 
 class _Older(Out):
@@ -58,7 +59,7 @@ class _Older(Out):
 
 def failure(url: str, status: int, body: bytes) -> CarrelError:
     """The error behind an answer, with the service's own sentence where it sent one."""
-    error = _said(body)
+    error, field = _said(body)
     if error is None:
         return _unspoken(url, status)
     by_code = {each.code: each for each in _classes(CarrelError)}
@@ -67,19 +68,21 @@ def failure(url: str, status: int, body: bytes) -> CarrelError:
     if status == HTTPStatus.UNAUTHORIZED:
         # The service speaks to programs of all kinds; whoever reads this has a command for it.
         accepted = f"Sign in again with: carrel login {url}"
-    return kind(error.message, accepted=accepted)
+    return kind(error.message, accepted=accepted, field=field)
 
 
-def _said(body: bytes) -> ErrorBody | None:
+def _said(body: bytes) -> tuple[ErrorBody | None, str]:
+    """What was wrong, and in which field."""
     try:
         problem = _Problem.model_validate_json(body)
-        return ErrorBody(code=problem.code, message=problem.detail, accepted=problem.accepted)
+        error = ErrorBody(code=problem.code, message=problem.detail, accepted=problem.accepted)
+        return error, problem.field
     except ValidationError:
         pass  # the older form, or somebody else's words
     try:
-        return _Older.model_validate_json(body).error
+        return _Older.model_validate_json(body).error, ""
     except ValidationError:
-        return None
+        return None, ""
 
 
 def _unspoken(url: str, status: int) -> CarrelError:

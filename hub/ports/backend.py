@@ -173,9 +173,14 @@ class Activity:
 
 
 class Backend(ImageSource, Protocol):
-    """One engine."""
+    """One engine.
+
+    Attributes:
+        keeps_inside: whether it can keep a job from the internet.
+    """
 
     name: str
+    keeps_inside: bool
 
     def nodes(self) -> tuple[NodeState, ...]:
         """The machines that devices and leases name as theirs; none where it has only this one."""

@@ -67,7 +67,7 @@ class JobSpec:
         archive: whether files were uploaded with the job.
         memory_bytes: resident memory that all its processes together may use; 0 for any.
         retries: how often an attempt that was lost is tried again.
-        internet: whether it reaches anything but Carrel; local processes always do.
+        internet: whether it reaches more than Carrel's service, on an engine that can keep it.
     """
 
     notebook_name: str

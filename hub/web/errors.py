@@ -88,6 +88,7 @@ def _as_json(request: Request, error: CarrelError) -> Response:
         detail=error.message,
         code=error.code,
         accepted=error.accepted,
+        field=error.field,
         request_id=id_of(request.scope),
         error=ErrorBody(code=error.code, message=error.message, accepted=error.accepted),
     )

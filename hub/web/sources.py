@@ -72,6 +72,7 @@ def of_job(web: Web, who: Identity, request_id: str) -> SubmitForm:
         command=shlex.join(job.command),
         workdir=job.workdir,
         image=job.image,
+        internet="yes" if job.internet else "no",
         source=f"{AGAIN}{request_id}",
     )
     form = _with_job(form, job)

@@ -22,6 +22,7 @@ PARAMETER = "parameter-"
 _PLAIN = (
     "kind", "group", "devices", "time", "memory", "retries", "labels", "kernel", "output",
     "command", "workdir", "key", "source", "priority", "preemptible", "deadline", "zone", "image",
+    "internet",
 )  # fmt: skip  # the form's fields, part by part
 _Value = TypeVar("_Value")
 
@@ -81,6 +82,7 @@ class SubmitForm:
     command: str = ""
     workdir: str = ""
     image: str = ""
+    internet: str = "yes"
     source: str = ""
     key: str = field(default_factory=lambda: secrets.token_urlsafe(12))
     parameters: Mapping[str, str] = field(default_factory=dict)
@@ -128,6 +130,7 @@ class SubmitForm:
             "archive": self.archive,
             "workdir": self.workdir,
             "image": self.image,
+            "internet": self.internet != "no",
             "idempotency_key": self.key,
         }
         if not self.group:

@@ -124,6 +124,7 @@ def _page(web: Web, visitor: Visitor, form: SubmitForm, template: str) -> str:
         groups=groups,
         most_devices=device_choices(groups),
         images=image_choices(web, visitor.identity, [g.name for g in groups], form.image),
+        keeps_inside=web.commands.backend.keeps_inside,
         pool=web.commands.pool(visitor.identity),
         who=visitor.identity,
         csrf=web.gate.csrf.issue(visitor.session),

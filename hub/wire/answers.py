@@ -155,6 +155,8 @@ class RequestOut(Out):
     """It may be stopped for a guarantee, and is queued again then."""
     image: str = ""
     """What it runs in, as ``NAME@sha256:…``; empty on an engine without images."""
+    internet: bool = True
+    """Whether it may reach more than this site's service."""
     deadline: float | None = None
     expected_seconds: float | None = None
     """How long it is expected to run, from what ran before it."""

@@ -52,6 +52,9 @@ class JobIn(In):
         str,
         Field(max_length=160, description="Such as `torch` or `torch@sha256:…`; the default."),
     ] = ""
+    internet: Annotated[
+        bool, Field(description="Without it, it reaches this site's service and nothing else.")
+    ] = True
     parameters: dict[str, JsonValue] = {}
     kernel: Annotated[str, Field(max_length=128)] = ""
     output: Annotated[str, Field(max_length=255, description="File name of the result.")] = ""

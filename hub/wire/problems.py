@@ -15,7 +15,8 @@ class ErrorOut(Out):
     """A problem after RFC 9457; ``error`` says the same once more, in the older form.
 
     ``code`` is stable and made for programs, ``detail`` is the sentence for people, and
-    ``accepted`` says what would have been accepted, where that helps.
+    ``accepted`` says what would have been accepted, where that helps; ``field`` is the part of
+    what was sent that was wrong, where it was one part.
     """
 
     type: str = "about:blank"
@@ -24,6 +25,7 @@ class ErrorOut(Out):
     detail: str = ""
     code: str = ""
     accepted: str = ""
+    field: str = ""
     request_id: str = ""
     """Of this call, as in the header X-Request-ID; the service's log names it too."""
     error: ErrorBody

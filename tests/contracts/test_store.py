@@ -182,6 +182,7 @@ class TestRequests:
             parameters={"lr": 0.05, "deep": {"layers": (1, 2), "on": True, "none": None}},
             kernel="python3",
             output_name="out.ipynb",
+            internet=False,
         )
         new = replace(
             job("a", devices=2),

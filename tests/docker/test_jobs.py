@@ -11,6 +11,7 @@ from carrel.hub.ports.backend import Life
 from ..fake_service import eventually
 from ..spawners.notebooks import notebook
 from .kit import Site
+from .outside import ADDRESS, PORT, outside_host
 
 pytestmark = pytest.mark.docker
 
@@ -27,3 +28,25 @@ def test_a_notebook_runs_to_its_end_and_tells_the_service(site: Site) -> None:
     executed = json.loads((order.folder / "output.ipynb").read_text())
     assert executed["cells"][-1]["outputs"][0]["text"] in ("42\n", ["42\n"])
     assert [event.kind for event in site.backend.journal(order.folder)] == site.service.kinds()
+
+
+def test_a_job_without_the_internet_still_reports_to_the_service(site: Site) -> None:
+    reaches = f"""
+import socket
+try:
+    socket.create_connection(("{ADDRESS}", {PORT}), timeout=3).close()
+    print("it is reached")
+except OSError:
+    print("it is not reached")
+"""
+    with outside_host(site.api, site.image):
+        for internet, said in ((True, "it is reached"), (False, "it is not reached")):
+            order = site.order(command=("python", "-c", reaches), internet=internet)
+            site.backend.start(order)
+            eventually(
+                lambda order=order: (
+                    site.backend.look({order.lease_id: None})[order.lease_id].life is Life.DEAD
+                )
+            )
+            assert said in site.log(order)
+    assert len(site.service.started) == 2

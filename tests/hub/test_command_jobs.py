@@ -45,6 +45,15 @@ def test_a_command_is_queued_with_its_archive(commands: Commands) -> None:
         commands.output(STUDENT1, made.id)
 
 
+def test_a_job_without_the_internet_is_taken_where_the_engine_can_keep_it(tmp_path: Path) -> None:
+    engine = FakeBackend(keeps_inside=True)
+    commands = build(MemoryStore(), engine, FakeHub(), Clock(), tmp_path)
+    made = commands.submit_job(STUDENT1, command(internet=False))
+    assert not made.internet
+    assert not commands.same_job(STUDENT1, made.id).internet
+    assert commands.submit_job(STUDENT1, command()).internet
+
+
 def test_a_working_folder_lies_below_the_home(commands: Commands) -> None:
     home = commands.files.home("student1")
     (home / "code").mkdir()
@@ -69,6 +78,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "little memory": ({"memory_bytes": 1000}, "makes no sense"),
     "negative memory": ({"memory_bytes": -1}, "makes no sense"),
     "endless memory": ({"memory_bytes": 1 << 70}, "makes no sense"),
+    "no internet": ({"internet": False}, "nothing keeps them from the internet"),
     "retries": ({"retries": 11}, "not possible"),
     "negative retries": ({"retries": -1}, "not possible"),
     "labels": ({"labels": {str(n): "" for n in range(33)}}, "33 labels"),

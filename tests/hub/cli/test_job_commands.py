@@ -96,6 +96,17 @@ def test_inputs_are_copied_without_a_question(service: FakeService, carrel: Carr
     assert members(service.called("POST", "requests")[0]) == ["data.csv"]
 
 
+def test_a_job_may_be_kept_from_the_internet(service: FakeService, carrel: Carrel) -> None:
+    carrel("run", "--no-internet", "--workdir", ".", "--", "date")
+    carrel("run", "--workdir", ".", "--", "date")
+    assert [job.get("internet", True) for job in service.called("POST", "requests")] == [
+        False,
+        True,
+    ]
+    service.change("j-00000000", internet=False)
+    assert "Internet:        not reached" in carrel("show", "j-00000000").stdout
+
+
 def test_a_bulk_cancel_says_how_many_and_asks(service: FakeService, carrel: Carrel) -> None:
     for number in range(3):
         service.add(f"j-{number}", labels={"sweep": "7"}, state="running" if number else "queued")

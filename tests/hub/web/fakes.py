@@ -53,6 +53,7 @@ from carrel.hub.wire import (
 from carrel.hub.wire.calendar import ReservationOut
 from carrel.hub.wire.images import ImagesOut
 from carrel.hub.wire.why import WhyOut
+from carrel.spawners.fake import FakeBackend
 
 HUB_TOKEN = "hub-token-of-this-installation"
 PREFIX = SERVICE_PREFIX
@@ -119,6 +120,7 @@ class FakeCommands:
         self.report = UsageReport(device_seconds=0.0, by_group=[], ledger=[])
         self.reserved: list[ReservationOut] = []
         self.homes: dict[str, HomeUse] = {}
+        self.backend = FakeBackend()
         self.catalogue = ImagesOut(choice=False, images=[], pins=[])
         self.leases = {"attempt-token": "j-aaaaaaaa.1", "other-attempt": "j-bbbbbbbb.1"}
         self.ready: set[tuple[str, str]] = set()

@@ -210,16 +210,19 @@ def test_case_31_programs_need_no_form_token(world: World) -> None:
 
 
 def test_refusals_keep_their_status_and_say_what_is_accepted(world: World) -> None:
-    world.commands.refusal = Conflict("It runs already.", accepted="Stop it first.")
+    world.commands.refusal = Conflict(
+        "It runs already.", accepted="Stop it first.", field="server_name"
+    )
     answer = world.own_page().delete(f"{API}/requests/j-aaaaaaaa")
     assert answer.status_code == 409
     assert answer.headers["content-type"] == "application/problem+json"
     body = answer.json()
-    assert (body["status"], body["code"], body["detail"], body["accepted"]) == (
+    assert (body["status"], body["code"], body["detail"], body["accepted"], body["field"]) == (
         409,
         "conflict",
         "It runs already.",
         "Stop it first.",
+        "server_name",
     )
     assert body["error"] == {
         "code": "conflict",

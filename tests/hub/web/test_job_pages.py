@@ -63,6 +63,17 @@ def test_a_submitted_notebook_becomes_a_job_with_what_was_changed(world: World) 
     assert body.labels == {"sweep": "7"}  # type: ignore[attr-defined]
 
 
+def test_the_internet_is_a_choice_where_the_engine_can_keep_a_job_from_it(world: World) -> None:
+    page, label = world.own_page(), ">Internet<"
+    assert label not in page.get(f"{PREFIX}submit").text
+    world.commands.backend.keeps_inside = True
+    assert label in page.get(f"{PREFIX}submit").text
+    page.post(f"{PREFIX}submit", data={"group": "cs101", "internet": "no"}, files=chosen())
+    assert not world.commands.calls[-1][2].internet  # type: ignore[attr-defined]
+    world.commands.found["j-aaaaaaaa"] = job(internet=False)
+    assert "<dt>Internet</dt><dd>not reached</dd>" in page.get(f"{PREFIX}requests/j-aaaaaaaa").text
+
+
 def test_a_refused_form_keeps_everything_and_says_why_beside_the_field(world: World) -> None:
     fields = {"group": "cs101", "time": "soon", "parameter-lr": "0.7", "labels": "a=b"}
     answer = world.own_page().post(f"{PREFIX}submit", data=fields, files=chosen())
