@@ -69,6 +69,7 @@ c.Spawner.consecutive_failure_limit = 0
 c.LeaseMixin.service_url = settings.service_url
 c.LeaseMixin.hub_token = secrets.hub_token
 c.LeaseMixin.carrel_url = settings.session_service_url
+c.LeaseMixin.carrel_public_url = settings.public_service_url
 c.LeaseMixin.state_root = str(state.root)
 c.DockerSession.site = backend_settings(state, settings, settings.simulated_devices)
 c.LocalSession.homes = str(state.homes)

@@ -24,8 +24,14 @@ class LeaseOptions(Configurable):
     ).tag(config=True)
 
     carrel_url = Unicode(
-        help="""The Carrel service as people and programs in sessions reach it, through the
-        proxy; sessions get it as ``CARREL_URL``.""",
+        help="""The Carrel service as programs in sessions reach it; sessions get it as
+        ``CARREL_URL``.""",
+    ).tag(config=True)
+
+    carrel_public_url = Unicode(
+        help="""The Carrel service as browsers reach it, such as
+        ``https://carrel.example.org/services/carrel``, where that is another address: for the
+        links that programs in sessions show. Sessions get it as ``CARREL_PUBLIC_URL``.""",
     ).tag(config=True)
 
     state_root = Unicode(
@@ -55,7 +61,7 @@ class LeaseOptions(Configurable):
 
 
 def lease_environment(
-    lease: LeaseOut, *, request_id: str, state_root: str, carrel_url: str
+    lease: LeaseOut, *, request_id: str, state_root: str, carrel_url: str, public_url: str
 ) -> dict[str, str]:
     """The leased devices and nothing else, and whose lease it is."""
     return device_environment(devices_of(lease)) | {
@@ -63,6 +69,7 @@ def lease_environment(
         "CARREL_REQUEST": request_id,
         "CARREL_STATE": state_root,
         "CARREL_URL": carrel_url,
+        "CARREL_PUBLIC_URL": public_url,
     }
 
 

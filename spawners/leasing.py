@@ -167,6 +167,7 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
             request_id=self.request_id,
             state_root=self.state_root,
             carrel_url=self.carrel_url,
+            public_url=self.carrel_public_url or self.carrel_url,
         )
 
     @default("options_form")

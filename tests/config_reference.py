@@ -35,7 +35,8 @@ SET_BY_PEOPLE: Mapping[str, str] = {
     "`carrel up`",
 }
 SET_BY_CARREL: Mapping[str, str] = {
-    "CARREL_URL": "the service, through the proxy; in sessions",
+    "CARREL_URL": "the service, as programs in sessions reach it",
+    "CARREL_PUBLIC_URL": "the service, as browsers reach it; in sessions, for links",
     "CARREL_STATE": "the installation that the process belongs to",
     "CARREL_LEASE": "the lease that the process belongs to; its descendants inherit it",
     "CARREL_REQUEST": "the request",

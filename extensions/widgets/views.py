@@ -13,7 +13,7 @@ import anywidget
 import traitlets
 from pydantic import JsonValue
 
-from ...hub.client import Client
+from ...hub.client import Client, public_site
 from ...hub.errors import CarrelError, InvalidInput
 from .feeds import FEEDS, HEART, Feed, Snapshot, Story
 from .jobstory import JobStory
@@ -48,7 +48,7 @@ class _Live(anywidget.AnyWidget):
     _feed: Feed | None = None
 
     def _begin(self, client: Client, key: str, story: Callable[[Client], Story]) -> None:
-        self.service = service_link(client.site.service)
+        self.service = service_link(public_site(client.site).service)
         self._feed = FEEDS.of(f"{client.site.base} {key}", lambda: story(client))
         self._feed.listen(self._heard)
         HEART.add(self._beat)

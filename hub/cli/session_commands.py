@@ -13,7 +13,7 @@ from urllib.parse import quote
 import click
 
 from .. import wording
-from ..client import LIVE_STATES, Client, values
+from ..client import LIVE_STATES, Client, public_site, values
 from ..errors import InvalidInput, NotFound, Unavailable
 from ..wire import RequestOut, SessionIn
 from . import following, printing
@@ -371,5 +371,5 @@ def _held(request: RequestOut) -> str:
 
 
 def _address(client: Client, server_name: str) -> str:
-    base = f"{client.site.base}user/{quote(client.me().name, safe='@~')}/"
+    base = f"{public_site(client.site).base}user/{quote(client.me().name, safe='@~')}/"
     return f"{base}{quote(server_name, safe='@~')}/" if server_name else base

@@ -5,7 +5,7 @@ from __future__ import annotations
 from . import describing, values
 from .answers import LogPart, OutputFile
 from .blocking import Client
-from .credentials import Credentials, CredentialsFile, credentials_here, session_home
+from .credentials import Credentials, CredentialsFile, credentials_here, public_site, session_home
 from .rest import LIVE_STATES, AsyncClient
 from .signin import login, sign_in_with_token
 from .site import Site
@@ -22,6 +22,7 @@ __all__ = [
     "credentials_here",
     "describing",
     "login",
+    "public_site",
     "session_home",
     "sign_in_with_token",
     "values",

@@ -59,8 +59,14 @@ def session_home(url: str | None = None) -> Path | None:
     return Path.home().resolve() if here and token and _is_session_of(here, url) else None
 
 
+def public_site(site: Site) -> Site:
+    """The same one as browsers reach it: a session in a container has an address of its own."""
+    here, public = os.environ.get("CARREL_URL"), os.environ.get("CARREL_PUBLIC_URL")
+    return Site.at(public) if here and public and Site.at(here) == site else site
+
+
 def _is_session_of(here: str, url: str | None) -> bool:
-    return not url or Site.at(url) == Site.at(here)
+    return not url or Site.at(url) in (Site.at(here), public_site(Site.at(here)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

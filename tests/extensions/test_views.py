@@ -130,6 +130,17 @@ def test_only_what_a_view_shows_is_sent_to_the_page(service: FakeService) -> Non
     assert not {name for name in sent if "token" in name or "client" in name}
 
 
+def test_a_view_leads_to_the_address_that_browsers_know(
+    service: FakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.add("j-4")
+    monkeypatch.setenv("CARREL_URL", service.url)
+    monkeypatch.setenv("CARREL_PUBLIC_URL", "https://host/jupyter/services/carrel")
+    assert view_of(service, "j-4").service == "https://host/jupyter/services/carrel/"
+    monkeypatch.setenv("JUPYTERHUB_SERVICE_PREFIX", "/jupyter/user/anna/")
+    assert view_of(service, "j-4").service == "/jupyter/services/carrel/"
+
+
 def test_inside_a_session_links_stay_on_the_browsers_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUPYTERHUB_SERVICE_PREFIX", "/user/anna/")
     assert service_link("http://127.0.0.1:8000/services/carrel") == "/services/carrel/"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.client import Client, Credentials, CredentialsFile, Site
+from carrel.hub.client import Client, Credentials, CredentialsFile, Site, public_site
 from carrel.hub.client.eventstream import Message, Parser
 from carrel.hub.errors import (
     CarrelError,
@@ -243,7 +243,7 @@ class TestCredentials:
     @pytest.fixture(autouse=True)
     def own_folder(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-        for name in ("CARREL_URL", "CARREL_TOKEN", "JUPYTERHUB_API_TOKEN"):
+        for name in ("CARREL_URL", "CARREL_PUBLIC_URL", "CARREL_TOKEN", "JUPYTERHUB_API_TOKEN"):
             monkeypatch.delenv(name, raising=False)
 
     def test_several_sites_are_kept_privately_and_the_last_is_the_default(
@@ -296,6 +296,22 @@ class TestCredentials:
             "token of-the-file", "token of-the-session", "token of-the-session",
             "token of-the-caller",
         ]  # fmt: skip  # grouped by meaning
+
+    def test_a_session_in_a_container_talks_to_one_address_and_shows_another(
+        self, service: FakeService, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        elsewhere = Site.at("https://other.example.org")
+        monkeypatch.setenv("CARREL_URL", service.url)
+        monkeypatch.setenv("CARREL_PUBLIC_URL", "https://carrel.example.org/services/carrel")
+        monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "of-the-session")
+        # Whoever copies the address from the browser means the same site.
+        for url in (None, service.url, "https://carrel.example.org/user/anna/lab"):
+            with Client.from_environment(url) as client:
+                assert client.site == Site.at(service.url)
+                assert public_site(client.site).base == "https://carrel.example.org/"
+        assert public_site(elsewhere) == elsewhere
+        monkeypatch.delenv("CARREL_PUBLIC_URL")
+        assert public_site(Site.at(service.url)) == Site.at(service.url)
 
 
 class TestSafeNames:

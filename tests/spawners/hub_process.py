@@ -59,6 +59,7 @@ c.Spawner.consecutive_failure_limit = 5
 c.LeaseMixin.service_url = "%(service)s"
 c.LeaseMixin.hub_token = "%(hub_token)s"
 c.LeaseMixin.carrel_url = "http://127.0.0.1:8000/services/carrel"
+c.LeaseMixin.carrel_public_url = "https://carrel.example.org/services/carrel"
 c.LeaseMixin.state_root = "%(state)s"
 c.LeaseMixin.service_timeout = 8
 c.LocalSession.homes = "%(state)s/homes"

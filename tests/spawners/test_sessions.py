@@ -88,6 +88,7 @@ def test_a_session_gets_exactly_its_lease_and_nothing_of_the_hubs_secrets(
         "CARREL_REQUEST": request["id"],
         "CARREL_STATE": str(hub.state),
         "CARREL_URL": "http://127.0.0.1:8000/services/carrel",
+        "CARREL_PUBLIC_URL": "https://carrel.example.org/services/carrel",
         "HOME": str(hub.state / "homes" / "anna"),
     }
     assert {name: env[name] for name in wanted} == wanted

@@ -48,6 +48,16 @@ def test_a_session_is_asked_for_as_it_was_described(service: FakeService, carrel
     )
 
 
+def test_the_address_is_one_that_a_browser_can_open(
+    service: FakeService, carrel: Carrel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a container the service has another address than outside."""
+    session(service, "lab", state="running")
+    monkeypatch.setenv("CARREL_PUBLIC_URL", "https://carrel.example.org/services/carrel")
+    done = carrel("session", "open", "lab")
+    assert done.output == "https://carrel.example.org/user/anna/lab/\n"
+
+
 def test_a_held_one_is_asked_for_and_says_so(service: FakeService, carrel: Carrel) -> None:
     sent = answers(service, "sessions/-", session(service, "gpu", claim=True))
     done = carrel("session", "start", "--devices", "1", "--claim")
