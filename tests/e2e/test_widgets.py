@@ -177,20 +177,27 @@ def test_the_dashboard_shows_pool_queue_and_jobs_as_they_change(
     site: Installation, person: Person, home: Path, theme: str
 ) -> None:
     # Longer than it may take until the dashboard is there.
-    first, second = (slow_job(site, home, seconds=30.0) for _ in range(2))
+    first, second, third = (slow_job(site, home, seconds=30.0) for _ in range(3))
     person.desk()
     link = person.page.get_by_role("link", name="Dashboard").get_attribute("href")
     person.page.goto(f"{site.url}{link}?theme={theme}")
     page = person.page
     expect(page.locator(".carrel-tile")).to_contain_text("yours", timeout=SESSION_MS)
-    expect(page.locator(".carrel-mine")).to_contain_text("slow.ipynb")
+    expect(page.locator(".carrel-mine").first).to_contain_text("slow.ipynb")
     expect(page.locator(".carrel-job", has_text=first)).to_contain_text("running")
-    # Why it waits is asked for by whoever opens it: in the queue, and in the job's own view.
-    for waits in (".carrel-queue", f'.carrel-job:has-text("{second}")'):
-        why = page.locator(waits).locator(".carrel-why")
-        why.locator("summary").click()
-        expect(why).to_contain_text("It asks for 1 device; 0 of 1 device are free now.")
+    # Why it waits is asked for by whoever opens it: in each own row, and in the job's own view.
+    queue, asks = page.locator(".carrel-queue"), "It asks for 1 device; 0 of 1 device are free now."
+    for job in (second, third):
+        row = queue.locator("tr", has=page.locator(f'a[href$="{job}"]'))
+        row.get_by_role("button", name="Why, and what would help").click()
+        expect(row.get_by_role("button", name="Less")).to_have_attribute("aria-expanded", "true")
+        expect(row.locator("xpath=following-sibling::tr[1]")).to_contain_text(asks)
+    expect(queue.locator(".carrel-below")).to_have_count(1)
+    waits = page.locator(f'.carrel-job:has-text("{second}") .carrel-why')
+    waits.locator("summary").click()
+    expect(waits).to_contain_text(asks)
     page.screenshot(path=artefacts() / f"widget-dashboard-{theme}.png", full_page=True)
+    site.api("DELETE", f"/requests/{third}", user=USER)
     site.api("DELETE", f"/requests/{first}", user=USER)
     expect(page.locator(".carrel-job", has_text=second)).to_contain_text("running")
     site.api("DELETE", f"/requests/{second}", user=USER)

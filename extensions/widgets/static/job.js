@@ -160,10 +160,13 @@ function news(job, progress) {
 function render({ model, el }) {
   const outer = frame(model, el, "job");
   const part = jobParts(model);
-  const why = whyDetails(model, () => (model.get("job") || {}).id);
+  const more = make("details", { class: "carrel-more carrel-why" }, make("summary", {}, "Why, and what would help"));
+  const why = whyTold(model, () => (model.get("job") || {}).id, () => more.open && !more.hidden);
+  more.append(why.node);
+  more.addEventListener("toggle", why.look);
   outer.body.append(
     make("div", { class: "carrel-head" }, part.title, part.state, part.id),
-    part.facts, part.wait, why.node,
+    part.facts, part.wait, more,
     make("div", { class: "carrel-line" }, part.bar, part.count),
     part.cells,
     make("div", { class: "carrel-line", hidden: true }, part.stepBar, part.step),
@@ -186,7 +189,7 @@ function render({ model, el }) {
     text(part.id, job.id);
     text(part.facts, facts(job));
     show(part.wait, Boolean(job.wait));
-    show(why.node, Boolean(job.wait));
+    show(more, Boolean(job.wait));
     if (job.wait) text(part.wait, `${job.wait.sentence} ${estimate(job.wait.expected_at, job.wait.latest_at)}`.trim());
     const words = progressWords(job, progress, cells);
     show(part.bar.parentNode, Boolean(progress.total));

@@ -91,33 +91,44 @@ function runCell(cell) {
   if (button) for (const kind of ["mousedown", "mouseup", "click"]) press(button, kind);
 }
 
-// What is opened to read why something waits; it is asked for then, and every 30 s while it is open.
+// Why the request with this id waits, asked for while `wanted()`, and anew every 30 s. What was
+// told of one is kept meanwhile: to look from one to the other and back asks for each once.
 const WHY_S = 30;
-function whyDetails(model, requestId) {
-  const said = make("div", { class: "carrel-why-said", "aria-live": "polite" });
-  const node = make("details", { class: "carrel-more carrel-why" }, make("summary", {}, "Why, and what would help"), said);
+function whyTold(model, requestId, wanted) {
+  const node = make("div", { class: "carrel-why-said", "aria-live": "polite" });
+  const told = new Map();
+  const askedAt = new Map();
   const list = (title, sentences) => sentences.length
     ? make("div", {}, make("strong", {}, title), make("ul", {}, ...sentences.map((each) => make("li", {}, each))))
     : null;
-  let askedAt = 0;
-  const ask = () => {
-    if (!node.open || node.hidden || now() - askedAt < WHY_S) return;
-    askedAt = now();
-    model.send({ do: "why", request_id: requestId() });
-  };
   const draw = () => {
-    const found = model.get("why");
-    if (!found || found.request_id !== requestId()) {
-      text(said, "Asking the service …");
+    const found = told.get(requestId());
+    if (!found) {
+      text(node, "Asking the service …");
       return;
     }
     const parts = [list("What would help", found.helps), list("Why it waits", found.why)].filter(Boolean);
-    said.replaceChildren(...(parts.length ? parts : ["There is nothing more to say."]));
+    node.replaceChildren(...(parts.length ? parts : ["There is nothing more to say."]));
   };
-  node.addEventListener("toggle", () => { draw(); ask(); });
-  model.on("change:why", draw);
+  const ask = () => {
+    const id = requestId();
+    if (!id || !wanted() || now() - (askedAt.get(id) || 0) < WHY_S) return;
+    askedAt.set(id, now());
+    model.send({ do: "why", request_id: id });
+  };
+  const heard = () => {
+    const found = model.get("why");
+    if (found) told.set(found.request_id, found);
+    draw();
+  };
+  heard();
+  model.on("change:why", heard);
   const timer = setInterval(ask, 1000);
-  return { node, ask, stop: () => { clearInterval(timer); model.off("change:why", draw); } };
+  return {
+    node,
+    look: () => { draw(); ask(); },
+    stop: () => { clearInterval(timer); model.off("change:why", heard); },
+  };
 }
 
 // The frame of every view: problem line, detached notice, and the news for screen readers.
