@@ -8,6 +8,7 @@ from typing import Final, cast
 from ...hub.errors import BackendFailed, Unavailable
 from ...hub.ports.records import Json
 from ..devices import nvml
+from . import cdi
 from .engine import Engine
 from .template import KIND, LABEL
 
@@ -23,11 +24,14 @@ def gpus(engine: Engine, installation: str, image: str) -> nvml.Inventory:
     """
     info = engine.info()
     runtimes = cast(Mapping[str, Json], info.get("Runtimes") or {})
-    if _RUNTIME not in runtimes and not info.get("DiscoveredDevices"):
+    by_name = cdi.EVERY_GPU in cdi.listed(info)
+    if _RUNTIME not in runtimes and not by_name:
         return nvml.Inventory(reason=f"The engine on {engine.node} gives no GPU to containers.")
     name = f"carrel-{installation}-gpus"
     try:
-        status, said = engine.run_once(name, body(installation, image), seconds=_SECONDS)
+        status, said = engine.run_once(
+            name, body(installation, image, by_name=by_name), seconds=_SECONDS
+        )
     except BackendFailed as error:
         raise Unavailable(f"The GPUs of {engine.node} cannot be listed: {error}") from error
     if status != 0:
@@ -36,19 +40,28 @@ def gpus(engine: Engine, installation: str, image: str) -> nvml.Inventory:
     return nvml.parse(said, engine.node)
 
 
-def body(installation: str, image: str) -> dict[str, Json]:
-    """A container of the service itself, which sees every GPU and nothing else."""
+def body(installation: str, image: str, *, by_name: bool) -> dict[str, Json]:
+    """A container of the service itself, which sees every GPU and nothing else.
+
+    ``by_name``: as the engine lists them, which needs no runtime of its own (CDI).
+    """
+    every: dict[str, Json] = {"Driver": "nvidia", "Count": -1, "Capabilities": [["gpu"]]}
+    if by_name:
+        every = {"Driver": "cdi", "DeviceIDs": [cdi.EVERY_GPU]}
     return {
         "Image": image,
         "Entrypoint": [],
         "Cmd": ["python", "-m", "carrel.spawners.devices.driver"],
-        "Env": ["NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=utility"],
+        "Env": [
+            f"NVIDIA_VISIBLE_DEVICES={'void' if by_name else 'all'}",
+            "NVIDIA_DRIVER_CAPABILITIES=utility",
+        ],
         "Labels": {LABEL: installation, KIND: "probe"},
         "HostConfig": {
             "NetworkMode": "none",
             "CapDrop": ["ALL"],
             "SecurityOpt": ["no-new-privileges:true"],
             "ReadonlyRootfs": True,
-            "DeviceRequests": [{"Driver": "nvidia", "Count": -1, "Capabilities": [["gpu"]]}],
+            "DeviceRequests": [every],
         },
     }

@@ -27,7 +27,7 @@ from ...hub.wire import LeaseOut, StartedIn
 from ..answering import Address
 from ..lease_options import devices_of
 from ..leasing import LeaseMixin
-from . import session_log
+from . import cdi, session_log
 from .engine import START_SECONDS, Engine, connect, in_words, seconds_of
 from .homes import homes_of, inside, mounts, recovery
 from .images import digest_of, images_on
@@ -262,6 +262,7 @@ class DockerSession(LeaseMixin, ContainerSpawner):
     def _body(self, formed: Mapping[str, Any]) -> Mapping[str, Any]:
         """What is created; everything that a person chose has been checked by the service."""
         options, lease, owner = self.options, self._leased(), self.user.name
+        devices = devices_of(lease)
         bounds = Bounds(
             memory=int(self.mem_limit or options.memory),
             cpus=float(self.cpu_limit or options.cpus),
@@ -282,7 +283,8 @@ class DockerSession(LeaseMixin, ContainerSpawner):
             bounds=bounds,
             environment=self.get_env(),
             mounts=mounts(self.site, owner, self._group),
-            devices=devices_of(lease),
+            devices=devices,
+            cdi=cdi.names(self.engine, devices),
             workdir=inside(owner),
         )
         return overlay(formed, container(task), {session_log.SERVER: self.name})

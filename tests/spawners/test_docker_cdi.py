@@ -1,0 +1,98 @@
+"""Devices by name, where the engine lists them: sessions ask for them as jobs do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from carrel.hub.ports.backend import BackendSettings, DockerHost, DockerOptions
+from carrel.hub.ports.records import Json
+from carrel.hub.scheduling.model import Device
+from carrel.hub.wire import DeviceOut, LeaseOut
+from carrel.spawners.docker import cdi, probe
+from carrel.spawners.docker.engine import Engine
+from carrel.spawners.docker.session import DockerSession
+
+GPU = "GPU-1"
+OLD: dict[str, Json] = {"Runtimes": {"nvidia": {}}}
+NEW: dict[str, Json] = {
+    "DiscoveredDevices": [
+        {"Source": "cdi", "ID": f"nvidia.com/gpu={name}"} for name in ("0", GPU, "all")
+    ]
+}
+BY_UUID = [{"Driver": "nvidia", "DeviceIDs": [GPU], "Capabilities": [["gpu"]]}]
+BY_NAME = [{"Driver": "cdi", "DeviceIDs": [f"nvidia.com/gpu={GPU}"]}]
+
+
+class Told:
+    """An engine, as far as it tells about itself."""
+
+    node = "local"
+
+    def __init__(self, info: Mapping[str, Json]) -> None:
+        self._info = info
+
+    def info(self) -> Mapping[str, Json]:
+        return self._info
+
+
+class Sent(DockerSession):
+    """A session whose create call is looked at."""
+
+    engine = cast(Engine, None)
+
+    def get_env(self) -> dict[str, str]:
+        return {"NVIDIA_VISIBLE_DEVICES": "all"}
+
+
+def session(folder: Path, info: Mapping[str, Json], *, simulated: bool = False) -> Sent:
+    options = DockerOptions(
+        hosts=(DockerHost(node="local", url="unix:///nowhere"),),
+        subnets="", internal_ip="", hub_port=1, service_port=2, image="base", uid=1000,
+        memory=1 << 30, cpus=1.0, pids=64, tmp=1 << 20,
+    )  # fmt: skip  # grouped by meaning
+    settings = BackendSettings(state=folder, service_url="", installation="abc123", docker=options)
+    made = Sent(site=settings, user=SimpleNamespace(name="ada"), image="sha256:1")
+    made.engine = cast(Engine, Told(info))
+    device = DeviceOut(
+        id=GPU, node="local", index=0, model="H200", memory_bytes=1, simulated=simulated,
+        state="yours",
+    )  # fmt: skip  # as above
+    made._lease = LeaseOut(id="s-1.1", epoch=1, state="live", devices=[device], granted_at=0.0)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("info", "asked", "variable"), [(OLD, BY_UUID, GPU), (NEW, BY_NAME, "void")], ids=["old", "new"]
+)
+def test_a_session_asks_for_its_device_as_its_engine_gives_them(
+    tmp_path: Path, info: Mapping[str, Json], asked: Json, variable: str
+) -> None:
+    body = session(tmp_path, info)._body({})
+    host = cast(Mapping[str, Json], body["HostConfig"])
+    assert host["DeviceRequests"] == asked
+    environment = dict(each.split("=", 1) for each in cast(list[str], body["Env"]))
+    assert environment["NVIDIA_VISIBLE_DEVICES"] == variable
+    assert environment["CUDA_VISIBLE_DEVICES"] == GPU
+
+
+def test_an_engine_is_not_asked_for_simulated_devices(tmp_path: Path) -> None:
+    made = session(tmp_path, NEW, simulated=True)
+    made.engine = cast(Engine, None)
+    host = cast(Mapping[str, Json], made._body({})["HostConfig"])
+    assert host["DeviceRequests"] == []
+    device = Device(id="SIM-1", node="n", index=0, model="", memory_bytes=1, simulated=True)
+    assert cdi.names(made.engine, (device,)) == frozenset()
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+def test_the_probe_sees_every_device_in_the_same_way(by_name: bool) -> None:
+    body = probe.body("abc123", "sha256:1", by_name=by_name)
+    host = cast(Mapping[str, Json], body["HostConfig"])
+    every = {"Driver": "nvidia", "Count": -1, "Capabilities": [["gpu"]]}
+    named = {"Driver": "cdi", "DeviceIDs": ["nvidia.com/gpu=all"]}
+    assert host["DeviceRequests"] == [named if by_name else every]
