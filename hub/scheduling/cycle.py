@@ -27,14 +27,15 @@ def decide(snapshot: Snapshot, now: float) -> Plan:
     books = Books(snapshot, now)
 
     # 2. Put in order what waits.
-    queue = in_order(snapshot, books)
+    debts = debts_of(snapshot, books)
+    queue = in_order(snapshot, books, debts)
 
     # 3. Walk along the queue: who starts, and what holds the others.
     started, held = walk(queue, books)
 
     # 4. Ask back what others borrow, for those that are below their guarantee.
     claims = books.entitled().among(each.request for each in held)
-    asked = reclaim_for(claims, snapshot.holdings, books)
+    asked = reclaim_for(claims, snapshot.holdings, books, debts)
 
     # 5. Estimate the start of those on the first page.
     page = [each.request for each in held if each.request.devices][:FIRST_PAGE]
@@ -49,10 +50,14 @@ def decide(snapshot: Snapshot, now: float) -> Plan:
     )
 
 
-def in_order(snapshot: Snapshot, books: Books) -> tuple[Waiting, ...]:
+def debts_of(snapshot: Snapshot, books: Books) -> Debts:
+    return Debts(books.tree, snapshot.use, snapshot.holdings, books.now)
+
+
+def in_order(snapshot: Snapshot, books: Books, debts: Debts | None = None) -> tuple[Waiting, ...]:
     """All that waits, the next one first."""
-    debts = Debts(books.tree, snapshot.use, snapshot.holdings, books.now)
-    return Order(Queues(books.tree, snapshot.waiting), books, debts).whole()
+    owed = debts_of(snapshot, books) if debts is None else debts
+    return Order(Queues(books.tree, snapshot.waiting), books, owed).whole()
 
 
 class Places:

@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from .books import Books
+from .fairshare import Debts
 from .model import Holding, Waiting
+from .ordering import Order
 from .preemption import Reclaimed, reclaim
-from .queues import entry, rank
+from .queues import Queues
 from .room import room
 
 
-def reclaim_for(claims: Iterable[Waiting], holdings: Sequence[Holding], books: Books) -> Reclaimed:
+def reclaim_for(
+    claims: Iterable[Waiting], holdings: Sequence[Holding], books: Books, debts: Debts
+) -> Reclaimed:
     """What is asked back for these, of what ran before this cycle.
 
-    Inside a class they ask in the order in which one owner's requests are served. It need not
-    be that of the whole queue: all ask for what they are guaranteed, and nobody's guarantee is
-    another's.
+    They ask in the order in which they would be served: what a group is guaranteed is shared by
+    its people as devices are, and who is first in line is not passed by who asks for less.
     """
-    asking = sorted(claims, key=lambda each: (rank(each.priority), entry(each)[0]))
+    asking = Order(Queues(books.tree, claims), books, debts).whole()
     if not asking:
         return Reclaimed()
     return reclaim(

@@ -201,7 +201,7 @@ class Standing:
             for group in self._hopes.groups
             for request in self._hopes.claims(group, entitled.left(group))
         ]
-        return reclaim_for(claims, before, self.books)
+        return reclaim_for(claims, before, self.books, self.debts)
 
     def _begin(self, holding: Holding) -> None:
         self.books.start(holding)

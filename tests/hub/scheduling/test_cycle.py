@@ -289,3 +289,31 @@ def test_nor_does_one_that_was_there_before_the_head() -> None:
     )
 
     assert [start.request_id for start in decide(snapshot, NOW).starts] == ["first"]
+
+
+def test_who_is_first_in_a_group_asks_back_first() -> None:
+    """What a group is guaranteed goes to its people in their order, not to the smallest request."""
+    lent = tuple(
+        replace(holding(f"lent{n}", f"a{n}", group="lab"), preemptible=True, saved_at=NOW - n)
+        for n in range(4)
+    )
+    snapshot = Snapshot(
+        devices=node("a", 4),
+        groups=tuple(replace(group(name), guaranteed=2) for name in ("cs101", "lab")),
+        holdings=lent,
+        waiting=(
+            waiting("first", 2, age=60, seconds=1800),
+            waiting("small", 1, age=30, seconds=600),
+        ),
+    )
+
+    plan = decide(snapshot, NOW)
+
+    assert [(each.request_id, each.reason) for each in plan.waits] == [
+        ("first", Reason.RECLAIMING),
+        ("small", Reason.BEHIND_OTHERS),
+    ]
+    assert {(stop.request_id, stop.for_request) for stop in plan.stops} == {
+        ("lent0", "first"),
+        ("lent1", "first"),
+    }
