@@ -14,6 +14,8 @@ it needs and leaves lies in the attempt's folder:
     notice.json  when it will be stopped and why: $CARREL_NOTICE; there only then
     saved        touched by the job when its work is saved: $CARREL_SAVED
 
+``--wait`` before the folder starts it before there is a job (``waiting``).
+
 It depends on papermill, ipykernel and the standard library, and on nothing of JupyterHub.
 """
 

@@ -11,11 +11,11 @@ import sys
 import time
 import traceback
 from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from dataclasses import asdict
 from pathlib import Path
-from types import FrameType, ModuleType, TracebackType
-from typing import TYPE_CHECKING, Final, NoReturn, cast
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import psutil
 
@@ -29,10 +29,12 @@ from .log import Log
 from .order import CLAIM, EVENTS, FILES, Order
 from .service import Away, Delivery, Fenced, Rejected, Service
 from .telling import Report, Teller
+from .waiting import Ready, make_ready, move_in, skip_slow_imports, worker
 
 if TYPE_CHECKING:
     from .attempt import Attempt
 
+AHEAD: Final = "--wait"
 EXIT_SUCCEEDED: Final = 0
 EXIT_FAILED: Final = 1
 EXIT_NO_ORDER: Final = 2
@@ -89,16 +91,20 @@ class Bell:
 
 
 def main(arguments: list[str]) -> int:
-    if len(arguments) != 1:
-        return _say("usage: python -m carrel.spawners.runner FOLDER", EXIT_NO_ORDER)
-    folder = Path(arguments[0])
+    ahead = arguments[:1] == [AHEAD]
+    if len(arguments) != 1 + ahead:
+        return _say(f"usage: python -m carrel.spawners.runner [{AHEAD}] FOLDER", EXIT_NO_ORDER)
+    folder = Path(arguments[-1])
     # A parent may have left SIGINT ignored; before the claim is answered a signal just ends us.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
+    ready = make_ready(folder) if ahead else None
     try:
         order = Order.read(folder)
     except InvalidInput as error:
         return _say(str(error), EXIT_NO_ORDER)
+    if ready is not None:
+        move_in(order, folder)
     if not take_claim(folder):
         return _say(f"lease {order.lease_id} already has a runner", EXIT_CLAIMED)
     service = Service(folder)
@@ -106,7 +112,7 @@ def main(arguments: list[str]) -> int:
         service.claim()
     except (Fenced, Rejected, Away) as error:
         return _say(f"lease {order.lease_id} may not run: {error}", EXIT_FENCED)
-    return run(order, folder, service)
+    return run(order, folder, service, ready)
 
 
 def take_claim(folder: Path) -> bool:
@@ -120,7 +126,7 @@ def take_claim(folder: Path) -> bool:
     return True
 
 
-def run(order: Order, folder: Path, service: Service) -> int:
+def run(order: Order, folder: Path, service: Service, ready: Ready | None = None) -> int:
     """Execute in a second thread, deliver events from a third, and listen."""
     bell = Bell()
     bell.hear_signals()
@@ -132,10 +138,10 @@ def run(order: Order, folder: Path, service: Service) -> int:
     def report(kind: str, data: Mapping[str, Json]) -> None:
         delivery.put(journal.write(kind, data))
 
-    attempt = prepare(order, folder, report)
+    attempt = prepare(order, folder, report, ready)
     watch = Watch(attempt)
     watch.start()
-    work = ThreadPoolExecutor(1, thread_name_prefix="work").submit(attempt.execute)
+    work = (ready.worker if ready else worker()).submit(attempt.execute)
     work.add_done_callback(lambda _: bell.ring())
     while not work.done() and not bell.stop:
         bell.wait()
@@ -157,7 +163,7 @@ def run(order: Order, folder: Path, service: Service) -> int:
     return EXIT_SUCCEEDED if ending.code is CauseCode.SUCCEEDED else EXIT_FAILED
 
 
-def prepare(order: Order, folder: Path, report: Report) -> Attempt:
+def prepare(order: Order, folder: Path, report: Report, ready: Ready | None) -> Attempt:
     teller = Teller(report, order.limits)
     log = Log(sys.stdout.fileno(), order.limits, teller.cut)
     (folder / FILES).mkdir(mode=0o700, exist_ok=True)
@@ -166,19 +172,15 @@ def prepare(order: Order, folder: Path, report: Report) -> Attempt:
     if order.command:
         from .command import CommandAttempt  # noqa: PLC0415
 
+        if ready is not None:
+            ready.worker.submit(ready.spare.end)
         return CommandAttempt(order, folder, teller, log)
     skip_slow_imports()
     from .execution import NotebookAttempt  # noqa: PLC0415
 
-    return NotebookAttempt(report, order, folder, teller, log)
-
-
-def skip_slow_imports() -> None:
-    """jsonschema tries this one for the format of addresses, which no notebook is checked for.
-
-    It builds a grammar when it is imported, which takes a second; its absence is expected.
-    """
-    sys.modules.setdefault("rfc3987_syntax", cast("ModuleType", None))
+    attempt = NotebookAttempt(report, order, folder, teller, log)
+    attempt.spare = ready.spare if ready is not None else None
+    return attempt
 
 
 def wind_down(attempt: Attempt, work: Future[None]) -> None:

@@ -9,13 +9,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import subprocess
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any
 
-import zmq
 from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode
 from nbformat.v4 import output_from_msg
@@ -27,7 +25,7 @@ from papermill.log import logger
 from ...hub.ports.records import CauseCode, Json
 from . import kernelside
 from .ending import Ending, plain
-from .log import drain
+from .kernels import START_TIMEOUT_SECONDS, Starting
 from .notebook_file import NotebookFile
 from .notebook_state import NotebookState
 from .outputs import CellOutputs, bounded_bundle
@@ -37,9 +35,6 @@ from .text import left_out, storable, utf8_size
 ENGINE = "carrel"
 AUTOSAVE_SECONDS = 5
 INJECTED_TAG = "injected-parameters"
-START_TIMEOUT_SECONDS = 120
-MESSAGE_BYTES: Final = 64 << 20
-"""A larger message of a kernel is not even received."""
 
 
 class Stopped(Exception):
@@ -172,32 +167,18 @@ class Manager(NotebookExecutionManager):  # type: ignore[misc]  # papermill has 
         self.file.finish()
 
 
-class Client(PapermillNotebookClient):  # type: ignore[misc]  # papermill has no types
+class Client(Starting, PapermillNotebookClient):  # type: ignore[misc]  # papermill has no types
     """Talks to the kernel; keeps and tells what it says, within the limits."""
 
     nb_man: Manager
     clear_before_next_output: bool
 
-    def create_kernel_manager(self) -> object:
-        manager = super().create_kernel_manager()
-        # Others have accounts on this machine too, and could listen to an open connection.
-        if manager.has_trait("transport_encryption") and zmq.has("curve"):
-            manager.transport_encryption = "auto"
-        manager.context.setsockopt(zmq.MAXMSGSIZE, MESSAGE_BYTES)
-        return manager
+    def printed_outside(self, text: str) -> None:
+        self.nb_man.attempt.log.write(text)
 
     def start_new_kernel(self, **kwargs: object) -> None:
-        attempt = self.nb_man.attempt
-        # What does not come as a message must not get into the log past its limit.
-        inner, outer = os.pipe()
-        try:
-            super().start_new_kernel(**kwargs, stdout=outer, stderr=outer)
-        finally:
-            os.close(outer)
-            drain(inner, attempt.log.write)
-        # Only a kernel that runs as a process of this machine has one.
-        process = getattr(self.km.provisioner, "process", None)
-        attempt.process = cast("subprocess.Popen[bytes] | None", process)
+        super().start_new_kernel(**kwargs)
+        self.nb_man.attempt.process = self.process
 
     def papermill_execute_cells(self) -> None:
         attempt = self.nb_man.attempt
@@ -233,6 +214,7 @@ class Client(PapermillNotebookClient):  # type: ignore[misc]  # papermill has no
             "(carrel_ := {'__name__': 'carrel_kernelside', 'get_ipython': get_ipython}))\n"
             f"carrel_['install']({limits.message}, {limits.item})\ndel carrel_"
         )
+        assert self.kc is not None
         self.kc.execute(code, silent=True, store_history=False, allow_stdin=False)
 
     # -- messages -------------------------------------------------------------------------
@@ -249,10 +231,14 @@ class Client(PapermillNotebookClient):  # type: ignore[misc]  # papermill has no
             content["data"] = bounded_bundle(content["data"], lambda _: limit)
         output = super(PapermillNotebookClient, self).process_message(msg, cell, cell_index)
         manager.autosave_cell()
-        return cast("NotebookNode | None", output)
+        return output
 
     def output(
-        self, outs: list[NotebookNode], msg: dict[str, Any], display_id: str, cell_index: int
+        self,
+        outs: list[NotebookNode],
+        msg: dict[str, Any],
+        display_id: str | None,
+        cell_index: int,
     ) -> NotebookNode | None:
         manager, attempt = self.nb_man, self.nb_man.attempt
         content = msg["content"]
@@ -349,6 +335,9 @@ class CarrelEngine(NBClientEngine):  # type: ignore[misc]  # papermill has no ty
             # A kernel that was flooded may have dropped the word that a cell is over.
             raise_on_iopub_timeout=False,
         )
+        if attempt.spare is not None:
+            attempt.spare.give_to(attempt.client, os.environ, os.getcwd())
+            attempt.process = attempt.client.process
         attempt.client.execute()
         return manager.nb
 

@@ -15,11 +15,11 @@ from papermill.exceptions import PapermillExecutionError
 from . import ending
 from .ending import Ending, StartFailed
 from .engine import ENGINE, Manager, register
+from .kernels import DEFAULT_KERNEL, starts_as_any
 from .notebook_state import NotebookState
 from .order import Order
 from .place import working_folder
 
-DEFAULT_KERNEL = "python3"
 _NO_INPUT = "StdinNotImplementedError"
 """What a Python kernel raises for ``input()`` where nobody can be asked."""
 
@@ -38,6 +38,9 @@ class NotebookAttempt(NotebookState):
         cwd = working_folder(order, self.folder)
         notebook = load(order)
         kernel = choose_kernel(order, notebook)
+        if self.spare is not None and not starts_as_any(kernel.name, Path(order.home)):
+            self.spare.end()
+            self.spare = None
         register()
         # A notebook in memory and no output path: papermill would format paths with parameters.
         papermill.execute_notebook(

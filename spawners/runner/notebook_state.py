@@ -15,6 +15,7 @@ from .telling import Report
 
 if TYPE_CHECKING:
     from .engine import Client, Manager
+    from .kernels import Spare
 
 
 class NotebookState(Attempt):
@@ -24,6 +25,7 @@ class NotebookState(Attempt):
         ready: the kernel has answered.
         loop: where the messages of the kernel are taken, while a cell runs.
         failure: index of the cell that raised, and what it raised.
+        spare: a kernel that has started already, to be used.
     """
 
     def __init__(self, report: Report, *shared: Any) -> None:
@@ -35,6 +37,7 @@ class NotebookState(Attempt):
         self.ready = False
         self.loop: asyncio.AbstractEventLoop | None = None
         self.failure: tuple[int, CellExecutionError] | None = None
+        self.spare: Spare | None = None
 
     def save(self) -> None:
         """Where cells and their outputs are changed, which is another thread than the caller's."""

@@ -23,6 +23,8 @@ PROGRESS: Final = "progress.json"
 NOTICE: Final = "notice.json"
 SAVED: Final = "saved"
 WORK: Final = "work"
+BELL: Final = "bell"
+"""Beside the folder of an attempt that is waited for (``waiting``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +40,7 @@ class Order:
         archive_path: the uploaded .tar.gz; empty without one.
         memory_bytes: resident memory that the job's processes may hold together; 0 for any.
         image: what all of it runs in, as ``NAME@sha256:…``; empty outside of images.
+        owner: for a runner that was started before it was anybody's.
     """
 
     lease_id: str
@@ -58,6 +61,7 @@ class Order:
     archive_path: str = ""
     memory_bytes: int = 0
     image: str = ""
+    owner: str = ""
     limits: Limits = field(default_factory=Limits)
 
     def write(self, folder: Path, *, owner: Owner | None = None) -> None:

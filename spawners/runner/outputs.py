@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Final, TypeAlias
-
-from nbformat import NotebookNode
-from nbformat.notebooknode import from_dict
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ...hub.ports.records import Json
 from .ending import plain
 from .limits import Limits, size_words
 from .text import Kept, Lines, left_out, storable, utf8_size
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
 Cut: TypeAlias = Callable[[str, int], None]
 """Takes the kind of thing that was left out, and its bytes."""
@@ -209,6 +209,9 @@ def shortened(text: str, limit: int) -> str:
 
 
 def _node(value: Mapping[str, Json]) -> NotebookNode:
+    # Not above: a runner claims its job before it imports what notebooks need.
+    from nbformat.notebooknode import from_dict  # noqa: PLC0415
+
     made: NotebookNode = from_dict(value)  # type: ignore[no-untyped-call]
     return made
 

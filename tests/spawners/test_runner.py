@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -49,6 +51,13 @@ def test_without_an_order_the_runner_says_so(
     assert main([str(tmp_path)]) == 2
     assert "order.json is no order" in capsys.readouterr().out
     assert main([]) == 2
+
+
+def test_a_runner_claims_its_job_before_it_imports_what_notebooks_need() -> None:
+    asked = "import sys, carrel.spawners.runner.__main__; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    loaded = {name.partition(".")[0] for name in done.stdout.split()}
+    assert loaded & {"carrel", "nbformat", "jsonschema", "papermill", "zmq"} == {"carrel"}
 
 
 def test_the_claim_is_taken_once(tmp_path: Path) -> None:
