@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from typing import Final
 
@@ -51,15 +51,18 @@ class Networks:
             BackendFailed: the installation's range is used up.
         """
         name = self.name(owner, outside=outside)
+        taken = set[int]()
         for _ in range(_TRIES):
             known = self._own()
             if any(each.name == name for each in known):
                 return name
-            number = self._free(known)
+            number = self._free(known, taken)
             try:
                 self._create(name, number, OUTSIDE if outside else INSIDE, owner)
             except Taken:
-                continue  # Somebody else took the number, or made the same network.
+                # Somebody made the same network, or has the number: a service beside this one,
+                # or nobody any more, where an engine was killed while it made a bridge.
+                taken.add(number)
         raise BackendFailed(f"No network could be made on {self.engine.node} for {owner}.")
 
     def ensure_hub(self) -> str:
@@ -100,15 +103,16 @@ class Networks:
             bridge=bridge,
             subnet=str(self._subnet(number)),
             gateway=self.gateway(number),
-            # What goes to the hub's own network has to arrive as whoever sent it.
-            outside=bool(number) and kind == OUTSIDE,
+            # What goes to the hub's own network has to arrive as whoever sent it. What leaves
+            # its machine could not be answered there; who may leave it, says the wall.
+            outside=bool(number),
             labels={LABEL: self.installation, OWNER: owner},
         )
 
-    def _free(self, known: tuple[Network, ...]) -> int:
+    def _free(self, known: tuple[Network, ...], taken: Set[int]) -> int:
         used = {subnet for each in known for subnet in each.subnets}
         for number in self._numbers():
-            if str(self._subnet(number)) not in used:
+            if number not in taken and str(self._subnet(number)) not in used:
                 return number
         raise BackendFailed(
             f"Every network in {self.subnets} is in use: no more people can work at once.",
