@@ -15,7 +15,7 @@ from math import inf
 from operator import itemgetter
 
 from .books import Books
-from .gangs import least
+from .gangs import forms, least
 from .line import Line
 from .model import Waiting
 from .placement import Placement, Pool
@@ -33,6 +33,7 @@ class Backfill:
         self.head = head
         self.at: float | None = None
         self._variants = variants
+        self._fewest = 0 if head.share else size(least(head).devices)
         self._books = books
         self._spare = books.pool
         """What is free now and not for the head."""
@@ -53,7 +54,7 @@ class Backfill:
         at, placed = self._earliest(pool)
         self._spare = self._books.pool.copy()
         if placed is not None:
-            self._spare.hold(placed)
+            self._keep(placed)
         self._extra = pool.free_count() * THOUSAND - self._books.kept_for_others(self.head)
         self.at = at
         line.keep_room(self.head, at, self._books)
@@ -85,6 +86,12 @@ class Backfill:
                 return placed
         return None
 
+    def _keep(self, placed: Placement) -> None:
+        """The head's devices are not spare. One that is lent as a whole until then does not come
+        to have room for others next to the head's part of it."""
+        if placed.share is None or self._spare.has_room_on(placed.devices[0]):
+            self._spare.hold(placed)
+
     def _not_spare(self, placed: Placement) -> None:
         """It ends before the head starts. What is left of a device that it breaks is the head's:
         nobody may be there for longer."""
@@ -95,18 +102,24 @@ class Backfill:
     def _earliest(self, pool: Pool) -> tuple[float, Placement | None]:
         """When the head fits as what runs comes to its end, and where. The pool changes."""
         books = self._books
-        need = size(self.head.devices, self.head.share)
-        fewest = 0 if self.head.share else size(least(self.head).devices)
-        kept = books.kept_for_others(self.head)
         ends = groupby(books.running.ends(books.now), key=itemgetter(0))
         for end, together in ends:
             for _, holding in together:
                 pool.give_back(holding)
-            free = pool.free_count() * THOUSAND
-            if free < fewest or (kept and free - need < kept):
-                continue
-            for each in self._variants:
+            for each in self._asks_for(pool.free_count() * THOUSAND):
                 placed = pool.take(each)
                 if placed is not None:
                     return end, placed
         return inf, None
+
+    def _asks_for(self, free: int) -> Sequence[Waiting]:
+        """The head in its variants, a gang with as many members as leave others what is kept
+        for them; nothing where so many thousandths of a device cannot be enough."""
+        kept = self._books.kept_for_others(self.head)
+        if not kept:
+            return self._variants if free >= self._fewest else ()
+        leaving = (
+            each for each in forms(self.head) if free - size(each.devices, each.share) >= kept
+        )
+        asked = next(leaving, None)
+        return () if asked is None else self._books.variants(asked)

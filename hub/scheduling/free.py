@@ -113,6 +113,10 @@ class Free:
     def total(self, family: int) -> int:
         return self._totals[family]
 
+    def has(self, device: str) -> bool:
+        node, place = self._floor.where.get(device, (0, -1))
+        return place >= 0 and bool(self._places[node] >> place & 1)
+
     def within(self, family: int, nodes: int) -> int:
         """How many devices of these nodes are free."""
         buckets = enumerate(self._buckets[family])

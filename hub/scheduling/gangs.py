@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from .free import ANYWHERE, Floor, Free
 from .model import Arrangement, Role, Waiting
@@ -28,13 +29,29 @@ class Layout:
     nodes: Nodes
 
 
+def is_elastic(request: Waiting) -> bool:
+    """Whether it would like more members than it starts with."""
+    return any(role.wanted > role.minimum for role in request.gang)
+
+
+def forms(request: Waiting) -> Iterator[Waiting]:
+    """A request as it is; an elastic gang then with fewer and fewer members, down to its least."""
+    yield request
+    for members in islice(_from_wanted_to_minimum(request.gang), 1, None):
+        yield _with(request, members)
+
+
 def least(request: Waiting) -> Waiting:
     """A gang with as few members as it starts with: nobody is stopped for more than that."""
     if not request.gang:
         return request
-    roles = tuple(replace(role, wanted=role.minimum) for role in request.gang)
-    devices = sum(role.devices * role.minimum for role in roles)
-    return replace(request, gang=roles, devices=devices)
+    return _with(request, tuple(role.minimum for role in request.gang))
+
+
+def _with(request: Waiting, members: tuple[int, ...]) -> Waiting:
+    pairs = tuple(zip(request.gang, members, strict=True))
+    roles = tuple(replace(role, wanted=count) for role, count in pairs)
+    return replace(request, gang=roles, devices=sum(role.devices * count for role, count in pairs))
 
 
 def arrange(request: Waiting, floor: Floor, free: Free) -> Layout | None:

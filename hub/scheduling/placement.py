@@ -153,6 +153,10 @@ class Pool:
             if device in self._floor.where:
                 self._parts.add(device, taken.share)
 
+    def has_room_on(self, device: str) -> bool:
+        """Whether it is free, or lent in parts."""
+        return device in self._parts or self._free.has(device)
+
     def is_in_parts(self, device: str) -> bool:
         return device in self._parts
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from .backfill import Backfill
 from .books import Books
+from .gangs import forms, is_elastic
 from .line import Line
 from .model import Holding, Kind, Share, Waiting
 from .placement import Placement, Shape, shape
@@ -68,7 +69,8 @@ class Walk:
         self._unfit: set[Shape] = set()
         """What did not fit further ahead: the pool has not become larger since."""
         self._behind: set[Shape] = set()
-        """Of that, what would fit were all devices free, and found a head before it."""
+        """Of that, what would fit were all devices free, and found a head before it; asked for by
+        a group that may use all models."""
         self._lendable = books.pool.could_count() * THOUSAND
         self._rooms = Rooms(books.tree, books.tally, books.budgets, self._lendable)
         self._limits: dict[tuple[str, str, int, Share | None, bool], NoRoom | None] = {}
@@ -106,19 +108,24 @@ class Walk:
                 return self._start(request, Placement(devices=()))
             return self._out_of_reach(request, Reason.DRAINING)
         key = shape(request)
-        if key in self._behind and self._free_to_choose(request):
+        any_model = books.tree.models(request.group) is None
+        if any_model and key in self._behind:
             return Held(request=request, reason=Reason.BEHIND_OTHERS)
         variants = books.variants(request)
         if not any(map(books.pool.could_fit, variants)):
             return self._out_of_reach(request, Reason.POOL_TOO_SMALL)
         fitting = [each for each in variants if self._fits(each)]
         if not fitting and self.backfill is not None:
-            self._behind.add(key)
+            if any_model:
+                self._behind.add(key)
             return Held(request=request, reason=Reason.BEHIND_OTHERS)
-        kept = books.kept_from(request)
+        asked = self._modest(request)
+        kept = books.kept_from(asked)
         if kept is not None:
             return Held(request=request, reason=kept.reason, detail=kept.detail)
-        return self._with_devices(request, fitting)
+        if asked is not request:
+            fitting = [each for each in books.variants(asked) if self._fits(each)]
+        return self._with_devices(request, asked, fitting)
 
     def _out_of_reach(self, request: Waiting, otherwise: Reason) -> Held:
         """Where engines are silent, that is what it waits for."""
@@ -147,8 +154,20 @@ class Walk:
         reason = Reason.ABOVE_MAXIMUM if limit.for_good else limit.reason
         return Held(request=request, reason=reason, detail=limit.group, limit=key)
 
-    def _free_to_choose(self, request: Waiting) -> bool:
-        return self.books.tree.models(request.group) is None
+    def _modest(self, request: Waiting) -> Waiting:
+        """A gang that may start with fewer members asks for as many as leave others what is
+        kept for them; it stays as it is where even its least does not."""
+        if not is_elastic(request):
+            return request
+        books = self.books
+        return next(
+            (
+                each
+                for each in forms(request)
+                if books.leaves_what_is_kept(each) and books.kept_from(each) is None
+            ),
+            request,
+        )
 
     def may_fit(self, request: Waiting) -> bool:
         """Whether its like may find free devices; of any model that a group may use."""
@@ -165,22 +184,25 @@ class Walk:
         if size(request.devices, request.share) > self._rooms.left(request)[0]:
             return False
         ends_at = books.now + span(request)
+        request = self._modest(request)
         if not books.leaves_what_is_kept(request) or books.kept_from(request, ends_at):
             return False
         if self.backfill is not None and not self.backfill.allows(request, ends_at):
             return False
         return self.line.holds(request, ends_at, books) is None
 
-    def _with_devices(self, request: Waiting, fitting: list[Waiting]) -> Started | Held:
-        """Rules 5 to 7."""
+    def _with_devices(
+        self, request: Waiting, asked: Waiting, fitting: list[Waiting]
+    ) -> Started | Held:
+        """Rules 5 to 7, for as much as it asks for."""
         books = self.books
-        enough = books.leaves_what_is_kept(request)
-        ends_at = books.now + span(request)
+        enough = books.leaves_what_is_kept(asked)
+        ends_at = books.now + span(asked)
         if not fitting or not enough:
             return self._lacks_devices(request, ends_at, fits=bool(fitting))
         if self.backfill is not None:
             self.backfill.look_ahead(self.line)
-        key = self.line.holds(request, ends_at, books)
+        key = self.line.holds(asked, ends_at, books)
         if key is not None:
             return Held(request=request, reason=Reason.BEHIND_OTHERS, limit=key)
         placed = (
@@ -190,7 +212,7 @@ class Walk:
         )
         if placed is None:
             return Held(request=request, reason=Reason.BEHIND_OTHERS)
-        return self._start(request, placed)
+        return self._start(asked, placed)
 
     def _lacks_devices(self, request: Waiting, ends_at: float, *, fits: bool) -> Held:
         if self.backfill is None:

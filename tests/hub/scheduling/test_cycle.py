@@ -317,3 +317,18 @@ def test_who_is_first_in_a_group_asks_back_first() -> None:
         ("lent0", "first"),
         ("lent1", "first"),
     }
+
+
+def test_who_may_use_fewer_models_holds_up_nobody_who_may_use_all() -> None:
+    snapshot = Snapshot(
+        devices=(*node("a", 2, model="A100"), *node("b", 1)),
+        groups=(group("cs101"), replace(group("lab"), models=frozenset({"A100"}))),
+        holdings=(holding("run", "a0", "a1", group="lab", ends_in=600),),
+        waiting=(
+            waiting("head", 2, age=60),
+            waiting("bound", 1, age=30, group="lab"),
+            waiting("free", 1, age=10, seconds=300),
+        ),
+    )
+
+    assert [start.request_id for start in decide(snapshot, NOW).starts] == ["free"]

@@ -7,10 +7,20 @@ from dataclasses import replace
 
 import pytest
 
-from carrel.hub.scheduling.model import Arrangement, Device, Role, Share, Waiting
+from carrel.hub.scheduling.cycle import decide
+from carrel.hub.scheduling.model import (
+    Arrangement,
+    Device,
+    Reserved,
+    Role,
+    Share,
+    Snapshot,
+    Waiting,
+)
 from carrel.hub.scheduling.placement import Placement, Pool
+from carrel.hub.scheduling.plan import Start
 
-from .values import device, holding, node, waiting
+from .values import HOUR, NOW, device, group, holding, node, waiting
 
 PACK, SPREAD = Arrangement.PACK, Arrangement.SPREAD
 
@@ -236,3 +246,60 @@ def test_a_holding_of_a_part_leaves_the_rest_to_others() -> None:
     assert pool.free_count() == 1
     assert taken(pool, part(0.6, model="H200")) is None
     assert taken(pool, part(0.5, model="H200")) == ("a0",)
+
+
+@pytest.mark.parametrize("starts_in", [-HOUR, HOUR / 2], ids=["due", "ahead"])
+@pytest.mark.parametrize(("minimum", "gets"), [(1, 3), (3, 3), (4, None)])
+def test_a_gang_takes_as_much_as_a_reservation_of_others_leaves(
+    starts_in: float, minimum: int, gets: int | None
+) -> None:
+    lesson = Reserved(
+        id="lesson", group="lab", devices=3, starts_at=NOW + starts_in, ends_at=NOW + 2 * HOUR
+    )
+    snapshot = Snapshot(
+        devices=(*node("a", 4), *node("b", 2)),
+        groups=(group("cs101"), group("lab")),
+        waiting=(gang(members(1, 5, minimum)),),
+        reserved=(lesson,),
+    )
+
+    starts = decide(snapshot, NOW).starts
+
+    assert [len(each.devices) for each in starts] == ([gets] if gets else [])
+
+
+def test_a_gang_that_is_first_expects_its_least_next_to_a_reservation() -> None:
+    """It starts with three in ten minutes: who takes a device for longer waits."""
+    lesson = Reserved(
+        id="lesson", group="lab", devices=1, starts_at=NOW - HOUR, ends_at=NOW + 9 * HOUR
+    )
+    snapshot = Snapshot(
+        devices=node("a", 4),
+        groups=(group("cs101"), group("lab")),
+        holdings=(holding("run", "a0", ends_in=600),),
+        waiting=(
+            gang(members(1, 4, 3)),
+            waiting("short", 1, age=-10, seconds=500),
+            waiting("long", 1, age=-10, seconds=8 * HOUR),
+        ),
+        reserved=(lesson,),
+    )
+
+    assert [each.request_id for each in decide(snapshot, NOW).starts] == ["short"]
+
+
+def test_the_part_that_the_head_waits_for_opens_no_device_that_is_lent_as_a_whole() -> None:
+    snapshot = Snapshot(
+        devices=(*node("a", 2), *node("b", 1)),
+        groups=(group(),),
+        holdings=(
+            holding("run", "a0", "a1", ends_in=600),
+            replace(holding("half", "b0", ends_in=9 * HOUR), share=Share(compute=0.5)),
+        ),
+        waiting=(
+            replace(part(0.75), id="head"),
+            replace(part(0.1), id="long", seconds=8 * HOUR, submitted_at=NOW + 1),
+        ),
+    )
+
+    assert decide(snapshot, NOW).starts == (Start(request_id="long", devices=("b0",)),)

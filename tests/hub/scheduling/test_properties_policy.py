@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from carrel.hub.scheduling.books import Books
 from carrel.hub.scheduling.cycle import decide, in_order
-from carrel.hub.scheduling.model import Group, Holding, Kind, Snapshot, Waiting
+from carrel.hub.scheduling.model import Group, Holding, Kind, Left, Snapshot, Waiting
 from carrel.hub.scheduling.placement import Placement, Pool
 from carrel.hub.scheduling.plan import Plan, Reason
 from carrel.hub.scheduling.running import expected_end, holding_of, span
@@ -41,12 +41,24 @@ def started(snapshot: Snapshot, plan: Plan) -> list[Holding]:
 
 
 def after(snapshot: Snapshot, plan: Plan) -> Snapshot:
-    begun = {start.request_id for start in plan.starts}
+    begun = started(snapshot, plan)
+    names = {each.request_id for each in begun}
     return replace(
         snapshot,
-        holdings=(*snapshot.holdings, *started(snapshot, plan)),
-        waiting=tuple(each for each in snapshot.waiting if each.id not in begun),
+        holdings=(*snapshot.holdings, *begun),
+        waiting=tuple(each for each in snapshot.waiting if each.id not in names),
+        budgets=tuple(charged(each, begun, snapshot.groups) for each in snapshot.budgets),
     )
+
+
+def charged(left: Left, begun: Iterable[Holding], groups: Iterable[Group]) -> Left:
+    by_name = {each.name: each for each in groups}
+    more = sum(
+        weight(each) * (each.until - NOW)
+        for each in begun
+        if _below(each.group, left.group, by_name)
+    )
+    return replace(left, running=left.running + more)
 
 
 def weight(holding: Holding) -> float:
@@ -132,21 +144,8 @@ def check_everybody_is_planned(snapshot: Snapshot) -> None:
     assert {stop.request_id for stop in plan.stops} <= known
 
 
-def in_whole_devices(snapshot: Snapshot) -> Snapshot:
-    """Without parts of devices: with them two rules break in rare cases, which is a known gap.
-
-    Live, parts are not admitted.
-    """
-    return replace(
-        snapshot,
-        waiting=tuple(each for each in snapshot.waiting if each.share is None),
-        holdings=tuple(each for each in snapshot.holdings if each.share is None),
-    )
-
-
 def check_work_is_conserved(snapshot: Snapshot) -> None:
     """Whoever could start alone, and would be gone before anything else ends, has started."""
-    snapshot = in_whole_devices(snapshot)
     state = after(snapshot, decide(snapshot, NOW))
     ends = [expected_end(each, NOW) for each in state.holdings if each.devices]
     first = min(ends, default=inf)
@@ -157,15 +156,10 @@ def check_work_is_conserved(snapshot: Snapshot) -> None:
 
 
 def check_the_head_is_not_delayed(snapshot: Snapshot) -> None:
-    """It fits as early with all that started behind it as without, where only devices lack.
-
-    Gangs that start with less than they want can delay a head in rare cases: a known gap.
-    """
-    snapshot = in_whole_devices(snapshot)
+    """It fits as early with all that started behind it as without, where only devices lack."""
     snapshot = replace(
         snapshot,
         groups=tuple(replace(each, lending=None, models=None) for each in snapshot.groups),
-        waiting=tuple(each for each in snapshot.waiting if not each.gang),
         reserved=(),
     )
     plan = decide(snapshot, NOW)
