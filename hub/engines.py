@@ -88,6 +88,7 @@ def docker_options(settings: Settings, site: SiteFile) -> DockerOptions:
         cpus=table.cpus,
         pids=table.pids,
         tmp=int(table.tmp),
+        warm=table.warm,
         home_size=None if table.home_size is None else int(table.home_size),
         blocked=table.blocked,
     )

@@ -68,6 +68,8 @@ class DockerTable(_Table):
         cpus: processors each may use.
         pids: processes and threads each may have.
         tmp: size of /tmp, which is memory.
+        warm: how many containers may wait for jobs that are expected, where this service runs as
+            root; 0 for none.
         home_size: size of each home, where this service runs as root; without it there is no
             limit.
         blocked: networks that no container reaches, beside those that none ever reaches.
@@ -80,6 +82,7 @@ class DockerTable(_Table):
     cpus: Annotated[float, Field(ge=0.1)] = 2.0
     pids: Annotated[int, Field(ge=64)] = 512
     tmp: Annotated[ByteSize, Field(ge=16 * MIB)] = ByteSize(1024 * MIB)
+    warm: Annotated[int, Field(ge=0, le=64)] = 2
     home_size: Annotated[ByteSize, Field(ge=64 * MIB)] | None = None
     blocked: tuple[Annotated[str, AfterValidator(_network)], ...] = ()
 

@@ -48,6 +48,7 @@ class DockerOptions:
         image: name of the image of who chooses none.
         uid: user and group id inside: the service's own where that is not root.
         memory, cpus, pids, tmp: of each container; memory and tmp in bytes.
+        warm: how many containers may wait for jobs.
         home_size: bytes of each home; None for no limit.
         blocked: networks that no container reaches, beside those that none ever reaches.
     """
@@ -63,6 +64,7 @@ class DockerOptions:
     cpus: float
     pids: int
     tmp: int
+    warm: int = 0
     home_size: int | None = None
     blocked: tuple[str, ...] = ()
 

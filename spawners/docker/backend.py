@@ -31,13 +31,14 @@ from ..runner.journal import read_journal
 from ..runner.limits import Limits
 from ..runner.order import EVENTS
 from ..starting import Starting
-from . import ending, reconcile
+from . import cdi, ending, reconcile
 from .devices import Devices
 from .engine import START_SECONDS
 from .jobs import Jobs, was_claimed
 from .node import Node, Seen, Survey
 from .template import name_of
 from .usage import CpuMeter
+from .warm import WarmPool
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +51,11 @@ def create(settings: BackendSettings) -> DockerBackend:
 
 
 class DockerBackend:
-    """Runs jobs in containers, on one machine or several (``hub.ports.backend.Backend``)."""
+    """Runs jobs in containers, on one machine or several (``hub.ports.backend.Backend``).
+
+    Attributes:
+        warm: containers on this machine that wait for jobs.
+    """
 
     name = "docker"
     keeps_inside = True
@@ -63,6 +68,13 @@ class DockerBackend:
         self._memory = options.memory
         self._jobs = Jobs(settings=settings, options=options, limits=limits or Limits())
         self._nodes = {host.node: Node(host, settings, options) for host in options.hosts}
+        here = next(iter(self._nodes.values()))
+        self.warm = WarmPool(
+            engine=here.engine,
+            places=here.places,
+            jobs=self._jobs,
+            most=options.warm if here.here and not here.places.why_not() else 0,
+        )
         self._devices = Devices(
             tuple(self._nodes.values()), settings.installation, settings.simulated_devices
         )
@@ -88,6 +100,10 @@ class DockerBackend:
     def images(self) -> tuple[Image, ...]:
         """Of all nodes; one that does not answer adds what it had last."""
         return self._devices.images()
+
+    def digest_of(self, reference: str) -> str:
+        """The id of an image on this machine. Raises ImageMissing where it is not there."""
+        return next(iter(self._nodes.values())).digest_of(reference)
 
     def kernels(self, home: Path) -> frozenset[str]:
         return frozenset(name for image in self.images() for name in image.kernels)
@@ -123,12 +139,26 @@ class DockerBackend:
         node.require_guard(START_SECONDS)
         image = node.digest_of(order.image)
         network = node.networks.ensure(order.owner, outside=order.job.internet)
-        cdi = node.cdi_names() if any(not each.simulated for each in order.devices) else frozenset()
-        body = self._jobs.body(order, image=image, network=network, cdi=cdi)
-        engine = node.engine
         with self._lock:
             self._places[order.lease_id] = node.name
             self._ends.pop(order.lease_id, None)
+        if self._may_wait(node, order):
+            waited = self.warm.start(order, image=image, network=network)
+            if waited is not None:
+                return waited.handle or Handle(pid=0, started_at=0.0)
+        return self._made(node, order, image, network)
+
+    def _may_wait(self, node: Node, order: LaunchOrder) -> bool:
+        """Devices and names of the outside are given, or not, when a container is made."""
+        ours = node.engine is self.warm.engine
+        return ours and not order.devices and order.job.internet
+
+    def _made(self, node: Node, order: LaunchOrder, image: str, network: str) -> Handle:
+        if node.engine is self.warm.engine:
+            self.warm.make_room()
+        engine = node.engine
+        by_name = cdi.names(engine, order.devices)
+        body = self._jobs.body(order, image=image, network=network, cdi=by_name)
         container = engine.create(name_of(self._settings.installation, order.lease_id), body)
         try:
             engine.start(container)
@@ -220,6 +250,8 @@ class DockerBackend:
                     if self._end(node, lease, seen, reconcile.PATIENCE):
                         log.info("removed the container of %s, which has no lease", lease)
                 node.networks.tidy()
+                if node.engine is self.warm.engine:
+                    self.warm.tidy()
             except (BackendFailed, Unavailable) as error:
                 log.warning("%s", error)
 

@@ -9,6 +9,7 @@ from ...hub.ports.records import Cause, CauseCode
 from ...hub.wording import memory as size
 from .engine import Container, Engine
 from .node import Seen
+from .template import WARM
 
 _LADDER: Final = (("SIGINT", 0.5), ("SIGTERM", 0.25), ("SIGKILL", 0.25))
 """The signals in their order, each with its part of the patience."""
@@ -22,6 +23,8 @@ def sighting(seen: Seen, limit: int) -> Sighting:
     """``limit``: the memory that containers may use, in bytes."""
     if seen.running:
         return Sighting(life=Life.ALIVE, handle=seen.handle)
+    if seen.idle:
+        return Sighting(life=Life.DEAD)
     return ended(seen.about, limit)
 
 
@@ -59,6 +62,9 @@ def bring_about(engine: Engine, seen: Seen, limit: int, patience: float) -> Sigh
     Raises:
         Unavailable: the engine does not answer.
     """
+    if seen.idle:
+        engine.kill(seen.id, "SIGKILL")
+        engine.wait(seen.id, patience)
     if seen.running:
         for signal, part in _LADDER:
             engine.kill(seen.id, signal)
@@ -78,4 +84,5 @@ def signal_those_that_wait(engine: Engine, seen: Seen, lease_id: str) -> None:
     Raises:
         BackendFailed, Unavailable: they could not be told.
     """
-    engine.run_inside(seen.id, ("python", "-c", _ASK, lease_id))
+    # One that has waited for its job has processes from before it knew of the lease.
+    engine.run_inside(seen.id, ("python", "-c", _ASK, seen.labels.get(WARM, lease_id)))

@@ -49,6 +49,7 @@ class Listed:
     """A container as the list shows it: enough to know what it is for, and whether it runs."""
 
     id: str
+    name: str
     labels: Mapping[str, str]
     running: bool
     created: float
@@ -103,6 +104,7 @@ class Engine:
         return tuple(
             Listed(
                 id=each["Id"],
+                name=each["Names"][0].removeprefix("/") if each.get("Names") else "",
                 labels=dict(each.get("Labels") or {}),
                 # A paused one holds its devices as well as one that works.
                 running=each["State"] not in ("created", "exited", "dead"),
@@ -133,6 +135,11 @@ class Engine:
     def start(self, container: str, *, timeout: float = START_SECONDS) -> None:
         with self._asked(timeout) as client:
             client.start(container)
+
+    def rename(self, container: str, name: str) -> None:
+        """Raises Taken where another one has this name."""
+        with self._asked() as client:
+            client.rename(container, name)
 
     def kill(self, container: str, signal: str) -> None:
         """One that does not run (any more) is fine."""
@@ -239,6 +246,12 @@ class Engine:
                 check_duplicate=True,
                 labels=dict(labels),
             )
+
+    def move(self, container: str, *, out_of: str, into: str) -> None:
+        """A running container to another network."""
+        with self._asked(START_SECONDS) as client:
+            client.disconnect_container_from_network(container, out_of)
+            client.connect_container_to_network(container, into)
 
     def users_of(self, network: str) -> int | None:
         """How many running containers are connected; None where there is no such network."""

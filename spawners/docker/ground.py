@@ -18,9 +18,10 @@ from .guard import Guard
 from .images import digest_of, images_on
 from .networks import Networks
 from .node import wall_of
+from .places import places_of
 from .ranges import free_range, taken
 from .reconcile import keep_log
-from .template import LABEL, LEASE
+from .template import LABEL, lease_of
 
 log = logging.getLogger(__name__)
 
@@ -51,31 +52,32 @@ class DockerGround:
         return Addresses(subnets=subnets, internal_ip=networks.ensure_hub())
 
     def running(self) -> tuple[str, ...]:
-        return tuple(sorted({each.labels[LEASE] for _, each in self._running()}))
+        return tuple(sorted(lease for lease, _, _ in self._running()))
 
     def stop(self, lease_ids: Iterable[str]) -> tuple[str, ...]:
         wanted = frozenset(lease_ids)
         for number, seconds in _STEPS:
-            left = [one for one in self._running() if one[1].labels[LEASE] in wanted]
-            for engine, container in left:
+            left = [one for one in self._running() if one[0] in wanted]
+            for _, engine, container in left:
                 engine.kill(container.id, number.name)
             deadline = time.monotonic() + seconds
             while left and time.monotonic() < deadline:
                 time.sleep(_ASK_SECONDS)
-                left = [one for one in self._running() if one[1].labels[LEASE] in wanted]
+                left = [one for one in self._running() if one[0] in wanted]
             if not left:
                 return ()
-        return tuple(sorted({container.labels[LEASE] for _, container in left}))
+        return tuple(sorted(lease for lease, _, _ in left))
 
     def clear(self) -> None:
         for engine in self._engines:
             for each in engine.containers({LABEL: self._settings.installation}):
-                if not each.running:
+                if not each.running or not lease_of(each.name, each.labels):
                     keep_log(engine, each, self._settings.state)
                     engine.remove(each.id)
             for network in engine.networks(f"{LABEL}={self._settings.installation}"):
                 engine.remove_network(network.id)
             self._tear_down(engine)
+        places_of(self._settings).release()
         release(self._settings.state / "homes")
 
     def findings(self) -> Iterator[Finding]:
@@ -95,9 +97,10 @@ class DockerGround:
                 "The table inet %s on %s was not removed: %s", wall.table, engine.node, error
             )
 
-    def _running(self) -> Iterator[tuple[Engine, Listed]]:
-        labels = {LABEL: self._settings.installation, LEASE: ""}
+    def _running(self) -> Iterator[tuple[str, Engine, Listed]]:
+        """Those that have a lease, which comes first."""
         for engine in self._engines:
-            for each in engine.containers(labels):
-                if each.running:
-                    yield engine, each
+            for each in engine.containers({LABEL: self._settings.installation}):
+                lease = lease_of(each.name, each.labels)
+                if lease and each.running:
+                    yield lease, engine, each

@@ -18,8 +18,17 @@ from .homes import inside, mounts
 from .template import ARCHIVE, ATTEMPT, INPUT, Bounds, Mount, Task, container
 
 KIND = "job"
+NO_NETWORK = "none"
 _RUNNER = f'exec python -m carrel.spawners.runner {ATTEMPT} >>"{ATTEMPT}/{LOG}" 2>&1'
 """What the runner prints before it has a log of its own belongs into the same file."""
+_WAITING = ("python", "-m", "carrel.spawners.runner", "--wait", ATTEMPT)
+_PATHS = {
+    "CARREL_OUTPUT_DIR": f"{ATTEMPT}/{FILES}",
+    "CARREL_PROGRESS": f"{ATTEMPT}/{PROGRESS}",
+    "CARREL_NOTICE": f"{ATTEMPT}/{NOTICE}",
+    "CARREL_SAVED": f"{ATTEMPT}/{SAVED}",
+}
+"""Where a job tells how it is, whoever's it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,21 +77,43 @@ class Jobs:
                 uid=options.uid,
                 network=network,
                 outside=order.job.internet,
-                bounds=Bounds(
-                    memory=options.memory,
-                    cpus=options.cpus,
-                    pids=options.pids,
-                    tmp=options.tmp,
-                ),
+                bounds=self._bounds,
                 environment=_environment(order),
-                mounts=self._mounts(order),
+                mounts=self.mounts(order),
                 devices=order.devices,
                 cdi=cdi,
                 workdir=inside(order.owner),
             )
         )
 
-    def _mounts(self, order: LaunchOrder) -> tuple[Mount, ...]:
+    def waiting_body(self, name: str, *, image: str, mounts: tuple[Mount, ...]) -> dict[str, Json]:
+        """Of a container that waits for a job: the same, of nobody, and without a network."""
+        return container(
+            Task(
+                installation=self.settings.installation,
+                lease_id="",
+                request_id="",
+                epoch=0,
+                owner="",
+                kind=KIND,
+                image=image,
+                command=_WAITING,
+                uid=self.options.uid,
+                network=NO_NETWORK,
+                bounds=self._bounds,
+                environment={"HOME": "/tmp", LEASE_VARIABLE: name, **_PATHS},  # noqa: S108
+                mounts=mounts,
+                warm=name,
+            )
+        )
+
+    @property
+    def _bounds(self) -> Bounds:
+        options = self.options
+        return Bounds(memory=options.memory, cpus=options.cpus, pids=options.pids, tmp=options.tmp)
+
+    def mounts(self, order: LaunchOrder) -> tuple[Mount, ...]:
+        """What a job finds of the host's folders."""
         found = [Mount(source=str(order.folder.resolve()), target=ATTEMPT)]
         if order.input_path.exists():
             found.append(_read(order.input_path, INPUT))
@@ -110,6 +141,7 @@ class Jobs:
             archive_path=ARCHIVE if order.archive_path else "",
             memory_bytes=order.job.memory_bytes,
             image=order.image,
+            owner=order.owner,
             limits=self.limits,
         )
 
@@ -130,8 +162,5 @@ def _environment(order: LaunchOrder) -> Mapping[str, str]:
         "LOGNAME": order.owner,
         LEASE_VARIABLE: order.lease_id,
         "CARREL_REQUEST": order.request_id,
-        "CARREL_OUTPUT_DIR": f"{ATTEMPT}/{FILES}",
-        "CARREL_PROGRESS": f"{ATTEMPT}/{PROGRESS}",
-        "CARREL_NOTICE": f"{ATTEMPT}/{NOTICE}",
-        "CARREL_SAVED": f"{ATTEMPT}/{SAVED}",
+        **_PATHS,
     }

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final, cast
+from typing import Final
 
 from ...hub.errors import BackendFailed, Unavailable
 from ...hub.ports.backend import BackendSettings, DockerHost, DockerOptions
@@ -18,7 +18,8 @@ from .asking import Question
 from .engine import Container, Engine, Listed
 from .guard import Guard, Wall
 from .networks import Networks
-from .template import KIND, LABEL, LEASE
+from .places import places_of
+from .template import KIND, LABEL, WARM, lease_of
 
 log = logging.getLogger(__name__)
 
@@ -31,12 +32,17 @@ _HERE = "unix://"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """A container of a lease; ``about`` is what was found in it when it began or had ended."""
+    """A container of a lease; ``about`` is what was found in it when it began or had ended.
+
+    Attributes:
+        idle: it has waited for a job and has been given this one's name, and nothing of it.
+    """
 
     id: str
     labels: Mapping[str, str]
     running: bool
     about: Container
+    idle: bool = False
 
     @property
     def handle(self) -> Handle | None:
@@ -52,6 +58,7 @@ class Node:
 
     Attributes:
         here: whether its engine is on this machine.
+        places: of containers that wait for jobs.
     """
 
     def __init__(self, host: DockerHost, settings: BackendSettings, options: DockerOptions) -> None:
@@ -66,7 +73,8 @@ class Node:
             turns=len(options.hosts),
         )
         self.guard = Guard(engine=self.engine, wall=wall_of(settings.installation, options))
-        self._wanted = {LABEL: settings.installation, LEASE: ""}
+        self.places = places_of(settings)
+        self._wanted = {LABEL: settings.installation}
         self._default = options.image
         slow = f"The Docker engine on {self.name} is slow: it has not answered yet."
         self._asking = Question(self._survey, slow)
@@ -108,13 +116,23 @@ class Node:
 
     def _survey(self) -> Survey:
         found: dict[str, list[Seen]] = {}
-        listed = self.engine.containers(self._wanted)
+        listed = [
+            each
+            for each in self.engine.containers(self._wanted)
+            if lease_of(each.name, each.labels)
+        ]
+        begun = self.places.filled() if any(WARM in each.labels for each in listed) else ()
         for each in sorted(listed, key=lambda container: not container.running):
+            warm = each.labels.get(WARM, "")
+            idle = bool(warm) and each.running and warm not in begun
+            if warm in begun and (each.id, True) not in self._about:
+                # Whoever gave it its job may have been killed before it rang.
+                self.places.ring(warm)
             about = self._about_it(each)
             if about is not None:
-                running = each.running and about.handle is not None
-                seen = Seen(id=each.id, labels=each.labels, running=running, about=about)
-                found.setdefault(each.labels[LEASE], []).append(seen)
+                running = each.running and about.handle is not None and not idle
+                seen = Seen(id=each.id, labels=each.labels, running=running, about=about, idle=idle)
+                found.setdefault(lease_of(each.name, each.labels), []).append(seen)
         with self._lock:
             there = {(each.id, each.running) for each in listed}
             self._about = {key: self._about[key] for key in there & self._about.keys()}
@@ -178,11 +196,6 @@ class Node:
     def digest_of(self, reference: str) -> str:
         """Raises ImageMissing where it is not there."""
         return images.digest_of(self.images(), reference, default=self._default, node=self.name)
-
-    def cdi_names(self) -> frozenset[str]:
-        """Devices that the engine gives by name, as newer ones do."""
-        found = cast(list[Mapping[str, str]], self.engine.info().get("DiscoveredDevices") or [])
-        return frozenset(each.get("ID", "") for each in found)
 
 
 def wall_of(installation: str, options: DockerOptions) -> Wall:

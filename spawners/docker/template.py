@@ -22,6 +22,8 @@ EPOCH: Final = "carrel.epoch"
 REQUEST: Final = "carrel.request"
 OWNER: Final = "carrel.owner"
 KIND: Final = "carrel.kind"
+WARM: Final = "carrel.warm"
+"""Its own name, of a container that was made before there was a lease for it."""
 
 ATTEMPT: Final = "/carrel/attempt"
 INPUT: Final = "/carrel/input.ipynb"
@@ -51,11 +53,16 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mount:
-    """A folder or file of the host that the service chose, as the container sees it."""
+    """A folder or file of the host that the service chose, as the container sees it.
+
+    Attributes:
+        followed: what is mounted there later appears inside.
+    """
 
     source: str
     target: str
     read_only: bool = False
+    followed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +75,7 @@ class Task:
         network: name of one, made before.
         outside: whether names of other hosts are looked up; without it no name is.
         cdi: names of devices as the engine lists them (CDI); empty where it has none.
+        warm: its own name, where it waits for a lease; then it has no lease, request or owner.
     """
 
     installation: str
@@ -87,6 +95,7 @@ class Task:
     devices: Sequence[Device] = ()
     cdi: frozenset[str] = frozenset()
     workdir: str = "/"
+    warm: str = ""
 
 
 def name_of(installation: str, lease_id: str) -> str:
@@ -94,7 +103,21 @@ def name_of(installation: str, lease_id: str) -> str:
     return f"carrel-{installation}-{lease_id}"
 
 
+def lease_of(name: str, labels: Mapping[str, str]) -> str:
+    """The lease of a container of ours; empty of one that has none (yet).
+
+    Labels stay as they are made. One that waited gets its lease by its name, of which an engine
+    has one only.
+    """
+    if WARM not in labels:
+        return labels.get(LEASE, "")
+    lease = name.removeprefix(name_of(labels[LABEL], ""))
+    return "" if lease == labels[WARM] else lease
+
+
 def labels(task: Task) -> dict[str, str]:
+    if task.warm:
+        return {LABEL: task.installation, WARM: task.warm, KIND: task.kind}
     return {
         LABEL: task.installation,
         LEASE: task.lease_id,
@@ -170,7 +193,7 @@ def _mount(mount: Mount) -> dict[str, Json]:
         "Source": mount.source,
         "Target": mount.target,
         "ReadOnly": mount.read_only,
-        "BindOptions": {"Propagation": "rprivate"},
+        "BindOptions": {"Propagation": "rslave" if mount.followed else "rprivate"},
     }
 
 

@@ -25,7 +25,8 @@ from carrel.spawners.docker.ground import free_range, taken
 from carrel.spawners.docker.guard import Guard
 from carrel.spawners.docker.networks import Networks
 from carrel.spawners.docker.node import wall_of
-from carrel.spawners.docker.template import LABEL
+from carrel.spawners.docker.places import places_of
+from carrel.spawners.docker.template import LABEL, WARM
 
 from ..fake_service import eventually
 from ..spawners.fake_service import FakeService
@@ -54,6 +55,16 @@ class Site:
     @property
     def api(self) -> docker.APIClient:
         return docker.APIClient(self.options.hosts[0].url, version="auto", timeout=30)
+
+    def warm(self, number: int = 1) -> tuple[str, ...]:
+        """Have so many containers wait for jobs; their ids."""
+        image = self.backend.digest_of("")
+        for _ in range(number):
+            self.backend.warm.expect(image)
+        self.backend.tidy(lambda: frozenset(self.leases))
+        eventually(lambda: self.backend.warm.waiting() >= number)
+        waiting = {LABEL: self.settings.installation, WARM: ""}
+        return tuple(each.id for each in self.engine.containers(waiting))
 
     def again(self) -> DockerBackend:
         """The backend of a service that was started anew."""
@@ -115,6 +126,7 @@ class Site:
                 engine.remove_network(network.id)
             # Perhaps the backend was just about to set the rules.
             eventually(lambda engine=engine: self._unguarded(engine))
+        places_of(self.settings).release()
 
     def _unguarded(self, engine: Engine) -> bool:
         guard = Guard(engine=engine, wall=wall_of(self.settings.installation, self.options))
@@ -126,7 +138,12 @@ class Site:
 
 
 def make_site(
-    folder: Path, hosts: tuple[DockerHost, ...], image: str, *, memory: int = 512 * MIB
+    folder: Path,
+    hosts: tuple[DockerHost, ...],
+    image: str,
+    *,
+    memory: int = 512 * MIB,
+    warm: int = 0,
 ) -> Site:
     """``image``: the id of the base image, on every one of the hosts."""
     installation = secrets.token_hex(3)
@@ -146,6 +163,7 @@ def make_site(
         cpus=2.0,
         pids=128,
         tmp=64 * MIB,
+        warm=warm,
     )
     settings = BackendSettings(
         state=folder,

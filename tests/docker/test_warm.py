@@ -1,0 +1,230 @@
+"""Containers that wait for jobs: nobody's until they are claimed, whoever's comes first, once."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from carrel.hub.ports.backend import DockerHost, LaunchOrder, Life
+from carrel.spawners.docker.engine import Engine
+from carrel.spawners.docker.places import Places, mounted, places_of
+from carrel.spawners.docker.template import LABEL, WARM, lease_of
+
+from ..fake_service import eventually
+from ..spawners.notebooks import notebook
+from .kit import Site, make_site
+
+pytestmark = pytest.mark.docker
+
+LOOK = """
+import os, pathlib
+print(os.environ["HOME"], os.environ["USER"], os.getcwd())
+print(sorted(each.name for each in pathlib.Path("/home").iterdir()))
+pathlib.Path("made.txt").write_text("by the job")
+for place in ("/carrel/input.ipynb", "/course/cs101/data.csv", "/home/other", "/carrel/x"):
+    try:
+        pathlib.Path(place).write_text("changed")
+    except OSError as error:
+        print(place, error.strerror)
+print(pathlib.Path("/course/cs101/data.csv").read_text())
+"""
+
+
+@pytest.fixture
+def site(docker_host: DockerHost, base_image: str, tmp_path: Path) -> Iterator[Site]:
+    made = make_site(tmp_path, (docker_host,), base_image, warm=2)
+    yield made
+    made.service.down()
+    made.close()
+
+
+def ids(site: Site) -> dict[str, str]:
+    """Of all containers of leases."""
+    listed = site.engine.containers({LABEL: site.settings.installation})
+    return {lease_of(each.name, each.labels): each.id for each in listed}
+
+
+def printed(order: LaunchOrder) -> list[str]:
+    executed = json.loads((order.folder / "output.ipynb").read_text())
+    return "".join(
+        "".join(output["text"]) for output in executed["cells"][-1]["outputs"]
+    ).splitlines()
+
+
+def ended(site: Site, order: LaunchOrder, backend: Any = None) -> None:
+    lease = order.lease_id
+    look = (backend or site.backend).look
+    eventually(lambda: look({lease: None})[lease].life is Life.DEAD)
+
+
+def test_one_that_waits_is_hardened_like_any_other_and_nobodys(site: Site) -> None:
+    cold = site.order(command=("sleep", "600"), internet=False)
+    site.backend.start(cold)
+    (waiting,) = site.warm()
+    found = site.api.inspect_container(waiting)
+    other = site.api.inspect_container(ids(site)[cold.lease_id])
+    differs = {"NetworkMode", "Mounts", "Dns", "ContainerIDFile"}
+    assert {key: value for key, value in found["HostConfig"].items() if key not in differs} == {
+        key: value for key, value in other["HostConfig"].items() if key not in differs
+    }
+    assert found["Config"]["User"] == other["Config"]["User"]
+    assert [*found["NetworkSettings"]["Networks"]] == ["none"]
+    assert not any(mount["RW"] for mount in found["Mounts"])
+    assert not {key for key in found["Config"]["Labels"] if "owner" in key or "request" in key}
+    inside = "ls -A /home /course /carrel/attempt; cat /proc/net/dev | tail -n +3; id -u"
+    said = site.engine.run_inside(waiting, ("sh", "-c", inside)).split()
+    assert sorted(word for word in said if "/" in word) == [
+        "/carrel/attempt:",
+        "/course:",
+        "/home:",
+    ]
+    assert [word for word in said if word.endswith(":") and "/" not in word] == ["lo:"]
+    assert said[-1] == "1000"
+
+
+def test_a_job_takes_it_over_as_its_owner_and_what_it_leaves_is_kept(site: Site) -> None:
+    data = site.folder / "courses" / "cs101" / "data"
+    data.mkdir(parents=True)
+    (data / "data.csv").write_text("1,2,3")
+    (waiting,) = site.warm()
+    order = replace(site.order(notebook(LOOK)), group="cs101")
+    handle = site.backend.start(order)
+    assert ids(site)[order.lease_id] == waiting
+    site.service.wait_for_event("ended")
+    assert site.service.ended["code"] == "succeeded"
+    assert printed(order) == [
+        "/home/student1 student1 /home/student1",
+        "['student1']",
+        "/carrel/input.ipynb Read-only file system",
+        "/course/cs101/data.csv Read-only file system",
+        "/home/other Read-only file system",
+        "/carrel/x Read-only file system",
+        "1,2,3",
+    ]
+    eventually(lambda: site.backend.look({order.lease_id: handle})[order.lease_id].exit_status == 0)
+    assert [event.kind for event in site.backend.journal(order.folder)] == site.service.kinds()
+    site.backend.stop(order.lease_id, handle)
+    site.backend.tidy(frozenset)
+    assert places_of(site.settings).filled() == frozenset()
+    assert (site.folder / "homes" / "student1" / "made.txt").read_text() == "by the job"
+    assert (order.folder / "output.ipynb").exists()
+    assert order.input_path.read_text() != "changed"
+
+
+def test_two_people_never_get_the_same_one(site: Site) -> None:
+    waiting = site.warm(2)
+    orders = [site.order(command=("sleep", "600"), owner=name) for name in ("ada", "bob", "eve")]
+    for order in orders:
+        site.backend.start(order)
+    found = [ids(site)[order.lease_id] for order in orders]
+    assert len({*found}) == 3
+    assert {*found[:2]} == {*waiting}
+    seen = [{*site.engine.run_inside(each, ("ls", "/home")).split()} for each in found]
+    assert [each - {"student"} for each in seen] == [{"ada"}, {"bob"}, {"eve"}]
+
+
+def test_a_job_with_a_device_or_without_the_internet_gets_its_own(site: Site) -> None:
+    (waiting,) = site.warm()
+    device = site.order(command=("sleep", "600"), devices=site.backend.inventory()[:1])
+    inside = site.order(command=("sleep", "600"), internet=False)
+    for order in (device, inside):
+        site.backend.start(order)
+        assert ids(site)[order.lease_id] != waiting
+    assert site.backend.warm.waiting() == 1
+
+
+def test_killed_between_the_claim_and_the_job_it_has_not_run_and_runs_once(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (waiting,) = site.warm()
+    order = site.order(notebook("print('once')"))
+
+    def die(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as killed:
+        killed.setattr(Engine, "move", die)
+        with pytest.raises(KeyboardInterrupt):
+            site.backend.start(order)
+    assert ids(site)[order.lease_id] == waiting
+    anew = site.again()
+    assert anew.look({order.lease_id: None})[order.lease_id].life is Life.DEAD
+    anew.start(order)
+    assert ids(site)[order.lease_id] != waiting
+    ended(site, order, anew)
+    assert site.service.kinds().count("ended") == 1
+    assert [lease for lease, _ in site.service.started] == [order.lease_id]
+
+
+def test_killed_after_the_claim_with_no_lease_left_it_is_removed(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.warm()
+    order = site.order(command=("sleep", "600"))
+
+    def die(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as killed:
+        killed.setattr(Places, "fill", die)
+        with pytest.raises(KeyboardInterrupt):
+            site.backend.start(order)
+    site.again().tidy(frozenset)
+    assert ids(site) == {}
+    site.again().tidy(frozenset)
+    assert not any(str(site.folder / "waiting" / "w") in place for place in mounted())
+
+
+def test_killed_before_the_bell_it_is_adopted_and_runs_once(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (waiting,) = site.warm()
+    order = site.order(notebook("print('once')"))
+    with monkeypatch.context() as killed:
+        killed.setattr(Places, "ring", lambda *_: False)
+        site.backend.start(order)
+    assert site.service.started == []
+    anew = site.again()
+    assert anew.look({order.lease_id: None})[order.lease_id].life is Life.ALIVE
+    assert ids(site)[order.lease_id] == waiting
+    ended(site, order, anew)
+    assert printed(order) == ["once"]
+    assert [lease for lease, _ in site.service.started] == [order.lease_id]
+
+
+def test_the_next_service_removes_those_that_wait_and_keeps_those_that_work(site: Site) -> None:
+    site.warm(2)
+    order = site.order(command=("sleep", "600"))
+    site.backend.start(order)
+    anew = site.again()
+    anew.tidy(lambda: {order.lease_id})
+    assert [*ids(site)] == [order.lease_id]
+    assert anew.look({order.lease_id: None})[order.lease_id].life is Life.ALIVE
+    assert anew.stop(order.lease_id, None)
+
+
+def test_one_that_was_removed_by_hand_costs_nobody_anything(site: Site) -> None:
+    (waiting,) = site.warm()
+    site.engine.remove(waiting)
+    order = site.order(command=("sleep", "600"))
+    site.backend.start(order)
+    assert [*ids(site)] == [order.lease_id]
+
+
+def test_they_are_given_up_at_once_where_a_job_needs_their_memory(site: Site) -> None:
+    site.warm(2)
+    answers = itertools.chain([0], itertools.repeat(1 << 40))
+    site.backend.warm.free_memory = lambda: next(answers)
+    order = site.order(command=("sleep", "600"), devices=site.backend.inventory()[:1])
+    site.backend.start(order)
+    left = site.engine.containers({LABEL: site.settings.installation, WARM: ""})
+    assert len(left) == 1
+    site.backend.warm.free_memory = lambda: 0
+    site.backend.tidy(lambda: {order.lease_id})
+    assert [*ids(site)] == [order.lease_id]
