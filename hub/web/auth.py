@@ -30,10 +30,14 @@ ACCESS_SCOPE = f"access:services!service={SERVICE_NAME}"
 READ_SCOPE = "custom:carrel:read"
 SUBMIT_SCOPE = "custom:carrel:submit"
 METRICS_SCOPE = "custom:carrel:metrics"
+_OF_A_SERVER = "access:servers!server="
 
 _HUB_SECONDS = 5.0
 """How long the hub may take to answer before it counts as away."""
 _CACHE_SECONDS = 60
+"""How long an answer of the hub holds."""
+_SESSION_SECONDS = 5.0
+"""The same for the token of a session, which ends with it."""
 _AWAY_SECONDS = 3600.0
 """How long a known identity stands in for an absent hub."""
 _REMEMBERED = 10_000
@@ -45,6 +49,11 @@ class Person:
 
     identity: Identity
     scopes: frozenset[str]
+
+    @property
+    def in_session(self) -> bool:
+        """Whether this is the token of a session's server."""
+        return any(scope.startswith(_OF_A_SERVER) for scope in self.scopes)
 
     def may(self, scope: str) -> bool:
         """Whether the token has the scope, for everybody or for its own user."""
@@ -95,9 +104,15 @@ class HubSignIn:
 
     async def person(self, token: str, session_id: str = "") -> Person | None:
         key = (session_id, hashlib.sha256(token.encode("utf-8", "replace")).hexdigest())
+        since, known = self._known.get(key, (0.0, None))
+        in_session = known is not None and known.in_session
+        if in_session and self._clock() - since <= _SESSION_SECONDS:
+            return known
         try:
             async with asyncio.timeout(_HUB_SECONDS):
-                model = await self._oauth.user_for_token(token, session_id=session_id, sync=False)
+                model = await self._oauth.user_for_token(
+                    token, use_cache=not in_session, session_id=session_id, sync=False
+                )
         except (HTTPError, TimeoutError) as error:
             return self._remembered(key, error)
         if model is None or model.get("kind") != "user":

@@ -24,6 +24,11 @@ USERS = {
         "groups": ["cs101"],
         "scopes": [ACCESS_SCOPE, f"{READ_SCOPE}!user=ada"],
     },
+    "token session": {
+        "kind": "user",
+        "name": "ada",
+        "scopes": [ACCESS_SCOPE, "access:servers!server=ada/gpu"],
+    },
     "token service": {"kind": "service", "name": "grader", "scopes": [ACCESS_SCOPE]},
 }
 
@@ -116,6 +121,27 @@ def test_whoever_is_known_goes_on_while_the_hub_is_away(hub: ThreadingHTTPServer
         clock.now += 3601
         with pytest.raises(Unavailable):
             await sign_in.person("ada", "session-1")
+
+    asyncio.run(story())
+
+
+def test_a_sessions_token_ends_with_it(
+    hub: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    sign_in = HubSignIn(sign_in_at(hub)._oauth, clock=clock)
+
+    async def story() -> None:
+        known = [await sign_in.person(token) for token in ("session", "ada")]
+        assert all(known)
+        for token in ("token session", "token ada"):
+            monkeypatch.delitem(USERS, token)
+        clock.now += 4
+        assert await sign_in.person("session") == known[0]
+        clock.now += 2
+        assert await sign_in.person("session") is None
+        # That of a browser is asked about once a minute.
+        assert await sign_in.person("ada") == known[1]
 
     asyncio.run(story())
 
