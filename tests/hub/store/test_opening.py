@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -145,13 +145,7 @@ class TestSteps:
         _at_revision(database, "r0001")
         old = {"j-1": {"sweep": "7", "part": "a"}, "j-2": {}, "j-3": {"sweep": "7"}}
         for number, (name, labels) in enumerate(old.items(), 1):
-            _execute(
-                database,
-                "INSERT INTO requests (number, id, kind, owner, group_name, devices, seconds,"
-                " idempotency_key, priority, server_name, labels, state, epoch, submitted_at)"
-                " VALUES (?, ?, 'job', 'ada', 'lab', 1, 60, ?, 'normal', '', ?, 'queued', 0, 100)",
-                (number, name, name, json.dumps(labels)),
-            )
+            _request(database, number, name, labels=labels)
         store = open_store(database)
         found = {
             label: [r.id for r in store.requests(RequestFilter(labels=dict([label.split("=")])))]
@@ -164,14 +158,8 @@ class TestSteps:
     def test_jobs_that_wait_give_way_from_then_on_and_sessions_do_not(self, database: Path) -> None:
         """r0008: there was no such choice before."""
         _at_revision(database, "r0006")
-        for number, kind in enumerate(("job", "session"), 1):
-            _execute(
-                database,
-                "INSERT INTO requests (number, id, kind, owner, group_name, devices, seconds,"
-                " idempotency_key, priority, server_name, labels, state, epoch, submitted_at)"
-                " VALUES (?, ?, ?, 'ada', 'lab', 1, 60, ?, 'normal', '', '{}', 'queued', 0, 100)",
-                (number, kind, kind, kind),
-            )
+        _request(database, 1, "job")
+        _request(database, 2, "session", kind="session")
         store = open_store(database)
         waiting = store.snapshot(200).waiting
         assert {each.id: each.preemptible for each in waiting} == {"job": True, "session": False}
@@ -183,18 +171,30 @@ class TestSteps:
     def test_sessions_go_before_what_runs_alone_from_then_on(self, database: Path) -> None:
         """r0009: they were of the class of jobs before."""
         _at_revision(database, "r0008")
-        for number, kind in enumerate(("job", "session"), 1):
-            _execute(
-                database,
-                "INSERT INTO requests (number, id, kind, owner, group_name, devices, seconds,"
-                " idempotency_key, priority, server_name, labels, state, epoch, submitted_at)"
-                " VALUES (?, ?, ?, 'ada', 'lab', 1, 60, ?, 'normal', '', '{}', 'queued', 0, 100)",
-                (number, kind, kind, kind),
-            )
+        _request(database, 1, "job")
+        _request(database, 2, "session", kind="session")
         store = open_store(database)
         found = {each.id: each.priority for each in store.snapshot(200).waiting}
         assert found == {"job": PriorityClass.NORMAL, "session": PriorityClass.INTERACTIVE}
         store.close()
+
+
+def _request(
+    database: Path,
+    number: int,
+    name: str,
+    *,
+    kind: str = "job",
+    labels: Mapping[str, str] | None = None,
+) -> None:
+    """One that waits, as it was written before there were more columns."""
+    _execute(
+        database,
+        "INSERT INTO requests (number, id, kind, owner, group_name, devices, seconds,"
+        " idempotency_key, priority, server_name, labels, state, epoch, submitted_at)"
+        " VALUES (?, ?, ?, 'ada', 'lab', 1, 60, ?, 'normal', '', ?, 'queued', 0, 100)",
+        (number, name, kind, name, json.dumps(labels or {})),
+    )
 
 
 def _at_revision(database: Path, revision: str) -> None:
