@@ -88,6 +88,8 @@ class QuotaTree(Audited):
         if span is None:
             yield f"No term runs now: nothing of {after.name} starts before one does."
             return
+        if not after.budget.device_seconds:
+            yield f"With a budget of 0 nothing of {after.name} starts on a device."
         tree = Tree([*self.store.groups(), *([] if before else [after])])
         which = LedgerFilter(groups=tree.below(after.name), since=span[0])
         used = sum(row.total for row in self.store.used(which, UsageBy.OWNER, now=now))
@@ -175,8 +177,10 @@ def check_fits(after: Group, groups: Iterable[Group]) -> None:
     """Raises InvalidInput for a group above that is unknown, or would be below it."""
     tree = Tree([*(group for group in groups if group.name != after.name), after])
     if not tree.chain(after.name):
+        known = any(group.name == after.parent for group in tree.groups)
+        unknown = f"There is no group {after.parent}."
         raise InvalidInput(
-            f"{after.parent} cannot be above {after.name}.",
+            f"{after.parent} cannot be above {after.name}." if known else unknown,
             accepted="An existing group that is not below it, or none.",
             field="parent",
         )

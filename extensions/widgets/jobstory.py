@@ -227,7 +227,10 @@ class JobStory:
 
 def job_facts(request: RequestOut) -> dict[str, JsonValue]:
     """What does not come from events, in words where a view shows words."""
-    lease, wait, cause = request.lease, request.wait, request.cause
+    wait, cause = request.wait, request.cause
+    # What came back to the queue holds nothing, and does not run.
+    waits = request.state == "queued"
+    lease = None if waits else request.lease
     return {
         "id": request.id,
         "title": request.notebook or " ".join(request.command) or request.id,
@@ -242,14 +245,14 @@ def job_facts(request: RequestOut) -> dict[str, JsonValue]:
         "devices_words": devices_words(request.devices),
         "seconds": request.seconds,
         "submitted_at": request.submitted_at,
-        "started_at": request.started_at,
+        "started_at": None if waits else request.started_at,
         "ended_at": request.ended_at,
         "ends_by": request.ends_by,
-        "attempt": lease.epoch if lease else 0,
+        "attempt": request.lease.epoch if request.lease else 0,
         "wait": wait.model_dump(mode="json") if wait else None,
         "cause": cause.model_dump(mode="json") if cause else None,
         "warning": request.warning.model_dump(mode="json") if request.warning else None,
-        "has_output": bool(request.output and lease is not None and not request.command),
+        "has_output": bool(request.output and request.lease is not None and not request.command),
         "can_cancel": request.state in _STOPPABLE,
         "ended": request.ended,
         "seen_at": time.time(),

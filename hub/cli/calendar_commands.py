@@ -151,9 +151,10 @@ def add_reservation(
         printing.as_json(made)
         return
     now = time.time()
+    until = "" if made.until in made.when else f", until {made.until}"
     click.echo(
-        f"Reserved {made.id}: {devices} for {group}, {made.when}, until {made.until}; "
-        f"the next time {printing.local_time(made.starts_at or now, now)}."
+        f"Reserved {made.id}: {devices} for {group}, {made.when}{until}; "
+        f"the next time {printing.local_time(made.starts_at or now, now)} ({printing.zone(now)})."
     )
 
 
@@ -184,7 +185,8 @@ def list_reservations(*, state: StateFolder, as_json: bool) -> None:
         ]
         for one in found
     ]
-    printing.table(["ID", "GROUP", "DEVICES", "WHEN", "UNTIL", "NEXT"], rows, right="DEVICES")
+    heads = ["ID", "GROUP", "DEVICES", "WHEN", "UNTIL", f"NEXT ({printing.zone(now)})"]
+    printing.table(heads, rows, right="DEVICES")
 
 
 @reserve.command("rm", short_help="Remove a reservation.")

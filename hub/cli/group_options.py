@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import inf
 from typing import TypeVar
 
 import click
@@ -103,9 +104,20 @@ def _or(word: str, read: Callable[[str], object]) -> Callable[[str], object]:
 
 def _weight(text: str) -> object:
     try:
-        return float(text)
+        weight = float(text)
     except ValueError:
-        raise InvalidInput(f"{text[:40]!r} is no weight.", accepted="A number above 0.") from None
+        weight = 0.0
+    if not 0 < weight < inf:
+        raise InvalidInput(f"{text[:40]!r} is no weight.", accepted="A number above 0.")
+    return weight
+
+
+def _sessions(text: str) -> object:
+    try:
+        return values.devices(text)
+    except InvalidInput as error:
+        message = f"{text[:40]!r} is no number of sessions."
+        raise InvalidInput(message, accepted=error.accepted) from None
 
 
 def _models(text: str) -> object:
@@ -188,7 +200,7 @@ _OPTIONS: tuple[Callable[[Callable[..., object]], Callable[..., object]], ...] =
         "Device models that it may ask for, with commas between them.",
     ),
     _option(
-        *("--max-sessions", "max_sessions", "N|any", _or("any", values.devices)),
+        *("--max-sessions", "max_sessions", "N|any", _or("any", _sessions)),
         "Sessions with devices that one member holds at one time.",
     ),
     _option(

@@ -62,6 +62,11 @@ def exact_time(moment: float | None, now: float) -> str:
     return local_time(moment, now, clock="%H:%M:%S")
 
 
+def zone(now: float) -> str:
+    """What the reader's zone is called: ``CET``, ``UTC``."""
+    return _here(now).strftime("%Z")
+
+
 def _here(moment: float) -> datetime:
     return datetime.fromtimestamp(moment, UTC).astimezone()
 

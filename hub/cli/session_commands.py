@@ -353,7 +353,7 @@ def _tell(client: Client, request: RequestOut, *, as_json: bool) -> None:
         click.echo(f"{request.id}: {_address(client, request.server_name)}")
     else:
         waits = f" {request.wait.sentence}" if request.wait else ""
-        click.echo(f"{request.id}: {printing.place(request)}.{waits}")
+        click.echo(f"{request.id}: {wording.state(request.state)}.{waits}")
         if request.claim:
             click.echo("Its device will be held for you; see: carrel session ls")
         else:

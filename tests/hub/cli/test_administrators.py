@@ -299,6 +299,8 @@ class TestGroup:
             (["--borrow", "some"], "Or 'any'"),
             (["--guaranteed", "-1"], "A whole number"),
             (["--weight", "heavy"], "A number above 0"),
+            (["--weight", "0"], "'0' is no weight"),
+            (["--max-sessions", "x"], "'x' is no number of sessions"),
         ],
     )
     def test_a_limit_that_is_none_says_what_is_accepted(

@@ -43,8 +43,7 @@ def test_a_session_is_asked_for_as_it_was_described(service: FakeService, carrel
     assert done.exit_code == 0, done.output
     assert sent == [{"devices": 1, "hours": 2.0, "group": ""}]
     assert done.output == (
-        "s-lab: queued, place 2. Place 2. Behind 1.\n"
-        f"It starts by itself at {service.site}user/anna/lab/\n"
+        f"s-lab: queued. Place 2. Behind 1.\nIt starts by itself at {service.site}user/anna/lab/\n"
     )
 
 

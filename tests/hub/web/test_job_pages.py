@@ -14,7 +14,7 @@ from carrel.hub.web.job_outputs import content, settle, shown
 from carrel.hub.web.submission import SubmitForm
 from carrel.hub.wire import EventOut
 
-from .fakes import NOW, PREFIX, World, job, lease, session, waiting
+from .fakes import NOW, PREFIX, World, device, job, lease, session, waiting
 from .test_pages import Page, check_page, text_of
 
 EVIL = "<script>parent.document.title='pwned'</script><img src=x onerror=alert(1)>"
@@ -44,6 +44,23 @@ def world() -> World:
 
 def chosen(content: str = NOTEBOOK) -> dict[str, tuple[str, str]]:
     return {"notebook": ("train.ipynb", content)}
+
+
+def test_what_was_asked_back_waits_again_and_holds_nothing(world: World) -> None:
+    released = lease(device(), id="j-aaaaaaaa.1", state="released").model_dump()
+    world.commands.put(job(wait=waiting(), lease=released, started_at=NOW - 90))
+    why = "Stopped, as announced: cs101 asks back devices."
+    told = {"state": "preempted", "cause": {"code": "preempted", "message": why}}
+    world.commands.happen("j-aaaaaaaa", "state", told)
+    page = world.browser().get(f"{PREFIX}requests/j-aaaaaaaa").text
+    assert why in page
+    for row in (page, world.browser().get(PREFIX).text):
+        facts = re.search(r'class="(?:request|row)-facts">(.*?)</p>', row, re.DOTALL)
+        assert facts is not None
+        said = " ".join(text_of(facts.group(1)).split())
+        assert "1 device" in said
+        assert "submitted" in said
+        assert "started" not in said
 
 
 def test_a_chosen_notebook_brings_a_typed_field_per_parameter(world: World) -> None:
