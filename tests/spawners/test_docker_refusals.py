@@ -1,0 +1,37 @@
+"""What an engine refuses is said in a sentence, with what would mend it."""
+
+from __future__ import annotations
+
+import pytest
+import requests
+from docker.errors import APIError
+
+from carrel.hub.errors import BackendFailed
+from carrel.spawners.docker.engine import Taken, in_words
+
+
+def refused(status: int, said: str) -> BackendFailed:
+    answer = requests.Response()
+    answer.status_code = status
+    return in_words(APIError(said, response=answer, explanation=said), "gpu1")
+
+
+@pytest.mark.parametrize(
+    "said", ["write /data/overlay2/l/X: no space left on device", "Disk quota exceeded"]
+)
+def test_a_disk_that_is_full(said: str) -> None:
+    found = refused(500, said)
+    assert str(found) == (
+        "The disk of gpu1 is full: no container can be made there. "
+        "An administrator can make room: carrel images prune."
+    )
+
+
+def test_what_is_there_already_is_no_failure_of_its_own() -> None:
+    assert isinstance(refused(409, "Conflict. The container name is already in use"), Taken)
+    assert isinstance(refused(403, "Pool overlaps with other one on this address space"), Taken)
+
+
+def test_anything_else_is_told_as_the_engine_says_it() -> None:
+    found = refused(500, "the runtime is broken")
+    assert str(found) == "The Docker engine on gpu1 says: the runtime is broken."
