@@ -61,6 +61,10 @@ reference: $(MADE)/dev $(MADE)/carrel ## Write the pages and pictures anew that 
 	@for page in diagram rooms cli_reference rest_api config_reference; do \
 		$(CLEAN_ENV) $(BIN)/python -m tests.$$page || exit 1; done
 
+.PHONY: pictures
+pictures: $(MADE)/dev $(MADE)/carrel $(MADE)/proxy $(MADE)/axe ## Take the pictures of the documentation anew
+	@$(CLEAN_ENV) $(BIN)/python -m tests.pictures
+
 .PHONY: format
 format: $(MADE)/dev ## Format the code
 	$(BIN)/ruff check --fix .

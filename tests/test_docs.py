@@ -14,7 +14,8 @@ import pytest
 from carrel.hub.cli import cli
 from carrel.hub.cli.calendar_commands import GroupFirst
 
-from . import config_reference, diagram, rooms
+from . import config_reference, diagram, pictures, rooms
+from .e2e.every_page import PAGES
 from .test_architecture import LAYERS, ROOT, modules
 
 DOCS = ROOT / "docs"
@@ -151,6 +152,13 @@ def test_the_picture_of_the_states_is_drawn_from_the_table() -> None:
     assert diagram.PICTURE.read_text(encoding="utf-8") == diagram.picture(), (
         "run: python -m tests.diagram"
     )
+
+
+def test_every_screenshot_is_one_that_is_taken_anew() -> None:
+    pages = {f"{pictures.PAGE}[{place.name}]" for place in PAGES}
+    taken = {pictures.taken_by(picture) for picture in pictures.pictures()}
+    assert taken <= {*pages, pictures.TUTORIAL}
+    assert len(taken) > 1
 
 
 def test_the_picture_of_the_rooms_is_drawn_from_the_layers() -> None:
