@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from carrel.hub.scheduling.books import Books
-from carrel.hub.scheduling.cycle import in_order
+from carrel.hub.scheduling.cycle import decide, in_order
 from carrel.hub.scheduling.model import (
     Group,
     PriorityClass,
@@ -16,6 +16,7 @@ from carrel.hub.scheduling.model import (
     Use,
     Waiting,
 )
+from carrel.hub.scheduling.plan import Estimate
 
 from .values import HOUR, NOW, group, holding, node, waiting
 
@@ -157,3 +158,35 @@ def test_a_deadline_with_time_left_moves_nobody() -> None:
         "short",
         "due",
     ]
+
+
+def test_the_example_of_the_documentation() -> None:
+    """``docs/explanation/why-this-order.md``; it is noon."""
+
+    def since(hour: int, minute: int = 0) -> float:
+        return (12 - hour) * HOUR - minute * 60
+
+    def ada(number: int, hours: int) -> Waiting:
+        age = since(10, number - 1)
+        return waiting(f"Ada {number}", owner="Ada", age=age, seconds=hours * HOUR)
+
+    tom = waiting("Tom", group="lab", age=since(9), priority=PriorityClass.OPPORTUNISTIC)
+    eve = waiting("Eve", age=since(10, 30), priority=PriorityClass.INTERACTIVE)
+    snapshot = Snapshot(
+        devices=node("a", 4),
+        groups=tuple(replace(group(name), guaranteed=2) for name in ("cs101", "lab")),
+        waiting=(
+            *(tom, ada(1, 2), ada(2, 1), ada(3, 1)),
+            waiting("Ben", age=since(10, 5), seconds=2 * HOUR),
+            waiting("Lea", 2, group="lab", age=since(10, 10)),
+            eve,
+        ),
+    )
+
+    order = [request.id for request in in_order(snapshot, Books(snapshot, NOW))]
+    plan = decide(snapshot, NOW)
+
+    assert order == ["Eve", "Ada 2", "Lea", "Ben", "Ada 3", "Ada 1", "Tom"]
+    assert [start.request_id for start in plan.starts] == ["Eve", "Ada 2", "Lea"]
+    ben = next(wait for wait in plan.waits if wait.request_id == "Ben")
+    assert ben.estimate == Estimate(at=NOW + HOUR, latest=NOW + HOUR)
