@@ -13,6 +13,8 @@ from .support import STUDENTS, free, hub, nothing_left, progress, running_sessio
 
 SPAWNS = 20
 TERMINAL = {"cancelled", "succeeded"}
+PATIENCE = 240.0
+"""Twenty starts at once are work for minutes where other work has the machine too."""
 
 
 def test_case_19_twenty_spawns_at_once_have_places_in_the_queue(desk: Installation) -> None:
@@ -26,26 +28,29 @@ def test_case_19_twenty_spawns_at_once_have_places_in_the_queue(desk: Installati
     assert len(requests) == SPAWNS
 
     def places() -> list[dict[str, Any]] | None:
-        waiting = [r for r in _all(desk) if r["id"] in requests and r["state"] == "queued"]
-        # The lists of three people are read one after the other, and places move meanwhile.
-        if len(waiting) != SPAWNS - 2 or not all(r["wait"] for r in waiting):
+        known = [r for r in _all(desk) if r["id"] in requests]
+        waiting = [r for r in known if r["state"] == "queued"]
+        if len(known) - len(waiting) != 2 or not all(r["wait"] for r in waiting):
             return None
         found = [(r["owner"], r["wait"]["place"]) for r in waiting]
         # A place counts those who stand in one's way: one's own others do, always.
         apart = len(set(found)) == len(found) and min(place for _, place in found) == 1
         return [r["wait"] for r in waiting] if apart else None
 
-    waits = eventually(places, "two have devices, all others have a place each")
+    waits = eventually(places, "two have devices, all others have a place each", within=PATIENCE)
     assert all(wait["sentence"] for wait in waits)
 
     with ThreadPoolExecutor(SPAWNS) as crowd:
         ended = list(crowd.map(lambda item: _cancel(desk, *item), requests.items()))
     assert {answer.status_code for answer in ended} == {200}
     eventually(
-        lambda: {r["state"] for r in _all(desk) if r["id"] in requests} <= TERMINAL, "all ended"
+        lambda: {r["state"] for r in _all(desk) if r["id"] in requests} <= TERMINAL,
+        "all ended",
+        within=PATIENCE,
     )
     for student in STUDENTS:
-        eventually(lambda who=student: servers(desk, who) == {}, f"no server of {student} is left")
+        none_left = f"no server of {student} is left"
+        eventually(lambda who=student: servers(desk, who) == {}, none_left, within=PATIENCE)
     nothing_left(desk)
     # Nobody comes back: the hub has given up exactly what was cancelled.
     assert sum(r.id in requests for r in read(desk.state).requests) == SPAWNS
@@ -72,8 +77,9 @@ def _refused(site: Installation, options: dict[str, Any]) -> str:
     told = eventually(
         lambda: [step for step in progress(site, "student1") if step.get("failed")],
         "the hub says that the start has failed",
+        within=PATIENCE,
     )
-    eventually(lambda: servers(site, "student1") == {}, "the start is over")
+    eventually(lambda: servers(site, "student1") == {}, "the start is over", within=PATIENCE)
     return str(told[-1]["message"])
 
 
@@ -87,8 +93,6 @@ def _cancel(site: Installation, request: str, user: str) -> httpx.Response:
 
 
 def _all(site: Installation) -> list[dict[str, Any]]:
-    return [
-        request
-        for student in STUDENTS
-        for request in site.api("GET", "/requests", user=student).json()["requests"]
-    ]
+    """As the teacher sees them: in one look, so that no place moves between two of them."""
+    path = "/requests?mine=false&kind=session"
+    return list(site.api("GET", path, user="teacher").json()["requests"])
