@@ -176,9 +176,12 @@ def bind_read_only(source: Path, target: Path, stage: Path) -> None:
 
 def mounted() -> frozenset[str]:
     """Where something is mounted, as this process sees it."""
-    # Blanks in a path are written as \040.
-    lines = _MOUNTS.read_text().splitlines()
-    return frozenset(line.split()[4].encode().decode("unicode_escape") for line in lines)
+    return frozenset(map(_place, _MOUNTS.read_bytes().splitlines()))
+
+
+def _place(line: bytes) -> str:
+    """Blanks in a path are written as \\040."""
+    return os.fsdecode(line.split()[4].decode("unicode_escape").encode("latin-1"))
 
 
 def _mount(source: Path | None, target: Path, flags: int) -> None:

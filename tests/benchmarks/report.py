@@ -80,7 +80,7 @@ class NotWorseThan:
     @property
     def words(self) -> str:
         more = f", or {self.or_more:,.0f} {{unit}} more" if self.or_more else ""
-        return f"at most {self.times:g} times the peer{more}"
+        return f"at most {self.times:.3g} times the peer{more}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

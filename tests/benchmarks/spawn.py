@@ -18,7 +18,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -71,10 +71,11 @@ def rows(times: Times, command: str) -> list[Row]:
 class Hub:
     """The hub's own API, as the installation's service calls it."""
 
-    def __init__(self, site: Installation) -> None:
+    def __init__(self, site: Installation, options: Mapping[str, object] = OPTIONS) -> None:
         self.site = site
+        self.options = options
         self.http = httpx.Client(
-            base_url=f"http://127.0.0.1:{site.setting('hub_port')}/hub/api",
+            base_url=site.hub_api,
             headers={"Authorization": f"token {site.secret('service_token')}"},
             timeout=LONGEST_SECONDS,
             trust_env=False,
@@ -83,7 +84,9 @@ class Hub:
     def spawn(self, user: str, server: str) -> float:
         """Milliseconds until this server is ready; it then answers through the proxy."""
         begin = time.perf_counter()
-        answer = self.http.post(f"/users/{user}/servers/{server}", json={"user_options": OPTIONS})
+        answer = self.http.post(
+            f"/users/{user}/servers/{server}", json={"user_options": self.options}
+        )
         assert answer.is_success, answer.text
         with closing(self.progress(user, server)) as events:
             assert any(event.get("ready") for event in events), f"{server} did not start"

@@ -42,6 +42,8 @@ class Engine:
     service: socket.socket
     again: Callable[[], Backend]
     """The backend of a service that was started anew; the one in memory forgets nothing."""
+    devices: int = 1
+    """Of each order."""
 
     def order(self) -> LaunchOrder:
         request = f"j-{self.folder.name[-16:]}-{next(_numbers)}"
@@ -55,7 +57,7 @@ class Engine:
             request_id=request,
             epoch=1,
             owner="student1",
-            devices=self.backend.inventory()[:1],
+            devices=self.backend.inventory()[: self.devices],
             job=JobSpec(notebook_name="in.ipynb"),
             seconds=60,
             token="token",
@@ -75,13 +77,22 @@ class Engine:
         return self.backend.look({lease_id: handle})[lease_id].life
 
 
-@pytest.fixture(params=["local", "fake", pytest.param("docker", marks=pytest.mark.docker)])
+@pytest.fixture(
+    params=[
+        "local",
+        "fake",
+        pytest.param("docker", marks=pytest.mark.docker),
+        # What is started takes over a container that waits.
+        pytest.param("waiting", marks=[pytest.mark.docker, pytest.mark.slow]),
+    ]
+)
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
-    if request.param == "docker":
+    if request.param in ("docker", "waiting"):
         made = in_containers(
             request.getfixturevalue("docker_engine"),
             request.getfixturevalue("base_image"),
             tmp_path,
+            warm=request.param == "waiting",
         )
     else:
         made = on_this_machine(tmp_path, real=request.param == "local")
@@ -104,14 +115,24 @@ def on_this_machine(folder: Path, *, real: bool) -> Iterator[Engine]:
 
 
 @contextmanager
-def in_containers(engine: DockerEngine, image: str, folder: Path) -> Iterator[Engine]:
-    site = make_site(folder, (DockerHost(node="local", url=engine.url),), image)
+def in_containers(
+    engine: DockerEngine, image: str, folder: Path, *, warm: bool
+) -> Iterator[Engine]:
+    site = make_site(folder, (DockerHost(node="local", url=engine.url),), image, warm=int(warm))
     site.service.down()
     address = (site.options.internal_ip, site.options.service_port)
     try:
         with socket.create_server(address) as service:
             service.settimeout(120)
-            yield Engine(backend=site.backend, folder=folder, service=service, again=site.again)
+            if warm:
+                site.warm()
+            yield Engine(
+                backend=site.backend,
+                folder=folder,
+                service=service,
+                again=site.again,
+                devices=0 if warm else 1,
+            )
     finally:
         site.close()
 

@@ -1,0 +1,90 @@
+"""How many containers wait for jobs, and which job a container with a name is for; nothing runs."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from carrel.hub.site_file import DockerTable
+from carrel.spawners.docker.places import mounted
+from carrel.spawners.docker.template import (
+    KIND,
+    LABEL,
+    LEASE,
+    WARM,
+    Bounds,
+    Task,
+    labels,
+    lease_of,
+)
+from carrel.spawners.docker.warm import Demand, wanted
+
+
+def demand(*times: float) -> Demand:
+    made = Demand()
+    for at in times:
+        made.came(at)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("times", "now", "most"),
+    [
+        ((), 0, 0),
+        ((0,), 1, 1),
+        ((0, 60, 120), 121, 1),
+        ((0, 5, 10), 11, 3),
+        ((0, 5, 10, 16, 17, 18), 20, 4),
+        ((0, 1, 2, 1000), 1801, 2),
+        ((0, 1, 2, 1000), 1900, 1),
+        ((0, 1, 2, 1000), 2801, 0),
+    ],
+)
+def test_as_many_are_expected_as_came_at_once_in_the_last_half_hour(
+    times: tuple[float, ...], now: float, most: int
+) -> None:
+    assert demand(*times).most_at_once(now) == most
+
+
+def test_the_image_that_was_asked_for_last_comes_first_and_all_stay_below_the_limit() -> None:
+    demands = {"old": demand(1, 2, 3), "new": demand(50, 51), "gone": demand()}
+    assert wanted(demands, 3, 60.0) == {"new": 2, "old": 1, "gone": 0}
+    assert wanted(demands, 0, 60.0) == {"new": 0, "old": 0, "gone": 0}
+    assert wanted(demands, 3, 5000.0) == {"new": 0, "old": 0, "gone": 0}
+
+
+def test_a_container_is_of_the_lease_of_its_label_or_of_its_name_where_it_waited() -> None:
+    assert lease_of("anything", {LABEL: "abc123", LEASE: "j-1.1"}) == "j-1.1"
+    assert lease_of("carrel-abc123-trial", {LABEL: "abc123"}) == ""
+    waiting = {LABEL: "abc123", WARM: "warm-1"}
+    assert lease_of("carrel-abc123-warm-1", waiting) == ""
+    assert lease_of("carrel-abc123-j-1.1", waiting) == "j-1.1"
+
+
+def test_one_that_waits_carries_nobodys_name() -> None:
+    task = Task(
+        installation="abc123",
+        lease_id="",
+        request_id="",
+        epoch=0,
+        owner="",
+        kind="job",
+        image="sha256:1",
+        command=(),
+        uid=1000,
+        network="none",
+        bounds=Bounds(memory=1, cpus=1, pids=1, tmp=1),
+        warm="warm-1",
+    )
+    assert labels(task) == {LABEL: "abc123", WARM: "warm-1", KIND: "job"}
+
+
+def test_what_is_mounted_is_read_as_the_system_writes_it() -> None:
+    assert {"/", "/proc"} <= mounted()
+
+
+@pytest.mark.parametrize("number", [-1, 65, "many"])
+def test_how_many_may_wait_is_a_small_number(number: object) -> None:
+    with pytest.raises(ValidationError):
+        DockerTable.model_validate({"warm": number})
+    assert DockerTable.model_validate({"warm": 0}).warm == 0
