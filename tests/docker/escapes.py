@@ -1,6 +1,6 @@
 """What somebody inside a container may try: small programs that say ESCAPED when they succeed.
 
-Each gets a mapping ``at`` with the addresses and ports that it needs.
+Each gets a mapping ``at`` with the addresses and ports that it needs (``surroundings``).
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ if os.environ.get("NVIDIA_VISIBLE_DEVICES") == "all":
 import os, signal, time
 children = []
 try:
-    while len(children) < 400:
+    while len(children) < 600:
         pid = os.fork()
         if pid == 0:
             time.sleep(60)

@@ -3,101 +3,34 @@
 from __future__ import annotations
 
 import json
-import os
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import docker
-import httpx
 import pytest
 
-from ..docker_engine import DockerEngine, site_file
-from ..e2e.support import Installation, eventually, installation
+from ..e2e.support import Installation, eventually
+from ..faults.support import submit
 from ..requirements import need
+from .lab import (
+    ENDED,
+    HOME_MIB,
+    LIMITED,
+    USER,
+    answers,
+    containers,
+    inside,
+    kill_the_hub,
+    stop,
+    wait_until_free,
+)
 
 pytestmark = pytest.mark.docker
 
-CONFIG = """
-c.DockerSpawner.volumes = {{"{data}": {{"bind": "/site-data", "mode": "ro"}}}}
-c.DockerSpawner.mem_limit = "700M"
-c.DockerSpawner.environment = {{"SITE": "cs", "NVIDIA_VISIBLE_DEVICES": "all"}}
-c.DockerSpawner.extra_host_config = {{"privileged": True, "cap_add": ["SYS_ADMIN"]}}
-
-async def before(spawner):
-    if spawner.name == "broken":
-        spawner.cmd = ["sh", "-c", "echo these are my last words; exit 3"]
-
-c.Spawner.pre_spawn_hook = before
-"""
-USER = "student1"
-HOME_MIB = 64
-LIMITED = os.geteuid() == 0 and Path("/dev/loop-control").exists()
-ENDED = ("cancelled", "failed", "succeeded", "lost")
-
-
-@pytest.fixture(scope="module")
-def site(
-    docker_engine: DockerEngine, base_image: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Installation]:
-    folder = tmp_path_factory.mktemp("containers")
-    state, data = folder / "state", folder / "data"
-    data.mkdir()
-    (data / "note").write_text("of the site")
-    site_file(state, docker_engine, f'home_size = "{HOME_MIB}MiB"\n' if LIMITED else "")
-    (state / "jupyterhub_config.py").write_text(CONFIG.format(data=data))
-    course = state / "courses" / "cs101" / "data"
-    course.mkdir(parents=True)
-    (course / "set").write_text("of the course")
-    with installation(state, "--simulated-devices", "1", "--engine", "docker") as made:
-        yield made
-
 
 @pytest.fixture
-def client(docker_engine: DockerEngine) -> Iterator[docker.APIClient]:
-    made = docker_engine.client()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def session(site: Installation) -> Iterator[dict[str, Any]]:
-    """student1's, on the one device, running."""
-    request = site.start_session(USER)
-    site.wait_for(request["id"], "running", user=USER)
-    answers(site)
-    yield site.request(request["id"], user=USER)
-    if site.request(request["id"], user=USER)["ended_at"] is None:
-        stop(site, request)
-    wait_until_free(site)
-
-
-def stop(site: Installation, request: dict[str, Any]) -> None:
-    """As its owner does."""
-    answer = site.api("DELETE", f"/requests/{request['id']}", user=USER)
-    assert answer.is_success, answer.text
-    ended = site.wait_for(request["id"], *ENDED, user=USER)
-    assert ended["state"] in ("cancelled", "succeeded"), ended
-
-
-def wait_until_free(site: Installation) -> None:
-    def free() -> bool:
-        pool = site.api("GET", "/pool", user=USER).json()
-        return [device["state"] for device in pool["devices"]] == ["free"]
-
-    eventually(free, "the device is free")
-
-
-def containers(client: docker.APIClient, request: dict[str, Any]) -> list[dict[str, Any]]:
-    """Of the request, whatever became of them."""
-    label = f"carrel.request={request['id']}"
-    return list(client.containers(all=True, filters={"label": [label, "carrel.kind=session"]}))
-
-
-def inside(client: docker.APIClient, container: str, *command: str) -> str:
-    made = client.exec_create(container, list(command))
-    return bytes(client.exec_start(made["Id"])).decode()
+def site(lab: Installation) -> Installation:
+    return lab
 
 
 def test_a_session_gets_what_it_is_to_have_and_no_more(
@@ -197,6 +130,13 @@ def test_a_session_that_dies_as_it_starts_says_its_last_words(
     wait_until_free(site)
 
 
+def test_a_job_that_is_killed_for_memory_says_so_to_its_owner(site: Installation) -> None:
+    job = submit(site, USER, "held = b'1' * (900 << 20)", devices=0)
+    ended = site.wait_for(job, "failed", user=USER)
+    assert ended["cause"]["code"] == "out_of_memory"
+    assert "memory" in ended["cause"]["message"]
+
+
 def test_a_full_home_gets_a_recovery_session_that_says_so(
     site: Installation, client: docker.APIClient
 ) -> None:
@@ -221,29 +161,3 @@ def test_a_full_home_gets_a_recovery_session_that_says_so(
     assert inside(client, found["Id"], "sh", "-c", "cat ~/work") == "done\n"
     stop(site, request)
     wait_until_free(site)
-
-
-def kill_the_hub(site: Installation) -> None:
-    """And wait for the one that takes its place."""
-    site.kill("hub")
-
-    def back() -> bool:
-        try:
-            return httpx.get(site.hub_api, timeout=30).is_success
-        except httpx.TransportError:
-            return False
-
-    eventually(back, "the hub is back")
-
-
-def answers(site: Installation) -> None:
-    """Through the proxy; who asks for no more than its version need not be signed in."""
-
-    def asked() -> bool:
-        try:
-            answer = httpx.get(f"{site.url}/user/{USER}/api", timeout=30)
-        except httpx.TransportError:
-            return False
-        return answer.status_code == httpx.codes.OK and "version" in answer.text
-
-    eventually(asked, "the session answers")
