@@ -70,6 +70,7 @@ def docker_options(settings: Settings, site: SiteFile) -> DockerOptions:
         DockerHost(
             node=node.name,
             url=node.docker_host,
+            address=node.address,
             tls_ca=node.tls_ca,
             tls_cert=node.tls_cert,
             tls_key=node.tls_key,
@@ -91,6 +92,7 @@ def docker_options(settings: Settings, site: SiteFile) -> DockerOptions:
         warm=table.warm,
         home_size=None if table.home_size is None else int(table.home_size),
         blocked=table.blocked,
+        address=table.address,
     )
 
 

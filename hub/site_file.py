@@ -4,11 +4,12 @@
 
     [docker]
     memory = "8GiB"
-    blocked = ["10.0.0.0/8"]
+    address = "10.1.2.3"
 
     [[nodes]]
     name = "gpu1"
     docker_host = "ssh://carrel@gpu1.example.org"
+    address = "10.1.2.4"
 
 Nothing has to be written: every key has a value that holds for one machine. A key that is not
 known, or a value that cannot be meant, is said with what is accepted, and nothing starts.
@@ -50,7 +51,12 @@ def _network(text: str) -> str:
     return str(ipaddress.ip_network(text))
 
 
+def _address(text: str) -> str:
+    return str(ipaddress.IPv4Address(text)) if text else ""
+
+
 DockerHost = Annotated[str, AfterValidator(_docker_host)]
+Address = Annotated[str, AfterValidator(_address)]
 
 
 class _Table(BaseModel):
@@ -73,6 +79,8 @@ class DockerTable(_Table):
         home_size: size of each home, where this service runs as root; without it there is no
             limit.
         blocked: networks that no container reaches, beside those that none ever reaches.
+        address: of this machine, as the other nodes reach it; the hub and the service listen
+            there. With no other machine there is no need for one.
     """
 
     host: DockerHost = ""
@@ -85,6 +93,7 @@ class DockerTable(_Table):
     warm: Annotated[int, Field(ge=0, le=64)] = 2
     home_size: Annotated[ByteSize, Field(ge=64 * MIB)] | None = None
     blocked: tuple[Annotated[str, AfterValidator(_network)], ...] = ()
+    address: Address = ""
 
     @property
     def docker_host(self) -> str:
@@ -97,11 +106,13 @@ class NodeTable(_Table):
     Attributes:
         name: how the pool calls it; this machine is ``local``.
         docker_host: ``ssh://USER@HOST`` or ``tcp://HOST:2376``.
+        address: of that machine, as this one reaches it: sessions there answer on it.
         tls_ca, tls_cert, tls_key: files for a ``tcp://`` host: who it is, and who we are.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$")]
     docker_host: Annotated[DockerHost, Field(min_length=1)]
+    address: Address = ""
     tls_ca: str = ""
     tls_cert: str = ""
     tls_key: str = ""
@@ -132,6 +143,22 @@ class SiteFile(_Table):
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"more than one node is called {', '.join(twice)}")
+        return self
+
+    @model_validator(mode="after")
+    def _machines_reach_each_other(self) -> Self:
+        """Networks of containers end at their machine."""
+        for node in self.nodes:
+            elsewhere = not node.docker_host.startswith("unix://")
+            if elsewhere and not node.address:
+                raise ValueError(
+                    f"{node.name} is another machine: give it the address that this one reaches"
+                )
+            if (elsewhere or node.address) and not self.docker.address:
+                raise ValueError(
+                    f"{node.name} is another machine: say where it reaches this one, with address "
+                    "below [docker]"
+                )
         return self
 
     @classmethod

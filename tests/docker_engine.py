@@ -22,11 +22,12 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import docker
+import psutil
 from docker.errors import DockerException
 from requests.exceptions import RequestException
 
@@ -47,10 +48,18 @@ class DockerEngine:
     """Attributes:
     url: what DOCKER_HOST is to be.
     folder: of one that was started here.
+    data: its data folder, if it is not the one that is kept between runs.
+    options: more of them for ``dockerd``.
+    within: a command that runs it elsewhere, such as in a network of its own.
+    alone: nobody else has it: a test may kill it.
     """
 
     url: str
     folder: Path | None = None
+    data: Path | None = None
+    options: tuple[str, ...] = ()
+    within: tuple[str, ...] = ()
+    alone: bool = False
     process: subprocess.Popen[bytes] | None = None
 
     def client(self) -> docker.APIClient:
@@ -59,12 +68,15 @@ class DockerEngine:
     def start(self) -> None:
         """Only of one of our own; what it ran goes on (live-restore)."""
         assert self.folder is not None
-        data = Path(os.environ.get("CARREL_DOCKER_DATA") or _cache())
+        data = self.data or Path(os.environ.get("CARREL_DOCKER_DATA") or _cache())
         data.mkdir(parents=True, exist_ok=True)
         (self.folder / "docker.pid").unlink(missing_ok=True)
+        # It dies with its engine; while nobody has buried it, the next engine would wait for it.
+        (self.folder / "exec" / "containerd" / "containerd.pid").unlink(missing_ok=True)
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
                 [
+                    *self.within,
                     "dockerd",
                     *("--data-root", str(data)),
                     *("--exec-root", str(self.folder / "exec")),
@@ -72,12 +84,20 @@ class DockerEngine:
                     *("--host", self.url),
                     *("--bridge", "none"),
                     "--live-restore",
+                    *self.options,
                 ],
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
         eventually(lambda: answers(self.url), START_SECONDS)
+
+    def load(self, first: DockerEngine, image: str) -> None:
+        """An image of another engine, by the same digest."""
+        there = docker.APIClient(first.url, version="auto", timeout=300)
+        here = docker.APIClient(self.url, version="auto", timeout=300)
+        for _ in here.load_image(there.get_image(image)):
+            pass
 
     def kill(self) -> None:
         assert self.process is not None
@@ -126,7 +146,7 @@ def docker_engine() -> Iterator[DockerEngine]:
 def own_engine() -> Iterator[DockerEngine]:
     # A socket's path is short: pytest's own folders are not.
     with tempfile.TemporaryDirectory(prefix="carrel-docker-") as folder:
-        engine = DockerEngine(url=f"unix://{folder}/docker.sock", folder=Path(folder))
+        engine = DockerEngine(url=f"unix://{folder}/docker.sock", folder=Path(folder), alone=True)
         try:
             engine.start()
             yield engine
@@ -172,10 +192,47 @@ def locked(path: Path) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def second_engine(first: DockerEngine, image: str) -> Iterator[DockerEngine]:
+    """Another engine on this machine, with data of its own, and the same image by its digest."""
+    own = os.geteuid() == 0 and shutil.which("dockerd")
+    need("docker", own, "a second Docker engine needs dockerd and root")
+    # A socket's path is short: pytest's own folders are not.
+    with tempfile.TemporaryDirectory(prefix="carrel-docker-") as folder:
+        engine = DockerEngine(
+            url=f"unix://{folder}/docker.sock",
+            folder=Path(folder),
+            data=Path(folder, "data"),
+            # The first engine keeps the tables of this machine.
+            options=("--iptables=false",),
+            alone=True,
+        )
+        try:
+            engine.start()
+            engine.load(first, image)
+            yield engine
+        finally:
+            engine.stop()
+            end_what_was_half_made(Path(folder))
+            unmount(Path(folder))
+
+
+def end_what_was_half_made(folder: Path) -> None:
+    """An engine that was killed as it made a container knows nothing of it afterwards."""
+    for process in psutil.process_iter(["name", "cmdline"]):
+        words = " ".join(process.info["cmdline"] or ())
+        if "containerd-shim" in process.info["name"] and str(folder) in words:
+            for each in (*process.children(recursive=True), process):
+                with suppress(psutil.NoSuchProcess):
+                    each.kill()
+
+
 def unmount(folder: Path) -> None:
-    """An engine that has ended leaves the network of this host mounted below its run folder."""
-    for place in Path(folder, "exec", "netns").glob("*"):
-        subprocess.run(["umount", str(place)], check=False, capture_output=True)
+    """What an engine leaves mounted there: a network, and more where it was killed."""
+    for line in reversed(Path("/proc/self/mountinfo").read_text().splitlines()):
+        place = line.split()[4]
+        if Path(place).is_relative_to(folder):
+            subprocess.run(["umount", place], check=False, capture_output=True)
 
 
 def base_image(engine: DockerEngine) -> str:

@@ -27,10 +27,12 @@ class DockerHost:
     Attributes:
         node: how the pool calls its machine; ``local`` for this one.
         url: ``unix://…``, ``ssh://…`` or ``tcp://…``; the files of TLS belong to the last.
+        address: of another machine, as this one reaches it.
     """
 
     node: str
     url: str
+    address: str = ""
     tls_ca: str = ""
     tls_cert: str = ""
     tls_key: str = ""
@@ -51,6 +53,7 @@ class DockerOptions:
         warm: how many containers may wait for jobs.
         home_size: bytes of each home; None for no limit.
         blocked: networks that no container reaches, beside those that none ever reaches.
+        address: of this host, as other machines of the pool reach it; empty without any.
     """
 
     hosts: tuple[DockerHost, ...]
@@ -67,6 +70,7 @@ class DockerOptions:
     warm: int = 0
     home_size: int | None = None
     blocked: tuple[str, ...] = ()
+    address: str = ""
 
     @property
     def owner(self) -> tuple[int, int] | None:

@@ -115,6 +115,11 @@ class Reference:
 
 
 def newest(images: tuple[Image, ...], name: str) -> Image | None:
-    """The last build of that name."""
+    """The last build of that name that every machine has; while none is everywhere, the last."""
+    machines = {node for image in images for node in image.nodes}
     found = [image for image in images if image.name == name]
-    return max(found, key=lambda image: (image.built_at, image.digest), default=None)
+    return max(
+        found,
+        key=lambda image: (machines.issubset(image.nodes), image.built_at, image.digest),
+        default=None,
+    )

@@ -14,9 +14,10 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import urlsplit
 
+from ...images.docker_cli import Docker
 from .. import engines, wording
 from ..config import LOCALHOST, Engine, Settings, StateFolder
-from ..errors import CarrelError
+from ..errors import CarrelError, ImageFailed
 from ..ports.ground import Finding, Verdict
 from ..site_file import SiteFile
 from . import lock, ports
@@ -41,6 +42,8 @@ def findings(state: StateFolder, settings: Settings, *, url: str = "") -> Iterat
     yield _clock()
     yield from _ports(state, settings)
     yield _address(settings, url)
+    if settings.engine is Engine.DOCKER:
+        yield _builder()
     try:
         ground = engines.ground(state, settings)
         yield from ground.findings() if ground is not None else (_local(),)
@@ -61,6 +64,21 @@ def _local() -> Finding:
         what="Sessions and jobs are processes of one account, and not isolated from each other.",
         mend=f"For people who do not trust each other: carrel up --engine {Engine.DOCKER}.",
     )
+
+
+def _builder() -> Finding:
+    """Images may also come from elsewhere: nothing that runs needs it."""
+    try:
+        program = Docker().program
+    except ImageFailed as error:
+        return Finding(
+            subject="BuildKit",
+            verdict=Verdict.WARNING,
+            what=f"No image can be built here. {error.message}",
+            mend=error.accepted,
+        )
+    what = f"{program} builds images with secrets that stay in no layer."
+    return Finding(subject="BuildKit", verdict=Verdict.FINE, what=what)
 
 
 def _site_file(state: StateFolder) -> Finding:

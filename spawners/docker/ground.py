@@ -8,9 +8,9 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from ...hub.errors import BackendFailed
+from ...hub.errors import BackendFailed, Unavailable
 from ...hub.homes import release
-from ...hub.ports.backend import BackendSettings, DockerOptions
+from ...hub.ports.backend import BackendSettings, DockerHost, DockerOptions
 from ...hub.ports.ground import Addresses, Finding
 from .doctor import Doctor
 from .engine import Engine, Listed
@@ -19,7 +19,7 @@ from .images import digest_of, images_on
 from .networks import Networks
 from .node import wall_of
 from .places import places_of
-from .ranges import free_range, taken
+from .ranges import free_range, has_address, taken
 from .reconcile import keep_log
 from .template import LABEL, lease_of
 
@@ -44,8 +44,15 @@ class DockerGround:
         self._engines = tuple(Engine(host) for host in options.hosts)
 
     def prepare(self, subnets: str) -> Addresses:
-        engine = self._engines[0]
+        engine, address = self._engines[0], self._options.address
+        if address and not has_address(address):
+            raise Unavailable(
+                f"This machine does not have the address {address} that carrel.toml says.",
+                accepted="`ip address` lists those that it has.",
+            )
         subnets = subnets or free_range(taken(engine), self._settings.installation)
+        if address:
+            return Addresses(subnets=subnets, internal_ip=address)
         networks = Networks(
             engine=engine, installation=self._settings.installation, subnets=subnets
         )
@@ -69,14 +76,14 @@ class DockerGround:
         return tuple(sorted(lease for lease, _, _ in left))
 
     def clear(self) -> None:
-        for engine in self._engines:
+        for engine, host in zip(self._engines, self._options.hosts, strict=True):
             for each in engine.containers({LABEL: self._settings.installation}):
                 if not each.running or not lease_of(each.name, each.labels):
                     keep_log(engine, each, self._settings.state)
                     engine.remove(each.id)
             for network in engine.networks(f"{LABEL}={self._settings.installation}"):
                 engine.remove_network(network.id)
-            self._tear_down(engine)
+            self._tear_down(engine, host)
         places_of(self._settings).release()
         release(self._settings.state / "homes")
 
@@ -84,10 +91,10 @@ class DockerGround:
         for engine, host in zip(self._engines, self._options.hosts, strict=True):
             yield from Doctor(engine=engine, host=host, settings=self._settings).findings()
 
-    def _tear_down(self, engine: Engine) -> None:
+    def _tear_down(self, engine: Engine, host: DockerHost) -> None:
         """The wall, last: until here something might still have stood behind it."""
         default = self._options.image
-        wall = wall_of(self._settings.installation, self._options)
+        wall = wall_of(self._settings.installation, self._options, host)
         try:
             image = digest_of(images_on(engine, default), "", default=default, node=engine.node)
             Guard(engine=engine, wall=wall).take_away(image)

@@ -17,7 +17,7 @@ from typing import Final
 from ...hub.errors import BackendFailed, Unavailable
 from ...hub.ports.records import Json
 from .engine import Engine
-from .template import KIND, LABEL
+from .template import KIND, LABEL, SESSION_PORT
 
 METADATA: Final = "169.254.0.0/16"
 _SECONDS: Final = 20.0
@@ -33,12 +33,14 @@ class Wall:
     Attributes:
         address: of the hub and the service; ports: theirs.
         blocked: networks that no container reaches.
+        guest: another machine than that of the hub, which reaches sessions here from its address.
     """
 
     installation: str
     address: str
     ports: tuple[int, ...]
     blocked: tuple[str, ...] = ()
+    guest: bool = False
 
     @property
     def table(self) -> str:
@@ -53,6 +55,8 @@ def rules(wall: Wall) -> str:
     ports = ", ".join(map(str, sorted(set(wall.ports))))
     service = f"ip daddr {wall.address} tcp dport {{ {ports} }} accept"
     shut = [METADATA, *wall.blocked]
+    # The hub's proxy asks at this machine's own address, which passes it on to the session.
+    proxy = f"ip saddr {wall.address} tcp dport {SESSION_PORT} ct status dnat accept"
     lines = [
         f"table {table}",
         f"delete table {table}",
@@ -80,6 +84,7 @@ def rules(wall: Wall) -> str:
         "  }",
         "  chain to_containers {",
         "    ct state established,related accept",
+        *([f"    {proxy}"] if wall.guest else []),
         "    drop",
         "  }",
         "}",

@@ -72,7 +72,7 @@ class Node:
             turn=options.hosts.index(host),
             turns=len(options.hosts),
         )
-        self.guard = Guard(engine=self.engine, wall=wall_of(settings.installation, options))
+        self.guard = Guard(engine=self.engine, wall=wall_of(settings.installation, options, host))
         self.places = places_of(settings)
         self._wanted = {LABEL: settings.installation}
         self._default = options.image
@@ -198,10 +198,13 @@ class Node:
         return images.digest_of(self.images(), reference, default=self._default, node=self.name)
 
 
-def wall_of(installation: str, options: DockerOptions) -> Wall:
+def wall_of(installation: str, options: DockerOptions, host: DockerHost) -> Wall:
+    """The wall of one machine. What answers on a machine's address is for the hub alone."""
+    machines = tuple(each.address for each in options.hosts if each.address)
     return Wall(
         installation=installation,
         address=options.internal_ip,
         ports=(options.hub_port, options.service_port),
-        blocked=options.blocked,
+        blocked=(*options.blocked, *machines),
+        guest=bool(host.address),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import socket
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -33,6 +34,16 @@ def routes(table: str) -> tuple[ipaddress.IPv4Network, ...]:
         if network.prefixlen:
             found.append(network)
     return tuple(found)
+
+
+def has_address(ip: str) -> bool:
+    """Whether this machine has it now; an interface may still be coming up."""
+    with socket.socket() as probe:
+        try:
+            probe.bind((ip, 0))
+        except OSError:
+            return False
+    return True
 
 
 def free_range(used: Iterable[ipaddress.IPv4Network], installation: str) -> str:

@@ -33,7 +33,7 @@ from .homes import homes_of, inside, mounts, recovery
 from .images import digest_of, images_on
 from .networks import Networks
 from .overlay import overlay
-from .template import LEASE, Bounds, Task, container, name_of
+from .template import LEASE, SESSION_PORT, Bounds, Task, container, name_of
 
 CALLS_AT_ONCE = 8
 KILL_SECONDS = 2.0
@@ -96,6 +96,13 @@ class ContainerSpawner(DockerSpawner):  # type: ignore[misc]  # dockerspawner ha
         self.object_id = found["Id"]
         return cast(Mapping[str, Any], found)
 
+    async def get_ip_and_port(self) -> tuple[str, int]:
+        """Where the proxy finds it: in its network, or at the address of another machine."""
+        if not self.host.address:
+            return cast(tuple[str, int], await super().get_ip_and_port())
+        (published, *_) = await self.docker("port", self.object_id, self.port)
+        return self.host.address, int(published["HostPort"])
+
     async def poll(self) -> int | None:
         """The exit status; None while it runs, and while nobody can say."""
         try:
@@ -115,6 +122,10 @@ class DockerSession(LeaseMixin, ContainerSpawner):
     _who: StartedIn | None = None
     _last_words = ""
     _recovery: Mapping[str, str] = {}
+
+    @default("port")
+    def _port_default(self) -> int:
+        return SESSION_PORT
 
     @default("cmd")
     def _cmd_default(self) -> list[str]:
@@ -182,7 +193,7 @@ class DockerSession(LeaseMixin, ContainerSpawner):
         self.network_name = found["HostConfig"]["NetworkMode"]
         self.api_token = environment["JUPYTERHUB_API_TOKEN"]
         self._who = _started(found)
-        return cast(Address, await self.get_ip_and_port())
+        return await self.get_ip_and_port()
 
     def who_it_is(self) -> StartedIn | None:
         return self._who
@@ -285,6 +296,7 @@ class DockerSession(LeaseMixin, ContainerSpawner):
             mounts=mounts(self.site, owner, self._group),
             devices=devices,
             cdi=cdi.names(self.engine, devices),
+            published=self.host.address,
             workdir=inside(owner),
         )
         return overlay(formed, container(task), {session_log.SERVER: self.name})

@@ -29,6 +29,8 @@ ATTEMPT: Final = "/carrel/attempt"
 INPUT: Final = "/carrel/input.ipynb"
 ARCHIVE: Final = "/carrel/work.tar.gz"
 HOMES: Final = "/home"
+SESSION_PORT: Final = 8888
+"""On which a session's server listens in its container."""
 COURSES: Final = "/course"
 
 _GPU_CLASS: Final = "nvidia.com/gpu"
@@ -75,6 +77,7 @@ class Task:
         network: name of one, made before.
         outside: whether names of other hosts are looked up; without it no name is.
         cdi: names of devices as the engine lists them (CDI); empty where it has none.
+        published: address of its machine on which a session answers, for a hub on another one.
         warm: its own name, where it waits for a lease; then it has no lease, request or owner.
     """
 
@@ -94,6 +97,7 @@ class Task:
     mounts: Sequence[Mount] = ()
     devices: Sequence[Device] = ()
     cdi: frozenset[str] = frozenset()
+    published: str = ""
     workdir: str = "/"
     warm: str = ""
 
@@ -178,6 +182,7 @@ def host_config(task: Task) -> dict[str, Json]:
         "IpcMode": "private",
         "CgroupnsMode": "private",
         "PublishAllPorts": False,
+        "PortBindings": _port_bindings(task),
         "RestartPolicy": {"Name": "no"},
         "LogConfig": {
             "Type": "json-file",
@@ -185,6 +190,13 @@ def host_config(task: Task) -> dict[str, Json]:
         },
         "DeviceRequests": _device_requests(task),
     }
+
+
+def _port_bindings(task: Task) -> dict[str, Json]:
+    """At any port that is free there; the engine says which."""
+    if not task.published:
+        return {}
+    return {f"{SESSION_PORT}/tcp": [{"HostIp": task.published, "HostPort": ""}]}
 
 
 def _mount(mount: Mount) -> dict[str, Json]:

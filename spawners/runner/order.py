@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from ...hub.errors import InvalidInput
 from ...hub.folders import Owner, write_into
@@ -70,11 +70,24 @@ class Order:
 
     @classmethod
     def read(cls, folder: Path) -> Order:
-        """Raises InvalidInput where there is no order that this version understands."""
+        """What a later Carrel adds is passed over: old work runs again in its own image.
+
+        Raises:
+            InvalidInput: there is no order that this version understands.
+        """
         try:
             found = json.loads((folder / ORDER).read_text(encoding="utf-8"))
             for name in ("devices", "device_ids", "command"):
                 found[name] = tuple(found.get(name, ()))
-            return cls(**{**found, "limits": Limits(**found.get("limits", {}))})
+            limits = Limits(**_known(Limits, found.get("limits", {})))
+            return cls(**{**_known(cls, found), "limits": limits})
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise InvalidInput(f"{folder / ORDER} is no order: {error}.") from error
+
+
+def _known(
+    kind: type[Order] | type[Limits],
+    found: Mapping[str, Any],  # JSON
+) -> dict[str, Any]:
+    names = {each.name for each in fields(kind)}
+    return {name: value for name, value in found.items() if name in names}

@@ -129,7 +129,10 @@ class Site:
         places_of(self.settings).release()
 
     def _unguarded(self, engine: Engine) -> bool:
-        guard = Guard(engine=engine, wall=wall_of(self.settings.installation, self.options))
+        guard = Guard(
+            engine=engine,
+            wall=wall_of(self.settings.installation, self.options, self.options.hosts[0]),
+        )
         try:
             guard.take_away(self.image)
         except CarrelError:

@@ -1,30 +1,36 @@
-"""A host that is none of ours, as the internet has many: one address beyond a cable."""
+"""Machines that are not this one, as far as a network of their own makes one."""
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import secrets
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import docker
 
+from carrel.spawners.docker.ranges import routes
+
+from ..docker_engine import DockerEngine, unmount
 from ..requirements import need
 
 ADDRESS = "198.51.100.2"
-"""Of the range that is kept for examples: nobody has it."""
+"""Of the internet, as far as tests know it. Nobody has an address that is kept for examples."""
 PORT = 8888
+NEAR, FAR = "198.51.100.9", "198.51.100.10"
+"""This machine, as another one of the pool reaches it, and that other one."""
 _OURS = "198.51.100.1"
 _SEARCHED = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
 
 
 @contextmanager
 def outside_host(api: docker.APIClient, image: str) -> Iterator[None]:
-    """A web server at ``ADDRESS``, which this machine reaches by a cable of its own."""
-    ip, nsenter = (shutil.which(name, path=_SEARCHED) for name in ("ip", "nsenter"))
-    need("docker", os.geteuid() == 0 and ip and nsenter, "a host outside needs iproute2 and root")
+    """A web server at ``ADDRESS``, which is none of ours."""
     body = {
         "Image": image,
         "Entrypoint": [],
@@ -34,18 +40,64 @@ def outside_host(api: docker.APIClient, image: str) -> Iterator[None]:
     server = api.create_container_from_config(body, f"carrel-test-{secrets.token_hex(4)}")["Id"]
     try:
         api.start(server)
-        pid = str(api.inspect_container(server)["State"]["Pid"])
-        here, there = (f"ct{end}{secrets.token_hex(4)}" for end in "ab")
-        inside = (nsenter, "--target", pid, "--net", ip)
-        for words in (
-            (ip, "link", "add", here, "type", "veth", "peer", "name", there, "netns", pid),
-            (ip, "addr", "add", f"{_OURS}/30", "dev", here),
-            (ip, "link", "set", here, "up"),
-            (*inside, "addr", "add", f"{ADDRESS}/30", "dev", there),
-            (*inside, "link", "set", there, "up"),
-        ):
-            subprocess.run([str(word) for word in words], check=True)
+        pid = api.inspect_container(server)["State"]["Pid"]
+        _cable(f"/proc/{pid}/ns/net", _OURS, ADDRESS)
         yield
     finally:
         # The cable goes with the network at its other end.
         api.remove_container(server, force=True)
+
+
+@contextmanager
+def far_machine(first: DockerEngine, image: str) -> Iterator[DockerEngine]:
+    """A machine with an engine, addresses, routes and a firewall of its own; the disk is shared.
+
+    It has the address ``FAR``, and reaches this one at ``NEAR``.
+    """
+    name = f"carrel-{secrets.token_hex(4)}"
+    network = f"/run/netns/{name}"
+    need("docker", shutil.which("dockerd"), "another machine needs dockerd")
+    _ip("netns", "add", name)
+    # A socket's path is short: pytest's own folders are not.
+    with tempfile.TemporaryDirectory(prefix="carrel-docker-") as folder:
+        engine = DockerEngine(
+            url=f"unix://{folder}/docker.sock",
+            folder=Path(folder),
+            data=Path(folder, "data"),
+            within=("nsenter", f"--net={network}"),
+        )
+        try:
+            _cable(network, NEAR, FAR)
+            engine.start()
+            engine.load(first, image)
+            yield engine
+        finally:
+            engine.stop()
+            unmount(Path(folder))
+            _ip("netns", "delete", name)
+
+
+def _cable(network: str, ours: str, theirs: str) -> None:
+    """Between this machine and another network, with an address at each end."""
+    wanted = ipaddress.ip_network(f"{ours}/30", strict=False)
+    used = [each for each in routes(Path("/proc/net/route").read_text()) if each.overlaps(wanted)]
+    need(
+        "docker", not used, f"{wanted} is to be a cable, and this machine reaches {used} otherwise"
+    )
+    here, there = (f"ct{end}{secrets.token_hex(4)}" for end in "ab")
+    _ip("link", "add", here, "type", "veth", "peer", "name", there)
+    _ip("link", "set", there, "netns", network)
+    _ip("addr", "add", f"{ours}/30", "dev", here)
+    _ip("link", "set", here, "up")
+    for words in (
+        ("addr", "add", f"{theirs}/30", "dev", there),
+        ("link", "set", there, "up"),
+        ("link", "set", "lo", "up"),
+    ):
+        _ip(*words, within=("nsenter", f"--net={network}"))
+
+
+def _ip(*words: str, within: tuple[str, ...] = ()) -> None:
+    program = shutil.which("ip", path=_SEARCHED)
+    need("docker", os.geteuid() == 0 and program, "a network of its own needs iproute2 and root")
+    subprocess.run([*within, str(program), *words], check=True)

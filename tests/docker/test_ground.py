@@ -43,12 +43,13 @@ def test_the_wall_and_the_networks_go_and_those_of_another_installation_stay(
 
 
 def table(site: Site) -> str:
-    return f"table inet {wall_of(site.settings.installation, site.options).table}"
+    wall = wall_of(site.settings.installation, site.options, site.options.hosts[0])
+    return f"table inet {wall.table}"
 
 
 def tables(site: Site) -> set[str]:
     """Of the host, as the guard's own container sees them."""
-    wall = wall_of("ffffff", site.options)
+    wall = wall_of("ffffff", site.options, site.options.hosts[0])
     body = guard.body(wall, site.image, "list tables")
     status, said = site.engine.run_once("carrel-test-tables", body)
     assert status == 0, said

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,9 +11,8 @@ import pytest
 from carrel.hub.ports.backend import DockerHost, Life
 from carrel.spawners.docker.template import LABEL
 
-from ..docker_engine import answers, unmount
+from ..docker_engine import DockerEngine, second_engine
 from ..fake_service import eventually
-from ..requirements import need
 from .kit import Site, make_site
 
 UNTIL_TOLD = "until [ -e /carrel/attempt/go ]; do sleep 0.1; done; echo done"
@@ -26,39 +21,9 @@ pytestmark = [pytest.mark.docker, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
-def second(docker_host: DockerHost, base_image: str) -> Iterator[DockerHost]:
-    """An engine with data of its own, and the same image by the same digest."""
-    own = os.geteuid() == 0 and shutil.which("dockerd")
-    need("docker", own, "a second Docker engine needs dockerd and root")
-    # A socket's path is short: pytest's own folders are not.
-    with tempfile.TemporaryDirectory(prefix="carrel-docker-") as folder:
-        url = f"unix://{folder}/docker.sock"
-        with Path(folder, "log").open("wb") as log:
-            engine = subprocess.Popen(
-                [
-                    "dockerd",
-                    *("--data-root", f"{folder}/data"),
-                    *("--exec-root", f"{folder}/exec"),
-                    *("--pidfile", f"{folder}/pid"),
-                    *("--host", url),
-                    *("--bridge", "none"),
-                    # The first engine keeps the tables of this machine.
-                    "--iptables=false",
-                ],
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
-        try:
-            eventually(lambda: answers(url))
-            there = docker.APIClient(docker_host.url, version="auto", timeout=300)
-            here = docker.APIClient(url, version="auto", timeout=300)
-            for _ in here.load_image(there.get_image(base_image)):
-                pass
-            yield DockerHost(node="far", url=url)
-        finally:
-            engine.terminate()
-            engine.wait(60)
-            unmount(Path(folder))
+def second(docker_engine: DockerEngine, base_image: str) -> Iterator[DockerHost]:
+    with second_engine(docker_engine, base_image) as engine:
+        yield DockerHost(node="far", url=engine.url)
 
 
 @pytest.fixture

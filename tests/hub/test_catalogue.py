@@ -50,6 +50,17 @@ class TestChoosing:
         assert chosen(commands, "torch") == f"torch@{NEW}"
         assert chosen(commands) == f"base@{BASE}"
 
+    def test_a_build_that_only_some_machines_have_comes_after_one_that_all_have(
+        self, commands: Commands, backend: FakeBackend
+    ) -> None:
+        both = ("local", "far")
+        base, new, old = (replace(image, nodes=both) for image in CATALOGUE)
+        backend.built = (base, replace(new, nodes=("local",)), old)
+        assert chosen(commands, "torch") == f"torch@{OLD}"
+        assert chosen(commands, f"torch@{NEW}") == f"torch@{NEW}"
+        backend.built = (base, new, old)
+        assert chosen(commands, "torch") == f"torch@{NEW}"
+
     def test_old_work_runs_again_in_its_own_build(self, commands: Commands) -> None:
         made = commands.submit_job(STUDENT1, job(image=f"torch@{OLD}"))
         assert made.image == f"torch@{OLD}"

@@ -35,7 +35,8 @@ def test_a_whole_file_reaches_the_engine(
         'engine = "docker"\n'
         "[docker]\n"
         'memory = "8GiB"\nhome_size = "5GiB"\nblocked = ["10.0.0.0/8"]\n'
-        '[[nodes]]\nname = "gpu1"\ndocker_host = "ssh://carrel@gpu1"\n'
+        'address = "10.1.2.3"\n'
+        '[[nodes]]\nname = "gpu1"\ndocker_host = "ssh://carrel@gpu1"\naddress = "10.1.2.4"\n'
     )
     site = SiteFile.load(state)
     settings = Settings(engine=Engine.DOCKER, docker_subnets="10.200.0.0/20", hub_port=1)
@@ -45,9 +46,10 @@ def test_a_whole_file_reaches_the_engine(
     assert site.engine is Engine.DOCKER
     assert (options.memory, options.home_size) == (8 * 2**30, 5 * 2**30)
     assert options.blocked == ("10.0.0.0/8",)
-    assert [(host.node, host.url) for host in options.hosts] == [
-        ("local", "unix:///run/elsewhere.sock"),
-        ("gpu1", "ssh://carrel@gpu1"),
+    assert options.address == "10.1.2.3"
+    assert [(host.node, host.url, host.address) for host in options.hosts] == [
+        ("local", "unix:///run/elsewhere.sock", ""),
+        ("gpu1", "ssh://carrel@gpu1", "10.1.2.4"),
     ]
     assert options.subnets == "10.200.0.0/20"
 
@@ -67,6 +69,12 @@ def test_a_whole_file_reaches_the_engine(
         ),
         ('[[nodes]]\nname = "a"\ndocker_host = "tcp://x:2375"', "without TLS"),
         ('[[nodes]]\nname = "a"\ndocker_host = "tcp://x"\ntls_ca = "ca.pem"', "belong together"),
+        ('[docker]\naddress = "gpu1.example.org"', "docker.address"),
+        ('[[nodes]]\nname = "a"\ndocker_host = "ssh://a"', "give it the address"),
+        (
+            '[[nodes]]\nname = "a"\ndocker_host = "ssh://a"\naddress = "10.1.2.4"',
+            "say where it reaches this one",
+        ),
         ("engine = ", "cannot be read"),
     ],
 )

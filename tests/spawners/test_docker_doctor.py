@@ -11,7 +11,7 @@ from carrel.hub.engines import docker_options
 from carrel.hub.ports.ground import Finding, Verdict
 from carrel.hub.ports.records import Json
 from carrel.hub.site_file import SiteFile
-from carrel.spawners.docker import doctor
+from carrel.spawners.docker import symptoms
 
 FINE, WARNING, MISSING = Verdict.FINE, Verdict.WARNING, Verdict.MISSING
 LIMITED: dict[str, Json] = {
@@ -33,7 +33,7 @@ def found(subject: str, verdict: Verdict, what: str, mend: str = "") -> Finding:
     ],
 )
 def test_what_the_kernel_does_not_limit(told: dict[str, Json], verdict: Verdict, said: str) -> None:
-    one = doctor.limits(found, {**LIMITED, **told})
+    one = symptoms.limits(found, {**LIMITED, **told})
     assert one.verdict is verdict
     assert said in one.what
 
@@ -52,7 +52,7 @@ def test_what_the_kernel_does_not_limit(told: dict[str, Json], verdict: Verdict,
 def test_what_stands_between_a_container_and_its_host(
     options: list[str], verdict: Verdict, said: str
 ) -> None:
-    one = doctor.isolation(found, {"SecurityOptions": options})
+    one = symptoms.isolation(found, {"SecurityOptions": options})
     assert one.verdict is verdict
     assert said in one.what
 
@@ -70,19 +70,19 @@ def test_what_stands_between_a_container_and_its_host(
 def test_how_containers_get_gpus(
     told: dict[str, Json], driver: bool, verdict: Verdict, said: str
 ) -> None:
-    one = doctor.devices(found, told, driver=driver)
+    one = symptoms.devices(found, told, driver=driver)
     assert one.verdict is verdict
     assert said in one.what
 
 
 def test_homes_without_a_limit_are_a_warning_that_says_why_not() -> None:
     options = docker_options(Settings(), SiteFile())
-    assert doctor.homes(found, options, root=True).verdict is WARNING
-    assert "Run Carrel as root" in doctor.homes(found, options, root=False).mend
+    assert symptoms.homes(found, options, root=True).verdict is WARNING
+    assert "Run Carrel as root" in symptoms.homes(found, options, root=False).mend
     limited = replace(options, home_size=5 * 2**30)
-    assert doctor.homes(found, limited, root=True).verdict is not WARNING
+    assert symptoms.homes(found, limited, root=True).verdict is not WARNING
 
 
 def test_versions_are_compared_by_their_numbers() -> None:
-    assert doctor.numbers("20.10.24+dfsg1") == (20, 10)
-    assert doctor.numbers("9.3") < doctor.OLDEST < doctor.numbers("28.0.1")
+    assert symptoms.numbers("20.10.24+dfsg1") == (20, 10)
+    assert symptoms.numbers("9.3") < symptoms.OLDEST < symptoms.numbers("28.0.1")

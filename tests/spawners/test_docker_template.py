@@ -10,12 +10,14 @@ from typing import cast
 import pytest
 
 from carrel.hub.errors import BackendFailed
+from carrel.hub.ports.backend import DockerHost, DockerOptions
 from carrel.hub.ports.records import Json
 from carrel.hub.scheduling.model import Device
 from carrel.spawners.devices.simulated import simulated_devices
 from carrel.spawners.docker.engine import Engine, Network, Taken
 from carrel.spawners.docker.guard import Wall, rules
 from carrel.spawners.docker.networks import Networks
+from carrel.spawners.docker.node import wall_of
 from carrel.spawners.docker.template import Bounds, Mount, Task, container
 
 GPU = Device(id="GPU-1", node="n", index=0, model="H200", memory_bytes=1)
@@ -100,6 +102,7 @@ def test_the_whole_call() -> None:
             "IpcMode": "private",
             "CgroupnsMode": "private",
             "PublishAllPorts": False,
+            "PortBindings": {},
             "RestartPolicy": {"Name": "no"},
             "LogConfig": {"Type": "json-file", "Config": {"max-size": "10m", "max-file": "3"}},
             "DeviceRequests": [],
@@ -125,6 +128,11 @@ def test_an_engine_with_cdi_gives_them_by_name_and_only_once() -> None:
     # One that CDI does not know by its UUID goes the older way, and with it all of them.
     partly = replace(task, cdi=frozenset({"nvidia.com/gpu=GPU-1", "nvidia.com/gpu=0"}))
     assert host(partly)["DeviceRequests"] == host(replace(task, cdi=frozenset()))["DeviceRequests"]
+
+
+def test_a_session_on_another_machine_answers_at_the_address_of_that() -> None:
+    bindings = host(replace(TASK, published="10.1.2.4"))["PortBindings"]
+    assert bindings == {"8888/tcp": [{"HostIp": "10.1.2.4", "HostPort": ""}]}
 
 
 def test_simulated_devices_are_named_and_never_asked_for() -> None:
@@ -174,6 +182,31 @@ def test_the_rules_open_one_address_and_shut_the_rest() -> None:
     elsewhere = text[text.index("chain to_elsewhere") : text.index("chain to_containers")]
     places = [elsewhere.index(each) for each in order]
     assert places == sorted(places)
+
+
+def test_on_another_machine_the_proxy_of_the_hub_reaches_sessions_and_nobody_else() -> None:
+    wall = Wall(installation="abc123", address="10.1.0.1", ports=(8001,))
+    door = "ip saddr 10.1.0.1 tcp dport 8888 ct status dnat accept"
+    assert door not in rules(wall)
+    there = rules(replace(wall, guest=True))
+    into = there[there.index("chain to_containers") :].split("  }")[0].splitlines()
+    assert [line.strip() for line in into[1:]] == [
+        "ct state established,related accept", door, "drop",
+    ]  # fmt: skip  # as one chain
+
+
+def test_what_answers_on_a_machine_is_for_the_hub_and_for_no_container() -> None:
+    here = DockerHost(node="local", url="unix:///a")
+    there = DockerHost(node="far", url="ssh://b", address="10.1.0.2")
+    options = DockerOptions(
+        hosts=(here, there), subnets="", internal_ip="10.1.0.1", hub_port=1, service_port=2,
+        image="base", uid=1, memory=1, cpus=1.0, pids=1, tmp=1, blocked=("10.9.0.0/16",),
+    )  # fmt: skip  # grouped by meaning
+    walls = [wall_of("abc123", options, host) for host in options.hosts]
+    assert [(wall.guest, wall.blocked) for wall in walls] == [
+        (False, ("10.9.0.0/16", "10.1.0.2")),
+        (True, ("10.9.0.0/16", "10.1.0.2")),
+    ]
 
 
 # -- networks ---------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -36,6 +37,14 @@ def test_an_order_survives_the_file_which_is_private(tmp_path: Path) -> None:
     ORDER.write(tmp_path)
     assert Order.read(tmp_path) == ORDER
     assert (tmp_path / "order.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_an_order_of_a_later_carrel_is_understood_in_an_older_image(tmp_path: Path) -> None:
+    ORDER.write(tmp_path)
+    told = json.loads((tmp_path / "order.json").read_text())
+    told |= {"colour": "blue", "limits": {**told["limits"], "colours": 3}}
+    (tmp_path / "order.json").write_text(json.dumps(told))
+    assert Order.read(tmp_path) == ORDER
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"devices": [], "device_ids": []}'])

@@ -72,6 +72,20 @@ def test_an_engine_that_cannot_be_asked_is_a_finding(
     assert about(state, "engine", "--engine", "docker")["verdict"] == "missing"
 
 
+def test_a_machine_on_which_no_image_can_be_built_is_a_warning(
+    state: StateFolder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(engines, "ground", lambda *_: Ground())
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = about(state, "BuildKit", "--engine", "docker")
+    assert found["verdict"] == "warning"
+    assert "docker.io" in found["mend"]
+    docker = tmp_path / "docker"
+    docker.write_text("#!/bin/sh\necho '--secret stringArray'\n")
+    docker.chmod(0o755)
+    assert about(state, "BuildKit", "--engine", "docker")["verdict"] == "fine"
+
+
 def test_a_mistake_in_the_sites_file_is_said_in_place(state: StateFolder) -> None:
     state.create()
     state.site_file.write_text("[docker]\nprivileged = true\n")
