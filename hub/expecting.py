@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from statistics import median
+from itertools import islice
 
 from .ports.records import JobSpec, RequestFilter, RequestRecord
 from .ports.store import Store
+from .scheduling.history import COUNTED, likely_seconds
 from .scheduling.lifecycle import State
 from .scheduling.model import Kind
 
 _LOOKED_AT = 50
-_COUNTED = 9
 _SAME_WORDS = 2
 """Program and script; what follows differs from run to run."""
 
 
 def expected_seconds(store: Store, owner: str, job: JobSpec, limit: int) -> float | None:
-    """The median of the newest that succeeded, at most its own time limit; None without any."""
+    """As the newest that succeeded ran, at most its own time limit; None without any."""
     ended = store.requests(
         RequestFilter(
             owner=owner, kind=Kind.JOB, states=frozenset({State.SUCCEEDED}), limit=_LOOKED_AT
         )
     )
-    ran = [_seconds(each) for each in ended if each.job is not None and _alike(each.job, job)]
-    return min(float(limit), median(ran[:_COUNTED])) if ran else None
+    alike = (each for each in ended if each.job is not None and _alike(each.job, job))
+    ran = [_seconds(each) for each in islice(alike, COUNTED)]
+    return min(float(limit), likely_seconds(ran)) if ran else None
 
 
 def _alike(one: JobSpec, other: JobSpec) -> bool:

@@ -10,6 +10,9 @@ from .model import Holding, Waiting
 from .placement import Placement
 from .quota import THOUSAND, Tree, size
 
+_SHORTEST = 60.0
+"""Seconds: the first step for what was expected to take less."""
+
 End = tuple[float, str]
 """When a request's lease is expected to end, and its id."""
 
@@ -56,17 +59,21 @@ def expected_end(holding: Holding, now: float) -> float:
     """When it is expected to end, as it is known now.
 
     1. what was asked to go ends now
-    2. what was expected to be over is expected to run as long again as it has run, within its
-       time limit (Tsafrir, Etsion and Feitelson, "Backfilling using system-generated
-       predictions", IEEE TPDS 2007: a prediction that was outlived is corrected)
+    2. what was expected to be over is expected to run twice as long, then four times, and so on,
+       within its time limit (Tsafrir, Etsion and Feitelson, "Backfilling using system-generated
+       predictions", IEEE TPDS 2007: a prediction that was outlived is corrected, in steps that
+       grow). Between two steps the answer stays the same.
     3. what is past its time limit ends now
     """
     if holding.leaving:
         return now
     end = promised_end(holding)
-    if end >= now:
-        return end
-    return min(max(holding.until, now), now + (now - holding.since))
+    if end >= now or now >= holding.until:
+        return max(end, now)
+    seconds = max(_SHORTEST, end - holding.since)
+    while holding.since + seconds < now:
+        seconds *= 2
+    return min(holding.until, holding.since + seconds)
 
 
 class Running:

@@ -99,16 +99,16 @@ class Walk:
            ahead is delayed, neither the head nor who waits for room under a limit: it starts.
         7. it waits behind those.
         """
-        held = self._limited(request)
+        books = self.books
+        key = shape(request)
+        any_model = books.tree.models(request.group) is None
+        held = self._limited(request, unfit=any_model and key in self._unfit)
         if held is not None:
             return held
-        books = self.books
         if request.devices == 0:
             if books.pool.takes_work:
                 return self._start(request, Placement(devices=()))
             return self._out_of_reach(request, Reason.DRAINING)
-        key = shape(request)
-        any_model = books.tree.models(request.group) is None
         if any_model and key in self._behind:
             return Held(request=request, reason=Reason.BEHIND_OTHERS)
         variants = books.variants(request)
@@ -133,13 +133,17 @@ class Walk:
             return Held(request=request, reason=Reason.ENGINE, detail=self.books.silent[0])
         return _held(request, otherwise)
 
-    def _limited(self, request: Waiting) -> Held | None:
-        """Rule 1. What is alike to it was asked about already, as long as nothing starts."""
+    def _limited(self, request: Waiting, *, unfit: bool) -> Held | None:
+        """Rule 1. What is alike to it was asked about already, as long as nothing starts.
+
+        ``unfit``: it is known already that no devices are free for it.
+        """
         weight = size(request.devices, request.share)
         left, smaller = self._rooms.left(request)
         if weight <= left:
             return None
-        if weight <= min(smaller, self._lendable) and not self._fits_anyhow(request):
+        needs_devices = weight <= min(smaller, self._lendable)
+        if needs_devices and (unfit or not self._fits_anyhow(request)):
             # A limit is as large as the pool, so that it is full when the pool is.
             return None
         books = self.books

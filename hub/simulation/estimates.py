@@ -6,15 +6,14 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from math import exp, isfinite
 from random import Random
-from statistics import fmean
 from typing import Protocol
 
 from ..errors import InvalidInput
+from ..scheduling.history import COUNTED, likely_seconds
 from .jobs import Job
 
 UNKNOWN_SECONDS = 3600.0
 """What is expected of the very first job, when nothing has ended yet."""
-_LAST = 2
 _ACCEPTED = "Accepted are oracle, lognormal:SIGMA such as lognormal:1.0, and history."
 _MOST_SIGMA = 10.0
 
@@ -45,17 +44,13 @@ class Known:
 
 
 class History:
-    """The mean of the last two equal jobs that ended, from the nearest history there is.
+    """What ``scheduling.history`` says of the last jobs that ended, from the nearest there are.
 
     1. of the same user, tenant and number of devices
     2. of the same user and tenant
     3. of the same tenant and number of devices
     4. of the same tenant
     5. of anybody
-
-    Tsafrir, Etsion and Feitelson, "Backfilling using system-generated predictions rather than
-    user runtime estimates", IEEE TPDS 18(6), 2007: the last two jobs of a user predict about as
-    well as anything that looks further back.
     """
 
     def __init__(self) -> None:
@@ -64,12 +59,12 @@ class History:
     def expect(self, job: Job) -> float:
         for likeness in _likenesses(job):
             if likeness in self._last:
-                return fmean(self._last[likeness])
+                return likely_seconds(self._last[likeness])
         return UNKNOWN_SECONDS
 
     def ended(self, job: Job) -> None:
         for likeness in _likenesses(job):
-            self._last.setdefault(likeness, deque(maxlen=_LAST)).append(job.seconds)
+            self._last.setdefault(likeness, deque(maxlen=COUNTED)).append(job.seconds)
 
 
 def _likenesses(job: Job) -> Iterator[Hashable]:

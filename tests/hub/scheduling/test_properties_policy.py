@@ -144,13 +144,23 @@ def check_everybody_is_planned(snapshot: Snapshot) -> None:
     assert {stop.request_id for stop in plan.stops} <= known
 
 
+KEPT = (Reason.GUARANTEE, Reason.RESERVATION)
+
+
 def check_work_is_conserved(snapshot: Snapshot) -> None:
-    """Whoever could start alone, and would be gone before anything else ends, has started."""
-    state = after(snapshot, decide(snapshot, NOW))
+    """Whoever could start alone, and would be gone before anything else ends, has started.
+
+    But for one thing: a part of a device can fill a promise, and take no free device. Who was
+    ahead of it, and left its group what is kept for it, starts with the next decision.
+    """
+    plan = decide(snapshot, NOW)
+    state = after(snapshot, plan)
+    in_parts = any(each.share for each in started(snapshot, plan))
+    kept = {wait.request_id for wait in plan.waits if in_parts and wait.reason in KEPT}
     ends = [expected_end(each, NOW) for each in state.holdings if each.devices]
     first = min(ends, default=inf)
     for request in state.waiting:
-        if NOW + span(request) <= first:
+        if request.id not in kept and NOW + span(request) <= first:
             alone = replace(state, waiting=(request,))
             assert not decide(alone, NOW).starts, request
 
