@@ -182,12 +182,15 @@ class Looking:
         ]
 
     def next_in_line(self, who: Identity) -> RequestOut | None:
-        """Of what they wait for, what comes next."""
+        """Of what they wait for, what comes next: its name and its wait."""
         waits = self.board.waits
         with self.store.together():
             mine = [waits[name] for name in self.store.queued(who.name) if name in waits]
             first = min(mine, key=lambda wait: wait.place, default=None)
-            return self.request(who, first.request_id) if first else None
+            if first is None:
+                return None
+            record = self.store.request(first.request_id)
+            return self._showing.brief([record], self._viewer(who))[0]
 
     def queue(self, who: Identity | None, limit: int = 200) -> QueueOut:
         return self._showing.queue(self._viewer(who), limit)

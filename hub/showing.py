@@ -38,7 +38,8 @@ class Showing:
         with store.together():
             devices = {device.id: device for device in store.devices()} if leases else {}
             drains = dated_drains(store.marks()) if held else {}
-            charged = store.charged([record.id for record in records])
+            # Whatever never had a lease cost nothing.
+            charged = store.charged([lease.request_id for lease in leases]) if leases else {}
         now = self.clock()
         return [
             views.request_out(
@@ -48,7 +49,7 @@ class Showing:
                 devices=devices,
                 wait=self._wait_of(record),
                 progress=self.progress.of(record),
-                device_seconds=charged[record.id] + _open_seconds(record, now),
+                device_seconds=charged.get(record.id, 0.0) + _open_seconds(record, now),
                 claim_by=claim_by(record, self.claim_seconds),
             )
             for record in records

@@ -64,7 +64,7 @@ from .headers import SafeHeaders
 from .links import server_url, wait_url
 from .metrics import Metrics
 from .readiness import Check, Readiness, going_round
-from .rendering import filters
+from .rendering import drawn_once, filters
 from .seal import Seal
 from .sharing import Looks
 from .streams import Streams
@@ -192,7 +192,13 @@ def _templates() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(filters())
-    environment.globals.update(wording=wording, wait_url=wait_url, server_url=server_url)
+    environment.globals.update(
+        prefix=SERVICE_PREFIX,
+        wording=wording,
+        wait_url=wait_url,
+        server_url=server_url,
+        drawn=drawn_once(environment),
+    )
     return environment
 
 

@@ -14,7 +14,7 @@ from ..administration import Administration
 from ..changing import Changing
 from ..claims import Claims
 from ..commands import Commands
-from ..config import SERVICE_PREFIX, Settings
+from ..config import Settings
 from ..extending import Extending
 from ..figures import Figures
 from ..idling import Idling
@@ -57,7 +57,6 @@ class Web:
         who = values.get("who")
         teaches = self.figures.teaches(who) if isinstance(who, Identity) else []
         return self.templates.get_template(template).render(
-            prefix=SERVICE_PREFIX,
             settings=self.settings,
             now=self.clock(),
             teaches=teaches,

@@ -13,6 +13,8 @@ from functools import cache, lru_cache
 from time import gmtime, strftime
 from typing import Literal
 
+from jinja2 import Environment
+from jinja2.filters import do_urlencode
 from markupsafe import Markup
 
 from .. import wording
@@ -55,6 +57,14 @@ def standing(request: RequestOut) -> Markup:
     return badge("held" if request.claim_by is not None else request.state)
 
 
+def urlencode(value: str | Mapping[str, object]) -> str:
+    """A part of an address, as Jinja's own filter writes it, which does it anew each time."""
+    return _quoted(value) if isinstance(value, str) else do_urlencode(value)
+
+
+_quoted = lru_cache(maxsize=20_000)(do_urlencode)
+
+
 def pretty(value: object) -> str:
     """A parameter's value as JSON, in plain characters."""
     return json.dumps(value, ensure_ascii=False)
@@ -65,6 +75,11 @@ def title(request: RequestOut) -> str:
     if request.kind == "session":
         return wording.server(request.server_name)
     return request.notebook or shell(request.command) or request.id
+
+
+def pairs(values: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Its items, in its order."""
+    return tuple(values.items())
 
 
 def shell(command: Sequence[str]) -> str:
@@ -108,10 +123,29 @@ def filters() -> Mapping[str, Callable[..., object]]:
         "device_seconds": wording.device_seconds,
         "memory": wording.memory,
         "pretty": pretty,
+        "pairs": pairs,
         "state": wording.state,
         "server": wording.server,
         "title": title,
+        "urlencode": urlencode,
         "shell": shell,
         "size": size,
         "short": short,
     }
+
+
+def drawn_once(environment: Environment) -> Callable[..., Markup]:
+    """``drawn("row.html", id=…, state=…)``: a part that shows these values and nothing else.
+
+    Lists have a hundred rows, and most of them are on the next page as they were on the last.
+    """
+
+    @lru_cache(maxsize=5_000)
+    def drawn(template: str, values: tuple[tuple[str, object], ...]) -> Markup:
+        page = environment.get_template(template).render(values)
+        return Markup(page)  # noqa: S704  # the template escapes what needs it
+
+    def draw(template: str, **values: object) -> Markup:
+        return drawn(template, tuple(values.items()))
+
+    return draw

@@ -18,9 +18,12 @@ from .administration import note
 from .decay import ANEW_EVERY
 from .pool import group
 
+_TERMS = select(terms).order_by(terms.c.first)
+_RESERVATIONS = select(reservations).order_by(reservations.c.first, reservations.c.id)
+
 
 def read_terms(connection: Connection) -> tuple[Term, ...]:
-    rows = connection.execute(select(terms).order_by(terms.c.first)).all()
+    rows = connection.execute(_TERMS).all()
     return tuple(
         Term(name=row.name, first=date.fromisoformat(row.first), last=date.fromisoformat(row.last))
         for row in rows
@@ -43,7 +46,6 @@ def remove_term(connection: Connection, name: str, change: Change | None) -> boo
 
 
 def read_reservations(connection: Connection) -> tuple[Reservation, ...]:
-    query = select(reservations).order_by(reservations.c.first, reservations.c.id)
     return tuple(
         Reservation(
             id=row.id,
@@ -57,7 +59,7 @@ def read_reservations(connection: Connection) -> tuple[Reservation, ...]:
             last=date.fromisoformat(row.last),
             why=row.why,
         )
-        for row in connection.execute(query)
+        for row in connection.execute(_RESERVATIONS)
     )
 
 

@@ -10,15 +10,15 @@ from ...ports.history import DAY
 from ..tables import ledger
 
 
-def rounded_down(connection: Connection, value: ColumnElement[Any]) -> ColumnElement[int]:
+def rounded_down(dialect: str, value: ColumnElement[Any]) -> ColumnElement[int]:
     """What is given is never negative. PostgreSQL's cast alone would round."""
-    down = value if connection.dialect.name == "sqlite" else func.floor(value)
+    down = value if dialect == "sqlite" else func.floor(value)
     return cast(down, Integer)
 
 
 def first_day(connection: Connection) -> ColumnElement[int]:
     """The number of the day on which a line begins."""
-    return rounded_down(connection, ledger.c.starts_at / DAY)
+    return rounded_down(connection.dialect.name, ledger.c.starts_at / DAY)
 
 
 def spans_midnight(connection: Connection) -> ColumnElement[bool]:

@@ -8,9 +8,10 @@ from ...ports.records import Glance, LeaseState, Touched
 from ..tables import events, group_teachers, leases, requests
 from . import reading
 from .pool_rows import read_devices, read_marks
+from .queue import Queue
 
 
-def glance(connection: Connection, after: int | None) -> Glance:
+def glance(connection: Connection, after: int | None, queue: Queue) -> Glance:
     last = connection.scalar(select(func.max(events.c.id))) or 0
     return Glance(
         last=last,
@@ -18,7 +19,7 @@ def glance(connection: Connection, after: int | None) -> Glance:
         suspect=frozenset(connection.scalars(_SUSPECT)),
         devices=tuple(read_devices(connection, read_marks(connection)).values()),
         holdings=reading.holdings(connection),
-        waiting=reading.waiting_for_devices(connection),
+        waiting=sum(each.devices > 0 for each in queue.read(connection)),
         taught=_taught(connection),
     )
 

@@ -42,7 +42,7 @@ from ..tables import leases, ledger, requests
 from .days import first_day, spans_midnight
 from .rows import to_ledger
 from .sums import LedgerSums, whole_days
-from .whose import of_whom
+from .whose import of_whom, whom
 
 
 def used(
@@ -133,7 +133,7 @@ def _whole_of(
     connection: Connection, which: LedgerFilter, by: UsageBy
 ) -> list[ColumnElement[bool]]:
     # Said by both ends, so that an index is gone through from one to the other.
-    conditions = of_whom(which, ledger)
+    conditions = of_whom(whom(which), ledger)
     if which.since is not None:
         conditions += [ledger.c.ends_at > which.since, ledger.c.starts_at >= which.since]
     if which.until is not None:
@@ -168,7 +168,7 @@ def _keys(connection: Connection, by: UsageBy) -> Sequence[ColumnElement[Any]]:
 
 def _odd_lines(connection: Connection, which: LedgerFilter, by: UsageBy) -> Iterator[Interval]:
     query = select(ledger).where(
-        *of_whom(which, ledger), _odd(connection, which, by), *_touching(which)
+        *of_whom(whom(which), ledger), _odd(connection, which, by), *_touching(which)
     )
     return map(charged, to_ledger(connection.execute(query)))
 
@@ -221,7 +221,7 @@ def _touching(which: LedgerFilter) -> list[ColumnElement[bool]]:
 def ledger_lines(
     connection: Connection, which: LedgerFilter, *, limit: int, before: int | None
 ) -> tuple[LedgerEntry, ...]:
-    newest = select(ledger.c.id).where(*of_whom(which, ledger), *_touching(which))
+    newest = select(ledger.c.id).where(*of_whom(whom(which), ledger), *_touching(which))
     if before is not None:
         newest = newest.where(ledger.c.id < before)
     # The ids come from an index alone, and only so many whole lines are read.

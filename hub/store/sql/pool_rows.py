@@ -11,6 +11,10 @@ from ...scheduling.model import Device, Group, Health, Mark, MarkKind
 from ..pool import marked
 from ..tables import devices, groups, marks
 
+# Asked by every page and cycle: made once.
+_GROUPS = select(groups).where(groups.c.removed_at.is_(None))
+_MARKS, _DEVICES = select(marks), select(devices)
+
 
 def group_columns(group: Group) -> dict[str, object]:
     return {
@@ -48,7 +52,7 @@ def device_columns(device: Device) -> dict[str, object]:
 
 def read_groups(connection: Connection) -> dict[str, Group]:
     """All of them, by name."""
-    rows = connection.execute(select(groups).where(groups.c.removed_at.is_(None))).all()
+    rows = connection.execute(_GROUPS).all()
     # Sorted here: databases order text by their own locale.
     return {
         row.name: Group(
@@ -75,7 +79,7 @@ def read_groups(connection: Connection) -> dict[str, Group]:
 
 def read_marks(connection: Connection) -> tuple[Mark, ...]:
     """All of them, by target and kind."""
-    rows = connection.execute(select(marks)).all()
+    rows = connection.execute(_MARKS).all()
     return tuple(
         Mark(
             target=row.target,
@@ -96,7 +100,7 @@ def read_devices(connection: Connection, known: Sequence[Mark]) -> dict[str, Dev
 
 def read_seen(connection: Connection) -> dict[str, Device]:
     """All devices as they were seen last: without what was said about them."""
-    rows = connection.execute(select(devices)).all()
+    rows = connection.execute(_DEVICES).all()
     return {
         row.id: Device(
             id=row.id,

@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from sqlalchemy import (
-    Boolean,
-    ColumnElement,
     Connection,
-    String,
-    cast,
-    func,
-    literal_column,
-    or_,
     select,
 )
 
@@ -20,18 +11,15 @@ from ...ports.calendar import reserved
 from ...ports.records import (
     EventRecord,
     LeaseRecord,
-    RequestFilter,
     RequestRecord,
     Usage,
 )
-from ...scheduling.lifecycle import TERMINAL, State
+from ...scheduling.lifecycle import State
 from ...scheduling.model import Holding, Kind, PriorityClass, Snapshot
 from .. import pool
 from ..tables import (
-    LIVE_SESSION,
     attempts,
     events,
-    labels,
     lease_devices,
     leases,
     nodes,
@@ -40,10 +28,9 @@ from ..tables import (
 from .calendar import Budgets, read_reservations
 from .decay import DecayedUse
 from .pool_rows import read_devices, read_groups, read_marks
-from .queue import QUEUED, Queue
+from .queue import Queue
 from .rows import LEASES, REQUESTS, read_leases, read_requests, to_events
 from .sums import LedgerSums
-from .whose import of_whom
 
 
 def request(connection: Connection, request_id: str) -> RequestRecord:
@@ -64,60 +51,6 @@ def request_of_lease(connection: Connection, lease_id: str) -> RequestRecord:
     return request(connection, request_id)
 
 
-def find_requests(connection: Connection, which: RequestFilter) -> tuple[RequestRecord, ...]:
-    query = (
-        REQUESTS.where(*_conditions(which))
-        .order_by(requests.c.number.desc())
-        .limit(max(0, which.limit))
-    )
-    return read_requests(connection, query)
-
-
-def _conditions(which: RequestFilter) -> list[ColumnElement[bool]]:
-    conditions = of_whom(which, requests)
-    if which.node is not None:
-        conditions.append(leases.c.node == which.node)
-    if which.ids is not None:
-        conditions.append(requests.c.id.in_(sorted(which.ids)))
-    if which.before is not None:
-        cursor = select(requests.c.number).where(requests.c.id == which.before)
-        conditions.append(requests.c.number < cursor.scalar_subquery())
-    for name, value in which.labels.items():
-        labelled = select(labels.c.number).where(labels.c.name == name, labels.c.value == value)
-        conditions.append(requests.c.number.in_(labelled))
-    if which.text is not None:
-        conditions.append(_says(which.text))
-    if which.server_name is not None:
-        conditions.append(requests.c.server_name == which.server_name)
-    alive = which.states is not None and not which.states & TERMINAL
-    if which.kind is Kind.SESSION and alive:
-        conditions.append(literal_column(str(LIVE_SESSION), Boolean))  # opens the index of these
-    elif which.kind is not None:
-        conditions.append(requests.c.kind == str(which.kind))
-    if which.states is not None:
-        conditions.append(_one_of(requests.c.state, map(str, which.states)))
-        if alive:
-            conditions.append(requests.c.ended_at.is_(None))  # opens the index of these
-    return conditions
-
-
-def _says(text: str) -> ColumnElement[bool]:
-    """What has no index is looked for last, in what the other conditions have left."""
-    words = (
-        requests.c.id,
-        requests.c.server_name,
-        requests.c.job["notebook_name"].as_string(),
-        cast(requests.c.job["command"], String),
-    )
-    return or_(*(func.lower(word).contains(text.lower(), autoescape=True) for word in words))
-
-
-def _one_of(column: ColumnElement[str], values: Iterable[str]) -> ColumnElement[bool]:
-    """Of a single value an index gives the order, too."""
-    several = sorted(values)
-    return column == several[0] if len(several) == 1 else column.in_(several)
-
-
 def of_key(connection: Connection, owner: str, key: str) -> RequestRecord | None:
     """The request that was made under this idempotency key."""
     query = REQUESTS.where(requests.c.owner == owner, requests.c.idempotency_key == key)
@@ -132,11 +65,6 @@ def live_session(connection: Connection, owner: str, server_name: str) -> Reques
         requests.c.ended_at.is_(None),
     )
     return next(iter(read_requests(connection, query)), None)
-
-
-def queued(connection: Connection, owner: str) -> frozenset[str]:
-    query = select(requests.c.id).where(*QUEUED, requests.c.owner == owner)
-    return frozenset(connection.scalars(query))
 
 
 def snapshot(
@@ -197,13 +125,6 @@ _HELD = (
     .where(leases.c.released_at.is_(None))
     .order_by(leases.c.granted_at, leases.c.id, lease_devices.c.position)
 )
-_WAITING_FOR_DEVICES = (
-    select(func.count()).select_from(requests).where(*QUEUED, requests.c.devices > 0)
-)
-
-
-def waiting_for_devices(connection: Connection) -> int:
-    return connection.scalar(_WAITING_FOR_DEVICES) or 0
 
 
 def live_leases(connection: Connection) -> tuple[LeaseRecord, ...]:
@@ -251,16 +172,9 @@ def usage(
     connection: Connection, sums: LedgerSums, *, now: float, owner: str | None
 ) -> tuple[Usage, ...]:
     """What the ledger holds, and what live leases have used since."""
-    # A lease comes once for each of its devices.
-    running = (
-        select(requests.c.owner, requests.c.group_name, leases.c.charged_until)
-        .join_from(leases, requests)
-        .join(lease_devices, lease_devices.c.lease_id == leases.c.id)
-        .where(leases.c.released_at.is_(None))
-    )
     charged = sums.by_person(connection, owner)
     opened: dict[tuple[str, str], float] = {}
-    for who, group, charged_until in connection.execute(running):
+    for who, group, charged_until in connection.execute(_RUNNING):
         # Few leases live; asked for one owner, the database would look at all their requests.
         if owner not in (None, who):
             continue
@@ -275,3 +189,12 @@ def usage(
         )
         for who, group in sorted({*charged, *opened})
     )
+
+
+# A lease comes once for each of its devices.
+_RUNNING = (
+    select(requests.c.owner, requests.c.group_name, leases.c.charged_until)
+    .join_from(leases, requests)
+    .join(lease_devices, lease_devices.c.lease_id == leases.c.id)
+    .where(leases.c.released_at.is_(None))
+)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, and_, func, select
+from sqlalchemy import Connection, Row, Select, and_, bindparam, func, select
 
 from ...ports.notices import Notice, NoticeKind
 from ...ports.records import (
@@ -56,10 +56,12 @@ REQUESTS: Select[*tuple[object, ...]] = (
 
 
 def read_requests(
-    connection: Connection, query: Select[*tuple[object, ...]]
+    connection: Connection,
+    query: Select[*tuple[object, ...]],
+    values: Mapping[str, object] | None = None,
 ) -> tuple[RequestRecord, ...]:
     """Run a query made from ``REQUESTS``."""
-    rows = connection.execute(query).all()
+    rows = connection.execute(query, values).all()
     held = _devices_of(connection, [row.lease_id for row in rows if row.lease_id is not None])
     return tuple(_request(row, held) for row in rows)
 
@@ -115,14 +117,17 @@ def read_waiting(connection: Connection, query: Select[*tuple[object, ...]]) -> 
 def _devices_of(connection: Connection, lease_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
     held: dict[str, tuple[str, ...]] = {}
     for first in range(0, len(lease_ids), MANY):
-        query = (
-            select(lease_devices.c.lease_id, lease_devices.c.device_id)
-            .where(lease_devices.c.lease_id.in_(lease_ids[first : first + MANY]))
-            .order_by(lease_devices.c.lease_id, lease_devices.c.position)
-        )
-        for lease_id, device_id in connection.execute(query):
+        some = {"leases": lease_ids[first : first + MANY]}
+        for lease_id, device_id in connection.execute(_DEVICES, some):
             held[lease_id] = (*held.get(lease_id, ()), device_id)
     return held
+
+
+_DEVICES = (
+    select(lease_devices.c.lease_id, lease_devices.c.device_id)
+    .where(lease_devices.c.lease_id.in_(bindparam("leases", expanding=True)))
+    .order_by(lease_devices.c.lease_id, lease_devices.c.position)
+)
 
 
 def _lease(row: Row[*tuple[object, ...]], held: Mapping[str, tuple[str, ...]]) -> LeaseRecord:
@@ -299,13 +304,16 @@ def to_events(rows: Iterable[Row[*tuple[object, ...]]]) -> tuple[EventRecord, ..
 
 def read_charged(connection: Connection, request_ids: Sequence[str]) -> Mapping[str, float]:
     """Device-seconds in the ledger by request."""
-    query = (
-        select(ledger.c.request_id, func.sum(ledger.c.device_seconds))
-        .where(ledger.c.request_id.in_(request_ids))
-        .group_by(ledger.c.request_id)
-    )
-    found: dict[str, float] = dict(connection.execute(query).all())
+    rows = connection.execute(_CHARGED, {"requests": list(request_ids)}).all()
+    found: dict[str, float] = dict(rows)
     return {request_id: found.get(request_id, 0.0) for request_id in request_ids}
+
+
+_CHARGED = (
+    select(ledger.c.request_id, func.sum(ledger.c.device_seconds))
+    .where(ledger.c.request_id.in_(bindparam("requests", expanding=True)))
+    .group_by(ledger.c.request_id)
+)
 
 
 def read_ledger(

@@ -32,13 +32,24 @@ from ...ports.records import (
 )
 from ...scheduling.accounting import HALF_LIFE
 from ...scheduling.lifecycle import State
-from ...scheduling.model import Device, Group, Health, Holding, Left, Mark, MarkKind, Snapshot
+from ...scheduling.model import (
+    Device,
+    Group,
+    Health,
+    Holding,
+    Left,
+    Mark,
+    MarkKind,
+    Snapshot,
+    Waiting,
+)
 from ...scheduling.plan import Start
 from .. import moves
 from ..moving import Move, Moving
 from . import administration, calendar, glancing, history, levels, pool, reading, writing
 from .agenda import Agenda
 from .decay import DecayedUse
+from .finding import Finding
 from .pins import Pinning
 from .pool_rows import read_devices, read_groups, read_marks
 from .queue import Queue
@@ -60,6 +71,7 @@ class SqlStore(Moving, Agenda, Pinning):
         self._write = transactions.write
         self._close = transactions.close
         self.together = transactions.together
+        self._finding = Finding()
         self._queue = Queue()
         self._use = DecayedUse(half_life)
         self._budgets = calendar.Budgets()
@@ -139,13 +151,13 @@ class SqlStore(Moving, Agenda, Pinning):
         return self._read(lambda c: reading.request(c, request_id))
 
     def requests(self, which: RequestFilter) -> tuple[RequestRecord, ...]:
-        return self._read(lambda c: reading.find_requests(c, which))
+        return self._read(lambda c: self._finding.find(c, which))
 
     def live_session(self, owner: str, server_name: str) -> RequestRecord | None:
         return self._read(lambda c: reading.live_session(c, owner, server_name))
 
     def queued(self, owner: str) -> frozenset[str]:
-        return self._read(lambda c: reading.queued(c, owner))
+        return frozenset(each.id for each in self._waiting() if each.owner == owner)
 
     def snapshot(self, now: float) -> Snapshot:
         parts = self._queue, self._use, self._budgets
@@ -160,7 +172,7 @@ class SqlStore(Moving, Agenda, Pinning):
         return self._read(reading.holdings)
 
     def waiting_for_devices(self) -> int:
-        return self._read(reading.waiting_for_devices)
+        return sum(each.devices > 0 for each in self._waiting())
 
     # -- the moves of the lifecycle -------------------------------------------------------
 
@@ -282,10 +294,13 @@ class SqlStore(Moving, Agenda, Pinning):
         self._read(lambda c: c.scalar(select(1)))
 
     def glance(self, after: int | None) -> Glance:
-        return self._read(lambda c: glancing.glance(c, after))
+        return self._read(lambda c: glancing.glance(c, after, self._queue))
 
     def close(self) -> None:
         self._close()
+
+    def _waiting(self) -> tuple[Waiting, ...]:
+        return self._read_once("waiting", self._queue.read)
 
     def _wish(self, request_id: str, now: float, move: Move) -> RequestRecord:
         def work(connection: Connection) -> RequestRecord:

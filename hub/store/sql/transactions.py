@@ -12,6 +12,7 @@ would lend a device twice.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 from collections.abc import Callable, Hashable, Iterator
@@ -19,6 +20,7 @@ from contextlib import contextmanager
 from threading import Lock, local
 from typing import Any, TypeVar
 
+from pydantic_core import from_json
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL
 from sqlalchemy.engine.interfaces import DBAPIConnection
@@ -61,6 +63,7 @@ class Transactions:
             max_overflow=0,
             pool_timeout=patience,
             pool_use_lifo=True,  # the one that was used last has the most in its cache
+            json_deserializer=_from_json,
         )
         if self._engine.dialect.name == "sqlite":
             self._where = url.database or self._where
@@ -143,6 +146,14 @@ class Transactions:
             f" (waited {self._patience:g} seconds).",
             accepted="Nothing was changed. Try again in a moment.",
         )
+
+
+def _from_json(text: str) -> object:
+    """Several times quicker than the standard library, which reads what is no proper Unicode."""
+    try:
+        return from_json(text)
+    except ValueError:
+        return json.loads(text)
 
 
 class _Shared(local):
