@@ -200,8 +200,12 @@ class Catalogue:
                 yield reference, f"The output of {kept} is kept, and names it."
 
 
-def _default(images: Sequence[Image]) -> str:
-    found = next((image.name for image in images if image.default), None)
+def _default(images: tuple[Image, ...]) -> str:
+    """Of several, since not all machines have the same: one that all of them have."""
+    chosen = {image.name: newest(images, image.name) for image in images if image.default}
+    machines = {node for image in images for node in image.nodes}
+    everywhere = [name for name, each in chosen.items() if each and machines.issubset(each.nodes)]
+    found = next(iter(everywhere or chosen), None)
     if found is None:
         known = ", ".join(sorted({image.name for image in images}))
         raise InvalidInput(

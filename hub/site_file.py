@@ -68,7 +68,8 @@ class DockerTable(_Table):
 
     Attributes:
         host: the engine of this machine; without it DOCKER_HOST, then the usual socket.
-        image: name of the image of who chooses none.
+        image: name of the image of who chooses none; datascience without it where that is built,
+            else base.
         uid: user and group id inside containers.
         memory: bytes each session or job may use; more ends it with that reason.
         cpus: processors each may use.
@@ -84,7 +85,7 @@ class DockerTable(_Table):
     """
 
     host: DockerHost = ""
-    image: Annotated[str, Field(pattern=r"^[a-z0-9]+(?:[._-][a-z0-9]+)*$")] = "base"
+    image: Annotated[str, Field(pattern=r"^(?:[a-z0-9]+(?:[._-][a-z0-9]+)*)?$")] = ""
     uid: Annotated[int, Field(ge=1, le=2**31)] = 1000
     memory: Annotated[ByteSize, Field(ge=256 * MIB)] = ByteSize(4096 * MIB)
     cpus: Annotated[float, Field(ge=0.1)] = 2.0

@@ -112,9 +112,12 @@ class DockerEngine:
 
 
 def site_file(state: Path, engine: DockerEngine, more: str = "") -> None:
-    """Before the first start of an installation: which engine it has, and what else is said."""
+    """Before the first start of an installation: which engine it has, and what else is said.
+
+    The image is the one that is built from this tree, whatever else the engine has.
+    """
     state.mkdir(parents=True, exist_ok=True)
-    (state / "carrel.toml").write_text(f'[docker]\nhost = "{engine.url}"\n{more}')
+    (state / "carrel.toml").write_text(f'[docker]\nhost = "{engine.url}"\nimage = "base"\n{more}')
 
 
 def answers(url: str) -> bool:

@@ -47,7 +47,7 @@ class DockerOptions:
         subnets: the range that the installation's networks are cut from; empty before one was
             chosen.
         internal_ip, hub_port, service_port: all of this host that a container reaches.
-        image: name of the image of who chooses none.
+        image: name of the image of who chooses none; empty for the usual one.
         uid: user and group id inside: the service's own where that is not root.
         memory, cpus, pids, tmp: of each container; memory and tmp in bytes.
         warm: how many containers may wait for jobs.

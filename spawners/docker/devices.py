@@ -100,7 +100,8 @@ class Devices:
         for name, images in list(self._images.items()):
             for image in images:
                 known = merged.get(image.digest, replace(image, nodes=()))
-                merged[image.digest] = replace(known, nodes=(*known.nodes, name))
+                default = known.default or image.default
+                merged[image.digest] = replace(known, nodes=(*known.nodes, name), default=default)
         return tuple(merged.values())
 
     def _ask_for_images(self) -> None:

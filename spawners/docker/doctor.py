@@ -61,7 +61,7 @@ class Doctor:
         default = self._options.image
         try:
             known = images_on(self.engine, default)
-            image = digest_of(known, "", default=default, node=self.host.node)
+            image = digest_of(known, "", node=self.host.node)
         except BackendFailed as error:
             yield self._found("image", Verdict.MISSING, error.message, error.accepted)
             return

@@ -96,7 +96,7 @@ class DockerGround:
         default = self._options.image
         wall = wall_of(self._settings.installation, self._options, host)
         try:
-            image = digest_of(images_on(engine, default), "", default=default, node=engine.node)
+            image = digest_of(images_on(engine, default), "", node=engine.node)
             Guard(engine=engine, wall=wall).take_away(image)
         except BackendFailed as error:
             # Where it cannot be taken away it could not be built; one that is left holds nothing.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Final
 
 from ...hub.errors import BackendFailed
 from ...hub.ports.images import Image, Reference, newest
@@ -13,6 +14,8 @@ from .engine import Engine, ImageMissing
 
 Listed = Mapping[str, Json]
 """What an engine says of one image: ``Id``, ``Created``, ``Size`` and ``Labels``."""
+USUAL: Final = ("datascience", "base")
+"""Where a site names no image for those who choose none: the first of these that is built."""
 
 
 def images_of(listing: Iterable[tuple[str, Iterable[Listed]]], default: str) -> tuple[Image, ...]:
@@ -22,18 +25,21 @@ def images_of(listing: Iterable[tuple[str, Iterable[Listed]]], default: str) -> 
     in a reference, is left out.
 
     Args:
-        default: name of the image of who chooses none.
+        default: name of the image of who chooses none; empty for the usual one.
     """
     found: dict[str, Image] = {}
     for node, images in listing:
         for listed in images:
-            image = _image(listed, default)
+            image = _image(listed)
             if image is None:
                 continue
             known = found.get(image.digest)
             nodes = (*(known.nodes if known else ()), node)
             found[image.digest] = replace(known or image, nodes=nodes)
-    order = sorted(found.values(), key=lambda image: (-image.built_at, image.digest))
+    names = {image.name for image in found.values()}
+    default = default or next((name for name in USUAL if name in names), "")
+    marked = (replace(image, default=image.name == default) for image in found.values())
+    order = sorted(marked, key=lambda image: (-image.built_at, image.digest))
     return tuple(sorted(order, key=lambda image: image.name))
 
 
@@ -46,13 +52,15 @@ def images_on(engine: Engine, default: str) -> tuple[Image, ...]:
     return images_of([(engine.node, engine.images(labels.NAME))], default)
 
 
-def digest_of(images: tuple[Image, ...], wanted: str, *, default: str, node: str) -> str:
+def digest_of(images: tuple[Image, ...], wanted: str, *, node: str) -> str:
     """The id of the image that a reference names there; the default's where it is empty.
 
     Raises:
         ImageMissing: it is not there.
     """
-    asked = Reference.read(wanted or default)
+    if not wanted:
+        return _default_of(images, node)
+    asked = Reference.read(wanted)
     if asked is None:
         raise BackendFailed(f"{wanted!r} names no image.")
     if asked.digest:
@@ -61,13 +69,24 @@ def digest_of(images: tuple[Image, ...], wanted: str, *, default: str, node: str
         found = newest(images, asked.name)
     if found is None:
         raise ImageMissing(
-            f"The image {wanted or default} is not on {node}.",
+            f"The image {wanted} is not on {node}.",
             accepted="An administrator can build it there: carrel images build.",
         )
     return found.digest
 
 
-def _image(listed: Listed, default: str) -> Image | None:
+def _default_of(images: tuple[Image, ...], node: str) -> str:
+    name = next((image.name for image in images if image.default), "")
+    found = newest(images, name)
+    if found is None:
+        raise ImageMissing(
+            f"The image of those who choose none is not on {node}.",
+            accepted="An administrator can build the first one there: carrel images build base.",
+        )
+    return found.digest
+
+
+def _image(listed: Listed) -> Image | None:
     said = listed.get("Labels")
     given = said if isinstance(said, Mapping) else {}
     marks = {label: text for label, text in given.items() if isinstance(text, str)}
@@ -83,7 +102,6 @@ def _image(listed: Listed, default: str) -> Image | None:
         built_at=_number(listed.get("Created")),
         kernels=labels.words(marks.get(labels.KERNELS, "")),
         packages=labels.words(marks.get(labels.PACKAGES, ""), ","),
-        default=name == default,
     )
 
 

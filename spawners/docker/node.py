@@ -195,7 +195,7 @@ class Node:
 
     def digest_of(self, reference: str) -> str:
         """Raises ImageMissing where it is not there."""
-        return images.digest_of(self.images(), reference, default=self._default, node=self.name)
+        return images.digest_of(self.images(), reference, node=self.name)
 
 
 def wall_of(installation: str, options: DockerOptions, host: DockerHost) -> Wall:

@@ -251,9 +251,8 @@ class DockerSession(LeaseMixin, ContainerSpawner):
         return found or self.options.hosts[0]
 
     def _digest(self, wanted: str) -> str:
-        default = self.options.image
-        known = images_on(self.engine, default)
-        return digest_of(known, wanted, default=default, node=self.host.node)
+        known = images_on(self.engine, self.options.image)
+        return digest_of(known, wanted, node=self.host.node)
 
     def _network(self) -> str:
         """The person's own, made here if nothing of theirs runs yet."""

@@ -30,6 +30,8 @@ def site(
     state = tmp_path_factory.mktemp("machines") / "state"
     nodes = f'[[nodes]]\nname = "far"\ndocker_host = "{far.url}"\naddress = "{FAR}"\n'
     site_file(state, docker_engine, f'address = "{NEAR}"\n{nodes}')
+    # Two engines and an installation start on one machine, which may be busy besides.
+    (state / "jupyterhub_config.py").write_text("c.LeaseMixin.launch_timeout = 240\n")
     with installation(state, "--simulated-devices", "1", "--engine", "docker") as made:
         yield made
 

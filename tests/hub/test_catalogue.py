@@ -61,6 +61,15 @@ class TestChoosing:
         backend.built = (base, new, old)
         assert chosen(commands, "torch") == f"torch@{NEW}"
 
+    def test_of_two_defaults_the_one_that_all_machines_have_is_taken(
+        self, commands: Commands, backend: FakeBackend
+    ) -> None:
+        torch = replace(CATALOGUE[1], default=True)
+        backend.built = (torch, replace(CATALOGUE[0], nodes=("local", "far")))
+        assert chosen(commands) == f"base@{BASE}"
+        backend.built = (torch, CATALOGUE[0])
+        assert chosen(commands) == f"torch@{NEW}"
+
     def test_old_work_runs_again_in_its_own_build(self, commands: Commands) -> None:
         made = commands.submit_job(STUDENT1, job(image=f"torch@{OLD}"))
         assert made.image == f"torch@{OLD}"

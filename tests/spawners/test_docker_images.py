@@ -7,7 +7,8 @@ import pytest
 from carrel.hub.ports.images import Image
 from carrel.hub.ports.records import Json
 from carrel.images import labels
-from carrel.spawners.docker.images import images_of
+from carrel.spawners.docker.engine import ImageMissing
+from carrel.spawners.docker.images import digest_of, images_of
 
 A, B, C = ("sha256:" + letter * 64 for letter in "abc")
 
@@ -46,6 +47,29 @@ def test_they_come_by_name_and_the_newest_first() -> None:
         ("torch", B, False),
         ("torch", A, False),
     ]
+
+
+@pytest.mark.parametrize(
+    ("names", "said", "default"),
+    [
+        (("base", "datascience", "torch"), "", "datascience"),
+        (("base", "torch"), "", "base"),
+        (("base", "datascience", "torch"), "torch", "torch"),
+        (("base",), "torch", None),
+    ],
+)
+def test_who_chooses_none_gets_what_the_site_says_else_the_usual_one(
+    names: tuple[str, ...], said: str, default: str | None
+) -> None:
+    digests = {name: "sha256:" + str(number) * 64 for number, name in enumerate(names, 1)}
+    each = [listed(digest, 5, **{labels.NAME: name}) for name, digest in digests.items()]
+    images = images_of([("one", each)], said)
+    assert [image.name for image in images if image.default] == ([default] if default else [])
+    if default is None:
+        with pytest.raises(ImageMissing, match="is not on one"):
+            digest_of(images, "", node="one")
+    else:
+        assert digest_of(images, "", node="one") == digests[default]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,80 @@
+"""The images above base, built as an administrator builds them: that takes a package index."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from carrel.images.docker_cli import Docker
+
+from ..docker_engine import ROOT, DockerEngine
+from ..e2e.support import CARREL
+from ..requirements import need
+
+pytestmark = [pytest.mark.docker, pytest.mark.slow]
+
+ABOVE_BASE = ("datascience", "torch", "grading")
+DIGITS = ROOT / "courses" / "sample" / "digits.ipynb"
+NETWORK_TOOLS = ("pip", "apt", "apt-get", "curl", "wget", "nft", "ssh", "nc")
+
+
+@pytest.fixture(scope="module")
+def built(
+    docker_engine: DockerEngine, base_image: str, tmp_path_factory: pytest.TempPathFactory
+) -> Docker:
+    """All of them, on the base image of these tests."""
+    asked = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "wheel"]
+    folder = tmp_path_factory.mktemp("index")
+    reached = subprocess.run(asked, cwd=folder, check=False, capture_output=True).returncode == 0
+    need("index", reached, "no package index is reached")
+    docker = Docker(docker_engine.url)
+    docker.ask("tag", base_image, "carrel/base:latest")
+    carrel(docker_engine, "images", "build", *ABOVE_BASE)
+    return docker
+
+
+def carrel(engine: DockerEngine, *words: str) -> str:
+    environment = {**os.environ, "DOCKER_HOST": engine.url}
+    done = subprocess.run(
+        [CARREL, *words], env=environment, check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def run(docker: Docker, name: str, *words: str) -> str:
+    return docker.ask("run", "--rm", "--network", "none", f"carrel/{name}:latest", *words)
+
+
+@pytest.mark.parametrize("name", ABOVE_BASE)
+def test_the_lock_gives_its_packages_and_no_others(
+    built: Docker, docker_engine: DockerEngine, name: str
+) -> None:
+    assert "of its lock, and no others" in carrel(docker_engine, "images", "verify", name)
+
+
+def test_torch_stands_on_the_layers_of_datascience(built: Docker) -> None:
+    def layers(name: str) -> list[str]:
+        (found,) = json.loads(built.ask("image", "inspect", f"carrel/{name}:latest"))
+        return list(found["RootFS"]["Layers"])
+
+    below, above = layers("datascience"), layers("torch")
+    assert above[: len(below)] == below
+
+
+def test_grading_has_nothing_that_speaks_to_a_network(built: Docker) -> None:
+    lookup = "; ".join(f"command -v {tool}" for tool in NETWORK_TOOLS)
+    assert run(built, "grading", "sh", "-c", f"PATH=$PATH:/usr/sbin:/sbin; {lookup}; true") == ""
+
+
+def test_the_sample_notebook_runs_in_datascience(built: Docker) -> None:
+    said = built.ask(
+        *("run", "--rm", "--network", "none", "--volume", f"{DIGITS}:/digits.ipynb:ro"),
+        *("carrel/datascience:latest", "papermill", "/digits.ipynb", "/tmp/out.ipynb"),
+        *("--log-output", "--no-progress-bar"),
+    )
+    assert "Traceback" not in said
