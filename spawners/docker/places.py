@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from ...hub.ports.backend import BackendSettings
-from ..runner.order import BELL
+from ..runner.order import BELL, ORDER
 from .template import ATTEMPT, COURSES, HOMES, Mount
 
 _CARREL: Final = str(PurePosixPath(ATTEMPT).parent)
@@ -146,10 +146,18 @@ class Places:
             raise
         try:
             return os.write(descriptor, what) == len(what)
-        except BrokenPipeError:
+        except (BrokenPipeError, BlockingIOError):
             return False
         finally:
             os.close(descriptor)
+
+
+def appears(pid: int) -> bool:
+    """Whether a container, by its first process, sees the attempt that was put there.
+
+    An engine that does not share this service's mounts takes the folders all the same.
+    """
+    return Path(f"/proc/{pid}/root{ATTEMPT}/{ORDER}").exists()
 
 
 def _like(source: Path, place: Path) -> None:

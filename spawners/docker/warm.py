@@ -31,7 +31,7 @@ from ...hub.errors import BackendFailed, Unavailable
 from ...hub.ports.backend import LaunchOrder
 from .engine import Container, Engine
 from .jobs import NO_NETWORK, Jobs
-from .places import Places
+from .places import Places, appears
 from .template import LABEL, WARM, lease_of, name_of
 
 log = logging.getLogger(__name__)
@@ -88,11 +88,13 @@ def wanted(demands: Mapping[str, Demand], most: int, now: float) -> dict[str, in
 class Waiting:
     """Attributes:
     container: its id; empty while it is being made.
+    pid: of its first process, as this host counts.
     """
 
     name: str
     image: str
     container: str = ""
+    pid: int = 0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -130,9 +132,10 @@ class WarmPool:
         try:
             self.engine.rename(taken.container, name_of(self._installation, order.lease_id))
             self.engine.move(taken.container, out_of=NO_NETWORK, into=network)
-            self.places.fill(taken.name, self.jobs.mounts(order))
+            self._fill(taken, order)
         except (BackendFailed, OSError) as error:
             log.warning("%s does not get %s: %s", order.lease_id, taken.name, error)
+            self._pause()
             self._discard(taken)
             return None
         finally:
@@ -141,6 +144,14 @@ class WarmPool:
         # Whoever looked in the meantime may have rung before.
         self.places.ring(taken.name)
         return self.engine.inspect(taken.container)
+
+    def _fill(self, taken: Waiting, order: LaunchOrder) -> None:
+        self.places.fill(taken.name, self.jobs.mounts(order))
+        if not appears(taken.pid):
+            raise BackendFailed(
+                "What is mounted here does not appear in containers: does the engine see the "
+                "mounts of this service?"
+            )
 
     def expect(self, image: str) -> None:
         """A job of this image has come, and others may come."""
@@ -220,12 +231,15 @@ class WarmPool:
             body = self.jobs.waiting_body(one.name, image=image, mounts=mounts)
             container = self.engine.create(name_of(self._installation, one.name), body)
             self.engine.start(container)
+            found = self.engine.inspect(container)
         except (BackendFailed, Unavailable, OSError) as error:
             log.warning("no container can wait for jobs now: %s", error)
+            self._pause()
             with self._lock:
                 del self._mine[one.name]
-                self._not_before = self.clock() + _AGAIN_SECONDS
             return  # what there is of it is of nobody, and removed with such
+        if found is not None and found.handle is not None:
+            one.pid = found.handle.pid
         one.container = container
 
     def _remove_strays(self) -> None:
@@ -253,9 +267,16 @@ class WarmPool:
         with self._lock:
             mine = self._mine.get(name)
             if mine is not None and mine.container and not running:
+                log.warning("%s has ended, of image %s, and waited for nobody", name, mine.image)
                 del self._mine[name]
+                self._not_before = self.clock() + _AGAIN_SECONDS
                 return False
             return mine is not None or name in before or name in self._busy
+
+    def _pause(self) -> None:
+        """Something is wrong with it that will not be better in a moment."""
+        with self._lock:
+            self._not_before = self.clock() + _AGAIN_SECONDS
 
     def _discard(self, one: Waiting) -> None:
         try:

@@ -217,6 +217,28 @@ def test_one_that_was_removed_by_hand_costs_nobody_anything(site: Site) -> None:
     assert [*ids(site)] == [order.lease_id]
 
 
+def test_where_mounts_do_not_reach_the_engine_a_job_gets_its_own(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (waiting,) = site.warm()
+    monkeypatch.setattr(Places, "fill", lambda *_: None)
+    order = site.order(notebook("print('cold')"))
+    site.backend.start(order)
+    assert ids(site)[order.lease_id] != waiting
+    ended(site, order)
+    assert printed(order) == ["cold"]
+    site.backend.tidy(lambda: {order.lease_id})
+    assert site.backend.warm.waiting() == 0
+
+
+def test_one_that_ends_by_itself_is_not_made_again_at_once(site: Site) -> None:
+    (waiting,) = site.warm()
+    site.engine.kill(waiting, "SIGKILL")
+    site.engine.wait(waiting, 10)
+    site.backend.tidy(frozenset)
+    assert site.engine.containers({LABEL: site.settings.installation, WARM: ""}) == ()
+
+
 def test_they_are_given_up_at_once_where_a_job_needs_their_memory(site: Site) -> None:
     site.warm(2)
     answers = itertools.chain([0], itertools.repeat(1 << 40))
