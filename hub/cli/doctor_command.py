@@ -36,7 +36,9 @@ def doctor(*, state: StateFolder, engine: str | None, url: str, as_json: bool) -
     """Say what is missing or unsafe on this machine, and how to mend it.
 
     Works before the first start, while Carrel runs, and when it does not start any more. Nothing
-    is changed. With containers it asks the engine, and starts one short container in it.
+    is changed. With containers it asks each engine, and tries in short containers there what
+    only they can find out: the firewall, and of another machine the shared folders and the ways
+    in both directions.
 
     The exit status is 1 if something is missing, 0 otherwise: warnings do not keep Carrel from
     working. --json prints: ok, findings (subject, verdict, what, mend).
