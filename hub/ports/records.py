@@ -242,8 +242,9 @@ class EventRecord:
 
     Kinds: ``state`` (data: state, cause), what people do to it: ``kept``, ``claimed``,
     ``extended``, ``changed``, of an idle session ``idle_warning``, ``idle_over``
-    and ``idle_kept``, ``notice`` where its devices are asked back, and what the runner reports:
-    ``cells``, ``cell_started``, ``cell_output``, ``cell_failed``, ``cell_finished``,
+    and ``idle_kept``, ``notice`` where its devices are asked back, ``budget_low`` where little
+    is left of its group's budget, and what the runner reports: ``cells``,
+    ``cell_started``, ``cell_output``, ``cell_failed``, ``cell_finished``,
     ``progress``, ``cut``, ``saved``, ``ended``.
     """
 

@@ -88,6 +88,20 @@ def test_people_are_warned_at_four_fifths_and_at_the_end(world: World) -> None:
         assert shown(world)[3] == warning
 
 
+def test_what_runs_is_told_once_that_little_is_left(world: World) -> None:
+    runs = world.running_job()
+    give(world, 600)
+    live(world, 440)
+    world.restart()
+    world.clock.pass_(10)
+    world.settle()
+    events = world.commands.store.events(runs.id, kinds=frozenset({"budget_low"}))
+    (told,) = events
+    assert str(told.data["message"]).startswith("cs101 has used 8")
+    assert (told.data["group"], told.data["of"]) == ("cs101", 600)
+    assert world.see(runs).warning is None
+
+
 def test_what_runs_at_the_end_is_warned_asked_to_save_and_stopped(world: World) -> None:
     runs = world.running_job()
     give(world, 300)
