@@ -202,7 +202,8 @@ function render({ model, el }) {
     const cause = job.cause;
     const warned = !cause && job.warning;
     show(part.cause, Boolean(warned) || (Boolean(cause) && job.state !== "succeeded"));
-    if (warned) text(part.cause, `It is stopped at ${clock(warned.stops_at)}. ${warned.message}`);
+    part.cause.classList.toggle("carrel-warned", Boolean(warned));
+    if (warned) text(part.cause, `It is stopped at ${clock(warned.stops_at)} (in ${span(warned.stops_at - now())}). ${warned.message}`);
     part.cause.classList.toggle("carrel-bad", job.state === "failed" || job.state === "timed_out");
     if (cause) text(part.cause, cause.message);
     show(part.more, Boolean(cause && cause.details));

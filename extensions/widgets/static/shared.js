@@ -48,7 +48,8 @@ function now() {
 function estimate(at, latest) {
   if (!at) return "";
   const wide = latest && latest - at >= 60 ? `, at the latest at ${clock(latest)}` : "";
-  return `Expected at ${clock(at)} (in ${span(at - now())})${wide}.`;
+  const left = at - now();
+  return left < 5 ? `Expected any moment${wide}.` : `Expected at ${clock(at)} (in ${span(left)})${wide}.`;
 }
 
 // The kernel as the notebook page knows it; null where a page does not say.
