@@ -54,7 +54,8 @@ class Networks:
         taken = set[int]()
         for _ in range(_TRIES):
             known = self._own()
-            if any(each.name == name for each in known):
+            if same := [each for each in known if each.name == name]:
+                self._leave_one(same)
                 return name
             number = self._free(known, taken)
             try:
@@ -95,6 +96,15 @@ class Networks:
 
     def _own(self) -> tuple[Network, ...]:
         return self.engine.networks(f"{LABEL}={self.installation}")
+
+    def _leave_one(self, same: list[Network]) -> None:
+        """Of two that were made at once, where a service was killed as it asked for the first.
+
+        An engine that finds two of one name connects nobody. Whoever looks removes the same one.
+        """
+        for extra in sorted(same, key=lambda each: (each.created, each.id), reverse=True):
+            if len(same) > 1 and self.engine.remove_network(extra.id):
+                same.remove(extra)
 
     def _create(self, name: str, number: int, kind: str, owner: str) -> None:
         bridge = f"{kind}{self.installation}-{f'{number:04}' if number else 'hub'}"

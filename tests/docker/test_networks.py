@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 import secrets
+from contextlib import suppress
 
 import docker
 import pytest
+
+from carrel.spawners.docker.template import LABEL, OWNER
 
 from .kit import Site
 
@@ -28,3 +31,18 @@ def test_a_part_of_the_range_that_somebody_else_has_is_passed_over(site: Site) -
     (found,) = (each for each in site.engine.networks() if each.name == made)
     assert found.subnets == (f"{first + 16}/28",)
     assert networks.ensure("student1") == made
+
+
+def test_of_two_with_one_name_only_one_is_left(site: Site) -> None:
+    """A service was killed while it made one, and the next had it made again beside it."""
+    networks = site.backend._nodes["local"].networks
+    name = networks.ensure("student1")
+    (first,) = (each for each in site.engine.networks() if each.name == name)
+    free = ipaddress.ip_network(first.subnets[0]).network_address + 32
+    pool = docker.types.IPAMPool(subnet=f"{free}/28")
+    labels = {LABEL: site.settings.installation, OWNER: "student1"}
+    with suppress(docker.errors.APIError):  # newer engines let nobody do that
+        ipam = docker.types.IPAMConfig(pool_configs=[pool])
+        site.api.create_network(name, driver="bridge", ipam=ipam, labels=labels)
+    assert networks.ensure("student1") == name
+    assert [each.id for each in site.engine.networks() if each.name == name] == [first.id]
