@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.model import Health, PriorityClass, Role, Share, Snapshot
+from carrel.hub.scheduling.model import Health, Kind, PriorityClass, Role, Share, Snapshot
 from carrel.hub.scheduling.plan import Estimate, Plan, Reason, Start, Wait
 
 from .values import HOUR, NOW, group, holding, node, waiting
@@ -332,3 +332,30 @@ def test_who_may_use_fewer_models_holds_up_nobody_who_may_use_all() -> None:
     )
 
     assert [start.request_id for start in decide(snapshot, NOW).starts] == ["free"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "preemptible", "allowed", "starts"),
+    [
+        (Kind.JOB, True, False, True),
+        (Kind.JOB, False, False, False),
+        (Kind.SESSION, False, False, False),
+        (Kind.SESSION, False, True, True),
+    ],
+)
+def test_what_is_never_preempted_borrows_no_guarantee_unless_its_group_allows_it(
+    kind: Kind, preemptible: bool, allowed: bool, starts: bool
+) -> None:
+    """Lab holds what it is guaranteed, and the two devices that are free are promised to cs101."""
+    lab = replace(group("lab"), guaranteed=2, sessions_borrow=allowed)
+    snapshot = Snapshot(
+        devices=node("a", 4),
+        groups=(replace(group("cs101"), guaranteed=2), lab),
+        holdings=(holding("own", "a0", "a1", group="lab"),),
+        waiting=(replace(waiting("r", group="lab"), kind=kind, preemptible=preemptible),),
+    )
+
+    plan = decide(snapshot, NOW)
+
+    assert [start.request_id for start in plan.starts] == (["r"] if starts else [])
+    assert [wait.reason for wait in plan.waits] == ([] if starts else [Reason.GUARANTEE])
