@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from carrel.hub.scheduling.lifecycle import LIVE, TERMINAL, State
 from carrel.hub.scheduling.model import Device, Group, Kind
 from carrel.hub.scheduling.plan import Start
 from carrel.hub.store import SqlStore, open_store
-from carrel.hub.store.sql import reading
+from carrel.hub.store.sql import reading, transactions
 
 from .processes import child
 
@@ -326,3 +327,9 @@ def _reads_everything(plan: str) -> bool:
     return plan.startswith(tuple(f"SCAN {name}" for name in grows)) and not any(
         index in plan for index in alive
     )
+
+
+def test_what_is_no_proper_unicode_is_read_as_it_was_written() -> None:
+    """A cell may print half of a character."""
+    written = {"text": "\ud83d", "value": float("inf"), "big": 1 << 70}
+    assert transactions._from_json(json.dumps(written)) == written
