@@ -258,12 +258,12 @@ def progress(site: Installation, user: str) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def patient_installation(state: Path) -> Iterator[Installation]:
+def patient_installation(state: Path, *arguments: str) -> Iterator[Installation]:
     """Four simulated devices, and a supervisor that restarts what is killed often at once."""
     made = Installation(
         state=state,
         port=free_port(),
-        arguments=("--demo", "--simulated-devices", "4"),
+        arguments=("--demo", "--simulated-devices", "4", *arguments),
         program=(sys.executable, str(Path(__file__).with_name("patient_up.py"))),
     )
     with brought_up(made):

@@ -70,7 +70,7 @@ def test_every_job_ends_once_whatever_is_killed(
 
     def submit() -> int:
         number = next(submitted)
-        insist(patient, STUDENTS[number % len(STUDENTS)], _work(number, chance))
+        insist(patient, STUDENTS[number % len(STUDENTS)], work(number, chance))
         return number + 1
 
     def kill_a_runner(*, at_work: bool) -> bool:
@@ -86,27 +86,28 @@ def test_every_job_ends_once_whatever_is_killed(
             known = submit()
         if target == "runner":
             at_work = chance.random() < 2 / 3  # else mostly before it has claimed its lease
-            kill = partial(kill_a_runner, at_work=at_work)
-            eventually(kill, "a runner is killed", within=180)
+            soon = partial(kill_a_runner, at_work=at_work)
+            eventually(soon, "a runner is killed", within=180)
         else:
             time.sleep(chance.random())  # the moment is the point, nothing is waited for
-            eventually(partial(_kill, patient, target), f"the {target} is killed", within=120)
+            eventually(partial(kill, patient, target), f"the {target} is killed", within=120)
     healthy(patient)
 
     books = eventually(lambda: all_ended(patient), "every job ends", within=120 + 3 * jobs)
     assert len(books.requests) == next(submitted) >= jobs
     _each_ended_as_it_should(patient, books, runners=targets.count("runner"))
-    _each_ran_alone(patient, books)
-    _every_second_is_charged(patient, books)
+    each_ran_alone(patient, books)
+    every_second_is_charged(patient, books)
     nothing_left(patient)
 
 
 # -- what is done to it --------------------------------------------------------------------
 
 
-def _work(number: int, chance: random.Random) -> dict[str, Any]:
-    work = f"import time; time.sleep({chance.uniform(1, 3):.2f})"
-    cells = (BEGAN + ALONE, work, FINISHED)
+def work(number: int, chance: random.Random) -> dict[str, Any]:
+    """A job that writes down when it is not alone; every second one may be tried again."""
+    busy = f"import time; time.sleep({chance.uniform(1, 3):.2f})"
+    cells = (BEGAN + ALONE, busy, FINISHED)
     body: dict[str, Any] = job_body(
         *cells, retries=RETRIES if number % 2 else 0, idempotency_key=f"stress-{number}"
     )
@@ -116,7 +117,7 @@ def _work(number: int, chance: random.Random) -> dict[str, Any]:
     return body
 
 
-def _kill(site: Installation, part: str) -> bool:
+def kill(site: Installation, part: str) -> bool:
     """Also while it is coming up again; not while it is not there at all."""
     try:
         site.kill(part)
@@ -178,7 +179,7 @@ def _each_ended_as_it_should(site: Installation, books: Books, *, runners: int) 
             assert not number % 2, f"{request.id} was to be tried again"
 
 
-def _each_ran_alone(site: Installation, books: Books) -> None:
+def each_ran_alone(site: Installation, books: Books) -> None:
     """The audit says so of the leases; this is what the jobs themselves saw."""
     assert executions(site, "twice") == {}
     for book in ("began", "finished"):
@@ -187,7 +188,7 @@ def _each_ran_alone(site: Installation, books: Books) -> None:
         assert leases.keys() <= {lease.id for lease in books.leases if lease.ran}
 
 
-def _every_second_is_charged(site: Installation, books: Books) -> None:
+def every_second_is_charged(site: Installation, books: Books) -> None:
     """The ledger's sum, recomputed from the leases, is what people are told."""
     leases = sum(
         len(lease.devices) * (lease.charged_until - lease.granted_at) for lease in books.leases
