@@ -59,10 +59,10 @@ def recovery(use: HomeUse | None) -> dict[str, str]:
     if use is None or not use.full:
         return {}
     return {
+        # JupyterLab shows no more than 140 characters of it.
         "CARREL_RECOVERY": (
-            f"Your home is full ({wording.size(use.used)} of {wording.size(use.size)}): nothing "
-            "can be saved in this recovery session. Delete in it what you no longer need, stop "
-            "it, and start another one."
+            f"Your home is full ({wording.size(use.used)} of {wording.size(use.size)}). In this "
+            "recovery session delete what you no longer need; then stop it and start another."
         ),
         **{name: f"{_ELSEWHERE}/{folder}" for name, folder in _WRITTEN.items()},
     }
