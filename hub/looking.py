@@ -169,17 +169,21 @@ class Looking:
 
     def several(self, who: Identity, wanted: Sequence[Wanted]) -> list[RequestsOut]:
         """A page of each, in one go."""
-        brief = all(each.brief for each in wanted)
         with self.store.together():
             viewer = self._viewer(who)
             pages = [listing.page(self.store, viewer, each) for each in wanted]
-            records = [record for page in pages for record in page.records]
-            showing = self._showing
-            shown = iter(showing.brief(records, viewer) if brief else showing.all(records, viewer))
-        return [
-            RequestsOut(requests=list(islice(shown, len(page.records))), next=page.next)
-            for page in pages
-        ]
+            both = list(zip(wanted, pages, strict=True))
+            whole = [record for each, page in both if not each.brief for record in page.records]
+            shown = iter(self._showing.all(whole, viewer))
+            return [
+                RequestsOut(
+                    requests=self._showing.brief(page.records, viewer)
+                    if each.brief
+                    else list(islice(shown, len(page.records))),
+                    next=page.next,
+                )
+                for each, page in both
+            ]
 
     def next_in_line(self, who: Identity) -> RequestOut | None:
         """Of what they wait for, what comes next: its name and its wait."""

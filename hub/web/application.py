@@ -157,6 +157,12 @@ def build_app(
 def _route(app: FastAPI) -> None:
     api = f"{errors.API_PREFIX}v1"
     site = SERVICE_PREFIX.rstrip("/")
+    # Routes are tried one after the other: people wait for pages.
+    for page in (pages, list_pages, history_pages, session_pages, submit_pages, job_pages):
+        app.include_router(page.router, prefix=site)
+    for page in (admin_pages, calendar_pages, image_pages, signing_in):
+        app.include_router(page.router, prefix=site)
+    app.include_router(idle_routes.pages, prefix=site)
     app.include_router(reports.router, prefix=api)
     app.include_router(routes.router, prefix=api)
     app.include_router(history_routes.router, prefix=api)
@@ -166,15 +172,8 @@ def _route(app: FastAPI) -> None:
     app.include_router(image_routes.router, prefix=api)
     app.include_router(idle_routes.router, prefix=api)
     app.include_router(changes.router, prefix=api)
-    app.include_router(signing_in.router, prefix=site)
-    app.include_router(idle_routes.pages, prefix=site)
-    app.include_router(admin_pages.router, prefix=site)
-    app.include_router(calendar_pages.router, prefix=site)
-    app.include_router(history_pages.router, prefix=site)
     for prefix in (site, ""):
         app.include_router(monitoring.router, prefix=prefix)
-    for page in (pages, session_pages, list_pages, submit_pages, job_pages, image_pages):
-        app.include_router(page.router, prefix=site)
     assets.install(app)
 
     @app.get(site, include_in_schema=False)

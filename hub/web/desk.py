@@ -164,7 +164,7 @@ def gather(
         Wanted(kind=Kind.JOB, states=TERMINAL, limit=_JOBS_ENDED),
     ]
     if who.admin or commands.store.taught_by(who.name):
-        lists.append(Wanted(states=LIVE, mine=False, limit=2 * _OTHERS_SHOWN))
+        lists.append(Wanted(states=LIVE, mine=False, limit=2 * _OTHERS_SHOWN, brief=True))
     pages = commands.several(who, lists)
     sessions, ended, live, done, *seen = (tuple(page.requests) for page in pages)
     names = [group.name for group in groups]
@@ -191,7 +191,7 @@ def _others(
         return ()
     found = [request for request in live if request.owner != who.name]
     if len(found) < _OTHERS_SHOWN:
-        ended = Wanted(states=TERMINAL, mine=False, limit=2 * _OTHERS_SHOWN)
+        ended = Wanted(states=TERMINAL, mine=False, limit=2 * _OTHERS_SHOWN, brief=True)
         seen = commands.several(who, [ended])[0].requests
         found += [request for request in seen if request.owner != who.name]
     return tuple(found[:_OTHERS_SHOWN])

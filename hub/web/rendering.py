@@ -137,7 +137,8 @@ def filters() -> Mapping[str, Callable[..., object]]:
 def drawn_once(environment: Environment) -> Callable[..., Markup]:
     """``drawn("row.html", id=…, state=…)``: a part that shows these values and nothing else.
 
-    Lists have a hundred rows, and most of them are on the next page as they were on the last.
+    Lists have a hundred rows, and most of them are on the next page as they were on the last; so
+    is a plot in which nothing has happened.
     """
 
     @lru_cache(maxsize=5_000)
