@@ -367,16 +367,18 @@ def released(
     """The lease, where there is a live one, is released and charged in the same step; with it
     goes the notice that its devices are asked back.
 
-    One that is forgiven is charged nothing more, and gets back what it was charged.
+    One that is forgiven is charged nothing more, and gets back what it was charged. Whoever asks
+    may have looked at the clock before the lease was granted: it ends no earlier than it began.
     """
     lease = request.lease
     if lease is None or lease.state is LeaseState.RELEASED:
         return Step(request=request, entered=entered)
     request = replace(request, notice=None)
+    lease_charged = lease if forgiven else charged(lease, upto)
+    at = max(now, lease_charged.charged_until)
+    over = replace(lease_charged, state=LeaseState.RELEASED, released_at=at)
     if forgiven:
-        over = replace(lease, state=LeaseState.RELEASED, released_at=now)
         return Step(request=replace(request, lease=over), entered=entered, credit=True)
-    over = replace(charged(lease, upto), state=LeaseState.RELEASED, released_at=now)
     return Step(request=replace(request, lease=over), entered=entered, charge=due(lease, upto))
 
 

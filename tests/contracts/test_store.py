@@ -587,6 +587,14 @@ class TestMoves:
         assert store.stop("j-a", State.CANCELLED, CANCELLED, now=108) == ended
         assert (ended.state, ended.cause) == (State.TIMED_OUT, DONE)
 
+    def test_a_lease_ends_no_earlier_than_it_began(self, store: Store) -> None:
+        """Whoever cancels may have looked at the clock just before the grant."""
+        granted(store, job("a"), "D0", at=100.004)
+        store.stop("j-a", State.CANCELLED, CANCELLED, now=100.0)
+        lease = store.request("j-a").lease
+        assert lease is not None
+        assert lease.granted_at == lease.charged_until == lease.released_at == 100.004
+
     @pytest.mark.parametrize("target", [State.RUNNING, State.HALTED, State.QUEUED])
     def test_a_request_ends_in_a_terminal_state_only(self, store: Store, target: State) -> None:
         running(store, job("a"), "D0")
