@@ -72,6 +72,7 @@ from .tracing import Tracing
 
 Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
 _TEMPLATES = Path(__file__).parent / "templates"
+_KEPT_SECONDS = 30
 _GRACE_SECONDS = 3
 
 
@@ -220,6 +221,8 @@ class Server(uvicorn.Server):
             # has this address: what comes from a container carries the container's own.
             proxy_headers=True,
             forwarded_allow_ips=[LOCALHOST, host],
+            # The proxy closes a connection that is idle before this end does (hub/proxy).
+            timeout_keep_alive=_KEPT_SECONDS,
             timeout_graceful_shutdown=_GRACE_SECONDS,
             log_config=None,
         )

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import httpx
 import pytest
 
+from carrel.hub.supervise.proxy import node
 from carrel.hub.web import Server
 from carrel.hub.web.gate import SESSION_COOKIE
 from carrel.hub.web.streams import KEEP_ALIVE_SECONDS, Pace, message
@@ -20,6 +23,7 @@ from ...promises import in_time
 from .fakes import HUB_TOKEN, World, cause, job, session, waiting
 
 PREFIX = "/services/carrel"
+ENDS = Path(__file__).parents[3] / "hub" / "proxy" / "ends.cjs"
 AT_ONCE, A_SECOND = 3, 10
 """The pace of a stream."""
 
@@ -296,3 +300,31 @@ def test_a_browser_that_is_quicker_than_the_spawner_still_gets_to_wait(
     answer = httpx.get(f"{live.url}/wait/-", headers=cookie)
     assert answer.status_code == 200
     assert "s-aaaaaaaa" in answer.text
+
+
+def test_the_proxy_lets_go_of_an_idle_connection_before_the_service_does(live: Live) -> None:
+    """Both at once would be a 503 for whoever asks just then."""
+    program = node()
+    if program is None:
+        pytest.skip("no Node here, which the proxy runs on")
+    script = """
+const http = require("node:http");
+const agent = new http.Agent({ keepAlive: true });
+http.get(process.argv[1], { agent }, (answer) => {
+  answer.resume();
+  answer.on("end", () => setImmediate(() => {
+    const [free] = Object.values(agent.freeSockets).flat();
+    console.log(free.timeout / 1000);
+    process.exit();
+  }));
+});
+"""
+    done = subprocess.run(
+        [program, "--require", str(ENDS), "-e", script, f"{live.url}/healthz"],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert 0 < float(done.stdout) < live.server.config.timeout_keep_alive
