@@ -57,7 +57,8 @@ def utilisation(found: HistoryOut) -> Plot:
 
 
 def queue(found: HistoryOut) -> Plot:
-    lengths = [period.queued for period in found.periods]
+    # As they are told: less than a tenth of a request is nothing to draw.
+    lengths = [round(period.queued, 1) for period in found.periods]
     return Plot(
         id="queue",
         title="Requests that waited for devices",
@@ -72,6 +73,7 @@ def queue(found: HistoryOut) -> Plot:
                 texts=tuple(f"{length:.1f}" for length in lengths),
             ),
         ),
+        most=0.0 if max(lengths, default=0.0) > 1 else 1.0,
     )
 
 

@@ -1,0 +1,29 @@
+"""What the plots of use and waits draw of a history."""
+
+from __future__ import annotations
+
+import pytest
+
+from carrel.hub.web import history_plots
+from carrel.hub.wire.history import HistoryOut, PeriodOut
+
+
+def history(*queued: float) -> HistoryOut:
+    periods = [
+        PeriodOut(starts_at=3600.0 * n, ends_at=3600.0 * (n + 1), leased=0.0, queued=each, waits=[])
+        for n, each in enumerate(queued)
+    ]
+    return HistoryOut(span="day", periods=periods, waits=[])
+
+
+@pytest.mark.parametrize(("queued", "top"), [((0.4, 0.0), 1.0), ((1.0,), 1.0), ((0.0, 3.2), 5.0)])
+def test_a_queue_is_drawn_on_a_scale_of_whole_requests(
+    queued: tuple[float, ...], top: float
+) -> None:
+    plot = history_plots.queue(history(*queued))
+    assert plot.top == top
+    assert plot.series[0].values == queued
+
+
+def test_a_moment_of_waiting_is_nothing_to_draw() -> None:
+    assert history_plots.queue(history(0.0, 0.00002)).empty
