@@ -173,9 +173,10 @@ class WarmPool:
         """A container is about to be made: as many go as its memory takes."""
         while self.free_memory() < self.jobs.options.memory + ROOM_BYTES:
             with self._lock:
-                if not self._mine:
+                ready = [each for each in self._mine.values() if each.container]
+                if not ready:
                     return
-                _, one = self._mine.popitem()
+                one = self._mine.pop(ready[-1].name)
             log.info("%s is given up: its memory is needed", one.name)
             self._discard(one)
 
@@ -236,7 +237,7 @@ class WarmPool:
             log.warning("no container can wait for jobs now: %s", error)
             self._pause()
             with self._lock:
-                del self._mine[one.name]
+                self._mine.pop(one.name, None)  # it may have been given up meanwhile
             return  # what there is of it is of nobody, and removed with such
         if found is not None and found.handle is not None:
             one.pid = found.handle.pid

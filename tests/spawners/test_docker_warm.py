@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from unittest.mock import Mock
+
 import pytest
 from pydantic import ValidationError
 
+from carrel.hub.errors import BackendFailed
 from carrel.hub.site_file import DockerTable
 from carrel.spawners.docker.places import mounted
 from carrel.spawners.docker.template import (
@@ -17,7 +21,7 @@ from carrel.spawners.docker.template import (
     labels,
     lease_of,
 )
-from carrel.spawners.docker.warm import Demand, wanted
+from carrel.spawners.docker.warm import Demand, WarmPool, wanted
 
 
 def demand(*times: float) -> Demand:
@@ -88,3 +92,33 @@ def test_how_many_may_wait_is_a_small_number(number: object) -> None:
     with pytest.raises(ValidationError):
         DockerTable.model_validate({"warm": number})
     assert DockerTable.model_validate({"warm": 0}).warm == 0
+
+
+def test_room_is_needed_just_as_a_container_is_made_that_comes_to_nothing() -> None:
+    """Starts and tidying are of different threads."""
+    free = [1 << 40]
+    engine = Mock()
+    engine.containers.return_value = []
+    places = Mock()
+    places.names.return_value = frozenset()
+    options, settings = SimpleNamespace(memory=1 << 30), SimpleNamespace(installation="abc123")
+    jobs = Mock(options=options, settings=settings)
+    pool = WarmPool(
+        engine=engine,
+        places=places,
+        jobs=jobs,
+        most=1,
+        clock=iter(range(0, 10_000, 2)).__next__,
+        free_memory=lambda: free[0],
+    )
+
+    def no_room(*_: object) -> str:
+        free[0] = 0
+        pool.make_room()
+        raise BackendFailed("there is no space")
+
+    engine.create.side_effect = no_room
+    pool.expect("sha256:1")
+    pool.tidy()
+    assert pool.waiting() == 0
+    engine.remove.assert_not_called()
