@@ -38,6 +38,7 @@ from . import report
 from .report import NotWorseThan, Row, middle
 from .submit import ENDED, STUDENT, made_notebook
 
+_INSIDE = "/notebooks"
 PAIRS = 20
 LONGEST_SECONDS = 60.0
 READY_SECONDS = 120.0
@@ -96,10 +97,10 @@ class Bench:
 
     def peer(self) -> float:
         words = ["docker", "--host", self.url, "run", "--rm", "--user", "0"]
-        words += ["--network", self.network, "--volume", f"{self.folder}:/work", self.image]
+        words += ["--network", self.network, "--volume", f"{self.folder}:{_INSIDE}", self.image]
         begin = time.perf_counter()
         subprocess.run(
-            [*words, "papermill", "/work/n.ipynb", "/work/out.ipynb"],
+            [*words, "papermill", f"{_INSIDE}/n.ipynb", f"{_INSIDE}/out.ipynb"],
             check=True,
             capture_output=True,
         )
