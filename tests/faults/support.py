@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import random
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 import psutil
+import pytest
 
 from ..e2e.support import Installation, brought_up, eventually
 from ..hub.notebooks import notebook
@@ -268,3 +270,21 @@ def patient_installation(state: Path, *arguments: str) -> Iterator[Installation]
     )
     with brought_up(made):
         yield made
+
+
+def campaign(seed: int, jobs: int, kills: int, *, slow: bool = False) -> Any:
+    """Parameters of a test that kills parts over jobs."""
+    marks = [pytest.mark.slow, pytest.mark.timeout(3600)] if slow else []
+    return pytest.param(seed, jobs, kills, id=f"{jobs} jobs, {kills} kills", marks=marks)
+
+
+def drawn(
+    site: Installation, seed: int, kills: int, parts: Sequence[str]
+) -> tuple[random.Random, list[str]]:
+    """What is killed one after the other, each part as often as another; all may sign in first."""
+    chance = random.Random(seed)  # noqa: S311  # to be repeated, not to be secret
+    for student in STUDENTS:
+        site.token(student)
+    targets = [parts[number % len(parts)] for number in range(kills)]
+    chance.shuffle(targets)
+    return chance, targets

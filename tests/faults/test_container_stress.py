@@ -6,7 +6,6 @@ lost: each job is executed once, whatever was killed while it was created, start
 
 from __future__ import annotations
 
-import random
 import signal
 import time
 from collections.abc import Iterator
@@ -25,6 +24,8 @@ from .support import (
     FINISHED,
     STUDENTS,
     all_ended,
+    campaign,
+    drawn,
     executions,
     free,
     healthy,
@@ -101,25 +102,12 @@ def _wait_for_a_reason(site: Installation, request: str, reason: str) -> str:
 
 @pytest.mark.parametrize(
     ("seed", "jobs", "kills"),
-    [
-        pytest.param(7, 20, 4, id="20 jobs, 4 kills"),
-        pytest.param(
-            8,
-            100,
-            20,
-            id="100 jobs, 20 kills",
-            marks=[pytest.mark.slow, pytest.mark.timeout(3600)],
-        ),
-    ],
+    [campaign(7, 20, 4), campaign(8, 100, 20, slow=True)],
 )
 def test_every_job_is_executed_once_whatever_is_killed(
     site: Installation, engine: DockerEngine, seed: int, jobs: int, kills: int
 ) -> None:
-    chance = random.Random(seed)  # noqa: S311  # to be repeated, not to be secret
-    for student in STUDENTS:
-        site.token(student)
-    targets = [PARTS[number % len(PARTS)] for number in range(kills)]
-    chance.shuffle(targets)
+    chance, targets = drawn(site, seed, kills, PARTS)
     earlier, known = len(read(site.state).requests), 0
     for number, target in enumerate(targets, 1):
         while known < jobs * number // kills:

@@ -22,6 +22,8 @@ from .support import (
     FINISHED,
     STUDENTS,
     all_ended,
+    campaign,
+    drawn,
     executions,
     healthy,
     insist,
@@ -47,25 +49,12 @@ except BlockingIOError:
 
 @pytest.mark.parametrize(
     ("seed", "jobs", "kills"),
-    [
-        pytest.param(4, 10, 5, id="10 jobs, 5 kills"),
-        pytest.param(
-            5,
-            100,
-            50,
-            id="100 jobs, 50 kills",
-            marks=[pytest.mark.slow, pytest.mark.timeout(3600)],
-        ),
-    ],
+    [campaign(4, 10, 5), campaign(5, 100, 50, slow=True)],
 )
 def test_every_job_ends_once_whatever_is_killed(
     patient: Installation, seed: int, jobs: int, kills: int
 ) -> None:
-    chance = random.Random(seed)  # noqa: S311  # to be repeated, not to be secret
-    for student in STUDENTS:
-        patient.token(student)
-    targets = [PARTS[number % len(PARTS)] for number in range(kills)]
-    chance.shuffle(targets)
+    chance, targets = drawn(patient, seed, kills, PARTS)
     submitted = count()
 
     def submit() -> int:
