@@ -1,4 +1,5 @@
-"""What goes to the engine for a build: the recipe, a wheel of this Carrel, and a site's wheels.
+"""What goes to the engine for a build: the recipe, a wheel of this Carrel, and in ``packages`` the
+lock, a site's wheels and what installs them.
 
 The wheel is made so that the same code gives the same bytes: a build of what did not change is
 then answered from the engine's cache, with the same digest.
@@ -27,7 +28,8 @@ ROOT: Final = Path(__file__).parents[1]
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 _EPOCH = "315532800"
 """The same moment, as ``SOURCE_DATE_EPOCH``: a zip file knows no earlier one."""
-_FOLDERS = ("wheel", "wheelhouse")
+_PACKAGES: Final = "packages"
+_INSTALL: Final = Path(__file__).with_name("install.sh")
 _WHEEL = "source=wheel,"
 """What a Dockerfile says that installs Carrel."""
 
@@ -50,13 +52,15 @@ def context(recipe: Recipe, variant: str, wheelhouse: Path | None) -> Iterator[P
         for file in recipe.folder.iterdir():
             if file.is_file():
                 shutil.copyfile(file, folder / file.name)
-        shutil.copyfile(lock, folder / "requirements.txt")
-        for below in _FOLDERS:
-            (folder / below).mkdir()
-        if _WHEEL in (folder / "Dockerfile").read_text(encoding="utf-8"):
-            wheel_of_carrel(folder / "wheel")
+        packages = folder / _PACKAGES
+        (packages / "wheels").mkdir(parents=True)
+        shutil.copyfile(lock, packages / "requirements.txt")
+        shutil.copyfile(_INSTALL, packages / _INSTALL.name)
         if wheelhouse is not None:
-            _take_wheels(wheelhouse, folder / "wheelhouse")
+            _take_wheels(wheelhouse, packages / "wheels")
+        if _WHEEL in (folder / "Dockerfile").read_text(encoding="utf-8"):
+            (folder / "wheel").mkdir()
+            wheel_of_carrel(folder / "wheel")
         yield folder
 
 

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from carrel.images import recipes
 from carrel.images.docker_cli import Docker
 
 from ..docker_engine import ROOT, DockerEngine
@@ -27,13 +28,15 @@ def built(
     docker_engine: DockerEngine, base_image: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Docker:
     """All of them, on the base image of these tests."""
-    asked = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "wheel"]
-    folder = tmp_path_factory.mktemp("index")
-    reached = subprocess.run(asked, cwd=folder, check=False, capture_output=True).returncode == 0
-    need("index", reached, "no package index is reached")
+    # Not every index has the CPU build of PyTorch: it is fetched here, as the how-to says.
+    wheels = tmp_path_factory.mktemp("wheels")
+    torch = f"torch=={recipes.locked(recipes.find('torch'))['torch']}"
+    asked = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", torch]
+    fetched = subprocess.run(asked, cwd=wheels, check=False, capture_output=True).returncode == 0
+    need("index", fetched, f"no package index gives {torch}")
     docker = Docker(docker_engine.url)
     docker.ask("tag", base_image, "carrel/base:latest")
-    carrel(docker_engine, "images", "build", *ABOVE_BASE)
+    carrel(docker_engine, "images", "build", "--wheelhouse", str(wheels), *ABOVE_BASE)
     return docker
 
 

@@ -164,10 +164,10 @@ class TestBase:
 class TestSecrets:
     # What a step with the secret makes of it: proof that it was there.
     USES = INSTALLS.replace(
-        "    pip install", "    sha256sum < /run/secrets/ca > /ca.sum; \\\n    pip install"
+        "    sh /run", "    sha256sum < /run/secrets/ca > /ca.sum; \\\n    sh /run"
     )
     KEEPS = INSTALLS.replace(
-        "    pip install", "    cp /run/secrets/ca /usr/local/share/site.pem; \\\n    pip install"
+        "    sh /run", "    cp /run/secrets/ca /usr/local/share/site.pem; \\\n    sh /run"
     )
 
     @pytest.fixture
@@ -249,9 +249,9 @@ class TestBuilds:
 class TestVerify:
     def test_what_was_added_later_is_seen(self, engine: Docker, shelf: Shelf) -> None:
         more = INSTALLS.replace(
-            "-r /build/requirements.txt",
-            "-r /build/requirements.txt \\\n    && pip install --no-index --no-deps "
-            "--find-links /build/wheelhouse smuggled",
+            "install.sh",
+            "install.sh \\\n    && pip install --no-index --no-deps "
+            "--find-links /run/packages/wheels smuggled",
         )
         tiny(shelf.wheels, "smuggled", "6.6")
         recipe = shelf.recipe("1.0", more)

@@ -68,8 +68,11 @@ def test_no_dockerfile_says_where_packages_come_from() -> None:
     for path in recipes.HERE.glob("*/Dockerfile"):
         text = path.read_text()
         assert "://" not in text
-        assert "--require-hashes" in text
+        assert "sh /run/packages/install.sh" in text
         assert text.index("USER root") < text.rindex("USER student")
+    install = (recipes.HERE / "install.sh").read_text()
+    assert "--require-hashes" in install
+    assert "://" not in install
 
 
 def test_another_lock_is_another_fingerprint(tmp_path: Path) -> None:
