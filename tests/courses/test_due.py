@@ -1,0 +1,241 @@
+"""Due times, extensions, outages and late rules."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from carrel.courses import due
+from carrel.courses.due import Standing
+from carrel.courses.model import (
+    Assignment,
+    Extension,
+    Folder,
+    LateRule,
+    LateStep,
+    Member,
+    Outage,
+    Submission,
+)
+from carrel.hub.errors import InvalidInput
+
+HOUR = 3600
+DAY = 24 * HOUR
+ADA = Member(course="cs101", person="ada", section="blue")
+PS1 = Assignment(course="cs101", name="ps1", due=100.0 * DAY)
+TENTH = LateRule(steps=(LateStep(seconds=DAY, penalty=0.1),))
+SPANS = st.tuples(st.integers(0, 300), st.integers(1, 50))
+
+
+def at(text: str) -> float:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+
+
+def extension(hours: int, **whom: str) -> Extension:
+    return Extension(
+        course="cs101",
+        assignment=whom.pop("assignment", "ps1"),
+        seconds=hours * HOUR,
+        given_at=0.0,
+        given_by="teacher",
+        **whom,
+    )
+
+
+def outage(starts_at: float, ends_at: float, course: str = "") -> Outage:
+    return Outage(
+        starts_at=starts_at, ends_at=ends_at, course=course, recorded_at=0.0, recorded_by="admin"
+    )
+
+
+def submission(number: int, when: float) -> Submission:
+    nothing = Folder(sha256="", files=())
+    return Submission(
+        id=number,
+        number=number,
+        course="cs101",
+        assignment="ps1",
+        person="ada",
+        at=when,
+        files=nothing,
+    )
+
+
+class TestReading:
+    @pytest.mark.parametrize(
+        ("text", "moment"),
+        [
+            ("2027-02-01 18:00 Europe/Berlin", "2027-02-01 17:00"),
+            ("2027-07-01 18:00 Europe/Berlin", "2027-07-01 16:00"),
+            ("2027-02-01T18:00:30 UTC", "2027-02-01 18:00:30"),
+            ("  2027-02-01  9:05   Asia/Kolkata ", "2027-02-01 03:35"),
+        ],
+    )
+    def test_a_due_time_is_a_moment(self, text: str, moment: str) -> None:
+        found, zone = due.read_due(text)
+        assert found == at(moment)
+        assert zone == text.rsplit(maxsplit=1)[-1]
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("tomorrow", "'tomorrow' is no due time."),
+            ("2027-02-01 18:00", "is no due time."),
+            ("2027-02-30 18:00 UTC", "is not in the calendar."),
+            ("2027-02-01 25:00 UTC", "is not in the calendar."),
+            ("2027-02-01 18:00 Mars/Olympus", "There is no zone Mars/Olympus."),
+            ("2027-02-01 18:00 ../../etc/passwd", "is no due time."),
+            ("2027-02-01 18:00 /etc/passwd", "There is no zone /etc/passwd."),
+            ("2027-03-28 02:30 Europe/Berlin", "Europe/Berlin shows 02:30 never."),
+            ("2026-10-25 02:30 Europe/Berlin", "Europe/Berlin shows 02:30 twice."),
+        ],
+    )
+    def test_what_is_none_is_refused_with_what_is(self, text: str, said: str) -> None:
+        with pytest.raises(InvalidInput) as refused:
+            due.read_due(text)
+        assert refused.value.message.endswith(said)
+        assert due.DUE_HELP in refused.value.accepted
+
+    @pytest.mark.parametrize(
+        ("text", "rule"),
+        [
+            ("24h:-10%", TENTH),
+            (" 1d : -10 % ", TENTH),
+            ("none", LateRule()),
+            ("", LateRule()),
+            (
+                "30m:-0%,2d:-12.5%",
+                LateRule(
+                    steps=(
+                        LateStep(seconds=1800, penalty=0),
+                        LateStep(seconds=2 * DAY, penalty=0.125),
+                    )
+                ),
+            ),
+        ],
+    )
+    def test_a_late_rule_is_read(self, text: str, rule: LateRule) -> None:
+        assert due.read_late(text) == rule
+        assert due.read_late(due.late_text(rule)) == rule
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "10%",
+            "24h:10%",
+            "0h:-10%",
+            "24h:-101%",
+            "24h:-10%,12h:-20%",
+            "1h:-20%,2h:-10%",
+            "x" * 99,
+        ],
+    )
+    def test_a_rule_that_makes_no_sense_is_refused(self, text: str) -> None:
+        with pytest.raises(InvalidInput) as refused:
+            due.read_late(text)
+        assert refused.value.field == "late"
+
+    def test_rules_read_well(self) -> None:
+        assert due.late_sentence(LateRule()) == "What comes late does not count."
+        assert due.late_sentence(due.read_late("1h:-5%,2d:-20%")) == (
+            "Up to 1h late costs 5 %, up to 2d late costs 20 % of the points; later does not count."
+        )
+
+
+class TestDue:
+    def test_extensions_of_a_person_and_their_section_add_up(self) -> None:
+        extensions = [
+            extension(48, person="ada"),
+            extension(1, section="blue"),
+            extension(500, person="ben"),
+            extension(500, section="red"),
+            extension(500, person="ada", assignment="ps2"),
+        ]
+        assert due.due_for(PS1, ADA, extensions, []) == 100 * DAY + 49 * HOUR
+
+    def test_nobody_is_in_the_section_without_a_name(self) -> None:
+        alone = Member(course="cs101", person="ben")
+        assert due.due_for(PS1, alone, [extension(1, person="ada")], []) == 100 * DAY
+
+    def test_what_is_never_due_is_not_extended(self) -> None:
+        never = Assignment(course="cs101", name="ps1")
+        assert due.due_for(never, ADA, [extension(1, person="ada")], [outage(0, DAY)]) is None
+
+    @pytest.mark.parametrize(
+        ("starts", "ends", "course", "more"),
+        [
+            (-2, 1, "", 3),
+            (-30, -23, "", 7),
+            (-30, -25, "", 0),
+            (0, 5, "", 0),
+            (-2, 1, "cs101", 3),
+            (-2, 1, "cs102", 0),
+        ],
+        ids=["over it", "the day before", "long before", "after it", "its own", "another's"],
+    )
+    def test_an_outage_moves_what_was_due_then(
+        self, starts: int, ends: int, course: str, more: int
+    ) -> None:
+        base = 100.0 * DAY
+        was = outage(base + starts * HOUR, base + ends * HOUR, course)
+        assert due.due_for(PS1, ADA, [], [was]) == base + more * HOUR
+
+    def test_an_outage_after_an_extension_counts_for_who_has_it(self) -> None:
+        later = 101.5 * DAY
+        was = [outage(later, later + HOUR)]
+        assert due.due_for(PS1, ADA, [], was) == 100 * DAY
+        assert due.due_for(PS1, ADA, [extension(48, person="ada")], was) == 102 * DAY + HOUR
+
+    @settings(deadline=None)
+    @given(st.integers(0, 400), st.lists(SPANS, max_size=5))
+    def test_outages_never_take_time_and_give_no_hour_twice(
+        self, base: int, spans: list[tuple[int, int]]
+    ) -> None:
+        was = [outage(start * HOUR, (start + length) * HOUR) for start, length in spans]
+        after = due.after_outages(base * HOUR, "cs101", was)
+        hours = {hour for start, length in spans for hour in range(start, start + length)}
+        assert base * HOUR <= after <= (base + len(hours)) * HOUR
+        assert after == due.after_outages(base * HOUR, "cs101", [*reversed(was), *was])
+
+
+class TestLateness:
+    @pytest.mark.parametrize(
+        ("after", "standing", "penalty"),
+        [
+            (-1, Standing.ON_TIME, 0.0),
+            (0, Standing.ON_TIME, 0.0),
+            (1, Standing.LATE, 0.1),
+            (DAY, Standing.LATE, 0.1),
+            (DAY + 1, Standing.TOO_LATE, 1.0),
+        ],
+    )
+    def test_the_due_moment_and_the_last_one_belong_to_it(
+        self, after: int, standing: Standing, penalty: float
+    ) -> None:
+        found = due.lateness(1000.0 + after, 1000.0, TENTH)
+        assert (found.standing, found.penalty, found.seconds) == (standing, penalty, max(0, after))
+
+    def test_what_is_never_due_is_never_late(self) -> None:
+        assert due.lateness(1e12, None, LateRule()).counts
+
+    @pytest.mark.parametrize(
+        ("times", "chosen", "counts"),
+        [
+            ([], None, None),
+            ([900, 950, 1100], None, 2),
+            ([1100, 1200], None, 2),
+            ([1000 + 2 * DAY], None, None),
+            ([900, 1100, 1000 + 2 * DAY], None, 1),
+            ([900, 1100], 2, 2),
+            ([1000 + 2 * DAY], 1, 1),
+        ],
+    )
+    def test_the_last_on_time_counts_unless_the_teacher_chose(
+        self, times: list[int], chosen: int | None, counts: int | None
+    ) -> None:
+        sent = [submission(number, when) for number, when in enumerate(times, 1)]
+        found = due.counting(sent[::-1], 1000.0, TENTH, chosen)
+        assert (found.number if found else None) == counts

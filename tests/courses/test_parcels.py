@@ -1,0 +1,174 @@
+"""What may be in a parcel; each of the others is refused with a sentence."""
+
+from __future__ import annotations
+
+import io
+import stat
+import subprocess
+import zipfile
+from pathlib import Path, PurePosixPath
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from carrel.courses import parcels
+from carrel.courses.parcels import Parcel, unpacked
+from carrel.hub.errors import InvalidInput, TooLarge
+
+NAMES = st.text(
+    alphabet=st.sampled_from("aAbéE\u0301/.. \\\0\n~*:\u202e\ud800ß\u1e9e"), min_size=0, max_size=12
+)
+
+
+def zipped(*members: tuple[str | zipfile.ZipInfo, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members:
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def special(name: str, kind: int) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo(name)
+    info.create_system = 3
+    info.external_attr = (kind | 0o644) << 16
+    return info
+
+
+def test_files_are_kept_by_name() -> None:
+    parcel = Parcel.of([("b/x.csv", b"1"), ("ps1.ipynb", b"{}"), ("a.py", b"")])
+    assert list(parcel.files) == ["a.py", "b/x.csv", "ps1.ipynb"]
+    assert parcel.size == 3
+
+
+def test_names_are_those_of_unicode_in_its_composed_form() -> None:
+    assert list(Parcel.of([("e\u0301te\u0301.csv", b"")]).files) == ["été.csv"]
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["/etc/passwd"], "leads out of its folder"),
+        (["../ps1-evil/x"], "leads out of its folder"),
+        (["a/../../x"], "leads out of its folder"),
+        (["..\\x"], "leads out of its folder"),
+        (["C:x"], "not every system takes"),
+        (["a\0b"], "not every system takes"),
+        (["a\nb"], "not every system takes"),
+        (["gpj.\u202eexe"], "not every system takes"),
+        (["\ud800"], "no Unicode text"),
+        ([""], "is odd"),
+        (["a//b"], "is odd"),
+        (["./a"], "is odd"),
+        (["a/"], "is odd"),
+        (["a "], "is odd"),
+        (["a."], "is odd"),
+        (["x" * 300], "too long"),
+        (["/".join(["x" * 60] * 9)], "too long"),
+        (["a", "a"], "there twice"),
+        (["A.py", "a.py"], "too alike"),
+        (["STRASSE", "straße"], "too alike"),
+        (["\u00e9", "e\u0301"], "there twice"),
+        (["a", "a/b"], "a file and a folder"),
+        (["A", "a/b"], "a file and a folder"),
+        (["Data/x", "data/y"], "too alike"),
+        ([], "no file"),
+    ],
+)
+def test_names_that_could_lead_elsewhere_or_fall_together_are_refused(
+    names: list[str], said: str
+) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        Parcel.of((name, b"") for name in names)
+    assert said in refused.value.message
+    assert "relative names" in refused.value.accepted
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(NAMES, min_size=1, max_size=4))
+def test_whatever_is_accepted_stays_in_its_folder_and_apart(names: list[str]) -> None:
+    try:
+        parcel = Parcel.of((name, name.encode("utf-8", "replace")) for name in names)
+    except InvalidInput:
+        return
+    assert len({name.casefold() for name in parcel.files}) == len(names)
+    for name in parcel.files:
+        path = PurePosixPath(name)
+        assert not path.is_absolute()
+        assert not {"..", ".", ""} & set(name.split("/"))
+        assert not any(each.startswith(f"{name}/") for each in parcel.files)
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ([("a", b"x" * (parcels.MAX_FILE_BYTES + 1))], "'a' has 32 MiB"),
+        ([("a", b"x" * (20 << 20)), ("b", b"x" * (20 << 20))], "32 MiB together"),
+        ([(f"f{n}", b"") for n in range(parcels.MAX_FILES + 1)], "more than 500 files"),
+    ],
+)
+def test_too_much_is_refused(files: list[tuple[str, bytes]], said: str) -> None:
+    with pytest.raises(TooLarge) as refused:
+        Parcel.of(files)
+    assert said in refused.value.message
+
+
+def test_the_hash_is_one_that_anybody_can_compute(tmp_path: Path) -> None:
+    parcel = Parcel.of([("ps1.ipynb", b"{}"), ("data.csv", b"1,2\n")])
+    for name, content in parcel.files.items():
+        (tmp_path / name).write_bytes(content)
+    lines = _sha256sum(*sorted(parcel.files), cwd=tmp_path)
+    (tmp_path / "lines").write_text(lines)
+    assert _sha256sum("lines", cwd=tmp_path).split()[0] == parcel.sha256
+    assert Parcel.of(reversed(list(parcel.files.items()))).sha256 == parcel.sha256
+    assert Parcel.of([("ps1.ipynb", b"{}")]).sha256 != parcel.sha256
+
+
+def _sha256sum(*names: str, cwd: Path) -> str:
+    done = subprocess.run(
+        ["sha256sum", *names], cwd=cwd, capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+class TestArchives:
+    def test_its_files_are_the_parcel(self) -> None:
+        made = zipped(("data/", b""), ("data/x.csv", b"1"), ("ps1.ipynb", b"{}"))
+        assert dict(unpacked(made).files) == {"data/x.csv": b"1", "ps1.ipynb": b"{}"}
+
+    @pytest.mark.parametrize(
+        ("archive", "said"),
+        [
+            (zipped((special("link", stat.S_IFLNK), b"/etc/passwd")), "holds a link"),
+            (zipped((special("pipe", stat.S_IFIFO), b"")), "no plain file"),
+            (zipped(("../x", b"")), "leads out of"),
+            (zipped(("../", b"")), "leads out of"),
+            (zipped(("a", b""), ("A", b"")), "too alike"),
+            (b"PK\x03\x04 and nothing else", "cannot be read"),
+            (b"", "cannot be read"),
+            (zipped(("a", b"x" * 999))[:-30], "cannot be read"),
+        ],
+        ids=["link", "pipe", "out", "folder", "alike", "no zip", "empty", "cut"],
+    )
+    def test_what_is_none_is_refused(self, archive: bytes, said: str) -> None:
+        with pytest.raises(InvalidInput) as refused:
+            unpacked(archive)
+        assert said in refused.value.message
+
+    def test_a_bomb_is_not_unpacked(self) -> None:
+        bomb = zipped(("a", bytes(64 << 20)))
+        assert len(bomb) < 1 << 20
+        with pytest.raises(TooLarge):
+            unpacked(bomb)
+
+    def test_one_that_lies_about_its_size_is_no_better(self) -> None:
+        bomb = bytearray(zipped(("a", bytes(64 << 20))))
+        central = bomb.rindex(b"PK\x01\x02")
+        bomb[central + 24 : central + 28] = (10).to_bytes(4, "little")
+        with pytest.raises((TooLarge, InvalidInput)):
+            unpacked(bytes(bomb))
+
+    def test_many_entries_are_too_many(self) -> None:
+        with pytest.raises(TooLarge):
+            unpacked(zipped(*((f"d{n}/", b"") for n in range(2 * parcels.MAX_FILES + 1))))

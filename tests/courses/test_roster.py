@@ -1,0 +1,131 @@
+"""Rosters: tables of all sorts, their mistakes by line, and what they would change."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from carrel.courses.model import Member, Role
+from carrel.courses.roster import MAX_ROWS, Row, planned, read_roster
+from carrel.hub.errors import InvalidInput, TooLarge
+
+ADA = Row(person="ada", full_name="Ada L.", section="blue")
+BEN = Row(person="ben")
+PEOPLE = st.dictionaries(
+    st.sampled_from("abcdef"),
+    st.tuples(st.sampled_from(["", "blue"]), st.sampled_from([Role.STUDENT, Role.GRADER])),
+)
+
+
+def member(person: str, **more: str) -> Member:
+    return Member(course="cs101", person=person, **more)  # type: ignore[arg-type]  # texts only
+
+
+class TestReading:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "student,name,section\nada,Ada L.,blue\nben,,\n",
+            "student;name;section\nada;Ada L.;blue\nben;;\n",
+            "\ufeffStudent\tName\tSection\r\nADA\tAda L.\tblue\r\nben\r\n",
+            'section,name,student\n\nblue,"Ada L.", ada\n ,, ben \n\n',
+            "student,name,section\rada,Ada L.,blue\rben,,\r",
+        ],
+        ids=["commas", "semicolons", "tabs from Windows", "another order", "old Macs"],
+    )
+    def test_tables_of_all_sorts_say_the_same(self, text: str) -> None:
+        assert read_roster(text) == (ADA, BEN)
+
+    def test_names_alone_are_enough(self) -> None:
+        assert read_roster("student\nben\n") == (BEN,)
+
+    def test_nobody_is_a_roster_too(self) -> None:
+        assert read_roster("student\n") == ()
+
+    def test_a_name_may_hold_the_delimiter_in_quotes(self) -> None:
+        (row,) = read_roster('student,name\nada,"Lovelace, Ada"\n')
+        assert row.full_name == "Lovelace, Ada"
+
+    def test_all_mistakes_are_told_with_their_lines(self) -> None:
+        text = "student,role\nada,\nben,boss\nada,student\nthe dean,\ncy,student,x\n"
+        with pytest.raises(InvalidInput) as refused:
+            read_roster(text)
+        assert refused.value.message == (
+            "The roster has mistakes: line 3: 'boss' is no role: student, grader or teacher; "
+            "line 4: ada is there twice; line 5: 'the dean' is no name to sign in with; "
+            "line 6: it has 3 cells, and there are 2 columns."
+        )
+        assert "whose first line names its columns" in refused.value.accepted
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("", "is empty"),
+            ("\n \n", "is empty"),
+            ("ada\nben\n", "no column 'student'"),
+            ("student,email\nada,a@b\n", "a column 'email'"),
+            ("student,name,name\nada,a,b\n", "a column twice"),
+            ('student,name\nada,"Ada\n', "cannot be read"),
+            ("student,name\nada,A\0da\n", "mistakes: line 2"),
+        ],
+    )
+    def test_what_is_no_roster_is_refused(self, text: str, said: str) -> None:
+        with pytest.raises(InvalidInput) as refused:
+            read_roster(text)
+        assert said in refused.value.message
+
+    def test_only_so_many_lines_are_told(self) -> None:
+        with pytest.raises(InvalidInput, match="and 95 more"):
+            read_roster("student\n" + "!\n" * 100)
+
+    def test_one_that_is_too_large_is_refused(self) -> None:
+        many = "".join(f"s{n}\n" for n in range(MAX_ROWS + 1))
+        with pytest.raises(TooLarge):
+            read_roster("student\n" + many)
+
+
+class TestPlan:
+    def test_every_kind_of_change_is_told(self) -> None:
+        known = [
+            member("cy"),
+            member("dan", section="red"),
+            replace(member("eve"), left_at=5.0),
+            member("flo"),
+        ]
+        rows = [ADA, Row(person="dan", section="blue"), Row(person="eve", role=Role.GRADER)]
+        rows += [Row(person="grace", role=Role.TEACHER), Row(person="flo")]
+        plan = planned("cs101", rows, known, ["tom"])
+        assert list(plan.sentences()) == [
+            "cy leaves; what was handed in stays.",
+            "tom is no teacher of cs101 any more.",
+            "grace becomes a teacher.",
+            "ada (Ada L.) is new, section blue.",
+            "eve comes back, as grader.",
+            "dan: section red → blue.",
+        ]
+
+    def test_teachers_stay_where_the_roster_names_none(self) -> None:
+        assert planned("cs101", [BEN], [], ["tom"]).former_teachers == ()
+
+    @settings(deadline=None)
+    @given(PEOPLE, PEOPLE)
+    def test_applied_once_it_changes_nothing_more(
+        self,
+        before: dict[str, tuple[str, Role]],
+        after: dict[str, tuple[str, Role]],
+    ) -> None:
+        known = {
+            name: replace(member(name, section=section), role=role)
+            for name, (section, role) in before.items()
+        }
+        rows = [Row(person=n, section=s, role=r) for n, (s, r) in after.items()]
+        plan = planned("cs101", rows, known.values(), [])
+        applied = known | {each.person: each for each in plan.staying}
+        applied |= {each.person: replace(each, left_at=1.0) for each in plan.leaving}
+        assert planned("cs101", rows, applied.values(), []).empty
+        here = {name for name, each in applied.items() if each.left_at is None}
+        assert here == set(after)
+        assert set(known) <= set(applied)
