@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass, replace
+from math import inf
 
 from .claims import Claims, Lent, not_lent
 from .entitled import Entitled, guarantees
@@ -67,6 +69,9 @@ class Books:
         self._reserved = tuple(
             sorted(snapshot.reserved, key=lambda each: (each.starts_at, each.id))
         )
+        self._edges = sorted(
+            edge for each in snapshot.reserved for edge in (each.starts_at, each.ends_at)
+        )
         self._lent = Lent(self.tree, self.tally, self.guaranteed, snapshot.holdings)
         self._taken_for_good: dict[tuple[str, int], bool] = {}
         """What is known about ``_leaves_guarantees``."""
@@ -76,9 +81,10 @@ class Books:
         made = copy(self)
         made.pool, made.tally = self.pool.copy(), self.tally.copy()
         made.running, made.budgets = self.running.copy(), self.budgets.copy()
-        made._guarantees, made._kept = self._guarantees.copy(), self._kept.copy()
+        made._guarantees = self._guarantees.copy(made.tally)
+        made._kept, made._lent = self._kept.copy(made.tally), self._lent.copy(made.tally)
         made._ahead = [copy(each) for each in self._ahead]
-        made._lent, made._taken_for_good = self._lent.copy(), self._taken_for_good.copy()
+        made._taken_for_good = self._taken_for_good.copy()
         return made
 
     def ending(self, holdings: Iterable[Holding]) -> Books:
@@ -113,14 +119,12 @@ class Books:
     def at(self, now: float) -> None:
         """Time has passed: reservations may have become due, or be over."""
         before, self.now = self.now, now
-        edges = (edge for each in self._reserved for edge in _edges(each))
-        if any((edge <= before) != (edge <= now) for edge in edges):
+        if bisect_right(self._edges, before) != bisect_right(self._edges, now):
             self._reckon(now)
 
     def next_edge(self) -> float:
         """When the next reservation begins or ends; infinity for never."""
-        edges = (edge for each in self._reserved for edge in _edges(each) if edge > self.now)
-        return min(edges, default=float("inf"))
+        return next(iter(self._edges[bisect_right(self._edges, self.now) :]), inf)
 
     # -- what is asked --------------------------------------------------------------------
 
@@ -184,7 +188,7 @@ class Books:
     def _leaves_guarantees(self, group: str, weight: int) -> bool:
         """Whether others could still reclaim all of theirs, had a group so much for good."""
         chain = self.tree.chain(group)
-        others = self._guarantees.of_others_than_the_guaranteed(chain, weight, self.tally)
+        others = self._guarantees.of_others_than_the_guaranteed(chain, weight)
         lendable = self._free() + self._lent.total - weight
         return not others or lendable >= others or chain[0].sessions_borrow
 
@@ -193,9 +197,9 @@ class Books:
     def _count(self, holding: Holding, times: int) -> None:
         self._taken_for_good.clear()
         self.tally.count(holding, times)
-        self._guarantees.follow(holding.group, self.tally)
-        self._kept.follow(holding.group, self.tally)
-        self._lent.follow(holding, times, self.tally)
+        self._guarantees.moved(holding.group)
+        self._kept.moved(holding.group)
+        self._lent.moved(holding, times)
         weight = times * size(len(holding.devices), holding.share)
         for ahead in self._ahead:
             if ahead.binds(holding.group, holding.until):
@@ -235,10 +239,6 @@ class Books:
 
 def _is_due(reserved: Reserved, now: float) -> bool:
     return reserved.starts_at <= now < reserved.ends_at
-
-
-def _edges(reserved: Reserved) -> tuple[float, float]:
-    return (reserved.starts_at, reserved.ends_at)
 
 
 def _cost(holding: Holding, since: float) -> float:

@@ -3,6 +3,9 @@
 A claim is a number of devices per group. What a group still lacks of it is *unfilled*; a claim
 of a group above contains those below it, so that nothing is kept twice. What is unfilled is
 counted in thousandths of a device.
+
+Work ends much more often than somebody asks: which groups have changed is noted, and what that
+comes to is worked out with the next question.
 """
 
 from __future__ import annotations
@@ -16,54 +19,55 @@ from .quota import THOUSAND, Tally, Tree, size
 
 
 class Claims:
-    """The unfilled part of a claim of each group, kept up to date along the chain."""
+    """The unfilled part of a claim of each group, along the chain."""
 
     def __init__(self, tree: Tree, tally: Tally, amounts: Mapping[str, int]) -> None:
-        self._tree = tree
+        self._tree, self._tally = tree, tally
         self._amounts = {name: count * THOUSAND for name, count in amounts.items() if count > 0}
         self._unfilled: dict[str, int] = {}
         self._below: defaultdict[str | None, int] = defaultdict(int)
         """By group, and for None of all roots: the sum of what those right below it lack."""
-        for name in self._amounts:
-            self.follow(name, tally)
+        self._moved = set(self._amounts)
+        """Groups that hold something else since the last question."""
 
-    def copy(self) -> Claims:
+    def copy(self, tally: Tally) -> Claims:
         made = copy(self)
+        made._tally, made._moved = tally, self._moved.copy()
         made._unfilled, made._below = self._unfilled.copy(), self._below.copy()
         return made
 
     def __bool__(self) -> bool:
-        return self._below[None] > 0
+        return self._now()[None] > 0
 
-    def follow(self, group: str, tally: Tally) -> None:
+    def moved(self, group: str) -> None:
         """What a group holds has changed."""
-        if not self._amounts:
-            return
-        for each in self._tree.chain(group):
-            own = max(0, self._amounts.get(each.name, 0) - tally.groups[each.name])
-            lacks = max(own, self._below[each.name])
-            before = self._unfilled.get(each.name, 0)
-            if lacks == before:
-                # Those above hold something else all the same, and may lack less by themselves.
-                continue
-            self._unfilled[each.name] = lacks
-            self._below[each.parent] += lacks - before
+        if self._amounts:
+            self._moved.add(group)
+
+    def _now(self) -> defaultdict[str | None, int]:
+        """What is lacking below each group, after all that has changed."""
+        while self._moved:
+            for each in self._tree.chain(self._moved.pop()):
+                own = max(0, self._amounts.get(each.name, 0) - self._tally.groups[each.name])
+                lacks = max(own, self._below[each.name])
+                # Where it is the same, those above may lack less by themselves all the same.
+                self._below[each.parent] += lacks - self._unfilled.get(each.name, 0)
+                self._unfilled[each.name] = lacks
+        return self._below
 
     def of_others(self, chain: tuple[Group, ...]) -> int:
         """What all those lack that are not on a chain themselves."""
-        return self._below[chain[0].name] + sum(self._beside(group) for group in chain)
+        return self._now()[chain[0].name] + sum(self._beside(group) for group in chain)
 
-    def of_others_than_the_guaranteed(
-        self, chain: tuple[Group, ...], weight: int, tally: Tally
-    ) -> int:
+    def of_others_than_the_guaranteed(self, chain: tuple[Group, ...], weight: int) -> int:
         """The same, without those against whom a group takes only what it is guaranteed itself.
 
         Seen from outside a group that stays within its guarantee, nothing is borrowed.
         """
-        total = self._below[chain[0].name]
+        total = self._now()[chain[0].name]
         borrowed = None
         for group in chain:
-            if tally.groups[group.name] + weight <= self._amounts.get(group.name, 0):
+            if self._tally.groups[group.name] + weight <= self._amounts.get(group.name, 0):
                 borrowed = total
             total += self._beside(group)
         return total if borrowed is None else borrowed
@@ -82,35 +86,38 @@ class Lent:
         guaranteed: Mapping[str, int],
         holdings: Iterable[Holding] = (),
     ) -> None:
-        self._tree = tree
+        self._tree, self._tally = tree, tally
         self._guaranteed = guaranteed
         self._direct: defaultdict[str, int] = defaultdict(int)
         self._lent: dict[str, int] = {}
         self._below: defaultdict[str | None, int] = defaultdict(int)
+        self._moved: set[str] = set()
         for holding in holdings:
-            self.follow(holding, 1, tally)
+            self.moved(holding, 1)
 
-    def copy(self) -> Lent:
+    def copy(self, tally: Tally) -> Lent:
         made = copy(self)
+        made._tally, made._moved = tally, self._moved.copy()
         made._direct, made._lent = self._direct.copy(), self._lent.copy()
         made._below = self._below.copy()
         return made
 
     @property
     def total(self) -> int:
+        while self._moved:
+            for each in self._tree.chain(self._moved.pop()):
+                guaranteed = self._guaranteed.get(each.name, 0) * THOUSAND
+                above = max(0, self._tally.groups[each.name] - guaranteed)
+                lent = min(self._direct[each.name] + self._below[each.name], above)
+                self._below[each.parent] += lent - self._lent.get(each.name, 0)
+                self._lent[each.name] = lent
         return self._below[None]
 
-    def follow(self, holding: Holding, times: int, tally: Tally) -> None:
-        """A holding came (``times`` 1) or went (-1), and the tally knows it already."""
+    def moved(self, holding: Holding, times: int) -> None:
+        """A holding came (``times`` 1) or went (-1)."""
+        self._moved.add(holding.group)
         if holding.preemptible and holding.devices:
-            weight = times * size(len(holding.devices), holding.share)
-            self._direct[holding.group] += weight
-        for each in self._tree.chain(holding.group):
-            guaranteed = self._guaranteed.get(each.name, 0) * THOUSAND
-            above = max(0, tally.groups[each.name] - guaranteed)
-            lent = min(self._direct[each.name] + self._below[each.name], above)
-            self._below[each.parent] += lent - self._lent.get(each.name, 0)
-            self._lent[each.name] = lent
+            self._direct[holding.group] += times * size(len(holding.devices), holding.share)
 
 
 def not_lent(tree: Tree) -> Mapping[str, int]:

@@ -39,7 +39,7 @@ def decide(snapshot: Snapshot, now: float) -> Plan:
 
     # 5. Estimate the start of those on the first page.
     page = [each.request for each in held if each.request.devices][:FIRST_PAGE]
-    expected = estimates(page, tuple(books.running.holdings.values()), snapshot, now)
+    expected = estimates(page, books)
 
     # 6. Write the plan.
     places = Places()
@@ -86,21 +86,14 @@ class Places:
         reclaiming: Collection[str] = (),
     ) -> Wait:
         """The next one, which takes its place; ``reclaiming`` wait for what was asked back."""
-        request, limit, ahead = held.request, held.limit, self.ahead
-        reason, detail = held.reason, held.detail
+        request, limit, place = held.request, held.limit, self.ahead + 1
+        reason, detail, name = held.reason, held.detail, request.id
         if limit is not None:
             under = self._under.get(limit, 0)
             self._under[limit] = under + 1
-            ahead += under
+            place += under
         elif request.devices and reason is not Reason.ABOVE_MAXIMUM:
             self.ahead += 1
-        if request.id in reclaiming:
+        if name in reclaiming:
             reason, detail = Reason.RECLAIMING, ""
-        return Wait(
-            request_id=request.id,
-            place=ahead + 1,
-            reason=reason,
-            detail=detail,
-            ahead=ahead,
-            estimate=expected.get(request.id),
-        )
+        return Wait(name, place, reason, detail, expected.get(name))

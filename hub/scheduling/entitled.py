@@ -50,10 +50,14 @@ class Entitled:
 
     def among(self, requests: Iterable[Waiting]) -> Iterator[Waiting]:
         """Those that may ask; a group that holds its guarantee is passed over at once."""
+        passed: set[str] = set()
         for each in requests:
-            urgent = each.priority is PriorityClass.URGENT
-            if (urgent or self.left(each.group) > 0) and each in self:
+            if each.group in passed and each.priority is not PriorityClass.URGENT:
+                continue
+            if each in self:
                 yield each
+            elif self.left(each.group) <= 0:
+                passed.add(each.group)
 
     def left(self, group: str) -> int:
         """Of the guarantees along a group's chain, the most that is left of one, in thousandths

@@ -8,7 +8,7 @@ from heapq import heapify, heappop, heappush
 from math import inf
 
 from .books import Books
-from .model import Holding, Snapshot, Waiting
+from .model import Holding, Waiting
 from .plan import Estimate, Reason
 from .room import Key
 from .running import expected_end, promised_end
@@ -18,28 +18,24 @@ FIRST_PAGE = 20
 """How many waiting requests are given an estimate: those that people see first."""
 
 
-def estimates(
-    page: Sequence[Waiting], running: Sequence[Holding], snapshot: Snapshot, now: float
-) -> Mapping[str, Estimate]:
+def estimates(page: Sequence[Waiting], books: Books) -> Mapping[str, Estimate]:
     """Expected start by request id; one that never comes to start has none.
 
     It is told twice: once with everything ending when it is expected to, once with everything
     using its whole time limit. The interval lies between; where nothing but limits is known,
     both are the same.
 
-    ``page`` is the head of the ordered queue, which is taken to stay in its order, and is all
-    that is looked at: requests behind it could only take devices that those on the page are
-    kept from by a limit of their own.
+    ``page`` is the head of the ordered queue next to what ``books`` know of this moment; it is
+    taken to stay in its order, and is all that is looked at: requests behind it could only take
+    devices that those on the page are kept from by a limit of their own.
     """
-    settled = [_as_expected(holding, now) for holding in running]
-    books = Books(replace(snapshot, holdings=tuple(settled)), now)
-    limits = [_to_its_limit(holding, now) for holding in running]
-    if limits == settled and all(request.expected is None for request in page):
-        soon = late = _forecast(page, books)
-    else:
+    running = books.running.holdings.values()
+    settled = [_as_expected(holding, books.now) for holding in running]
+    limits = [_to_its_limit(holding, books.now) for holding in running]
+    soon = late = _forecast(page, books.ending(settled))
+    if limits != settled or any(request.expected is not None for request in page):
         unknown = [replace(request, expected=None) for request in page]
         late = _forecast(unknown, books.ending(limits))
-        soon = _forecast(page, books)
     return {
         name: Estimate(at=min(soon[name], late[name]), latest=max(soon[name], late[name]))
         for name in soon.keys() & late.keys()

@@ -14,9 +14,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from heapq import heappop, heappush
 
-from .model import Holding, Use, Waiting
+from .model import Holding, Use
 from .quota import Tree, size
-from .running import promised_end, span
+from .running import promised_end
 
 Node = str | tuple[str, str]
 """A group, or an owner right below a group."""
@@ -25,9 +25,9 @@ MILLI = 1000
 MICRO = 1_000_000
 
 
-def cost(request: Waiting) -> int:
-    """What a request is expected to use from now on, in millionths of a device-second."""
-    return size(request.devices, request.share) * round(span(request) * MILLI)
+def cost(thousandths: int, seconds: float) -> int:
+    """What so many thousandths of a device come to, in millionths of a device-second."""
+    return thousandths * round(seconds * MILLI)
 
 
 class Debts:

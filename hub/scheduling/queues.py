@@ -47,11 +47,12 @@ def entry(request: Waiting) -> Entry:
     No two of them change places as time passes: what they gain by waiting is the same. A
     deadline in danger goes before all of this (``Queues.of_owner``).
     """
-    submitted_at = request.submitted_at
-    danger = inf if request.deadline is None else request.deadline - DANGER * span(request)
-    needs = cost(request)
+    submitted_at, deadline, seconds = request.submitted_at, request.deadline, span(request)
+    weight = size(request.devices, request.share)
+    needs = cost(weight, seconds)
+    danger = inf if deadline is None else deadline - DANGER * seconds
     key = (needs / MICRO + AGEING * submitted_at, danger, submitted_at, request.id)
-    return key, (request, size(request.devices, request.share), needs, False)
+    return key, (request, weight, needs, False)
 
 
 class Queues:

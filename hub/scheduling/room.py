@@ -94,7 +94,7 @@ class Rooms:
 
     def left(self, request: Waiting) -> tuple[int, int]:
         """Thousandths of a device that all limits leave to a request for devices, and that are
-        left without the limits of groups that may hold the whole pool."""
+        left without the limits of groups that may hold the whole pool; no more than it has."""
         key = (request.group, request.owner, request.kind is Kind.SESSION)
         left = self._left.get(key)
         if left is None:
@@ -119,7 +119,7 @@ class Rooms:
             return -1, -1
         left = [(each, cap(each) - self._tally.groups[each.name]) for each in chain]
         smaller = (own for each, own in left if not is_as_large(each, self._lendable))
-        return min(own for _, own in left), min(smaller, default=self._lendable)
+        return min(own for _, own in left), min((self._lendable, *smaller))
 
 
 def _for_good(chain: tuple[Group, ...], request: Waiting) -> NoRoom | None:

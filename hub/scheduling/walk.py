@@ -13,12 +13,15 @@ from .backfill import Backfill
 from .books import Books
 from .gangs import forms, is_elastic
 from .line import Line
-from .model import Holding, Kind, Share, Waiting
+from .model import Holding, Kind, Waiting
 from .placement import Placement, Shape, shape
 from .plan import Reason
 from .quota import THOUSAND, size
-from .room import Key, NoRoom, Rooms, room
+from .room import Key, Rooms, room
 from .running import holding_of, span
+
+_Limit = tuple[Reason, str, Key | None]
+"""Why there is no room, whose limit it is, and the line in which one waits for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +74,9 @@ class Walk:
         self._behind: set[Shape] = set()
         """Of that, what would fit were all devices free, and found a head before it; asked for by
         a group that may use all models."""
-        self._lendable = books.pool.could_count() * THOUSAND
-        self._rooms = Rooms(books.tree, books.tally, books.budgets, self._lendable)
-        self._limits: dict[tuple[str, str, int, Share | None, bool], NoRoom | None] = {}
+        lendable = books.pool.could_count() * THOUSAND
+        self._rooms = Rooms(books.tree, books.tally, books.budgets, lendable)
+        self._limits: dict[tuple[str, str, int, bool], _Limit | None] = {}
         """What holds those that have no room, by group, owner and size, sessions apart."""
 
     def copy(self) -> Walk:
@@ -142,21 +145,27 @@ class Walk:
         left, smaller = self._rooms.left(request)
         if weight <= left:
             return None
-        needs_devices = weight <= min(smaller, self._lendable)
+        needs_devices = weight <= smaller
         if needs_devices and (unfit or not self._fits_anyhow(request)):
             # A limit is as large as the pool, so that it is full when the pool is.
             return None
-        books = self.books
-        is_session = request.kind is Kind.SESSION
-        alike = (request.group, request.owner, request.devices, request.share, is_session)
+        alike = (request.group, request.owner, weight, request.kind is Kind.SESSION)
         if alike not in self._limits:
-            self._limits[alike] = room(request, books.tree, books.tally, books.budgets)
+            self._limits[alike] = self._limit(request)
         limit = self._limits[alike]
         if limit is None:
             return None
-        key = self.line.wait_for(request, limit, books)
-        reason = Reason.ABOVE_MAXIMUM if limit.for_good else limit.reason
-        return Held(request=request, reason=reason, detail=limit.group, limit=key)
+        reason, group, key = limit
+        return Held(request=request, reason=reason, detail=group, limit=key)
+
+    def _limit(self, request: Waiting) -> _Limit | None:
+        """What leaves no room for it; it stands in line there."""
+        books = self.books
+        found = room(request, books.tree, books.tally, books.budgets)
+        if found is None:
+            return None
+        key = self.line.wait_for(request, found, books)
+        return Reason.ABOVE_MAXIMUM if found.for_good else found.reason, found.group, key
 
     def _modest(self, request: Waiting) -> Waiting:
         """A gang that may start with fewer members asks for as many as leave others what is

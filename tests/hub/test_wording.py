@@ -17,11 +17,11 @@ from carrel.hub.scheduling.plan import Reason, Wait
             "Place 1. Too few devices are free; it gets the next ones that come free.",
         ),
         (
-            Wait(request_id="a", place=2, reason=Reason.BEHIND_OTHERS, ahead=1),
+            Wait(request_id="a", place=2, reason=Reason.BEHIND_OTHERS),
             "Place 2. 1 request is ahead of it.",
         ),
         (
-            Wait(request_id="a", place=4, reason=Reason.BEHIND_OTHERS, ahead=3),
+            Wait(request_id="a", place=4, reason=Reason.BEHIND_OTHERS),
             "Place 4. 3 requests are ahead of it.",
         ),
         (

@@ -23,7 +23,6 @@ from hypothesis import strategies as st
 
 from carrel.hub.scheduling.books import Books
 from carrel.hub.scheduling.cycle import decide, in_order
-from carrel.hub.scheduling.fairshare import MICRO, cost
 from carrel.hub.scheduling.model import Holding, Snapshot, Waiting
 from carrel.hub.scheduling.placement import Placement
 from carrel.hub.scheduling.queues import AGEING
@@ -148,7 +147,8 @@ def test_who_comes_much_later_goes_before_nobody_of_the_same_owner(
     )
     queue = Snapshot(devices=node("a", 4), groups=(group(),), waiting=(new, old))
     first, _ = in_order(queue, Books(queue, NOW + later))
-    if later > cost(old) / MICRO / AGEING + 1:
+    longer, least = old.devices * old.seconds, new.devices * new.seconds
+    if later > longer / AGEING + 1:
         assert first.id == "old"
-    if cost(new) / MICRO + AGEING * (later + 1) < cost(old) / MICRO:
+    if least + AGEING * (later + 1) < longer:
         assert first.id == "new"

@@ -34,7 +34,6 @@ def wait(
         place=place,
         reason=reason,
         detail=detail,
-        ahead=place - 1,
         estimate=estimate,
     )
 

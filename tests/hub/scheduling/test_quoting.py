@@ -52,8 +52,8 @@ def test_those_behind_change_nothing_but_the_estimate(snapshot: Snapshot, asked:
     (quote,) = quotes(snapshot, [asked], NOW)
     found = [wait for wait in plan.waits if wait.request_id == asked.id]
     starts = Wait(request_id=asked.id, place=0, reason=Reason.STARTING)
-    assert [replace(quote, estimate=None)] == [
-        replace(wait, estimate=None) for wait in found or [starts]
+    assert [quote._replace(estimate=None)] == [
+        wait._replace(estimate=None) for wait in found or [starts]
     ]
 
 
