@@ -31,6 +31,13 @@ class Action(StrEnum):
     REQUEST_CANCEL = "request cancel"
     PIN = "pin"
     UNPIN = "unpin"
+    COURSE_SET = "course set"
+    ROSTER_SET = "roster set"
+    ASSIGNMENT_SET = "assignment set"
+    ASSIGNMENT_RELEASE = "assignment release"
+    SUBMISSION_CHOOSE = "submission choose"
+    EXTEND = "extend"
+    OUTAGE = "outage"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +47,8 @@ class Change:
     Attributes:
         who: the person; ``cli:NAME`` for somebody at the command line of the machine itself,
             whom the operating system calls so; ``carrel`` for the service.
-        target: name of the group, the person, the device or node, or the id of the request.
+        target: name of the group (with ``/`` and an assignment of it), the person, the device or
+            node, or the id of the request.
         why: the reason that was given, if any.
         before, after: what was changed, and only that; empty for what did not exist.
         id: 0 until it is stored, then it grows.

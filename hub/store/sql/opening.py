@@ -21,7 +21,7 @@ from sqlalchemy.exc import DatabaseError
 
 from ...errors import Refused
 from ...scheduling.accounting import HALF_LIFE
-from ..tables import metadata
+from ..course_tables import courses
 from .store import SqlStore
 from .transactions import BUSY_TIMEOUT, PATIENCE, Transactions
 
@@ -147,7 +147,8 @@ def migrations(connection: Connection) -> Config:
     """Alembic's settings, for which there is no file: ``env.py`` reads the attributes."""
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
-    config.attributes.update(connection=connection, metadata=metadata)
+    # All tables are in it: those of courses were added to the others.
+    config.attributes.update(connection=connection, metadata=courses.metadata)
     return config
 
 

@@ -66,6 +66,8 @@ class SqlStore(Moving, Agenda, Pinning):
 
     def __init__(self, transactions: Transactions, *, half_life: float = HALF_LIFE) -> None:
         super().__init__(transactions)
+        # For what else lives in this database: courses.
+        self.transactions = transactions
         self._read = transactions.read
         self._read_once = transactions.read_once
         self._write = transactions.write

@@ -1,0 +1,213 @@
+"""The store of courses that forgets: in dictionaries, under one lock."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from threading import RLock
+
+from ...hub.ports.audit import Change
+from ...hub.ports.store import Store
+from ..model import (
+    Assignment,
+    Course,
+    Extension,
+    Fetched,
+    HandOut,
+    Member,
+    NewSubmission,
+    Outage,
+    Submission,
+)
+from .missing import no_assignment, no_course, no_hand_out, no_submission
+
+Whose = tuple[str, str, str]
+
+
+class MemoryCourseStore:
+    """``courses.ports.CourseStore`` beside the store that has the groups and the audit list."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = RLock()
+        self._courses: dict[str, Course] = {}
+        self._members: dict[tuple[str, str], Member] = {}
+        self._assignments: dict[tuple[str, str], Assignment] = {}
+        self._hand_outs: dict[tuple[str, str], list[HandOut]] = {}
+        self._fetched: dict[Whose, Fetched] = {}
+        self._submissions: list[Submission] = []
+        self._latest: dict[Whose, Submission] = {}
+        self._choices: dict[Whose, int] = {}
+        self._extensions: list[Extension] = []
+        self._outages: list[Outage] = []
+
+    # -- courses and their people ---------------------------------------------------------
+
+    def courses(self) -> tuple[Course, ...]:
+        with self._lock:
+            return tuple(self._courses[name] for name in sorted(self._courses))
+
+    def course(self, name: str) -> Course:
+        with self._lock:
+            if name not in self._courses:
+                raise no_course(name)
+            return self._courses[name]
+
+    def put_course(self, course: Course, *, change: Change | None = None) -> None:
+        with self._lock:
+            self._store.group(course.name)
+            self._courses[course.name] = course
+            self._note(change)
+
+    def members(self, course: str) -> tuple[Member, ...]:
+        with self._lock:
+            found = [each for each in self._members.values() if each.course == course]
+        return tuple(sorted(found, key=lambda each: each.person))
+
+    def memberships(self, person: str) -> tuple[Member, ...]:
+        with self._lock:
+            found = [each for each in self._members.values() if each.person == person]
+        return tuple(sorted(found, key=lambda each: each.course))
+
+    def put_members(
+        self, course: str, members: Sequence[Member], *, change: Change | None = None
+    ) -> None:
+        with self._lock:
+            self.course(course)
+            self._members |= {(course, each.person): each for each in members}
+            self._note(change)
+
+    # -- assignments ----------------------------------------------------------------------
+
+    def assignments(self, course: str) -> tuple[Assignment, ...]:
+        with self._lock:
+            return tuple(self._assignments[k] for k in sorted(self._assignments) if k[0] == course)
+
+    def assignment(self, course: str, name: str) -> Assignment:
+        with self._lock:
+            if (course, name) not in self._assignments:
+                raise no_assignment(course, name)
+            return self._assignments[course, name]
+
+    def put_assignment(self, assignment: Assignment, *, change: Change | None = None) -> None:
+        with self._lock:
+            self.course(assignment.course)
+            key = assignment.course, assignment.name
+            known = self._assignments.get(key)
+            version = 0 if known is None else known.version
+            self._assignments[key] = replace(assignment, version=version)
+            self._note(change)
+
+    def release(
+        self, assignment: Assignment, hand_out: HandOut, *, change: Change | None = None
+    ) -> HandOut:
+        with self._lock:
+            self.put_assignment(assignment, change=change)
+            key = assignment.course, assignment.name
+            made = self._hand_outs.setdefault(key, [])
+            if made and (made[-1].files, made[-1].source) == (hand_out.files, hand_out.source):
+                return made[-1]
+            made.append(replace(hand_out, version=len(made) + 1))
+            self._assignments[key] = replace(assignment, version=len(made))
+            return made[-1]
+
+    def hand_out(self, course: str, assignment: str, version: int | None = None) -> HandOut:
+        with self._lock:
+            made = self._hand_outs.get((course, assignment), [])
+            number = len(made) if version is None else version
+            if not 0 < number <= len(made):
+                raise no_hand_out(course, assignment, version)
+            return made[number - 1]
+
+    def note_fetched(self, fetched: Fetched) -> None:
+        with self._lock:
+            self.assignment(fetched.course, fetched.assignment)
+            self._fetched[fetched.course, fetched.assignment, fetched.person] = fetched
+
+    def fetched(self, course: str, assignment: str) -> tuple[Fetched, ...]:
+        with self._lock:
+            found = [k for k in sorted(self._fetched) if k[:2] == (course, assignment)]
+            return tuple(self._fetched[key] for key in found)
+
+    # -- what comes in --------------------------------------------------------------------
+
+    def submit(self, new: NewSubmission) -> Submission:
+        with self._lock:
+            self.assignment(new.course, new.assignment)
+            key = new.course, new.assignment, new.person
+            last = self._latest.get(key)
+            if last is not None and last.files.sha256 == new.files.sha256:
+                return last
+            made = Submission(
+                id=len(self._submissions) + 1,
+                number=last.number + 1 if last else 1,
+                course=new.course,
+                assignment=new.assignment,
+                person=new.person,
+                at=new.at,
+                files=new.files,
+                version=new.version,
+            )
+            self._submissions.append(made)
+            self._latest[key] = made
+            return made
+
+    def submissions(
+        self, course: str, assignment: str | None = None, person: str | None = None
+    ) -> tuple[Submission, ...]:
+        with self._lock:
+            found = [
+                each
+                for each in self._submissions
+                if each.course == course
+                and assignment in (None, each.assignment)
+                and person in (None, each.person)
+            ]
+        return tuple(sorted(found, key=lambda s: (s.assignment, s.person, s.number)))
+
+    def submission(self, submission_id: int) -> Submission:
+        with self._lock:
+            if not 0 < submission_id <= len(self._submissions):
+                raise no_submission(submission_id)
+            return self._submissions[submission_id - 1]
+
+    def choose(self, submission: Submission, *, counts: bool, change: Change | None = None) -> None:
+        key = submission.course, submission.assignment, submission.person
+        with self._lock:
+            self.submission(submission.id)
+            if counts:
+                self._choices[key] = submission.number
+            else:
+                self._choices.pop(key, None)
+            self._note(change)
+
+    def chosen(self, course: str, assignment: str) -> dict[str, int]:
+        with self._lock:
+            return {k[2]: n for k, n in self._choices.items() if k[:2] == (course, assignment)}
+
+    # -- more time ------------------------------------------------------------------------
+
+    def extend(self, extension: Extension, *, change: Change | None = None) -> None:
+        with self._lock:
+            self.assignment(extension.course, extension.assignment)
+            self._extensions.append(extension)
+            self._note(change)
+
+    def extensions(self, course: str) -> tuple[Extension, ...]:
+        with self._lock:
+            return tuple(each for each in self._extensions if each.course == course)
+
+    def add_outage(self, outage: Outage, *, change: Change | None = None) -> None:
+        with self._lock:
+            self._outages.append(outage)
+            self._note(change)
+
+    def outages(self) -> tuple[Outage, ...]:
+        with self._lock:
+            return tuple(self._outages)
+
+    # -- within ---------------------------------------------------------------------------
+
+    def _note(self, change: Change | None) -> None:
+        if change is not None:
+            self._store.add_change(change)

@@ -1,0 +1,86 @@
+"""Rows of the course tables as values, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import Row
+
+from ..model import (
+    Assignment,
+    Course,
+    Extension,
+    Fetched,
+    FileRef,
+    Folder,
+    HandOut,
+    LateRule,
+    LateStep,
+    Member,
+    Outage,
+    Role,
+    Submission,
+)
+
+Found = Row[*tuple[Any, ...]]
+
+
+def folder(data: dict[str, Any]) -> Folder:
+    files = (FileRef(name=name, sha256=sha256, size=size) for name, sha256, size in data["files"])
+    return Folder(sha256=data["sha256"], files=tuple(files))
+
+
+def folder_data(value: Folder) -> dict[str, object]:
+    files = [[file.name, file.sha256, file.size] for file in value.files]
+    return {"sha256": value.sha256, "files": files}
+
+
+def course(row: Found) -> Course:
+    return Course(**row._mapping)
+
+
+def member(row: Found) -> Member:
+    return Member(**{**row._mapping, "role": Role(row.role)})
+
+
+def assignment(row: Found) -> Assignment:
+    steps: Iterable[tuple[int, float]] = row.late
+    late = LateRule(steps=tuple(LateStep(seconds=s, penalty=p) for s, p in steps))
+    return Assignment(**{**row._mapping, "late": late})
+
+
+def assignment_data(value: Assignment) -> dict[str, object]:
+    late = [[step.seconds, step.penalty] for step in value.late.steps]
+    return asdict(value) | {"late": late}
+
+
+def hand_out(row: Found) -> HandOut:
+    given = {**row._mapping, "files": folder(row.files), "source": folder(row.source)}
+    return HandOut(**given)
+
+
+def hand_out_data(value: HandOut) -> dict[str, object]:
+    folders = {"files": folder_data(value.files), "source": folder_data(value.source)}
+    return {"course": value.course, "assignment": value.assignment, "version": value.version} | {
+        "released_at": value.released_at,
+        "released_by": value.released_by,
+        **folders,
+    }
+
+
+def submission(row: Found) -> Submission:
+    return Submission(**{**row._mapping, "files": folder(row.files)})
+
+
+def fetched(row: Found) -> Fetched:
+    return Fetched(**row._mapping)
+
+
+def extension(row: Found) -> Extension:
+    return Extension(**{name: value for name, value in row._mapping.items() if name != "id"})
+
+
+def outage(row: Found) -> Outage:
+    return Outage(**{name: value for name, value in row._mapping.items() if name != "id"})

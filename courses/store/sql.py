@@ -1,0 +1,296 @@
+"""The store of courses in SQL: each method is one transaction, on the database of everything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+
+from sqlalchemy import ColumnElement, Connection, Table, and_, delete, insert, select, update
+
+from ...hub.ports.audit import Change
+from ...hub.store import course_tables as tables
+from ...hub.store.sql.administration import note
+from ...hub.store.sql.pool import group
+from ...hub.store.sql.transactions import Transactions
+from ..model import (
+    Assignment,
+    Course,
+    Extension,
+    Fetched,
+    HandOut,
+    Member,
+    NewSubmission,
+    Outage,
+    Submission,
+)
+from . import rows
+from .missing import no_assignment, no_course, no_hand_out, no_submission
+
+
+class SqlCourseStore:
+    """``courses.ports.CourseStore`` on ``SqlStore.transactions``; usable from any thread."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._read = transactions.read
+        self._write = transactions.write
+
+    # -- courses and their people ---------------------------------------------------------
+
+    def courses(self) -> tuple[Course, ...]:
+        found = self._read(lambda c: c.execute(select(tables.courses)).all())
+        # Not by the database: each has an order of its own for names with hyphens.
+        return tuple(sorted(map(rows.course, found), key=lambda course: course.name))
+
+    def course(self, name: str) -> Course:
+        return self._read(lambda c: _course(c, name))
+
+    def put_course(self, course: Course, *, change: Change | None = None) -> None:
+        def work(connection: Connection) -> None:
+            group(connection, course.name)
+            _put(connection, tables.courses, asdict(course), "name")
+            note(connection, change)
+
+        self._write(work)
+
+    def members(self, course: str) -> tuple[Member, ...]:
+        query = select(tables.course_members).where(tables.course_members.c.course == course)
+        found = self._read(lambda c: c.execute(query).all())
+        return tuple(sorted(map(rows.member, found), key=lambda member: member.person))
+
+    def memberships(self, person: str) -> tuple[Member, ...]:
+        query = select(tables.course_members).where(tables.course_members.c.person == person)
+        found = self._read(lambda c: c.execute(query).all())
+        return tuple(sorted(map(rows.member, found), key=lambda member: member.course))
+
+    def put_members(
+        self, course: str, members: Sequence[Member], *, change: Change | None = None
+    ) -> None:
+        def work(connection: Connection) -> None:
+            _course(connection, course)
+            for member in members:
+                values = asdict(member) | {"role": str(member.role)}
+                _put(connection, tables.course_members, values, "course", "person")
+            note(connection, change)
+
+        self._write(work)
+
+    # -- assignments ----------------------------------------------------------------------
+
+    def assignments(self, course: str) -> tuple[Assignment, ...]:
+        query = select(tables.assignments).where(tables.assignments.c.course == course)
+        found = self._read(lambda c: c.execute(query).all())
+        return tuple(sorted(map(rows.assignment, found), key=lambda each: each.name))
+
+    def assignment(self, course: str, name: str) -> Assignment:
+        return self._read(lambda c: _assignment(c, course, name))
+
+    def put_assignment(self, assignment: Assignment, *, change: Change | None = None) -> None:
+        def work(connection: Connection) -> None:
+            _put_assignment(connection, assignment)
+            note(connection, change)
+
+        self._write(work)
+
+    def release(
+        self, assignment: Assignment, hand_out: HandOut, *, change: Change | None = None
+    ) -> HandOut:
+        def work(connection: Connection) -> HandOut:
+            kept = _put_assignment(connection, assignment)
+            note(connection, change)
+            known = _hand_out(connection, kept, kept.version) if kept.version else None
+            if known and (known.files, known.source) == (hand_out.files, hand_out.source):
+                return known
+            made = replace(hand_out, version=kept.version + 1)
+            connection.execute(insert(tables.hand_outs).values(rows.hand_out_data(made)))
+            _write_assignment(connection, replace(kept, version=made.version))
+            return made
+
+        return self._write(work)
+
+    def hand_out(self, course: str, assignment: str, version: int | None = None) -> HandOut:
+        def work(connection: Connection) -> HandOut:
+            known = _assignment(connection, course, assignment)
+            found = _hand_out(connection, known, known.version if version is None else version)
+            if found is None:
+                raise no_hand_out(course, assignment, version)
+            return found
+
+        return self._read(work)
+
+    def note_fetched(self, fetched: Fetched) -> None:
+        def work(connection: Connection) -> None:
+            _assignment(connection, fetched.course, fetched.assignment)
+            key = ("course", "assignment", "person")
+            _put(connection, tables.fetches, asdict(fetched), *key)
+
+        self._write(work)
+
+    def fetched(self, course: str, assignment: str) -> tuple[Fetched, ...]:
+        query = select(tables.fetches).where(_of(tables.fetches, course, assignment))
+        found = self._read(lambda c: c.execute(query).all())
+        return tuple(sorted(map(rows.fetched, found), key=lambda each: each.person))
+
+    # -- what comes in --------------------------------------------------------------------
+
+    def submit(self, new: NewSubmission) -> Submission:
+        def work(connection: Connection) -> Submission:
+            _assignment(connection, new.course, new.assignment)
+            last = _last(connection, new)
+            if last is not None and last.files.sha256 == new.files.sha256:
+                return last
+            values = {
+                "course": new.course,
+                "assignment": new.assignment,
+                "person": new.person,
+                "number": last.number + 1 if last else 1,
+                "at": new.at,
+                "files": rows.folder_data(new.files),
+                "version": new.version,
+            }
+            table = tables.submissions
+            row = connection.execute(insert(table).values(values).returning(*table.c)).one()
+            return rows.submission(row)
+
+        return self._write(work)
+
+    def submissions(
+        self, course: str, assignment: str | None = None, person: str | None = None
+    ) -> tuple[Submission, ...]:
+        table = tables.submissions
+        query = select(table).where(table.c.course == course)
+        if assignment is not None:
+            query = query.where(table.c.assignment == assignment)
+        if person is not None:
+            query = query.where(table.c.person == person)
+        found = map(rows.submission, self._read(lambda c: c.execute(query).all()))
+        return tuple(sorted(found, key=lambda s: (s.assignment, s.person, s.number)))
+
+    def submission(self, submission_id: int) -> Submission:
+        query = select(tables.submissions).where(tables.submissions.c.id == submission_id)
+        row = self._read(lambda c: c.execute(query).one_or_none())
+        if row is None:
+            raise no_submission(submission_id)
+        return rows.submission(row)
+
+    def choose(self, submission: Submission, *, counts: bool, change: Change | None = None) -> None:
+        table = tables.choices
+        whose = {
+            "course": submission.course,
+            "assignment": submission.assignment,
+            "person": submission.person,
+        }
+
+        def work(connection: Connection) -> None:
+            if counts:
+                _put(connection, table, whose | {"number": submission.number}, *whose)
+            else:
+                connection.execute(delete(table).where(*_same(table, whose)))
+            note(connection, change)
+
+        self._write(work)
+
+    def chosen(self, course: str, assignment: str) -> dict[str, int]:
+        query = select(tables.choices).where(_of(tables.choices, course, assignment))
+        return {row.person: row.number for row in self._read(lambda c: c.execute(query).all())}
+
+    # -- more time ------------------------------------------------------------------------
+
+    def extend(self, extension: Extension, *, change: Change | None = None) -> None:
+        def work(connection: Connection) -> None:
+            _assignment(connection, extension.course, extension.assignment)
+            connection.execute(insert(tables.extensions).values(asdict(extension)))
+            note(connection, change)
+
+        self._write(work)
+
+    def extensions(self, course: str) -> tuple[Extension, ...]:
+        table = tables.extensions
+        query = select(table).where(table.c.course == course).order_by(table.c.id)
+        return tuple(map(rows.extension, self._read(lambda c: c.execute(query).all())))
+
+    def add_outage(self, outage: Outage, *, change: Change | None = None) -> None:
+        def work(connection: Connection) -> None:
+            connection.execute(insert(tables.outages).values(asdict(outage)))
+            note(connection, change)
+
+        self._write(work)
+
+    def outages(self) -> tuple[Outage, ...]:
+        query = select(tables.outages).order_by(tables.outages.c.id)
+        return tuple(map(rows.outage, self._read(lambda c: c.execute(query).all())))
+
+
+# -- the insides of transactions --------------------------------------------------------------
+
+
+def _course(connection: Connection, name: str) -> Course:
+    query = select(tables.courses).where(tables.courses.c.name == name)
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        raise no_course(name)
+    return rows.course(row)
+
+
+def _assignment(connection: Connection, course: str, name: str) -> Assignment:
+    found = _known(connection, course, name)
+    if found is None:
+        raise no_assignment(course, name)
+    return found
+
+
+def _known(connection: Connection, course: str, name: str) -> Assignment | None:
+    table = tables.assignments
+    query = select(table).where(table.c.course == course, table.c.name == name)
+    row = connection.execute(query).one_or_none()
+    return None if row is None else rows.assignment(row)
+
+
+def _put_assignment(connection: Connection, assignment: Assignment) -> Assignment:
+    """With the version that it has here."""
+    _course(connection, assignment.course)
+    known = _known(connection, assignment.course, assignment.name)
+    kept = replace(assignment, version=known.version if known else 0)
+    _write_assignment(connection, kept)
+    return kept
+
+
+def _write_assignment(connection: Connection, assignment: Assignment) -> None:
+    values = rows.assignment_data(assignment)
+    _put(connection, tables.assignments, values, "course", "name")
+
+
+def _hand_out(connection: Connection, assignment: Assignment, version: int) -> HandOut | None:
+    table = tables.hand_outs
+    query = select(table).where(
+        _of(table, assignment.course, assignment.name), table.c.version == version
+    )
+    row = connection.execute(query).one_or_none()
+    return None if row is None else rows.hand_out(row)
+
+
+def _last(connection: Connection, new: NewSubmission) -> Submission | None:
+    table = tables.submissions
+    query = (
+        select(table)
+        .where(_of(table, new.course, new.assignment), table.c.person == new.person)
+        .order_by(table.c.number.desc())
+        .limit(1)
+    )
+    row = connection.execute(query).one_or_none()
+    return None if row is None else rows.submission(row)
+
+
+def _of(table: Table, course: str, assignment: str) -> ColumnElement[bool]:
+    return and_(table.c.course == course, table.c.assignment == assignment)
+
+
+def _put(connection: Connection, table: Table, values: dict[str, object], *key: str) -> None:
+    """Change the row of this key, or add it: what refers to the row stays as it is."""
+    same = _same(table, {name: values[name] for name in key})
+    others = {name: value for name, value in values.items() if name not in key}
+    if not connection.execute(update(table).where(*same).values(others)).rowcount:
+        connection.execute(insert(table).values(values))
+
+
+def _same(table: Table, key: dict[str, str] | dict[str, object]) -> list[ColumnElement[bool]]:
+    return [table.c[name] == value for name, value in key.items()]

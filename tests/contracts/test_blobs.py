@@ -1,0 +1,90 @@
+"""Contents by their SHA-256: the same from a folder and from memory."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from carrel.courses.blobs import FolderBlobs, MemoryBlobs
+from carrel.courses.ports import Blobs
+from carrel.hub.errors import NotFound, Unavailable
+
+HELLO = hashlib.sha256(b"hello").hexdigest()
+
+
+@pytest.fixture(params=["memory", "folder"])
+def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> Blobs:
+    return MemoryBlobs() if request.param == "memory" else FolderBlobs(tmp_path / "blobs")
+
+
+def test_what_was_put_is_there_under_its_hash(blobs: Blobs) -> None:
+    assert blobs.put(b"hello") == HELLO
+    assert blobs.put(b"hello") == HELLO
+    with blobs.open(HELLO) as file:
+        assert file.read() == b"hello"
+
+
+@pytest.mark.parametrize("name", ["0" * 64, "", "../../etc/passwd", HELLO.upper(), HELLO + "/x"])
+def test_anything_else_is_not_there(blobs: Blobs, name: str) -> None:
+    blobs.put(b"hello")
+    with pytest.raises(NotFound):
+        blobs.open(name)
+
+
+def test_many_may_bring_the_same_and_others_at_once(blobs: Blobs) -> None:
+    contents = [str(number % 7).encode() for number in range(70)]
+    with ThreadPoolExecutor(8) as pool:
+        digests = list(pool.map(blobs.put, contents))
+    for digest, content in zip(digests, contents, strict=True):
+        with blobs.open(digest) as file:
+            assert file.read() == content
+
+
+def test_files_are_for_the_service_alone_and_nothing_else_is_left(tmp_path: Path) -> None:
+    FolderBlobs(tmp_path / "blobs").put(b"hello")
+    found = sorted(path for path in tmp_path.rglob("*"))
+    assert [path.relative_to(tmp_path / "blobs").as_posix() for path in found[1:]] == [
+        HELLO[:2],
+        f"{HELLO[:2]}/{HELLO[2:]}",
+    ]
+    assert [stat.S_IMODE(path.stat().st_mode) for path in found] == [0o700, 0o700, 0o400]
+
+
+def test_a_content_is_on_the_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    fsync, rename = os.fsync, Path.rename
+
+    def noted_fsync(descriptor: int) -> None:
+        kind = "folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file"
+        steps.append(f"{kind} to disk")
+        fsync(descriptor)
+
+    def noted_rename(path: Path, target: Path) -> Path:
+        steps.append("named")
+        return rename(path, target)
+
+    monkeypatch.setattr(os, "fsync", noted_fsync)
+    monkeypatch.setattr(Path, "rename", noted_rename)
+    FolderBlobs(tmp_path / "blobs").put(b"hello")
+    assert steps == ["folder to disk", "file to disk", "named", "folder to disk"]
+
+
+def test_a_disk_that_takes_nothing_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    blobs = FolderBlobs(tmp_path)
+    blobs.put(b"hello")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(Unavailable, match="No space left on device"):
+        blobs.put(b"world")
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == [HELLO[2:]]

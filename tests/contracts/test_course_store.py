@@ -1,0 +1,266 @@
+"""What courses remember: the same from the database and from memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from carrel.courses.model import (
+    Assignment,
+    Course,
+    Extension,
+    Fetched,
+    FileRef,
+    Folder,
+    HandOut,
+    LateRule,
+    LateStep,
+    Member,
+    NewSubmission,
+    Outage,
+    Role,
+)
+from carrel.courses.ports import CourseStore
+from carrel.courses.store import MemoryCourseStore, SqlCourseStore
+from carrel.hub.errors import CarrelError, NotFound
+from carrel.hub.ports.audit import Action, Change, ChangeFilter
+from carrel.hub.ports.store import Store
+from carrel.hub.scheduling.model import Group
+from carrel.hub.store import MemoryStore, open_store
+
+COURSE = Course(name="cs101", title="Nets", created_at=1.0, created_by="admin")
+ADA = Member(course="cs101", person="ada", full_name="Ada L.", section="blue")
+PS1 = Assignment(
+    course="cs101",
+    name="ps1",
+    due=100.0,
+    zone="Europe/Berlin",
+    late=LateRule(steps=(LateStep(seconds=3600, penalty=0.1),)),
+    seconds=60,
+)
+
+
+@dataclass
+class Site:
+    store: Store
+    courses: CourseStore
+
+    def lines(self) -> list[tuple[str, str]]:
+        found = self.store.changes(ChangeFilter())
+        return [(str(line.action), line.target) for line in reversed(found)]
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
+    if request.param == "memory":
+        memory = MemoryStore()
+        made = Site(memory, MemoryCourseStore(memory))
+    else:
+        store = open_store(tmp_path / "c.db")
+        made = Site(store, SqlCourseStore(store.transactions))
+    for name in ("cs101", "cs102", "cs-1"):
+        made.store.put_group(Group(name=name))
+    made.courses.put_course(COURSE)
+    made.courses.put_assignment(PS1)
+    yield made
+    made.store.close()
+
+
+def change(action: Action, target: str = "cs101") -> Change:
+    return Change(at=1.0, who="teacher", action=action, target=target)
+
+
+def folder(content: str) -> Folder:
+    file = FileRef(name="ps1.ipynb", sha256=content * 64, size=3)
+    return Folder(sha256=content * 64, files=(file,))
+
+
+def sent(content: str, *, person: str = "ada", at: float = 5.0) -> NewSubmission:
+    return NewSubmission(
+        course="cs101", assignment="ps1", person=person, at=at, files=folder(content), version=1
+    )
+
+
+def hand_out(content: str, *, at: float = 2.0) -> HandOut:
+    return HandOut(
+        course="cs101",
+        assignment="ps1",
+        version=0,
+        files=folder(content),
+        source=folder("f"),
+        released_at=at,
+        released_by="teacher",
+    )
+
+
+class TestCourses:
+    def test_a_course_is_kept_and_changed_with_its_line(self, site: Site) -> None:
+        other = replace(COURSE, name="cs-1")
+        site.courses.put_course(other, change=change(Action.COURSE_SET, "cs-1"))
+        archived = replace(COURSE, archived_at=9.0, image="torch")
+        site.courses.put_course(archived)
+        assert site.courses.courses() == (other, archived)
+        assert site.courses.course("cs101") == archived
+        assert site.lines() == [("course set", "cs-1")]
+
+    def test_a_course_is_a_group(self, site: Site) -> None:
+        with pytest.raises(NotFound):
+            site.courses.put_course(replace(COURSE, name="cs999"), change=change(Action.COURSE_SET))
+        assert site.lines() == []
+
+    def test_members_are_replaced_one_by_one(self, site: Site) -> None:
+        ben = Member(course="cs101", person="ben", role=Role.GRADER)
+        line = change(Action.ROSTER_SET)
+        site.courses.put_members("cs101", [ben, ADA], change=line)
+        site.courses.put_members("cs101", [replace(ADA, left_at=7.0)])
+        assert site.courses.members("cs101") == (replace(ADA, left_at=7.0), ben)
+        assert site.courses.members("cs102") == ()
+        assert site.lines() == [("roster set", "cs101")]
+
+    def test_somebody_may_be_in_several(self, site: Site) -> None:
+        site.courses.put_course(replace(COURSE, name="cs102"))
+        other = replace(ADA, course="cs102", section="")
+        site.courses.put_members("cs102", [other])
+        site.courses.put_members("cs101", [ADA])
+        assert site.courses.memberships("ada") == (ADA, other)
+
+    def test_what_is_not_there_is_not_found_and_nothing_is_written(self, site: Site) -> None:
+        line = change(Action.COURSE_SET)
+        calls = [
+            lambda: site.courses.course("cs999"),
+            lambda: site.courses.put_members("cs102", [replace(ADA, course="cs102")], change=line),
+            lambda: site.courses.assignment("cs101", "ps9"),
+            lambda: site.courses.put_assignment(replace(PS1, course="cs102"), change=line),
+            lambda: site.courses.hand_out("cs101", "ps1"),
+            lambda: site.courses.hand_out("cs101", "ps9"),
+            lambda: site.courses.submission(4711),
+            lambda: site.courses.submit(replace(sent("a"), assignment="ps9")),
+        ]
+        for call in calls:
+            with pytest.raises(NotFound):
+                call()
+        assert site.lines() == []
+        assert site.courses.members("cs102") == ()
+
+
+class TestAssignments:
+    def test_an_assignment_is_kept_whole_and_changed(self, site: Site) -> None:
+        never = Assignment(course="cs101", name="a-1")
+        site.courses.put_assignment(never, change=change(Action.ASSIGNMENT_SET))
+        site.courses.put_assignment(replace(PS1, due=None, version=99))
+        assert site.courses.assignments("cs101") == (never, replace(PS1, due=None))
+        assert site.courses.assignments("cs102") == ()
+
+    def test_versions_are_counted_and_the_same_is_no_new_one(self, site: Site) -> None:
+        later = replace(PS1, due=200.0)
+        first = site.courses.release(PS1, hand_out("a"), change=change(Action.ASSIGNMENT_RELEASE))
+        again = site.courses.release(later, hand_out("a", at=3.0))
+        second = site.courses.release(later, hand_out("b", at=4.0))
+        assert first == again == replace(hand_out("a"), version=1)
+        assert second == replace(hand_out("b", at=4.0), version=2)
+        assert site.courses.hand_out("cs101", "ps1") == second
+        assert site.courses.hand_out("cs101", "ps1", 1) == first
+        assert site.courses.assignment("cs101", "ps1") == replace(later, version=2)
+        site.courses.put_assignment(PS1)
+        assert site.courses.assignment("cs101", "ps1").version == 2
+        for missing in (0, 3):
+            with pytest.raises(NotFound):
+                site.courses.hand_out("cs101", "ps1", missing)
+
+    def test_a_release_makes_the_assignment_where_there_is_none(self, site: Site) -> None:
+        made = replace(hand_out("a"), assignment="ps2")
+        site.courses.release(replace(PS1, name="ps2"), made)
+        assert site.courses.assignment("cs101", "ps2").version == 1
+
+    def test_who_has_which_version(self, site: Site) -> None:
+        def fetched(person: str, version: int) -> Fetched:
+            return Fetched(course="cs101", assignment="ps1", person=person, version=version, at=3.0)
+
+        for person, version in (("ben", 1), ("ada", 1), ("ada", 2)):
+            site.courses.note_fetched(fetched(person, version))
+        assert site.courses.fetched("cs101", "ps1") == (fetched("ada", 2), fetched("ben", 1))
+        assert site.courses.fetched("cs101", "ps2") == ()
+
+
+class TestSubmissions:
+    def test_each_has_its_number_and_is_kept_for_good(self, site: Site) -> None:
+        made = [site.courses.submit(sent(content)) for content in "abc"]
+        other = site.courses.submit(sent("a", person="ben"))
+        assert [each.number for each in made] == [1, 2, 3]
+        assert other.number == 1
+        assert site.courses.submissions("cs101", "ps1", "ada") == tuple(made)
+        assert site.courses.submissions("cs101") == (*made, other)
+        assert site.courses.submission(made[1].id) == made[1]
+        assert made[1].files == folder("b")
+        assert site.courses.submissions("cs102") == ()
+
+    def test_the_same_again_is_the_same_and_going_back_is_not(self, site: Site) -> None:
+        first = site.courses.submit(sent("a", at=5.0))
+        assert site.courses.submit(sent("a", at=9.0)) == first
+        site.courses.submit(sent("b"))
+        assert site.courses.submit(sent("a", at=9.0)).number == 3
+
+    def test_many_at_once_are_all_kept(self, site: Site) -> None:
+        new = [sent(content, person=f"s{n}") for n in range(6) for content in "abcd"]
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(site.courses.submit, new))
+        found = site.courses.submissions("cs101", "ps1")
+        numbers = [(each.person, each.number) for each in found]
+        assert numbers == [(f"s{n}", number) for n in range(6) for number in (1, 2, 3, 4)]
+
+    def test_a_teacher_chooses_and_takes_it_back(self, site: Site) -> None:
+        first, second = (site.courses.submit(sent(content)) for content in "ab")
+        site.courses.choose(first, counts=True, change=change(Action.SUBMISSION_CHOOSE))
+        site.courses.choose(second, counts=True)
+        assert site.courses.chosen("cs101", "ps1") == {"ada": 2}
+        site.courses.choose(second, counts=False)
+        assert site.courses.chosen("cs101", "ps1") == {}
+        assert site.lines() == [("submission choose", "cs101")]
+
+
+class TestMoreTime:
+    def test_extensions_add_up_in_their_order(self, site: Site) -> None:
+        given = [
+            Extension(
+                course="cs101",
+                assignment="ps1",
+                seconds=seconds,
+                given_at=1.0,
+                given_by="teacher",
+                why="ill",
+                **whom,
+            )
+            for seconds, whom in ((60, {"person": "ada"}), (30, {"section": "blue"}))
+        ]
+        for each in given:
+            site.courses.extend(each, change=change(Action.EXTEND))
+        assert site.courses.extensions("cs101") == tuple(given)
+        assert site.courses.extensions("cs102") == ()
+        with pytest.raises(CarrelError):
+            site.courses.extend(replace(given[0], assignment="ps9"))
+        assert site.lines() == [("extend", "cs101")] * 2
+
+    def test_outages_are_kept_for_one_or_for_all(self, site: Site) -> None:
+        everywhere = Outage(starts_at=1.0, ends_at=9.0, recorded_at=9.0, recorded_by="admin")
+        one = replace(everywhere, course="cs101", why="The lab was closed.")
+        for each in (everywhere, one):
+            site.courses.add_outage(each, change=change(Action.OUTAGE))
+        assert site.courses.outages() == (everywhere, one)
+        assert [action for action, _ in site.lines()] == ["outage", "outage"]
+
+
+def test_all_of_it_outlives_the_process(tmp_path: Path) -> None:
+    first = open_store(tmp_path / "c.db")
+    first.put_group(Group(name="cs101"))
+    courses = SqlCourseStore(first.transactions)
+    courses.put_course(COURSE)
+    courses.release(PS1, hand_out("a"))
+    made = courses.submit(sent("a"))
+    first.close()
+    again = open_store(tmp_path / "c.db")
+    assert SqlCourseStore(again.transactions).submission(made.id) == made
+    again.close()
