@@ -1,11 +1,11 @@
-"""What the demo adds once the hub answers: the sample group, its members, sample notebooks."""
+"""What the demo adds once the hub answers: sample group, members, sample notebooks, a course."""
 
 from __future__ import annotations
 
 import logging
 import threading
 
-from ..courses.sample import copy_into
+from ..courses.sample import copy_course_into, copy_into
 from .accounts.demo import DEMO_GROUP, demo_accounts
 from .commands import Commands
 from .errors import CarrelError, NotFound
@@ -43,7 +43,10 @@ def _prepare(commands: Commands) -> None:
         # The role of administrator comes from the account at sign-in: the hub lets no service
         # give it.
         commands.hub.add_user(account.name, admin=False)
-        copy_into(commands.files.home(account.name))
+        home = commands.files.home(account.name)
+        copy_into(home)
+        if account.role == "teacher":
+            copy_course_into(home)
     commands.hub.add_to_group(DEMO_GROUP, tuple(account.name for account in accounts))
     # The group comes last: its presence says that everything before it is done.
     commands.store.put_group(

@@ -7,17 +7,19 @@ ago may lead elsewhere now; a descriptor does not.
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # A pipe that a job left there must not hold the reader up.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_SOMETHING_ELSE_IS_THERE = frozenset({errno.EEXIST, errno.ENOTDIR, errno.ELOOP})
 _DRAFT = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 Owner: TypeAlias = tuple[int, int]
@@ -71,17 +73,42 @@ def write_into(folder: Path, name: str, text: str, *, owner: Owner | None = None
 
 
 def add_file(folder: Path, name: str, content: bytes) -> None:
-    """Put a 0600 file there that belongs to whoever has the folder; what is there already stays."""
-    with opened_folder(folder) as above:
+    """Put a 0600 file there that belongs to whoever has the folder; what is there already stays.
+
+    ``name`` may hold folders (``course/notes.md``): those that are missing are made.
+    """
+    *steps, last = name.split("/")
+    with ExitStack() as opened:
+        above = opened.enter_context(opened_folder(folder))
         try:
-            descriptor = os.open(name, _DRAFT, 0o600, dir_fd=above)
-        except FileExistsError:
-            return  # Or a link: wherever it leads, nothing is written there.
+            for step in steps:
+                above = _added_folder(above, step)
+                opened.callback(os.close, above)
+            descriptor = os.open(last, _DRAFT, 0o600, dir_fd=above)
+        except OSError as error:
+            if error.errno in _SOMETHING_ELSE_IS_THERE:
+                return  # Or a link: wherever it leads, nothing is written there.
+            raise
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
-            if os.geteuid() == 0:
-                about = os.fstat(above)
-                os.fchown(descriptor, about.st_uid, about.st_gid)
+            _give_to_owner_of(above, descriptor)
+
+
+def _added_folder(above: int, name: str) -> int:
+    """A descriptor of the folder of that name, made where there is nothing."""
+    try:
+        os.mkdir(name, 0o700, dir_fd=above)
+    except FileExistsError:
+        return os.open(name, FOLDER, dir_fd=above)
+    descriptor = os.open(name, FOLDER, dir_fd=above)
+    _give_to_owner_of(above, descriptor)
+    return descriptor
+
+
+def _give_to_owner_of(above: int, descriptor: int) -> None:
+    if os.geteuid() == 0:
+        about = os.fstat(above)
+        os.fchown(descriptor, about.st_uid, about.st_gid)
 
 
 def give_folder(path: Path, owner: Owner) -> None:

@@ -1,15 +1,49 @@
-"""The sample course: notebooks that the demo puts into the homes of its accounts."""
+"""The sample course: notebooks that the demo puts into the homes of its accounts.
+
+``digits.ipynb`` is for everybody. ``source/`` holds the units of "GPU programming for everybody"
+in nbgrader's format, with their solutions and tests, and ``TEACHING.md`` is the teacher's guide:
+they are for teachers only.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from ...hub.folders import add_file
 
+COURSE_FOLDER = "gpu-course"
+"""Where teachers find the course in their home: nbgrader's layout, with its configuration."""
+
 
 def copy_into(home: Path) -> None:
-    """Put the sample notebooks into a home; a file that is there already stays as it is."""
-    for source in files(__package__).iterdir():
-        if source.name.endswith(".ipynb"):
-            add_file(home, source.name, source.read_bytes())
+    """Put the sample notebook into a home; a file that is there already stays as it is."""
+    _add(home, "digits.ipynb", files(__package__) / "digits.ipynb")
+
+
+def copy_course_into(home: Path) -> None:
+    """Put the course into a teacher's home; a file that is there already stays as it is."""
+    for name, source in course_files():
+        _add(home, f"{COURSE_FOLDER}/{name}", source)
+
+
+def course_files() -> Iterator[tuple[str, Traversable]]:
+    """Every file of the course by its name in the course folder."""
+    here = files(__package__)
+    for name in ("TEACHING.md", "nbgrader_config.json"):
+        yield name, here / name
+    for unit in unit_names():
+        name = f"source/{unit}/{unit}.ipynb"
+        yield name, here / name
+
+
+def unit_names() -> tuple[str, ...]:
+    """The units in their order, which are nbgrader's assignments."""
+    source = files(__package__) / "source"
+    return tuple(sorted(each.name for each in source.iterdir() if each.is_dir()))
+
+
+def _add(home: Path, name: str, source: Traversable) -> None:
+    add_file(home, name, source.read_bytes())

@@ -10,7 +10,7 @@ import pytest
 from carrel.courses import sample
 from carrel.courses.sample import copy_into
 from carrel.hub.files import LocalFiles
-from carrel.hub.folders import give_folder, lies_in, write_into
+from carrel.hub.folders import add_file, give_folder, lies_in, write_into
 from carrel.hub.homes import Homes
 from carrel.hub.ports.notices import Notice, NoticeKind
 from carrel.spawners import notices
@@ -120,7 +120,7 @@ def test_nothing_is_written_into_a_folder_that_is_a_link(tmp_path: Path, folder:
 
 
 def test_a_sample_is_copied_through_no_link_and_over_nothing(tmp_path: Path) -> None:
-    (sample,) = (path.name for path in SAMPLES.glob("*.ipynb"))
+    sample = "digits.ipynb"
     homes = [tmp_path / name for name in ("empty", "linked", "worked")]
     for home in homes:
         home.mkdir()
@@ -131,6 +131,25 @@ def test_a_sample_is_copied_through_no_link_and_over_nothing(tmp_path: Path) -> 
     assert (homes[0] / sample).read_bytes() == (SAMPLES / sample).read_bytes()
     assert not (tmp_path / "elsewhere").exists()
     assert (homes[2] / sample).read_text() == "my own work"
+
+
+def test_a_file_in_a_folder_is_copied_through_no_link_and_over_nothing(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    homes = [tmp_path / name for name in ("empty", "linked", "worked", "a file")]
+    for each in (*homes, elsewhere):
+        each.mkdir()
+    (homes[1] / "course").symlink_to(elsewhere)
+    (homes[2] / "course" / "unit").mkdir(parents=True)
+    (homes[2] / "course" / "unit" / "a.md").write_text("my own work")
+    (homes[3] / "course").write_text("my own work")
+    for home in homes:
+        for name in ("course/unit/a.md", "course/unit/b.md"):
+            add_file(home, name, b"sample")
+    assert (homes[0] / "course/unit/a.md").read_text() == "sample"
+    assert list(elsewhere.iterdir()) == []
+    assert (homes[2] / "course/unit/a.md").read_text() == "my own work"
+    assert (homes[2] / "course/unit/b.md").read_text() == "sample"
+    assert (homes[3] / "course").read_text() == "my own work"
 
 
 def test_a_write_that_fails_leaves_nothing(folder: Path) -> None:

@@ -1,0 +1,250 @@
+"""The sample course: solutions get every point, empty hand-ins none, typical mistakes lose some."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import json
+import re
+import resource
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from nbformat import NotebookNode
+from nbgrader.nbgraderformat import MetadataValidator
+from nbgrader.preprocessors import (
+    CheckCellMetadata,
+    ClearHiddenTests,
+    ClearMarkScheme,
+    ClearOutput,
+    ClearSolutions,
+    ComputeChecksums,
+    LockCells,
+)
+from nbgrader.utils import determine_grade, is_grade, is_solution, is_task
+
+from carrel.courses import sample
+
+SOURCE = Path(sample.__file__).parent / "source"
+UNITS = sample.unit_names()
+ARRAYS, DIGITS, SLOPES, BATCHES = UNITS
+MOST_CPU_SECONDS = 30
+MODULES = {"carrel", "importlib", "math", "numpy", "os", "random", "sklearn", "time"}
+STRIPPED = (LockCells, ClearSolutions, ClearOutput, CheckCellMetadata, ComputeChecksums)
+RELEASED = (*STRIPPED, ClearHiddenTests, ClearMarkScheme, ComputeChecksums, CheckCellMetadata)
+
+
+def unit(name: str) -> NotebookNode:
+    return copy.deepcopy(_read(name))
+
+
+@cache
+def _read(name: str) -> NotebookNode:
+    return nbformat.read(SOURCE / name / f"{name}.ipynb", as_version=4)
+
+
+def made(name: str, steps: tuple[type, ...]) -> NotebookNode:
+    """By nbgrader's own steps; ``STRIPPED`` has no solutions, but the hidden tests."""
+    notebook, resources = unit(name), {}
+    for step in steps:
+        notebook, resources = step().preprocess(notebook, resources)
+    return notebook
+
+
+def graded_cells(notebook: NotebookNode) -> list[NotebookNode]:
+    return [cell for cell in notebook.cells if cell.cell_type == "code" and is_grade(cell)]
+
+
+def graded(notebook: NotebookNode, folder: Path) -> dict[str, tuple[float, float]]:
+    """Executed, and what nbgrader gives each test of how many points."""
+    NotebookClient(notebook, allow_errors=True, kernel_name="python3", timeout=60).execute(
+        cwd=str(folder)
+    )
+    return {
+        cell.metadata.nbgrader.grade_id: determine_grade(cell) for cell in graded_cells(notebook)
+    }
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_a_unit_is_a_clean_source_notebook(name: str) -> None:
+    path = SOURCE / name / f"{name}.ipynb"
+    raw = json.loads(path.read_text())
+    notebook = unit(name)
+    nbformat.validate(notebook)
+    MetadataValidator().validate_nb(notebook)
+    assert (raw["nbformat"], raw["nbformat_minor"]) == (4, 5)
+    ids = [cell.get("id") for cell in raw["cells"]]
+    assert all(ids)
+    assert len(set(ids)) == len(ids)
+    for cell in raw["cells"]:
+        assert not cell.get("outputs")
+        assert cell.get("execution_count") is None
+    assert notebook.metadata.kernelspec.name == "python3"
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_a_unit_needs_no_more_than_the_extra_sample_and_no_network(name: str) -> None:
+    asked = set()
+    for cell in unit(name).cells:
+        if cell.cell_type == "code":
+            for node in ast.walk(ast.parse(cell.source)):
+                if isinstance(node, ast.Import):
+                    asked |= {alias.name.partition(".")[0] for alias in node.names}
+                elif isinstance(node, ast.ImportFrom):
+                    asked.add(str(node.module).partition(".")[0])
+    assert asked <= MODULES
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_what_is_handed_out_shows_no_solution_no_hidden_test_and_no_marks(name: str) -> None:
+    notebook = made(name, RELEASED)
+    text = nbformat.writes(notebook)
+    for word in ("BEGIN SOLUTION", "HIDDEN TESTS", "MARK SCHEME", "For whoever grades"):
+        assert word not in text
+    for cell in notebook.cells:
+        if cell.cell_type == "code" and is_solution(cell):
+            assert "raise NotImplementedError()" in cell.source
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_the_solution_gets_every_point_in_time(name: str, tmp_path: Path) -> None:
+    before = _cpu_seconds()
+    notebook = made(name, (LockCells,))
+    points = graded(notebook, tmp_path)
+    assert {cell: given for cell, (given, most) in points.items() if given != most} == {}
+    assert _cpu_seconds() - before < MOST_CPU_SECONDS
+    said = {cell.id: cell.get("outputs") for cell in notebook.cells if cell.cell_type == "code"}
+    assert [cell for cell, outputs in said.items() for each in outputs if "ename" in each] == []
+    assert "Carrel" in said["receipt"][0].text
+    assert notebook.cells[-1].id == "receipt"
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_an_empty_hand_in_gets_no_point_in_any_test(name: str) -> None:
+    points = points_without_a_kernel(made(name, STRIPPED))
+    assert {cell for cell, given in points.items() if given} == set()
+    assert len(points) == len(graded_cells(unit(name)))
+
+
+def _cpu_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def test_every_form_of_grading_comes_in_the_course() -> None:
+    cells = [cell for name in UNITS for cell in unit(name).cells]
+    assert any(is_task(cell) for cell in cells), "a task"
+    assert any(is_grade(cell) and is_solution(cell) for cell in cells), "an answer in words"
+    assert any("HIDDEN TESTS" in cell.source for cell in cells)
+    assert any(_is_partial(cell) for cell in cells if cell.cell_type == "code" and is_grade(cell))
+
+
+def _is_partial(cell: NotebookNode) -> bool:
+    return isinstance(ast.parse(cell.source).body[-1], ast.Expr)
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_the_table_at_the_top_adds_up(name: str) -> None:
+    notebook = unit(name)
+    title = notebook.cells[0].source
+    rows = re.findall(r"^\| \d [^|]*\| (\d+) \| (\d+) \|$", title, flags=re.MULTILINE)
+    (minutes,) = re.findall(r"about (\d+) minutes", title)
+    points = sum(cell.metadata.get("nbgrader", {}).get("points", 0) for cell in notebook.cells)
+    assert sum(int(row[0]) for row in rows) == int(minutes)
+    assert sum(int(row[1]) for row in rows) == points
+    assert 45 <= int(minutes) <= 90
+
+
+class Mistake(NamedTuple):
+    """In the solution of an exercise stands ``wrong`` for ``right``: so many points are left."""
+
+    unit: str
+    exercise: str
+    right: str
+    wrong: str
+    left: float
+
+
+MISTAKES = [
+    Mistake(ARRAYS, "brightness", "axis=(1, 2)", "axis=(0, 1)", 0),
+    Mistake(ARRAYS, "distances", ".sum(axis=2)", ".sum(axis=1)", 0),
+    Mistake(ARRAYS, "counts", "n * k + k * m + n * m", "n * k + k * m", 0),
+    Mistake(ARRAYS, "counts", "return 2 * n, 2 * n * itemsize", "return 2 * n, 16 * n", 0),
+    Mistake(ARRAYS, "stored-error", "np.where(size == 0, 1.0, size)", "size", 0),
+    Mistake(ARRAYS, "roofline", "np.minimum(machine", "min(machine", 0),
+    Mistake(ARRAYS, "roofline", "traffic < ridge", "traffic <= ridge", 0),
+    Mistake(ARRAYS, "worth-moving", "traffic / link + ", "", 0),
+    Mistake(ARRAYS, "worth-moving", "return there <", "return True or there <", 0),
+    Mistake(DIGITS, "softmax", " - scores.max(axis=1, keepdims=True)", "", 0),
+    Mistake(DIGITS, "softmax", "scores.max(axis=1, keepdims=True)", "scores.max()", 0),
+    Mistake(DIGITS, "cross-entropy", "np.maximum(right, 1e-12)", "right", 0),
+    Mistake(DIGITS, "gradients", ") / len(x)", ")", 0),
+    Mistake(DIGITS, "train", "epochs=30", "epochs=0", 0),
+    Mistake(
+        DIGITS, "confusion", "np.add.at(table, (meant, read), 1)", "table[meant, read] += 1", 0
+    ),
+    Mistake(DIGITS, "backward", " * (hidden > 0)", "", 2),
+    Mistake(SLOPES, "numeric-slopes", "at | {name: number - step}", "at", 0),
+    Mistake(SLOPES, "multiply", "(a, b.data), (b, a.data)", "(a, a.data), (b, b.data)", 0),
+    Mistake(SLOPES, "operations", "exponent * a.data ** (exponent - 1)", "2 * a.data", 3),
+    Mistake(SLOPES, "order", "elif id(value) not in seen", "else", 0),
+    Mistake(SLOPES, "backward", "parent.grad +=", "parent.grad =", 1),
+    Mistake(SLOPES, "backward", "value.grad = 0.0", "pass", 4),
+    Mistake(SLOPES, "worst-difference", " / max(", " + 0 * max(", 0),
+    Mistake(SLOPES, "fit", "rate * at_a.grad", "0.05 * at_a.grad", 3),
+    Mistake(BATCHES, "batches", "min(start + size, n)", "start + size", 0),
+    Mistake(BATCHES, "best-batch", 'device["memory_items"])', "10**9)", 0),
+    Mistake(BATCHES, "shards", "size + (number < more)", "size", 0),
+    Mistake(BATCHES, "average", "count / total", "1 / len(counts)", 0),
+    Mistake(BATCHES, "average", " if count]", "]", 0),
+    Mistake(BATCHES, "train", "average(gradients, counts)", "np.mean(gradients, axis=0)", 0),
+    Mistake(BATCHES, "scaling", "gradient_bytes, link) / devices", "gradient_bytes, link)", 3),
+    Mistake(BATCHES, "device-seconds", 'min(lease["released_at"], now)', 'lease["released_at"]', 0),
+]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # which numpy gives for some of them
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_typical_mistake_loses_points(mistake: Mistake) -> None:
+    notebook = unit(mistake.unit)
+    (solution,) = (cell for cell in notebook.cells if cell.id == mistake.exercise)
+    assert mistake.right in solution.source
+    solution.source = solution.source.replace(mistake.right, mistake.wrong)
+    test = f"test-{mistake.exercise}"
+    assert points_without_a_kernel(notebook, until=test)[test] == mistake.left
+
+
+def points_without_a_kernel(notebook: NotebookNode, until: str = "") -> dict[str, float]:
+    """What each test gives (or the one), where cells run one after the other as in a kernel."""
+    names: dict[str, object] = {"__name__": "student"}
+    points: dict[str, float] = {}
+    for cell in notebook.cells:
+        if cell.cell_type != "code" or cell.id.endswith("-shown") or cell.id == "measured":
+            continue
+        is_test = is_grade(cell)
+        if is_test and until not in ("", cell.id):
+            continue
+        try:
+            value = _value_of(cell.source, names)
+        except Exception:
+            value = 0.0
+        if is_test:
+            points[cell.id] = cell.metadata.nbgrader.points if value is None else value
+        if cell.id == until:
+            break
+    return points
+
+
+def _value_of(source: str, names: dict[str, object]) -> float | None:
+    """Run a cell; the number of its last line where that is one, as for partial credit."""
+    body = ast.parse(source).body
+    last = body.pop() if isinstance(body[-1], ast.Expr) else None
+    exec(compile(ast.Module(body, []), "cell", "exec"), names)  # noqa: S102 - our own cells
+    if not isinstance(last, ast.Expr):
+        return None
+    value = eval(compile(ast.Expression(last.value), "cell", "eval"), names)  # noqa: S307
+    return None if value is None else float(value)
