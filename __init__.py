@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from .extensions.jobs import submit as submit
     from .extensions.magics import load_ipython_extension as load_ipython_extension
     from .extensions.progress import progress as progress
+    from .extensions.receipt import receipt as receipt
     from .extensions.saving import notice as notice
     from .extensions.saving import saved as saved
     from .extensions.widgets import JobView as JobView
@@ -28,6 +29,7 @@ _MODULES: Final = {
     "run": "extensions.jobs",
     "submit": "extensions.jobs",
     "progress": "extensions.progress",
+    "receipt": "extensions.receipt",
     "notice": "extensions.saving",
     "saved": "extensions.saving",
     "JobView": "extensions.widgets",
