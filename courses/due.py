@@ -163,13 +163,20 @@ def due_for(
     """When an assignment is due for one person; None for one that never is."""
     if assignment.due is None:
         return None
-    more = sum(
-        each.seconds
+    more = sum(each.seconds for each in theirs(assignment, member, extensions))
+    return after_outages(assignment.due + more, assignment.course, outages)
+
+
+def theirs(
+    assignment: Assignment, member: Member, extensions: Iterable[Extension]
+) -> list[Extension]:
+    """The extensions of one person for an assignment, by name or by section."""
+    return [
+        each
         for each in extensions
         if (each.course, each.assignment) == (assignment.course, assignment.name)
         and (each.person == member.person if each.person else each.section == member.section)
-    )
-    return after_outages(assignment.due + more, assignment.course, outages)
+    ]
 
 
 def after_outages(due: float, course: str, outages: Iterable[Outage]) -> float:

@@ -73,7 +73,8 @@ class Assignment:
     zone: in which its due time was said, such as ``Europe/Berlin``.
     devices: that grading one submission needs.
     seconds: that one submission may take in grading.
-    version: of the newest hand-out; 0 before the first is released.
+    version: of the newest hand-out; 0 before there is one.
+    hidden: students do not see it, as of one that came with a clone, before it is released.
     """
 
     course: str
@@ -84,6 +85,12 @@ class Assignment:
     devices: int = 0
     seconds: int = 600
     version: int = 0
+    hidden: bool = False
+
+    @property
+    def open(self) -> bool:
+        """Whether students can see it."""
+        return self.version > 0 and not self.hidden
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -72,8 +72,10 @@ class CourseStore(Protocol):
     def note_fetched(self, fetched: Fetched) -> None:
         """The latest of each person is kept."""
 
-    def fetched(self, course: str, assignment: str) -> tuple[Fetched, ...]:
-        """By person."""
+    def fetched(
+        self, course: str, assignment: str, person: str | None = None
+    ) -> tuple[Fetched, ...]:
+        """By person; or what one has, if anything."""
 
     # -- what comes in --------------------------------------------------------------------
 

@@ -124,9 +124,15 @@ class MemoryCourseStore:
             self.assignment(fetched.course, fetched.assignment)
             self._fetched[fetched.course, fetched.assignment, fetched.person] = fetched
 
-    def fetched(self, course: str, assignment: str) -> tuple[Fetched, ...]:
+    def fetched(
+        self, course: str, assignment: str, person: str | None = None
+    ) -> tuple[Fetched, ...]:
         with self._lock:
-            found = [k for k in sorted(self._fetched) if k[:2] == (course, assignment)]
+            found = [
+                key
+                for key in sorted(self._fetched)
+                if key[:2] == (course, assignment) and person in (None, key[2])
+            ]
             return tuple(self._fetched[key] for key in found)
 
     # -- what comes in --------------------------------------------------------------------

@@ -125,8 +125,12 @@ class SqlCourseStore:
 
         self._write(work)
 
-    def fetched(self, course: str, assignment: str) -> tuple[Fetched, ...]:
+    def fetched(
+        self, course: str, assignment: str, person: str | None = None
+    ) -> tuple[Fetched, ...]:
         query = select(tables.fetches).where(_of(tables.fetches, course, assignment))
+        if person is not None:
+            query = query.where(tables.fetches.c.person == person)
         found = self._read(lambda c: c.execute(query).all())
         return tuple(sorted(map(rows.fetched, found), key=lambda each: each.person))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from sqlalchemy import (
     JSON,
+    Boolean,
     CheckConstraint,
     Column,
     Double,
@@ -58,6 +59,7 @@ assignments = Table(
     Column("devices", Integer, nullable=False),
     Column("seconds", Integer, nullable=False),
     Column("version", Integer, nullable=False),
+    Column("hidden", Boolean, nullable=False),
 )
 
 

@@ -149,7 +149,7 @@ class TestCourses:
 
 class TestAssignments:
     def test_an_assignment_is_kept_whole_and_changed(self, site: Site) -> None:
-        never = Assignment(course="cs101", name="a-1")
+        never = Assignment(course="cs101", name="a-1", hidden=True)
         site.courses.put_assignment(never, change=change(Action.ASSIGNMENT_SET))
         site.courses.put_assignment(replace(PS1, due=None, version=99))
         assert site.courses.assignments("cs101") == (never, replace(PS1, due=None))
@@ -183,6 +183,8 @@ class TestAssignments:
         for person, version in (("ben", 1), ("ada", 1), ("ada", 2)):
             site.courses.note_fetched(fetched(person, version))
         assert site.courses.fetched("cs101", "ps1") == (fetched("ada", 2), fetched("ben", 1))
+        assert site.courses.fetched("cs101", "ps1", "ben") == (fetched("ben", 1),)
+        assert site.courses.fetched("cs101", "ps1", "cy") == ()
         assert site.courses.fetched("cs101", "ps2") == ()
 
 

@@ -46,6 +46,7 @@ def upgrade() -> None:
         sa.Column("devices", sa.Integer(), nullable=False),
         sa.Column("seconds", sa.Integer(), nullable=False),
         sa.Column("version", sa.Integer(), nullable=False),
+        sa.Column("hidden", sa.Boolean(), nullable=False),
         sa.ForeignKeyConstraint(["course"], ["courses.name"], name=op.f("fk_assignments_course")),
         sa.PrimaryKeyConstraint("course", "name", name=op.f("pk_assignments")),
     )

@@ -1,0 +1,199 @@
+"""What students hand in, the receipts for it, and how their assignments stand."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ..hub import wording
+from ..hub.errors import Forbidden, InvalidInput
+from ..hub.ports.audit import Action
+from ..hub.ports.world import Identity
+from ..hub.wire.courses import (
+    AssignmentOut,
+    AssignmentsOut,
+    HandedInOut,
+    ReceiptOut,
+    ReceiptsOut,
+    SubmitIn,
+)
+from . import due
+from .carrying import content_out, given_parcel, kept
+from .model import (
+    Assignment,
+    Member,
+    NewSubmission,
+    Role,
+    Submission,
+)
+from .receipts import Book, Moved
+from .rights import TAUGHT_BY, Place, Rights, check_open
+from .store.missing import no_submission
+
+
+class Taking(Rights):
+    """The part of ``CourseDesk`` about what comes in."""
+
+    __slots__ = ()
+
+    # -- handing in -----------------------------------------------------------------------
+
+    def submit(self, who: Identity, course: str, name: str, body: SubmitIn) -> ReceiptOut:
+        """Take what a student sends, whole or not at all; the same again gives the same receipt.
+
+        What comes too late to count is taken too: the teacher may still let it count.
+
+        Raises:
+            Forbidden: for those who are no students of the course.
+            NotFound: it is not released.
+            InvalidInput, TooLarge: of the files; nothing is stored then.
+            Unavailable: it could not be stored.
+        """
+        at = self.commands.clock()
+        with self.commands.store.together():
+            place = self.place(who, course)
+            if place.role is not Role.STUDENT:
+                raise Forbidden(
+                    f"You are a {place.role} of {course}.", accepted="Its students hand in."
+                )
+            check_open(place.course)
+            assignment = self.assignment(place, name)
+        parcel = given_parcel(body)
+        if parcel is None:
+            raise InvalidInput(
+                "Nothing was handed in: there are no files.", accepted="Files.", field="files"
+            )
+        made = self.store.submit(
+            NewSubmission(
+                course=course,
+                assignment=name,
+                person=who.name,
+                at=at,
+                files=kept(self.blobs, parcel),
+                version=min(body.version, assignment.version),
+            )
+        )
+        with self.commands.store.together():
+            book = Book.read(self.store, assignment, self._moved_in(course), who.name)
+        return next(r for r in book.receipts(place.member) if r.number == made.number)
+
+    # -- looking --------------------------------------------------------------------------
+
+    def receipts(self, who: Identity, course: str, name: str, *, person: str = "") -> ReceiptsOut:
+        """One's own, or as a teacher or grader those of one person or of everybody."""
+        place = self.place(who, course)
+        assignment = self.assignment(place, name)
+        if place.role is Role.STUDENT:
+            if person not in {"", who.name}:
+                raise Forbidden("Receipts are for whoever handed in.", accepted="Your own.")
+            person = who.name
+        known = {member.person: member for member in self.store.members(course)}
+        book = Book.read(self.store, assignment, self._moved_in(course), person or None)
+        members = (known.get(p) or Member(course=course, person=p) for p in book.people)
+        return ReceiptsOut(receipts=[each for m in members for each in book.receipts(m)])
+
+    def handed_in(self, who: Identity, submission_id: int) -> HandedInOut:
+        """The files of a submission, for its student and for those who grade it."""
+        found = self.store.submission(submission_id)
+        place = self.place(who, found.course)
+        if place.role is Role.STUDENT and found.person != who.name:
+            raise no_submission(submission_id)
+        return HandedInOut(
+            id=found.id,
+            course=found.course,
+            assignment=found.assignment,
+            person=found.person,
+            number=found.number,
+            at=found.at,
+            sha256=found.files.sha256,
+            files=[content_out(self.blobs, file) for file in found.files.files],
+        )
+
+    def choose(self, who: Identity, submission_id: int, *, counts: bool) -> ReceiptOut:
+        """A teacher lets a submission count whatever the clock said, or not any more."""
+        found = self.store.submission(submission_id)
+        place = self.place(who, found.course, TAUGHT_BY)
+        check_open(place.course)
+        target = f"{found.course}/{found.assignment}"
+        after = {"person": found.person, "number": found.number if counts else None}
+        change = self.change(who, Action.SUBMISSION_CHOOSE, target, after=after)
+        self.store.choose(found, counts=counts, change=change)
+        shown = self.receipts(who, found.course, found.assignment, person=found.person)
+        return next(each for each in shown.receipts if each.number == found.number)
+
+    def assignments(self, who: Identity, course: str) -> AssignmentsOut:
+        place = self.place(who, course)
+        return AssignmentsOut(assignments=self._assignments(place))
+
+    def my_assignments(self, who: Identity) -> list[AssignmentOut]:
+        """Of all courses in which somebody is a student; what is due next comes first."""
+        places = [
+            place
+            for place in self.places(who)
+            if place.role is Role.STUDENT and place.course.archived_at is None
+        ]
+        found = [each for place in places for each in self._assignments(place)]
+        never = float("inf")
+        return sorted(found, key=lambda a: (a.state == "closed", a.due or never, a.course, a.name))
+
+    # -- within ---------------------------------------------------------------------------
+
+    def _assignments(self, place: Place) -> list[AssignmentOut]:
+        moved = self._moved_in(place.course.name)
+        found = self.store.assignments(place.course.name)
+        if place.role is Role.STUDENT:
+            return [self._of_student(place.member, each, moved) for each in found if each.open]
+        sent = self.store.submissions(place.course.name)
+        return [self._of_class(each, moved, sent) for each in found]
+
+    def _moved_in(self, course: str) -> Moved:
+        return Moved(extensions=self.store.extensions(course), outages=self.store.outages())
+
+    def _of_student(self, member: Member, assignment: Assignment, moved: Moved) -> AssignmentOut:
+        receipts = Book.read(self.store, assignment, moved, member.person).receipts(member)
+        fetched = self.store.fetched(assignment.course, assignment.name, member.person)
+        version = fetched[0].version if fetched else 0
+        extended = moved.of(assignment, member)
+        shown = self._shown(assignment, member, moved)
+        return shown.model_copy(
+            update={
+                "extension": f"{wording.duration(extended)} more" if extended else "",
+                "state": self._state(shown, receipts, version),
+                "fetched_version": version,
+                "receipts": receipts,
+            }
+        )
+
+    def _state(self, shown: AssignmentOut, receipts: Collection[ReceiptOut], version: int) -> str:
+        if receipts:
+            return "submitted"
+        if shown.closes_at is not None and self.commands.clock() > shown.closes_at:
+            return "closed"
+        return "fetched" if version else "open"
+
+    def _of_class(
+        self, assignment: Assignment, moved: Moved, sent: Collection[Submission]
+    ) -> AssignmentOut:
+        nobody = Member(course=assignment.course, person="")
+        people = {each.person for each in sent if each.assignment == assignment.name}
+        state = "open" if assignment.open else "not released"
+        return self._shown(assignment, nobody, moved).model_copy(
+            update={"state": state, "submitted": len(people)}
+        )
+
+    def _shown(self, assignment: Assignment, member: Member, moved: Moved) -> AssignmentOut:
+        until = moved.due(assignment, member)
+        last = assignment.late.steps[-1].seconds if assignment.late.steps else 0
+        return AssignmentOut(
+            course=assignment.course,
+            name=assignment.name,
+            due=until,
+            class_due=assignment.due,
+            zone=assignment.zone,
+            late=due.late_text(assignment.late),
+            late_rule=due.late_sentence(assignment.late),
+            state="open",
+            closes_at=None if until is None else until + last,
+            version=assignment.version,
+            devices=assignment.devices,
+            seconds=assignment.seconds,
+        )

@@ -1,0 +1,270 @@
+"""The values about courses that travel over HTTP: rosters, assignments, files, receipts."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from .base import LARGEST, LATEST, In, Out
+from .calendar import BudgetIn
+
+CourseName = Annotated[str, Field(min_length=1, max_length=64)]
+AssignmentName = Annotated[str, Field(min_length=1, max_length=64)]
+Roster = Annotated[
+    str,
+    Field(
+        max_length=1_000_000,
+        description="A table (CSV) with a column `student`, and perhaps `name`, `section`, `role`.",
+    ),
+]
+Devices = Annotated[int, Field(ge=0, le=LARGEST)]
+Person = Annotated[str, Field(min_length=1, max_length=64)]
+Why = Annotated[str, Field(max_length=500)]
+Moment = Annotated[float, Field(ge=0, le=LATEST, allow_inf_nan=False)]
+
+
+class CourseIn(In):
+    """Body of ``POST /api/v1/courses``. A group of that name becomes the course's, else it is made.
+
+    What is left out of the quota stays as it is; a new group has no devices.
+    """
+
+    name: CourseName
+    title: Annotated[str, Field(max_length=200)] = ""
+    teachers: Annotated[list[Person], Field(max_length=100)] = []
+    students: Roster = ""
+    image: Annotated[str, Field(max_length=160, description="Pinned to the end of the term.")] = ""
+    parent: Annotated[str | None, Field(max_length=64)] = None
+    guaranteed: Devices | None = None
+    max_devices: Devices | None = None
+    max_devices_per_user: Devices | None = None
+    budget: BudgetIn | None = None
+
+
+class CloneIn(In):
+    """Body of ``POST /api/v1/courses/{course}/clone``: its quota and assignments, no people."""
+
+    name: CourseName
+    title: Annotated[str, Field(max_length=200)] = ""
+    teachers: Annotated[list[Person], Field(max_length=100)] = []
+
+
+class RosterIn(In):
+    """Body of ``PUT /api/v1/courses/{course}/roster``: the whole class."""
+
+    students: Roster
+
+
+class FileIn(In):
+    name: Annotated[str, Field(min_length=1, max_length=1000)]
+    content: Annotated[str, Field(description="In base64.")]
+
+
+class ParcelIn(In):
+    """Files, one by one or as a .zip (in base64); not both."""
+
+    files: Annotated[list[FileIn], Field(max_length=2000)] = []
+    archive: str = ""
+
+
+class SubmitIn(ParcelIn):
+    """Body of ``POST …/assignments/{assignment}/submissions``; safe to repeat.
+
+    ``version`` is that of the hand-out that it answers, where it is known.
+    """
+
+    version: Annotated[int, Field(ge=0, le=LARGEST)] = 0
+
+
+class ReleaseIn(ParcelIn):
+    """Body of ``POST …/assignments/{assignment}/release``.
+
+    The files are the teacher's own, with solutions and tests. Without files the newest hand-out
+    stays; what else is left out stays as it is, and an empty ``due`` means: never.
+    """
+
+    due: Annotated[
+        str | None, Field(max_length=100, description="`2027-02-01 18:00 Europe/Berlin`")
+    ] = None
+    late: Annotated[
+        str | None, Field(max_length=200, description="`24h:-10%`; empty: nothing late counts")
+    ] = None
+    devices: Devices | None = None
+    seconds: Annotated[int | None, Field(ge=1, le=7 * 86400)] = None
+
+
+class ExtensionIn(In):
+    """Body of ``POST …/assignments/{assignment}/extensions``, for a person or for a section."""
+
+    person: Annotated[str, Field(max_length=64)] = ""
+    section: Annotated[str, Field(max_length=200)] = ""
+    seconds: Annotated[int, Field(ge=1, le=366 * 86400)]
+    why: Why = ""
+
+
+class OutageIn(In):
+    """Body of ``POST /api/v1/outages``; without ``course`` it was one for all of them."""
+
+    starts_at: Moment
+    ends_at: Moment
+    course: Annotated[str, Field(max_length=64)] = ""
+    why: Why = ""
+
+
+class OutageOut(Out):
+    starts_at: float
+    ends_at: float
+    course: str
+    why: str
+    recorded_by: str
+
+
+class OutagesOut(Out):
+    outages: list[OutageOut]
+
+
+class CourseOut(Out):
+    """``role`` is the caller's: teacher, grader or student; administrators are as teachers.
+
+    ``image`` is ``local`` where work runs on the machine itself.
+    """
+
+    name: str
+    title: str
+    role: str
+    image: str
+    teachers: list[str]
+    students: int
+    assignments: int
+    archived_at: float | None = None
+
+
+class CoursesOut(Out):
+    courses: list[CourseOut]
+
+
+class MemberOut(Out):
+    """``left_at`` of somebody who is on the roster no more; what they handed in is kept."""
+
+    person: str
+    full_name: str
+    section: str
+    role: str
+    left_at: float | None = None
+
+
+class MembersOut(Out):
+    teachers: list[str]
+    members: list[MemberOut]
+
+
+class FileRefOut(Out):
+    name: str
+    sha256: str
+    size: int
+
+
+class ContentOut(Out):
+    name: str
+    content: str
+    """In base64."""
+
+
+class HandOutOut(Out):
+    """A version of an assignment as students get it; ``sha256`` is over all of its files."""
+
+    course: str
+    assignment: str
+    version: int
+    released_at: float
+    released_by: str
+    sha256: str
+    files: list[ContentOut]
+
+
+class ReleasedOut(Out):
+    """What a release handed out, and what the teacher should look at."""
+
+    course: str
+    assignment: str
+    version: int
+    released_at: float
+    sha256: str
+    files: list[FileRefOut]
+    due: float | None
+    zone: str
+    late_rule: str
+    warnings: list[str] = []
+
+
+class HandedInOut(Out):
+    """A submission with its files."""
+
+    id: int
+    course: str
+    assignment: str
+    person: str
+    number: int
+    at: float
+    sha256: str
+    files: list[ContentOut]
+
+
+class ReceiptOut(Out):
+    """What the server has of a submission, and since when.
+
+    ``sha256`` is over all names and contents: of the lines that ``sha256sum`` prints for the
+    files, sorted by name. ``standing`` is ``on time``, ``late`` or ``too late to count``;
+    ``counts`` says that this one is graded. ``missing`` are notebooks of the hand-out that are
+    not in it.
+    """
+
+    id: int
+    number: int
+    course: str
+    assignment: str
+    person: str
+    at: float
+    sha256: str
+    files: list[FileRefOut]
+    size: int
+    standing: str
+    penalty: float
+    counts: bool
+    sentence: str
+    missing: list[str] = []
+
+
+class ReceiptsOut(Out):
+    receipts: list[ReceiptOut]
+
+
+class AssignmentOut(Out):
+    """An assignment as the caller has it.
+
+    ``due`` is the caller's own, ``class_due`` the one of everybody; both null where it never is.
+    ``state`` is one of: not released, open, fetched, submitted, closed. ``submitted`` counts
+    students, for teachers and graders.
+    """
+
+    course: str
+    name: str
+    due: float | None
+    class_due: float | None
+    zone: str
+    late: str
+    late_rule: str
+    extension: str = ""
+    state: str
+    closes_at: float | None
+    version: int
+    fetched_version: int = 0
+    devices: int
+    seconds: int
+    receipts: list[ReceiptOut] = []
+    submitted: int | None = None
+
+
+class AssignmentsOut(Out):
+    assignments: list[AssignmentOut]

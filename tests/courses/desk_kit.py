@@ -1,0 +1,66 @@
+"""A desk of courses in memory, with cs101 and its people, and short ways to use it."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from pathlib import Path
+
+from carrel.courses.blobs import MemoryBlobs
+from carrel.courses.desk import CourseDesk
+from carrel.courses.store import MemoryCourseStore
+from carrel.hub.ports.audit import ChangeFilter
+from carrel.hub.ports.world import Identity
+from carrel.hub.store import MemoryStore
+from carrel.hub.wire.courses import CourseIn, FileIn, ReceiptOut, ReleaseIn, SubmitIn
+from carrel.spawners.fake import FakeBackend
+
+from ..hub.doubles import ADMIN, STUDENT1, TEACHER, Clock, FakeHub, build
+from .notebooks import SOURCE
+
+START = 1_800_000_000.0
+"""2027-01-15 08:00 UTC."""
+DUE = "2027-01-20 18:00 Europe/Berlin"
+DUE_AT = START + 5 * 86400 + 9 * 3600
+GRADER = Identity(name="gus")
+
+
+@dataclass
+class Desk:
+    """Everything around one desk."""
+
+    desk: CourseDesk
+    clock: Clock
+    hub: FakeHub
+    backend: FakeBackend
+
+    def create(self, **more: object) -> None:
+        given = {"name": "cs101", "teachers": ["teacher"]} | more
+        self.desk.create(ADMIN, CourseIn.model_validate(given))
+
+    def release(self, name: str = "ps1", **more: object) -> None:
+        given = {"files": files({"ps1.ipynb": SOURCE}), "due": DUE, "late": "24h:-10%"} | more
+        self.desk.release(TEACHER, "cs101", name, ReleaseIn.model_validate(given))
+
+    def submit(self, content: str, who: Identity = STUDENT1, name: str = "ps1") -> ReceiptOut:
+        body = SubmitIn(files=files({"ps1.ipynb": content.encode()}))
+        return self.desk.submit(who, "cs101", name, body)
+
+    def lines(self) -> list[tuple[str, str, str]]:
+        found = self.desk.commands.store.changes(ChangeFilter())
+        return [(line.who, str(line.action), line.target) for line in reversed(found)]
+
+
+def made(folder: Path) -> Desk:
+    clock, hub, backend = Clock(START), FakeHub(), FakeBackend()
+    hub.people.add("gus")
+    commands = build(MemoryStore(), backend, hub, clock, folder)
+    desk = CourseDesk(commands, MemoryCourseStore(commands.store), MemoryBlobs())
+    return Desk(desk, clock, hub, backend)
+
+
+def files(contents: dict[str, bytes]) -> list[FileIn]:
+    return [
+        FileIn(name=name, content=base64.b64encode(content).decode())
+        for name, content in contents.items()
+    ]
