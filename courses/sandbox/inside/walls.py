@@ -1,0 +1,221 @@
+"""Calls of the Linux kernel that close a cage, by ctypes: nothing else need be installed.
+
+Each takes effect for the process that calls it and for all that it starts, for ever.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import resource
+import struct
+from dataclasses import dataclass
+from typing import Final
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+_NEW: Final = (
+    0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
+)
+"""Mounts, cgroup, UTS, IPC, user, PID and network."""
+_RDONLY, _NOSUID, _NODEV, _NOEXEC, _REMOUNT, _BIND = 1, 2, 4, 8, 32, 4096
+_REC, _PRIVATE = 16384, 1 << 18
+_SET_PDEATHSIG, _SET_DUMPABLE, _SET_SECCOMP, _CAPBSET_DROP = 1, 4, 22, 24
+_SET_NO_NEW_PRIVS, _CAP_AMBIENT, _CLEAR_ALL = 38, 47, 4
+_CAPABILITIES: Final = 64
+_CAPABILITY_V3: Final = 0x20080522
+_SIGKILL: Final = 9
+
+INSIDE_UID: Final = 1000
+HOME: Final = "/home/student"
+_ROOM: Final = "/tmp"  # noqa: S108  # of the cage alone
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What one process of a student may use; the port's limits as far as the kernel counts.
+
+    Attributes:
+        processes: of its user in its user namespace; 0 where a container counts them.
+    """
+
+    memory_bytes: int
+    processes: int
+    file_bytes: int
+    disk_bytes: int
+    cpus: float
+
+
+def _check(result: int, what: str) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+
+
+def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
+    _check(
+        _libc.mount(
+            source.encode(), target.encode(), kind.encode(), ctypes.c_ulong(flags), options.encode()
+        ),
+        f"mount {target}",
+    )
+
+
+def hide() -> None:
+    """No process of the same user looks into this one, or stops it to do so."""
+    _check(_libc.prctl(_SET_DUMPABLE, 0, 0, 0, 0), "prctl")
+
+
+def show() -> None:
+    """The opposite; who changed user needs it to speak of itself in /proc."""
+    _check(_libc.prctl(_SET_DUMPABLE, 1, 0, 0, 0), "prctl")
+
+
+def die_with_parent() -> None:
+    _check(_libc.prctl(_SET_PDEATHSIG, _SIGKILL, 0, 0, 0), "prctl")
+
+
+def become_nobody(uid: int) -> None:
+    """Of root: see processes (bubblewrap's own /proc could not be made anew in a cage), then be
+    nobody: the kernel's limits do not count for root."""
+    mount("proc", "/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
+    os.setgroups([])
+    os.setresgid(uid, uid, uid)
+    os.setresuid(uid, uid, uid)
+    show()
+
+
+def leave_everything() -> None:
+    """New namespaces of every kind, in which this process may do anything, to nothing."""
+    uid, gid = os.getuid(), os.getgid()
+    _check(_libc.unshare(_NEW), "unshare")
+    for name, words in (
+        ("setgroups", "deny"),
+        ("uid_map", f"{INSIDE_UID} {uid} 1"),
+        ("gid_map", f"{INSIDE_UID} {gid} 1"),
+    ):
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(words)
+
+
+def furnish(disk_bytes: int) -> None:
+    """As process 1: processes of the cage alone, and one small disk in memory for all files."""
+    mount("none", "/", "none", _REC | _PRIVATE)
+    mount("proc", "/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
+    with open("/proc/sys/user/max_user_namespaces", "w") as file:
+        file.write("0")
+    disk = f"size={disk_bytes},nr_inodes={_inodes(disk_bytes)},mode=755"
+    mount("tmpfs", HOME, "tmpfs", _NOSUID | _NODEV, disk)
+    for name, place in ((".tmp", _ROOM), (".shm", "/dev/shm")):  # noqa: S108
+        os.mkdir(f"{HOME}/{name}", 0o700)
+        mount(f"{HOME}/{name}", place, "none", _BIND)
+
+
+def _inodes(disk_bytes: int) -> int:
+    return max(1024, disk_bytes // 4096)
+
+
+def close_proc() -> None:
+    """From now on nobody writes to /proc, not even of themselves."""
+    mount("none", "/proc", "none", _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV | _NOEXEC)
+
+
+def give_up_rights() -> None:
+    """No capability, now or later."""
+    for capability in range(_CAPABILITIES):
+        _libc.prctl(_CAPBSET_DROP, capability, 0, 0, 0)
+    _libc.prctl(_CAP_AMBIENT, _CLEAR_ALL, 0, 0, 0)
+    _check(_libc.prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl")
+    header = struct.pack("Ii", _CAPABILITY_V3, 0)
+    _check(_libc.capset(header, bytes(24)), "capset")
+
+
+def bound(bounds: Bounds) -> None:
+    """Limits of the kernel for a student's process."""
+    limits = {
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_FSIZE: bounds.file_bytes,
+        resource.RLIMIT_NOFILE: 256,
+        resource.RLIMIT_DATA: bounds.memory_bytes + _data_bytes(),
+        resource.RLIMIT_MSGQUEUE: 0,
+        resource.RLIMIT_MEMLOCK: 1 << 16,
+    }
+    if bounds.processes:
+        limits[resource.RLIMIT_NPROC] = bounds.processes
+    for name, most in limits.items():
+        hard = resource.getrlimit(name)[1]
+        least = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(name, (least, least))
+    mine = sorted(os.sched_getaffinity(0))
+    wanted = max(1, round(bounds.cpus))
+    if wanted < len(mine):
+        first = os.getppid() + int.from_bytes(os.urandom(2), "big")
+        os.sched_setaffinity(0, {mine[(first + i) % len(mine)] for i in range(wanted)})
+
+
+def _data_bytes() -> int:
+    """What was imported before is on nobody's account."""
+    with open("/proc/self/status") as file:
+        found = next(line for line in file if line.startswith("VmData:"))
+    return int(found.split()[1]) * 1024
+
+
+_DENIED: Final = {
+    # ptrace, process_vm_readv, process_vm_writev, mount, umount2, pivot_root, chroot, unshare,
+    # setns, swapon, swapoff, reboot, init_module, delete_module, finit_module, kexec_load,
+    # kexec_file_load, acct, quotactl, add_key, request_key, keyctl, bpf, perf_event_open,
+    # userfaultfd, name_to_handle_at, open_by_handle_at, kcmp, syslog, sched_setaffinity
+    "x86_64": (
+        0xC000003E,
+        (
+            *(101, 310, 311, 165, 166, 155, 161, 272, 308, 167, 168, 169, 175, 176, 313, 246),
+            *(320, 163, 179, 248, 249, 250, 321, 298, 323, 303, 304, 312, 103, 203),
+        ),
+    ),
+    "aarch64": (
+        0xC00000B7,
+        (
+            *(117, 270, 271, 40, 39, 41, 51, 97, 268, 224, 225, 142, 105, 106, 273, 104),
+            *(294, 89, 60, 217, 218, 219, 280, 241, 282, 264, 265, 272, 116, 122),
+        ),
+    ),
+}
+# io_uring_setup, _enter, _register, open_tree, move_mount, fsopen, fsconfig, fsmount, fspick,
+# pidfd_getfd, process_madvise, mount_setattr: of the same number everywhere.
+_DENIED_EVERYWHERE: Final = (425, 426, 427, 428, 429, 430, 431, 432, 433, 438, 440, 442)
+_LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
+_ALLOW: Final = 0x7FFF0000
+_NOT_PERMITTED: Final = 0x00050001
+_X32: Final = 0x40000000
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_char_p))
+
+
+def deny_calls() -> None:
+    """A list of calls that no exercise needs and that holes in kernels are found in.
+
+    What is not known by its number here (another processor) is left to the other walls.
+    """
+    known = _DENIED.get(platform.machine())
+    if known is None:
+        return
+    architecture, numbers = known
+    denied = (*numbers, *_DENIED_EVERYWHERE)
+    steps = [
+        struct.pack("HBBI", _LOAD, 0, 0, 4),
+        struct.pack("HBBI", _EQUAL, 0, len(denied) + 3, architecture),
+        struct.pack("HBBI", _LOAD, 0, 0, 0),
+        struct.pack("HBBI", _AT_LEAST, len(denied) + 1, 0, _X32),
+        *(
+            struct.pack("HBBI", _EQUAL, len(denied) - i, 0, number)
+            for i, number in enumerate(denied)
+        ),
+    ]
+    # The jumps above end here: what was not on the list, then what was.
+    steps += [struct.pack("HBBI", _RETURN, 0, 0, _ALLOW)]
+    steps += [struct.pack("HBBI", _RETURN, 0, 0, _NOT_PERMITTED)]
+    program = _Program(len(steps), b"".join(steps))
+    _check(_libc.prctl(_SET_SECCOMP, 2, ctypes.byref(program), 0, 0), "seccomp")

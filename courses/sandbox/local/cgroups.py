@@ -1,0 +1,127 @@
+"""A cgroup for each cage, where one can be made: memory, processes and CPU of all of it together.
+
+Both versions are spoken. An ordinary account usually can make none; then the cage's own limits
+hold each process, and its warden looks at the memory of all of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ..port import Limits
+
+ROOT: Final = Path("/sys/fs/cgroup")
+FOLDER: Final = "carrel-cages"
+_PERIOD: Final = 100_000
+_PATIENCE_SECONDS: Final = 3.0
+_CONTROLLERS: Final = ("memory", "pids", "cpu")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cgroup:
+    """Attributes:
+    folders: one for each controller (version 1), or one for all.
+    """
+
+    folders: tuple[Path, ...]
+    unified: bool
+
+    def join(self, pid: int) -> None:
+        """What it starts later is in it as well."""
+        for folder in self.folders:
+            (folder / "cgroup.procs").write_text(str(pid))
+
+    def out_of_memory(self) -> bool:
+        name = "memory.events" if self.unified else "memory.oom_control"
+        return _counted(self.folders[0] / name, "oom_kill") > 0
+
+    def most_memory(self) -> int | None:
+        name = "memory.peak" if self.unified else "memory.max_usage_in_bytes"
+        try:
+            return int((self.folders[0] / name).read_text())
+        except OSError:
+            return None
+
+    def end(self) -> None:
+        """Kill what is in it, and take it away. Safe to repeat."""
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        for folder in self.folders:
+            while folder.exists() and time.monotonic() < deadline:
+                with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                    for pid in (folder / "cgroup.procs").read_text().split():
+                        os.kill(int(pid), signal.SIGKILL)
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+                    break
+                time.sleep(0.002)
+
+
+def make(limits: Limits) -> Cgroup | None:
+    """None where this account may not."""
+    name = secrets.token_hex(8)
+    try:
+        if (ROOT / "cgroup.controllers").exists():
+            return _make_unified(name, limits)
+        return _make_divided(name, limits)
+    except OSError:
+        return None
+
+
+def _make_unified(name: str, limits: Limits) -> Cgroup | None:
+    parent = ROOT / FOLDER
+    parent.mkdir(exist_ok=True)
+    wanted = " ".join(f"+{each}" for each in _CONTROLLERS)
+    for folder in (ROOT, parent):
+        (folder / "cgroup.subtree_control").write_text(wanted)
+    made = parent / name
+    made.mkdir()
+    for file, value in (
+        ("memory.max", str(limits.memory_bytes)),
+        ("memory.swap.max", "0"),
+        ("pids.max", str(limits.processes)),
+        ("cpu.max", f"{int(limits.cpus * _PERIOD)} {_PERIOD}"),
+    ):
+        if (made / file).exists():
+            (made / file).write_text(value)
+    return Cgroup(folders=(made,), unified=True)
+
+
+def _make_divided(name: str, limits: Limits) -> Cgroup | None:
+    values = {
+        "memory": (
+            ("memory.limit_in_bytes", limits.memory_bytes),
+            ("memory.memsw.limit_in_bytes", limits.memory_bytes),
+        ),
+        "pids": (("pids.max", limits.processes),),
+        "cpu": (
+            ("cpu.cfs_period_us", _PERIOD),
+            ("cpu.cfs_quota_us", int(limits.cpus * _PERIOD)),
+        ),
+    }
+    made = []
+    for controller in _CONTROLLERS:
+        if not (ROOT / controller).is_dir():
+            continue
+        folder = ROOT / controller / FOLDER / name
+        folder.mkdir(parents=True)
+        for file, value in values[controller]:
+            if (folder / file).exists():
+                (folder / file).write_text(str(value))
+        made.append(folder)
+    return Cgroup(folders=tuple(made), unified=False) if len(made) == len(_CONTROLLERS) else None
+
+
+def _counted(path: Path, name: str) -> int:
+    try:
+        lines = path.read_text().splitlines()
+    except OSError:
+        return 0
+    found = dict(line.split() for line in lines if len(line.split()) == 2)  # noqa: PLR2004
+    return int(found.get(name, 0))

@@ -1,0 +1,412 @@
+"""What every engine of cages promises; each test is one sentence about a submission."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import pytest
+
+from carrel.courses.sandbox.local.engine import LocalCages
+from carrel.courses.sandbox.port import (
+    Cage,
+    CageEngine,
+    CageSettings,
+    Cause,
+    CellRun,
+    CellStatus,
+    Limits,
+    Step,
+)
+from carrel.hub.errors import InvalidInput, TooLarge, Unavailable
+
+from ..requirements import need
+
+MIB = 1 << 20
+SHORT = Limits(
+    seconds=30.0,
+    cell_seconds=1.0,
+    test_seconds=1.0,
+    memory_bytes=300 * MIB,
+    processes=32,
+    file_bytes=8 * MIB,
+    disk_bytes=16 * MIB,
+    output_bytes=MIB // 4,
+    answer_bytes=MIB // 4,
+)
+Open = Callable[..., Cage]
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[CageEngine]:
+    need("bwrap", shutil.which("bwrap"), "bubblewrap is not installed")
+    made = LocalCages(CageSettings())
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def open_cage(engine: CageEngine) -> Iterator[Open]:
+    """Cages that are closed at the end."""
+    made: list[Cage] = []
+
+    def opened(limits: Limits = SHORT, files: Mapping[str, bytes] | None = None) -> Cage:
+        made.append(engine.open(limits, files))
+        return made[-1]
+
+    yield opened
+    for cage in made:
+        cage.close()
+
+
+def run(cage: Cage, *sources: str, marked: Sequence[int] = ()) -> list[CellRun]:
+    """Each cell by its number; those ``marked`` leave a snapshot."""
+    steps = (
+        Step(cell_id=str(number), source=source, mark=number in marked)
+        for number, source in enumerate(sources)
+    )
+    return list(cage.run(steps))
+
+
+def shown(run: CellRun) -> str:
+    """Streams and results, as a reader sees them."""
+    parts = []
+    for output in run.outputs:
+        data = output.get("data")
+        assert isinstance(data, dict | None)
+        parts.append(str(data["text/plain"] if data else output.get("text", "")))
+    return "".join(parts)
+
+
+def errors(run: CellRun) -> list[str]:
+    return [str(each["ename"]) for each in run.outputs if each["output_type"] == "error"]
+
+
+# -- what a notebook does -----------------------------------------------------------------------
+
+
+def test_cells_run_in_order_in_one_kernel_and_show_what_a_notebook_shows(open_cage: Open) -> None:
+    first, second, third = run(open_cage(), "print('a')\nx = 2", "x * 21", "1 / 0")
+
+    assert first.outputs == ({"output_type": "stream", "name": "stdout", "text": "a\n"},)
+    assert second.outputs == (
+        {
+            "output_type": "execute_result",
+            "execution_count": 2,
+            "data": {"text/plain": "42"},
+            "metadata": {},
+        },
+    )
+    assert (third.status, errors(third)) == (CellStatus.ERROR, ["ZeroDivisionError"])
+    assert [each.status for each in (first, second)] == [CellStatus.OK, CellStatus.OK]
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("import asyncio\nawait asyncio.sleep(0)\n'awaited'", "'awaited'"),
+        ("!echo from a shell", "from a shell\r\n"),
+        ("%%bash\necho from bash", "from bash\n"),
+        ("import os\nos.system('echo past Python');", "past Python\n"),
+        ("import sys\nprint('e', file=sys.stderr)", "e\n"),
+        ("%time None", "CPU times"),
+        ("from IPython.display import display\ndisplay({'a': 1})", "{'a': 1}"),
+        (
+            "print('gone')\nfrom IPython.display import clear_output\nclear_output()\nprint(1)",
+            "1\n",
+        ),
+        ("from IPython.display import display\nh = display(1, display_id=True)\nh.update(2)", "2"),
+        ("print('\\ud800')", "?\n"),
+        ("open('data.csv').read()", "'1,2'"),
+        ("open('own.txt', 'w').write('abc')", "3"),
+        ("__name__", "'__main__'"),
+        ("import pickle\nclass A: pass\ntype(pickle.loads(pickle.dumps(A()))) is A", "True"),
+        ("import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'print(7)']);", "7\n"),
+    ],
+)
+def test_a_cell_does_what_it_does_in_a_notebook(
+    open_cage: Open, source: str, expected: str
+) -> None:
+    (found,) = run(open_cage(Limits(), {"data.csv": b"1,2"}), source)
+
+    assert found.status is CellStatus.OK, found
+    assert shown(found).startswith(expected)
+
+
+def test_nobody_is_asked_and_asking_is_an_error(open_cage: Open) -> None:
+    (found,) = run(open_cage(), "input('Your name? ')")
+
+    assert errors(found) == ["RuntimeError"]
+
+
+def test_random_numbers_are_others_in_each_cage_and_those_of_the_seed_in_a_snapshot(
+    open_cage: Open,
+) -> None:
+    draw = "import random, numpy\nprint(random.random(), numpy.random.random())"
+    one, other = (run(open_cage(), draw)[0] for _ in range(2))
+    cage = open_cage()
+    _, there = run(
+        cage, "import random\nrandom.seed(7)\nnumpy_seed = 1", "random.random()", marked=[1]
+    )
+
+    assert shown(one) != shown(other)
+    assert shown(cage.test("1", "random.random()")) == shown(there)
+
+
+# -- snapshots, tests and questions ------------------------------------------------------------
+
+
+def test_a_test_meets_the_kernel_as_it_was_before_the_marked_cell(open_cage: Open) -> None:
+    cage = open_cage()
+    run(cage, "x = 1", "x = 2", "x = 3", "x = 4", marked=[1, 3])
+
+    assert shown(cage.test("3", "x")) == "3"
+    assert shown(cage.test("1", "x")) == "1"
+    assert cage.test("1", "x").status is CellStatus.NOT_RUN
+    assert cage.test("2", "x").status is CellStatus.NOT_RUN
+
+
+def test_a_test_that_fails_says_how(open_cage: Open) -> None:
+    cage = open_cage()
+    run(cage, "def f(): return 1", "", marked=[1])
+
+    found = cage.test("1", "assert f() == 2, 'f gives two'")
+
+    assert (found.status, errors(found)) == (CellStatus.ERROR, ["AssertionError"])
+    assert found.tampered == ()
+
+
+def test_after_the_first_test_no_cell_of_the_student_runs(open_cage: Open) -> None:
+    cage = open_cage()
+    run(cage, "", marked=[0])
+    cage.test("0", "1")
+
+    assert [each.status for each in run(cage, "1")] == [CellStatus.NOT_RUN]
+
+
+def test_a_test_apart_asks_for_what_the_student_defined(open_cage: Open) -> None:
+    student, examiner = open_cage(), open_cage()
+    run(student, "def square(x):\n    return x * x", "", marked=[1])
+    run(examiner, "", marked=[0])
+    asked = []
+
+    def answer(question: object) -> object:
+        asked.append(question)
+        found = student.ask("1", question)  # type: ignore[arg-type]
+        assert found.status is CellStatus.OK
+        return found.value
+
+    found = examiner.test("0", "assert square(12) == 144\nassert square(3) == 9", answer)  # type: ignore[arg-type]
+
+    assert found.status is CellStatus.OK, found
+    assert len(asked) >= 2
+
+
+def test_an_answer_that_never_comes_is_late_and_the_next_question_is_answered(
+    open_cage: Open,
+) -> None:
+    cage = open_cage()
+    run(
+        cage,
+        "class Slow:\n    def __call__(self):\n        while True: pass\nslow = Slow()\nfast = 5",
+        "",
+        marked=[1],
+    )
+    names = ["name", "slow"], ["name", "fast"]
+    assert cage.ask("1", names[1]).status is CellStatus.OK
+
+    late = cage.ask("1", ["call", ["name", "slow"], [], {}])
+
+    assert late.status in (CellStatus.TIMEOUT, CellStatus.OK)
+    assert cage.ask("1", names[1]).status is CellStatus.OK
+
+
+# -- limits ------------------------------------------------------------------------------------
+
+
+def test_an_endless_cell_is_interrupted_and_the_rest_goes_on(open_cage: Open) -> None:
+    cage = open_cage()
+    endless, after = run(cage, "while True: pass", "'after'")
+
+    assert (endless.status, endless.cause) == (CellStatus.TIMEOUT, Cause.TIME)
+    assert errors(endless) == ["KeyboardInterrupt"]
+    assert shown(after) == "'after'"
+    assert cage.close().cause is Cause.TIME
+
+
+def test_who_does_not_let_itself_be_interrupted_is_killed_and_earlier_tests_still_run(
+    open_cage: Open,
+) -> None:
+    cage = open_cage()
+    stubborn = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass"
+    _, _, killed, after = run(cage, "x = 5", "", stubborn, "1", marked=[1, 3])
+
+    assert (killed.status, killed.cause) == (CellStatus.KILLED, Cause.TIME)
+    assert after.status is CellStatus.NOT_RUN
+    assert shown(cage.test("1", "x")) == "5"
+    assert cage.test("3", "x").status is CellStatus.NOT_RUN
+
+
+def test_all_cells_together_have_a_time(open_cage: Open) -> None:
+    limits = Limits(seconds=0.8, cell_seconds=0.5)
+    found = run(open_cage(limits), *["import time\ntime.sleep(0.4)"] * 4)
+
+    assert found[0].status is CellStatus.OK
+    assert found[-1].status is CellStatus.NOT_RUN
+    assert Cause.TIME in {each.cause for each in found}
+
+
+def test_an_endless_test_is_late_and_the_next_one_runs(open_cage: Open) -> None:
+    cage = open_cage()
+    run(cage, "def f():\n    while True: pass", "", "", marked=[1, 2])
+
+    assert cage.test("1", "f()").status is CellStatus.TIMEOUT
+    assert cage.test("2", "1").status is CellStatus.OK
+
+
+def test_memory_has_a_bound(open_cage: Open) -> None:
+    cage = open_cage()
+    found = run(cage, "x = 1", "held = bytearray(600 << 20)\nheld[::4096] = held[::4096]")[1]
+
+    assert found.status in (CellStatus.ERROR, CellStatus.KILLED)
+    assert found.cause is Cause.MEMORY
+    assert cage.close().sentence == "The code used more than 300 MiB of memory."
+
+
+def test_memory_of_several_processes_has_the_same_bound(open_cage: Open) -> None:
+    bomb = """
+import os, time
+for _ in range(6):
+    if os.fork() == 0:
+        held = bytearray(100 << 20)
+        held[::4096] = b"1" * len(held[::4096])
+        time.sleep(1)
+        os._exit(0)
+for _ in range(6):
+    pid, status = os.wait()
+    print("ended", status)
+"""
+    cage = open_cage(Limits(cell_seconds=6.0, memory_bytes=300 * MIB))
+    (found,) = run(cage, bomb)
+
+    assert "ended 9" in shown(found) or found.cause is Cause.MEMORY
+
+
+def test_processes_have_a_bound(open_cage: Open) -> None:
+    bomb = """
+import os, time
+made = 0
+try:
+    while made < 200:
+        if os.fork() == 0:
+            time.sleep(60)
+            os._exit(0)
+        made += 1
+finally:
+    print(made)
+"""
+    cage = open_cage()
+    (found,) = run(cage, bomb)
+
+    assert errors(found) == ["BlockingIOError"]
+    assert found.cause is Cause.PROCESSES
+    assert int(shown(found)) < SHORT.processes
+
+
+def test_a_file_and_the_disk_have_bounds(open_cage: Open) -> None:
+    write = "open({name!r}, 'wb').write(bytes({size} << 20));"
+    big, several = (
+        [write.format(name="big", size=9)],
+        [write.format(name=f"/tmp/{number}", size=6) for number in range(4)],
+    )
+    for sources in (big, several):
+        found = run(open_cage(), *sources)[-1]
+        assert errors(found) == ["OSError"]
+        assert found.cause is Cause.DISK
+
+
+def test_endless_output_ends_and_what_was_shown_stays(open_cage: Open) -> None:
+    for source in ("while True: print('x' * 1000)", "import os\nos.system('yes')"):
+        cage = open_cage(Limits(cell_seconds=20.0, output_bytes=MIB // 4))
+        (found,) = run(cage, source)
+        assert (found.status, found.cause) == (CellStatus.KILLED, Cause.OUTPUT)
+        assert 0 < len(shown(found)) < MIB
+
+
+# -- ends --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import os\nos._exit(0)",
+        "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)",
+        "import ctypes\nctypes.string_at(0)",
+        "exit()",
+    ],
+)
+def test_who_ends_the_kernel_ends_only_the_own_cells(open_cage: Open, source: str) -> None:
+    cage = open_cage()
+    found = run(cage, "x = 1", "", source, "x", marked=[1])
+
+    assert found[-1].status is CellStatus.NOT_RUN
+    assert shown(cage.test("1", "x")) == "1"
+
+
+def test_sys_exit_is_an_error_of_its_cell(open_cage: Open) -> None:
+    found = run(open_cage(), "import sys\nsys.exit(0)", "1")
+
+    assert [each.status for each in found] == [CellStatus.ERROR, CellStatus.OK]
+    assert errors(found[0]) == ["SystemExit"]
+
+
+def test_a_test_that_is_ended_by_the_students_code_has_not_passed(open_cage: Open) -> None:
+    cage = open_cage()
+    run(cage, "import os\ndef f(): os._exit(0)", "", marked=[1])
+
+    assert cage.test("1", "f()").status is CellStatus.KILLED
+
+
+def test_cages_are_opened_by_several_threads_at_once(open_cage: Open) -> None:
+    answers: list[str] = []
+
+    def one(number: int) -> None:
+        answers.append(shown(run(open_cage(), f"{number} * 10")[0]))
+
+    threads = [threading.Thread(target=one, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(answers) == ["0", "10", "20", "30", "40", "50"]
+
+
+def test_a_closed_cage_can_be_closed_again_and_runs_nothing(open_cage: Open) -> None:
+    cage = open_cage()
+    run(cage, "1")
+
+    assert cage.close() == cage.close()
+    assert cage.close().cause is Cause.OK
+    assert run(cage, "1")[0].status is not CellStatus.OK
+
+
+@pytest.mark.parametrize("name", ["../up", "/etc/passwd", "", "a/../../b", "."])
+def test_names_of_files_stay_in_the_folder(open_cage: Open, name: str) -> None:
+    with pytest.raises(InvalidInput):
+        open_cage(files={name: b""})
+
+
+def test_files_that_are_more_than_the_disk_are_refused(open_cage: Open) -> None:
+    with pytest.raises(TooLarge):
+        open_cage(files={"big": bytes(17 * MIB)})
+
+
+def test_a_closed_engine_makes_no_cage() -> None:
+    need("bwrap", shutil.which("bwrap"), "bubblewrap is not installed")
+    engine = LocalCages(CageSettings())
+    engine.close()
+
+    with pytest.raises(Unavailable):
+        engine.open(SHORT)
