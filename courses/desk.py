@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from .handing import Handing
 from .keeping import Keeping
+from .returning import Returning
 from .taking import Taking
 
 
-class CourseDesk(Keeping, Handing, Taking):
+class CourseDesk(Keeping, Handing, Taking, Returning):
     """Plain blocking functions, called in a thread pool by the web layer.
 
     Each either does the whole thing or raises a ``CarrelError`` and leaves nothing behind.

@@ -199,6 +199,21 @@ class Submission:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Feedback:
+    """What a student gets back for a submission.
+
+    Attributes:
+        submission: its id.
+        files: pages (HTML), one for each notebook.
+    """
+
+    submission: int
+    files: Folder
+    released_at: float
+    released_by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
     """That a student has a version of a hand-out."""
 

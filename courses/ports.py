@@ -10,6 +10,7 @@ from .model import (
     Assignment,
     Course,
     Extension,
+    Feedback,
     Fetched,
     HandOut,
     Member,
@@ -105,6 +106,14 @@ class CourseStore(Protocol):
 
     def chosen(self, course: str, assignment: str) -> dict[str, int]:
         """The numbers that teachers chose, by person."""
+
+    # -- what goes back -------------------------------------------------------------------
+
+    def give_back(self, feedback: Feedback, *, change: Change | None = None) -> None:
+        """In place of what was given back before. Raises NotFound."""
+
+    def feedback(self, course: str, assignment: str) -> dict[int, Feedback]:
+        """What was given back, by submission."""
 
     # -- more time ------------------------------------------------------------------------
 

@@ -23,9 +23,9 @@ from ..hub.ports.audit import Action, Change
 from ..hub.ports.records import Json
 from ..hub.ports.world import Identity
 from ..hub.quota_tree import QuotaTree
-from .model import Assignment, Course, Member, Role
+from .model import Assignment, Course, Member, Role, Submission
 from .ports import Blobs, CourseStore
-from .store.missing import no_assignment, no_course
+from .store.missing import no_assignment, no_course, no_submission
 
 TAUGHT_BY = (Role.TEACHER,)
 GRADED_BY = (Role.TEACHER, Role.GRADER)
@@ -86,6 +86,14 @@ class Rights:
         found = self.store.assignment(place.course.name, name)
         if place.role is Role.STUDENT and not found.open:
             raise no_assignment(place.course.name, name)
+        return found
+
+    def submission(self, who: Identity, submission_id: int) -> Submission:
+        """Raises NotFound, also where it is another student's."""
+        found = self.store.submission(submission_id)
+        place = self.place(who, found.course)
+        if place.role is Role.STUDENT and found.person != who.name:
+            raise no_submission(submission_id)
         return found
 
     def people_of(self, course: str, *, fresh: bool = False) -> tuple[Member, ...]:

@@ -12,6 +12,7 @@ from ..model import (
     Assignment,
     Course,
     Extension,
+    Feedback,
     Fetched,
     HandOut,
     Member,
@@ -38,6 +39,7 @@ class MemoryCourseStore:
         self._submissions: list[Submission] = []
         self._latest: dict[Whose, Submission] = {}
         self._choices: dict[Whose, int] = {}
+        self._feedback: dict[int, Feedback] = {}
         self._extensions: list[Extension] = []
         self._outages: list[Outage] = []
 
@@ -190,6 +192,19 @@ class MemoryCourseStore:
     def chosen(self, course: str, assignment: str) -> dict[str, int]:
         with self._lock:
             return {k[2]: n for k, n in self._choices.items() if k[:2] == (course, assignment)}
+
+    # -- what goes back -------------------------------------------------------------------
+
+    def give_back(self, feedback: Feedback, *, change: Change | None = None) -> None:
+        with self._lock:
+            self.submission(feedback.submission)
+            self._feedback[feedback.submission] = feedback
+            self._note(change)
+
+    def feedback(self, course: str, assignment: str) -> dict[int, Feedback]:
+        with self._lock:
+            found = [each.id for each in self.submissions(course, assignment)]
+            return {id: self._feedback[id] for id in found if id in self._feedback}
 
     # -- more time ------------------------------------------------------------------------
 

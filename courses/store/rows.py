@@ -12,6 +12,7 @@ from ..model import (
     Assignment,
     Course,
     Extension,
+    Feedback,
     Fetched,
     FileRef,
     Folder,
@@ -72,6 +73,18 @@ def hand_out_data(value: HandOut) -> dict[str, object]:
 
 def submission(row: Found) -> Submission:
     return Submission(**{**row._mapping, "files": folder(row.files)})
+
+
+def feedback(row: Found) -> Feedback:
+    return Feedback(**{**row._mapping, "files": folder(row.files)})
+
+
+def feedback_data(value: Feedback) -> dict[str, object]:
+    files = folder_data(value.files)
+    return {"submission": value.submission, "files": files} | {
+        "released_at": value.released_at,
+        "released_by": value.released_by,
+    }
 
 
 def fetched(row: Found) -> Fetched:

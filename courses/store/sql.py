@@ -16,6 +16,7 @@ from ..model import (
     Assignment,
     Course,
     Extension,
+    Feedback,
     Fetched,
     HandOut,
     Member,
@@ -170,11 +171,7 @@ class SqlCourseStore:
         return tuple(sorted(found, key=lambda s: (s.assignment, s.person, s.number)))
 
     def submission(self, submission_id: int) -> Submission:
-        query = select(tables.submissions).where(tables.submissions.c.id == submission_id)
-        row = self._read(lambda c: c.execute(query).one_or_none())
-        if row is None:
-            raise no_submission(submission_id)
-        return rows.submission(row)
+        return self._read(lambda c: _submission(c, submission_id))
 
     def choose(self, submission: Submission, *, counts: bool, change: Change | None = None) -> None:
         table = tables.choices
@@ -196,6 +193,25 @@ class SqlCourseStore:
     def chosen(self, course: str, assignment: str) -> dict[str, int]:
         query = select(tables.choices).where(_of(tables.choices, course, assignment))
         return {row.person: row.number for row in self._read(lambda c: c.execute(query).all())}
+
+    # -- what goes back -------------------------------------------------------------------
+
+    def give_back(self, feedback: Feedback, *, change: Change | None = None) -> None:
+        def work(connection: Connection) -> None:
+            _submission(connection, feedback.submission)
+            _put(connection, tables.feedback, rows.feedback_data(feedback), "submission")
+            note(connection, change)
+
+        self._write(work)
+
+    def feedback(self, course: str, assignment: str) -> dict[int, Feedback]:
+        query = (
+            select(tables.feedback)
+            .join(tables.submissions)
+            .where(_of(tables.submissions, course, assignment))
+        )
+        found = map(rows.feedback, self._read(lambda c: c.execute(query).all()))
+        return {each.submission: each for each in found}
 
     # -- more time ------------------------------------------------------------------------
 
@@ -282,6 +298,14 @@ def _last(connection: Connection, new: NewSubmission) -> Submission | None:
     )
     row = connection.execute(query).one_or_none()
     return None if row is None else rows.submission(row)
+
+
+def _submission(connection: Connection, submission_id: int) -> Submission:
+    query = select(tables.submissions).where(tables.submissions.c.id == submission_id)
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        raise no_submission(submission_id)
+    return rows.submission(row)
 
 
 def _of(table: Table, course: str, assignment: str) -> ColumnElement[bool]:

@@ -110,6 +110,16 @@ submissions = Table(
     CheckConstraint("number > 0", name="number"),
 )
 
+# What students got back for one, as it is now: an earlier one goes.
+feedback = Table(
+    "feedback",
+    metadata,
+    Column("submission", ForeignKey("submissions.id"), primary_key=True),
+    Column("files", JSON, nullable=False),
+    Column("released_at", Double, nullable=False),
+    Column("released_by", String, nullable=False),
+)
+
 choices = Table(
     "course_choices",
     metadata,

@@ -13,6 +13,7 @@ from carrel.courses.model import (
     Assignment,
     Course,
     Extension,
+    Feedback,
     Fetched,
     FileRef,
     Folder,
@@ -253,6 +254,24 @@ class TestMoreTime:
             site.courses.add_outage(each, change=change(Action.OUTAGE))
         assert site.courses.outages() == (everywhere, one)
         assert [action for action, _ in site.lines()] == ["outage", "outage"]
+
+
+class TestFeedback:
+    def test_the_newest_feedback_on_a_submission_is_kept(self, site: Site) -> None:
+        first, other = site.courses.submit(sent("a")), site.courses.submit(sent("b"))
+        given = Feedback(
+            submission=first.id, files=folder("c"), released_at=3.0, released_by="teacher"
+        )
+        assert site.courses.feedback("cs101", "ps1") == {}
+        for each in (replace(given, files=folder("d")), given):
+            site.courses.give_back(each, change=change(Action.FEEDBACK_RELEASE))
+        assert site.courses.feedback("cs101", "ps1") == {first.id: given}
+        site.courses.give_back(replace(given, submission=other.id))
+        assert set(site.courses.feedback("cs101", "ps1")) == {first.id, other.id}
+        assert site.courses.feedback("cs101", "ps2") == {}
+        with pytest.raises(NotFound):
+            site.courses.give_back(replace(given, submission=99))
+        assert site.lines() == [("feedback release", "cs101")] * 2
 
 
 def test_all_of_it_outlives_the_process(tmp_path: Path) -> None:

@@ -1,0 +1,48 @@
+"""What students get back: feedback on a submission, for its student and for those who grade."""
+
+from __future__ import annotations
+
+from ..hub.errors import InvalidInput
+from ..hub.ports.audit import Action
+from ..hub.ports.world import Identity
+from ..hub.wire.courses import ContentOut, ParcelIn
+from .carrying import content_out, given_parcel, kept
+from .model import Feedback
+from .rights import GRADED_BY, Rights, check_open
+
+
+class Returning(Rights):
+    """The part of ``CourseDesk`` about what goes back."""
+
+    __slots__ = ()
+
+    def give_back(self, who: Identity, submission_id: int, body: ParcelIn) -> None:
+        """The student sees it from now on; what was given back for the same before is gone.
+
+        Raises:
+            Forbidden: for students.
+            InvalidInput, TooLarge: of the files; nothing is stored then.
+        """
+        found = self.store.submission(submission_id)
+        check_open(self.place(who, found.course, GRADED_BY).course)
+        parcel = given_parcel(body)
+        if parcel is None:
+            raise InvalidInput("There is no feedback in it.", accepted="Files.", field="files")
+        feedback = Feedback(
+            submission=found.id,
+            files=kept(self.blobs, parcel),
+            released_at=self.commands.clock(),
+            released_by=who.name,
+        )
+        change = self.change(
+            *(who, Action.FEEDBACK_RELEASE, f"{found.course}/{found.assignment}"),
+            after={"person": found.person, "number": found.number},
+        )
+        self.store.give_back(feedback, change=change)
+
+    def feedback(self, who: Identity, submission_id: int) -> list[ContentOut]:
+        """Its files; none where nothing was given back yet."""
+        found = self.submission(who, submission_id)
+        given = self.store.feedback(found.course, found.assignment).get(found.id)
+        files = () if given is None else given.files.files
+        return [content_out(self.blobs, file) for file in files]
