@@ -15,6 +15,9 @@ from pathlib import Path
 
 from fastapi import FastAPI
 
+from ..courses.blobs import FolderBlobs
+from ..courses.desk import CourseDesk
+from ..courses.store import SqlCourseStore
 from . import engines, logs
 from .accounts.store import Accounts
 from .board import Board
@@ -110,6 +113,7 @@ def serve(state: StateFolder, settings: Settings) -> None:
         metrics_token=secrets.metrics_token,
         vitals=vitals,
         checks={"store": store.check, "hub": hub.check},
+        courses=CourseDesk(commands, SqlCourseStore(store.transactions), FolderBlobs(state.blobs)),
     )
     server = Server.of(app, port=settings.service_port, host=settings.internal_ip)
     try:

@@ -14,6 +14,9 @@ from fastapi import FastAPI
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import RedirectResponse
 
+from ...courses.blobs import MemoryBlobs
+from ...courses.desk import CourseDesk
+from ...courses.store import MemoryCourseStore
 from .. import wording
 from ..accounts.store import Accounts
 from ..administration import Administration
@@ -35,6 +38,7 @@ from . import (
     calendar_pages,
     calendar_routes,
     changes,
+    course_routes,
     errors,
     guests,
     history_pages,
@@ -91,6 +95,7 @@ def build_app(
     accounts: Accounts | None = None,
     vitals: Vitals | None = None,
     checks: Mapping[str, Check] | None = None,
+    courses: CourseDesk | None = None,
 ) -> FastAPI:
     """The service's web side.
 
@@ -104,6 +109,7 @@ def build_app(
         accounts: Carrel's own, for administrators to change.
         metrics_token: reads ``/metrics``; without one only tokens of the hub do.
         vitals: signs of life of the loop; ``checks``: what else ``/readyz`` asks.
+        courses: their desk; without one courses are forgotten with the process.
     """
 
     @asynccontextmanager
@@ -133,6 +139,7 @@ def build_app(
         quotes=Quotes(commands),
         idling=idling or Idling(commands, settings.idle_countdown_seconds),
         administration=Administration(commands, accounts),
+        courses=courses or _forgetful(commands),
         groups=GroupBook(commands, clock),
         figures=Figures(commands),
         metrics=Metrics(commands, signs, streams),
@@ -155,6 +162,10 @@ def build_app(
     return app
 
 
+def _forgetful(commands: Commands) -> CourseDesk:
+    return CourseDesk(commands, MemoryCourseStore(commands.store), MemoryBlobs())
+
+
 def _route(app: FastAPI) -> None:
     api = f"{errors.API_PREFIX}v1"
     site = SERVICE_PREFIX.rstrip("/")
@@ -171,6 +182,7 @@ def _route(app: FastAPI) -> None:
     app.include_router(admin_routes.router, prefix=api)
     app.include_router(calendar_routes.router, prefix=api)
     app.include_router(image_routes.router, prefix=api)
+    app.include_router(course_routes.router, prefix=api)
     app.include_router(idle_routes.router, prefix=api)
     app.include_router(changes.router, prefix=api)
     for prefix in (site, ""):

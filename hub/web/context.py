@@ -10,6 +10,7 @@ from typing import ParamSpec, TypeVar
 from jinja2 import Environment
 from starlette.requests import Request
 
+from ...courses.desk import CourseDesk
 from ..administration import Administration
 from ..changing import Changing
 from ..claims import Claims
@@ -40,6 +41,7 @@ class Web:
     quotes: Quotes
     idling: Idling
     administration: Administration
+    courses: CourseDesk
     figures: Figures
     metrics: Metrics
     readiness: Readiness

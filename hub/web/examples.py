@@ -16,6 +16,7 @@ from ..errors import (
     Unavailable,
 )
 from . import admin_examples as administration
+from . import course_examples as courses
 from . import history_examples as history
 
 _AT = 1_795_258_800.0
@@ -27,6 +28,7 @@ _NOTEBOOK = (
 
 BODY_EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
     **administration.BODIES,
+    **courses.BODIES,
     "JobIn": {
         "notebook": {
             "summary": "A notebook on one device",
@@ -118,6 +120,7 @@ _REQUEST: dict[str, Any] = {
 
 ANSWER_EXAMPLES: dict[str, dict[str, Any]] = {
     **administration.ANSWERS,
+    **courses.ANSWERS,
     **history.ANSWERS,
     "RequestOut": _REQUEST,
     "RequestsOut": {"requests": [_REQUEST], "next": "j-7f3k2m9p"},

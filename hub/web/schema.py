@@ -24,27 +24,43 @@ from ..wire import (
 )
 from ..wire.administration import DrainIn, GroupIn, PersonIn, QuarantineIn
 from ..wire.calendar import ReservationIn, TermIn
+from ..wire.courses import (
+    CloneIn,
+    CourseIn,
+    ExtensionIn,
+    OutageIn,
+    ReleaseIn,
+    RosterIn,
+    SubmitIn,
+)
 from ..wire.images import PinIn
 from .errors import PROBLEM_TYPE
 from .examples import ANSWER_EXAMPLES, BODY_EXAMPLES, problem_example
 
 _BODIES: tuple[type[BaseModel], ...] = (
     ChangeIn,
+    CloneIn,
+    CourseIn,
     DrainIn,
     EventsIn,
     ExtendIn,
+    ExtensionIn,
     GroupIn,
     JobIn,
     KernelsIn,
     OpenSessionIn,
+    OutageIn,
     PersonIn,
     PinIn,
     QuarantineIn,
     QuotesIn,
+    ReleaseIn,
     ReservationIn,
+    RosterIn,
     SessionIn,
     StartedIn,
     StopIn,
+    SubmitIn,
     TermIn,
 )
 _REF = "#/components/schemas/{model}"
