@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NoReturn, TypeAlias, cast
 
@@ -157,6 +158,8 @@ class CageShell(InteractiveShell):  # type: ignore[misc,unused-ignore]
     leaving = False
 
     def run(self, source: str, *, counted: bool = True) -> ExecutionResult:
+        with warnings.catch_warnings():
+            """What was warned of once is warned of again, as in a kernel that is served."""
         found = self.run_cell(source, store_history=counted)  # type: ignore[no-untyped-call,unused-ignore]
         return cast("ExecutionResult", found)
 

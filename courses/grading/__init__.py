@@ -1,0 +1,1 @@
+"""Grading of submissions in a sandbox, by nbgrader's rules."""

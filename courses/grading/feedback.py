@@ -1,0 +1,83 @@
+"""Feedback as a page of HTML by nbgrader's own template: without scripts and hidden tests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from copy import deepcopy
+from pathlib import Path
+from typing import Final
+
+import nbgrader
+from nbconvert.exporters import HTMLExporter
+from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
+from nbconvert.preprocessors.sanitize import SanitizeHTML
+from nbformat import NotebookNode
+from nbgrader.preprocessors import GetGrades
+from traitlets.config import Config
+
+from .. import ipynb
+from .key import NotebookKey
+
+_FORMGRADER: Final = Path(nbgrader.__file__).parent / "server_extensions/formgrader"
+_SCRIPT: Final = re.compile(r"<script\b.*?</script\s*>", re.DOTALL | re.IGNORECASE)
+_POLICY: Final = (
+    '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
+    "style-src 'unsafe-inline'; img-src data:; font-src data:\">"
+)
+
+
+def feedback_page(
+    node: NotebookNode,
+    key: NotebookKey,
+    *,
+    assignment: str,
+    student: str,
+    gradebook: str,
+    sentences: Mapping[str, str],
+) -> str:
+    """One graded notebook with the scores and comments of the gradebook at that address.
+
+    ``sentences`` are those of the verdicts: they stand where a hidden test's traceback would.
+    """
+    role = {
+        "student": student,
+        "assignment": assignment,
+        "notebook": key.name,
+        "db_url": gradebook,
+    }
+    shown = deepcopy(node)
+    for cell in shown.cells:
+        _conceal(cell, key, sentences)
+    shown, resources = GetGrades().preprocess(shown, {"nbgrader": role})
+    shown, resources = SanitizeHTML().preprocess(shown, resources)  # type: ignore[no-untyped-call]
+    shown, resources = CSSHTMLHeaderPreprocessor().preprocess(  # type: ignore[no-untyped-call]
+        shown, resources
+    )
+    page, _ = _exporter().from_notebook_node(shown, resources=resources)
+    return _SCRIPT.sub("", page).replace("<head>", f"<head>\n{_POLICY}", 1)
+
+
+def _conceal(cell: NotebookNode, key: NotebookKey, sentences: Mapping[str, str]) -> None:
+    """A test with a hidden part is shown as it was handed out, with its verdict's sentence."""
+    grade_id = cell.metadata.get("nbgrader", {}).get("grade_id", "")
+    known = key.by_id.get(grade_id)
+    # Tags and their like end up in the page's markup.
+    cell.metadata = ipynb.as_node({k: v for k, v in cell.metadata.items() if k == "nbgrader"})
+    if known is None or not known.has_hidden_part:
+        return
+    cell.source = known.visible
+    sentence = sentences.get(grade_id, "")
+    said = {"output_type": "stream", "name": "stdout", "text": f"{sentence}\n"}
+    cell.outputs = [ipynb.as_node(said)] if sentence else []
+
+
+def _exporter() -> HTMLExporter:
+    config = Config()
+    config.Exporter.default_preprocessors = []
+    config.HTMLExporter.template_name = "feedback"
+    config.HTMLExporter.sanitize_html = True
+    config.HTMLExporter.extra_template_basedirs = [str(_FORMGRADER / "templates")]
+    styles = _FORMGRADER / "static/node_modules/bootstrap/dist/css"
+    config.HTMLExporter.extra_template_paths = [str(styles)]
+    return HTMLExporter(config=config)  # type: ignore[no-untyped-call]

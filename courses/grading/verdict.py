@@ -1,0 +1,185 @@
+"""A verdict per cell: a word, the points, and one sentence that its student understands.
+
+No sentence says what a hidden test contains. The text of an exception is shown only where the
+student could have seen it anyway: the test is visible, or the text is a literal of the teacher's.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from nbformat import NotebookNode
+from nbgrader.utils import determine_grade
+
+from ..sandbox.port import Cause, CellRun, CellStatus
+from .key import KeyCell
+
+_TEXT_SHOWN = 500
+
+
+class Word(StrEnum):
+    PASSED = "passed"
+    PARTLY = "partly"
+    FAILED = "failed"
+    NOT_RUN = "not run"
+    TIMED_OUT = "timed out"
+    OUT_OF_MEMORY = "out of memory"
+    STOPPED = "stopped"
+    TAMPERED = "tampered"
+    MISSING = "missing"
+    NO_ANSWER = "no answer"
+    NEEDS_A_PERSON = "needs a person"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellVerdict:
+    """Attributes:
+    score: None where a person decides.
+    review: a person should look at it, whatever the score.
+    apart: the test was run apart from the student's kernel.
+    """
+
+    notebook: str
+    grade_id: str
+    word: Word
+    sentence: str
+    score: float | None
+    max_score: float
+    review: bool = False
+    apart: bool = False
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """A word, its sentence and the points, of one cell."""
+
+    word: Word
+    sentence: str
+    score: float | None
+    review: bool = False
+
+
+_STOPPED: Mapping[Cause, tuple[Word, str]] = {
+    Cause.MEMORY: (Word.OUT_OF_MEMORY, "Your code took more memory than a submission may use."),
+    Cause.TIME: (Word.TIMED_OUT, "Your code took longer than a submission may run."),
+    Cause.PROCESSES: (Word.STOPPED, "Your code started more processes than it may."),
+    Cause.OUTPUT: (Word.STOPPED, "Your code printed more than a submission may."),
+    Cause.DISK: (Word.STOPPED, "Your code wrote more to files than a submission may."),
+    Cause.DIED: (Word.STOPPED, "Your code ended the kernel, so the test could not finish."),
+}
+"""What a limit that was met means to a student."""
+
+
+def of_test(cell: NotebookNode, key: KeyCell, run: CellRun) -> Outcome:
+    """By nbgrader's own rules from the outputs in ``cell``, unless the run did not get there."""
+    if run.tampered:
+        what = ", ".join(run.tampered)
+        return Outcome(
+            word=Word.TAMPERED,
+            sentence=f"Your code changed {what}, which tests rely on: a person looks at it.",
+            score=0.0,
+            review=True,
+        )
+    stopped = of_stop(run)
+    if stopped is not None:
+        return stopped
+    if run.status is CellStatus.ERROR:  # nbgrader would take a value that was shown before it
+        return Outcome(word=Word.FAILED, sentence=_why(cell.outputs, key), score=0.0)
+    shown = [output for output in cell.outputs if output.output_type == "execute_result"]
+    if len(shown) > 1:
+        sentence = "More than one result was shown as the score of this test."
+        return Outcome(word=Word.TAMPERED, sentence=sentence, score=0.0, review=True)
+    try:
+        score, most = determine_grade(cell)
+    except (ValueError, KeyError):  # nbgrader gives up on the whole submission here
+        sentence = "The test gave points that this cell cannot have: a person looks at it."
+        return Outcome(word=Word.NEEDS_A_PERSON, sentence=sentence, score=0.0, review=True)
+    if score >= most:
+        return Outcome(word=Word.PASSED, sentence="All checks of this test passed.", score=score)
+    if score > 0:
+        sentence = f"This test gave {score:g} of {most:g} points."
+        return Outcome(word=Word.PARTLY, sentence=sentence, score=score)
+    return Outcome(word=Word.FAILED, sentence=_why(cell.outputs, key), score=0.0)
+
+
+def of_stop(run: CellRun) -> Outcome | None:
+    """Of a test that did not come to its end; None of one that did."""
+    if run.status is CellStatus.NOT_RUN:
+        sentence = "This test was not run, because the kernel had ended before it."
+        return Outcome(word=Word.NOT_RUN, sentence=sentence, score=0.0)
+    if run.status is CellStatus.TIMEOUT:
+        sentence = "The test took longer than it may: look for a loop that does not end."
+        return Outcome(word=Word.TIMED_OUT, sentence=sentence, score=0.0)
+    if run.status is CellStatus.KILLED:
+        cause = Cause.DIED if run.cause is Cause.OK else run.cause
+        word, sentence = _STOPPED[cause]
+        return Outcome(word=word, sentence=sentence, score=0.0)
+    return None
+
+
+def of_answer(cell: NotebookNode, *, is_task: bool) -> Outcome:
+    """Of what a person grades."""
+    if not is_task and determine_grade(cell)[0] == 0:
+        sentence = "You left this answer as it was handed out."
+        return Outcome(word=Word.NO_ANSWER, sentence=sentence, score=0.0)
+    sentence = "A person grades this."
+    return Outcome(word=Word.NEEDS_A_PERSON, sentence=sentence, score=None, review=True)
+
+
+def of_missing(*, is_test: bool) -> Outcome:
+    """As in nbgrader: no points, and a person is told."""
+    what = "The test" if is_test else "The place for this answer"
+    sentence = f"{what} was deleted from your notebook, so there are no points for it."
+    return Outcome(word=Word.MISSING, sentence=sentence, score=None, review=True)
+
+
+def of_stopped_cell(number: int, run: CellRun) -> str:
+    """What happened to a cell of the student's own, as a note; empty for nothing to tell."""
+    if run.status is CellStatus.TIMEOUT:
+        return f"Cell {number} was stopped after {run.seconds:.0f} s."
+    if run.status is CellStatus.KILLED:
+        cause = Cause.DIED if run.cause is Cause.OK else run.cause
+        return f"Cell {number} ended the kernel. {_STOPPED[cause][1]}"
+    return ""
+
+
+def _why(outputs: Iterable[NotebookNode], key: KeyCell) -> str:
+    for output in outputs:
+        if output.output_type == "error":
+            return _said(output.get("ename", ""), output.get("evalue", ""), key)
+    return "Something was written to the error stream, which nbgrader counts as an error."
+
+
+def _said(name: str, text: str, key: KeyCell) -> str:
+    shown = text if not key.has_hidden_part or text in _literals(key.source) else ""
+    shown = shown.strip()[:_TEXT_SHOWN]
+    if name == "AssertionError":
+        return f"A check failed: {shown}" if shown else "A check of this test failed."
+    if name == "NotImplementedError":
+        return "The code that this test needs is not written yet."
+    kind = name[:80] if name.isidentifier() else "an error"
+    return f"The test ended with {kind}: {shown}" if shown else f"The test ended with {kind}."
+
+
+def _literals(source: str) -> frozenset[str]:
+    """The texts that a teacher wrote into the test, such as the message of an assertion."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return frozenset()
+    messages = [
+        node.msg if isinstance(node, ast.Assert) else node.exc
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assert | ast.Raise)
+    ]
+    return frozenset(
+        part.value
+        for message in messages
+        if message is not None
+        for part in (message, *getattr(message, "args", ()))
+        if isinstance(part, ast.Constant) and isinstance(part.value, str)
+    )

@@ -1,0 +1,31 @@
+"""One local engine, and the keys of the two assignments, for all tests of grading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from carrel.courses.grading.release_check import ReleaseCheck, check_release
+from carrel.courses.handout import prepare
+from carrel.courses.sandbox.local.engine import create
+from carrel.courses.sandbox.port import CageEngine, CageSettings
+
+from . import cheats, ps1
+
+
+@pytest.fixture(scope="session")
+def cages() -> Iterator[CageEngine]:
+    engine = create(CageSettings(imports=("numpy",)))
+    yield engine
+    engine.close()
+
+
+@pytest.fixture(scope="session")
+def ps1_check(cages: CageEngine) -> ReleaseCheck:
+    return check_release(cages, prepare("ps1", ps1.source()), ps1.source())
+
+
+@pytest.fixture(scope="session")
+def secret_check(cages: CageEngine) -> ReleaseCheck:
+    return check_release(cages, prepare("secret", cheats.source()), cheats.source())

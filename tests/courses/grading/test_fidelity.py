@@ -1,0 +1,106 @@
+"""Cell by cell the scores of ``nbgrader autograde``, as golden.json has them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import pytest
+
+from carrel.courses.grading.release_check import ReleaseCheck
+from carrel.courses.grading.run import Terms, grade_class
+from carrel.courses.grading.submission import SubmissionGrader
+from carrel.courses.grading.verdict import Word
+from carrel.courses.sandbox.port import CageEngine
+
+from . import cheats, golden, ps1
+from .bench import MemoryBench
+
+GOLDEN = json.loads(golden.PATH.read_text(encoding="utf-8"))
+SLOW = ("no end",)
+"""Tracebacks of a thousand frames take seconds each, here as in nbgrader."""
+
+
+def graded(
+    cages: CageEngine, check: ReleaseCheck, submissions: Mapping[str, Mapping[str, bytes]]
+) -> MemoryBench:
+    bench = MemoryBench(submissions)
+    grade_class(cages, check.key, bench, Terms(parallel=2))
+    assert bench.failures == {}
+    return bench
+
+
+def test_the_example_can_be_released_and_all_its_tests_run_apart(ps1_check: ReleaseCheck) -> None:
+    assert ps1_check.problems == ()
+    assert ps1_check.in_kernel == ()
+    assert ps1_check.solution_seconds > 0
+
+
+def test_scores_are_those_of_nbgrader(cages: CageEngine, ps1_check: ReleaseCheck) -> None:
+    chosen = {name: files for name, files in ps1.SOLUTIONS.items() if name not in SLOW}
+    bench = graded(cages, ps1_check, chosen)
+    ours = {golden.student(name): scores for name, scores in bench.scores().items()}
+    assert len(ours) >= 20
+    assert ours == {student: GOLDEN["ps1"][student] for student in ours}
+
+
+@pytest.mark.slow
+def test_endless_recursion_is_scored_as_in_nbgrader(
+    cages: CageEngine, ps1_check: ReleaseCheck
+) -> None:
+    bench = graded(cages, ps1_check, {name: ps1.SOLUTIONS[name] for name in SLOW})
+    ours = {golden.student(name): scores for name, scores in bench.scores().items()}
+    assert ours == {student: GOLDEN["ps1"][student] for student in ours}
+
+
+def test_a_cell_that_is_there_twice_stops_nobody(
+    cages: CageEngine, ps1_check: ReleaseCheck
+) -> None:
+    bench = graded(cages, ps1_check, ps1.TWICE)
+    assert bench.scores()["two of a solution"]["correct_squares"] == 1.0
+    assert bench.scores()["two of a test"]["correct_squares"] == 0.0
+    for result in bench.results.values():
+        notes = " ".join(result.notebooks[0].notes)
+        assert "is there more than once: the last counts" in notes
+
+
+@pytest.mark.parametrize("name", cheats.CHEATS)
+def test_each_cheat_gets_points_in_nbgrader(name: str) -> None:
+    """So that the next test can fail."""
+    wrong, cheat = GOLDEN["secret"]["wrong"], GOLDEN["secret"][name]
+    assert sum(wrong.values()) == 0
+    assert sum(cheat.values()) > 0
+
+
+def test_no_cheat_gets_points_here(cages: CageEngine, secret_check: ReleaseCheck) -> None:
+    assert secret_check.in_kernel == ()
+    bench = graded(cages, secret_check, {**cheats.CHEATS, **cheats.OTHERS})
+    scores = bench.scores()
+    assert scores.pop("honest") == GOLDEN["secret"]["honest"]
+    points = {name: sum(cells.values()) for name, cells in scores.items()}
+    assert points == dict.fromkeys(scores, 0.0)
+    essay = bench.results["is a test now"].verdicts[-1]
+    assert (essay.grade_id, essay.word) == ("essay", Word.NEEDS_A_PERSON)
+
+
+def test_nothing_of_a_hidden_test_is_in_what_students_read(
+    cages: CageEngine, secret_check: ReleaseCheck
+) -> None:
+    talkative = "def double(n):\n    raise ValueError(f'I was asked for {n}')"
+    grader = SubmissionGrader(cages, secret_check.key)
+    result = grader.grade("student1", cheats.submission(talkative))
+    negative = grader.grade("student2", cheats.submission("def double(n):\n    return abs(2 * n)"))
+    grader.close()
+    assert [one.sentence for one in result.verdicts[:2]] == ["The test ended with ValueError."] * 2
+    assert negative.verdicts[0].sentence == "A check failed: negative numbers"
+
+
+@pytest.mark.slow
+def test_the_golden_table_is_what_nbgrader_gives() -> None:
+    chosen = {name: ps1.SOLUTIONS[name] for name in ("right", "rebinds later", "input", "warns")}
+    found = golden.scores("ps1", ps1.source(), chosen)
+    assert found == {student: GOLDEN["ps1"][student] for student in found}
+    honest = {"honest": cheats.OTHERS["honest"]}
+    for name, files in cheats.CHEATS.items():
+        got = golden.scores("secret", cheats.source(), {name: files, **honest})
+        assert got[golden.student(name)] == GOLDEN["secret"][name]
