@@ -37,14 +37,15 @@ class Ear:
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
-        self._channels: list[Channel] = []
+        self._lives: dict[Channel, int | None] = {}
         self._pipes: list[_Pipe] = []
 
     def listen(self, channel: Channel, life: int | None = None) -> None:
-        self._channels.append(channel)
+        """``life`` is a descriptor of the process that speaks there."""
+        self._lives[channel] = life
         self._selector.register(channel, selectors.EVENT_READ, channel)
         if life is not None:
-            self._selector.register(life, selectors.EVENT_READ, (channel, life))
+            self._selector.register(life, selectors.EVENT_READ, (channel,))
 
     def listen_to_pipe(self, name: str, number: int) -> None:
         os.set_blocking(number, False)
@@ -53,36 +54,43 @@ class Ear:
         self._pipes.append(pipe)
         self._selector.register(number, selectors.EVENT_READ, pipe)
 
-    def forget(self, channel: Channel, life: int) -> None:
+    def forget(self, channel: Channel) -> None:
         """Safe to repeat."""
-        if channel in self._channels:
-            self._channels.remove(channel)
+        if channel in self._lives:
+            life = self._lives.pop(channel)
             self._selector.unregister(channel)
-            if life in self._selector.get_map():
+            if life is not None:
                 self._selector.unregister(life)
 
     def next(self, deadline: float | None) -> Heard:
-        """Nothing was heard until the deadline: an empty one. Raises Garbled."""
-        for channel in self._channels:
+        """Nothing was heard until the deadline: an empty one. Raises Garbled.
+
+        Who is gone is said to be gone once, and forgotten.
+        """
+        for channel in self._lives:
             if (message := channel.waiting()) is not None:
                 return Heard(channel=channel, message=message)
         wait = None if deadline is None else max(0.0, deadline - time.monotonic())
         ready = [key.data for key, _ in self._selector.select(wait)]
         # What was said comes before the death of who said it.
         for source in sorted(ready, key=lambda source: isinstance(source, tuple)):
-            if isinstance(source, _Pipe):
-                if (heard := self._read_pipe(source)) is not None:
-                    return heard
-            elif isinstance(source, Channel):
-                gone = not source.read()
-                message = source.waiting()
-                if message is not None or gone:
-                    return Heard(channel=source, message=message)
-            else:
-                channel, life = source
-                self._selector.unregister(life)
-                return Heard(channel=channel)
+            heard = self._hear(source)
+            if heard is not None:
+                return heard
         return Heard()
+
+    def _hear(self, source: _Pipe | Channel | tuple[Channel]) -> Heard | None:
+        if isinstance(source, _Pipe):
+            return self._read_pipe(source)
+        if isinstance(source, Channel):
+            goes_on = source.read()
+            message = source.waiting()
+            if not goes_on and message is None:
+                self.forget(source)
+                return Heard(channel=source)
+            return Heard(channel=source, message=message) if message is not None else None
+        self.forget(source[0])
+        return Heard(channel=source[0])
 
     def drain(self) -> Iterator[tuple[str, str]]:
         """What pipes hold at this moment."""

@@ -143,7 +143,7 @@ class Warden:
         marks = {name: place for name, place in self._marks.items() if place.channel is channel}
         for place in (self._kernel, *marks.values()):
             if place is not None and place.channel is channel:
-                self._ear.forget(channel, place.life)
+                self._ear.forget(channel)
                 place.end()
         for name in marks:
             del self._marks[name]

@@ -14,6 +14,7 @@ from ....hub.errors import BackendFailed, InvalidInput
 from .. import inside
 from ..port import CageSettings
 
+_READABLE: Final = 0o005
 PROGRAMS: Final = "/carrel"
 _HOME: Final = "/home/student"
 _ALIASES: Final = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
@@ -116,6 +117,11 @@ def _data(data: Mapping[str, Path]) -> Iterator[str]:
             raise InvalidInput(
                 f"Course data cannot appear at {target!r}.",
                 accepted="An absolute path of its own, such as /course/NAME.",
+            )
+        if os.geteuid() == 0 and source.stat().st_mode & _READABLE != _READABLE:
+            raise InvalidInput(
+                f"Course data in {source} cannot be read in a cage, where nobody is root.",
+                accepted="Let others read the folder and what is in it: chmod -R o+rX.",
             )
         yield from _bound(source, target)
 
