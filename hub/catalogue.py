@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -14,6 +15,7 @@ from .ports.images import ACCEPTED, Image, ImageSource, Pin, Reference, newest
 from .ports.records import Json
 from .ports.store import Store
 from .ports.world import Clock, Files, Identity
+from .scheduling.model import Device
 from .scheduling.quota import Tree
 from .wire.images import ImageOut, ImagesOut, NeededOut, NeedsOut, PinIn, PinOut
 
@@ -28,11 +30,14 @@ class Catalogue:
 
     # -- choosing -------------------------------------------------------------------------
 
-    def choose(self, group: str, wanted: str) -> Image | None:
+    def choose(self, group: str, wanted: str, devices: int = 0) -> Image | None:
         """The build that a request of this group gets; None on an engine without images.
 
+        Args:
+            devices: how many it asks for.
+
         Raises:
-            InvalidInput: no engine has it; says what there is.
+            InvalidInput: no engine has it, or none with so many devices; says what there is.
             Unavailable: no engine has ever said what it has.
         """
         images = self.source.images()
@@ -44,7 +49,10 @@ class Catalogue:
                     field="image",
                 )
             return None
-        return self._found(images, self._chain(group), wanted)
+        found = self._found(images, self._chain(group), wanted)
+        if devices:
+            _check_devices(found, images, self.store.devices(), devices)
+        return found
 
     def _found(self, images: tuple[Image, ...], groups: Sequence[str], wanted: str) -> Image:
         asked = Reference.read(wanted) if wanted else Reference(name=_default(images))
@@ -198,6 +206,24 @@ class Catalogue:
             kept = next((use.request_id for use in uses if files.keeps(use.request_id)), None)
             if kept is not None:
                 yield reference, f"The output of {kept} is kept, and names it."
+
+
+def _check_devices(
+    image: Image, images: Sequence[Image], pool: Collection[Device], wanted: int
+) -> None:
+    """Raises InvalidInput where no machine with so many devices has the image."""
+    able = {node for node, count in Counter(d.node for d in pool).items() if count >= wanted}
+    if not able or able.intersection(image.nodes):
+        return
+    others = sorted({each.name for each in images if able.intersection(each.nodes)})
+    there = " and ".join(sorted(able))
+    raise InvalidInput(
+        f"{wording.short_reference(image.reference)} is not on {there}, where "
+        f"{wording.devices(wanted)} can be had.",
+        accepted=f"What is there: {', '.join(others) or 'no image yet'}. An administrator can "
+        "load it there.",
+        field="image",
+    )
 
 
 def _default(images: tuple[Image, ...]) -> str:

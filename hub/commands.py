@@ -15,9 +15,11 @@ from . import endings
 from .admission import check_server_name
 from .catalogue import Catalogue
 from .errors import CarrelError, Conflict, Forbidden, InvalidInput, NotFound, Unavailable
+from .explaining import Explaining
 from .intake import Intake
 from .looking import Looking
 from .mistakes import invalid_body
+from .placing import Placing
 from .ports.backend import Backend
 from .ports.records import Cause, CauseCode, Handle, NewEvent, RequestRecord
 from .ports.world import Identity
@@ -27,6 +29,7 @@ from .tokens import token_hash
 from .views import Viewer
 from .wire import EventsIn, JobIn, OpenSessionIn, RequestOut, SessionIn, StartedIn, StopIn
 from .wire.images import ImagesOut
+from .wire.why import WhyOut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,6 +204,16 @@ class Commands(Looking):
         ``groups_of``: their groups, where they are known already; else the hub is asked.
         """
         return self.catalogue.shown(who, self._names(who, groups_of))
+
+    def why(self, who: Identity | None, request_id: str) -> WhyOut:
+        """Why it waits, behind whom, and what would start it sooner."""
+        explaining = Explaining(
+            placing=Placing(self.store, self.backend),
+            board=self.board,
+            admission=self.admission,
+            clock=self.clock,
+        )
+        return explaining.why(self.visible(who, request_id), self._viewer(who))
 
     def queue_session(self, owner: str, server_name: str, options: SessionIn) -> RequestRecord:
         """Let it in and store it; the same live session is not looked for here."""

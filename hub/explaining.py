@@ -9,8 +9,8 @@ from . import wording
 from .admission import Admission
 from .board import Board
 from .errors import NotFound, Unavailable
+from .placing import Placing
 from .ports.records import RequestRecord
-from .ports.store import Store
 from .ports.world import Clock
 from .scheduling.explain import Explanation, explain
 from .scheduling.lifecycle import State
@@ -23,7 +23,7 @@ from .wire.why import AheadOut, QuotaStateOut, SuggestionOut, WhyOut
 class Explaining:
     """Asks the core about one request, with the places of the last plan."""
 
-    store: Store
+    placing: Placing
     board: Board
     admission: Admission
     clock: Clock
@@ -35,7 +35,7 @@ class Explaining:
         now, own = self.clock(), self._groups(record)
         known = frozenset(own) | viewer.teaches
         found = explain(
-            self.store.snapshot(now),
+            self.placing.placed(self.placing.store.snapshot(now)),
             record.id,
             now,
             waits=tuple(self.board.waits.values()),

@@ -69,7 +69,7 @@ class Intake:
         self.admission.admit(
             Ask(owner=owner, group=group, devices=body.devices, seconds=body.seconds)
         )
-        image = self.catalogue.choose(group, body.image)
+        image = self.catalogue.choose(group, body.image, body.devices)
         if body.notebook:
             self._check_kernel(owner, spec.kernel, image)
         priority = self._priority(who, group, body)
@@ -108,7 +108,7 @@ class Intake:
                 accepted="Leave 'claim' out, or ask for at least one device.",
                 field="claim",
             )
-        image = self.catalogue.choose(group, options.image)
+        image = self.catalogue.choose(group, options.image, options.devices)
         request_id = new_id("s")
         return NewRequest(
             id=request_id,

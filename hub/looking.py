@@ -17,7 +17,6 @@ from .board import Board
 from .budget_views import budgets_out
 from .config import CLAIM_SECONDS, PREEMPTION_GRACE_SECONDS
 from .errors import Forbidden, NotFound, Unavailable
-from .explaining import Explaining
 from .listing import Wanted
 from .ports.records import Glance, RequestRecord
 from .ports.store import Store
@@ -44,7 +43,6 @@ from .wire import (
     UsageReport,
 )
 from .wire.calendar import ReservationOut
-from .wire.why import WhyOut
 
 EVENTS_AT_ONCE = 100
 """How many events one look at a history reads; each may hold a picture."""
@@ -198,13 +196,6 @@ class Looking:
 
     def queue(self, who: Identity | None, limit: int = 200) -> QueueOut:
         return self._showing.queue(self._viewer(who), limit)
-
-    def why(self, who: Identity | None, request_id: str) -> WhyOut:
-        """Why it waits, behind whom, and what would start it sooner."""
-        explaining = Explaining(
-            store=self.store, board=self.board, admission=self.admission, clock=self.clock
-        )
-        return explaining.why(self.visible(who, request_id), self._viewer(who))
 
     def waits(self) -> Mapping[str, Wait]:
         """Everybody's place as the last plan left it, by request; never changed in place."""

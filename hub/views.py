@@ -282,6 +282,7 @@ def lease_out(
         pid=lease.handle.pid if lease.handle else None,
         started_at=lease.handle.started_at if lease.handle else None,
         image=record.image,
+        node=lease.node,
     )
 
 

@@ -26,6 +26,9 @@ def why_sentences(explanation: Explanation, *, yours: bool = False) -> list[str]
         said.append(_quota(explanation.quota, yours=yours))
     if explanation.budget is not None:
         said.append(_budget(explanation.budget))
+    if explanation.request.nodes is not None:
+        where = " and ".join(sorted(explanation.request.nodes)) or "no machine that takes work now"
+        said.append(f"Its image is on {where}.")
     if explanation.request.devices and explanation.wait.reason is not Reason.ABOVE_MAXIMUM:
         said.append(_free(explanation))
     return said

@@ -10,7 +10,7 @@ from .estimate import FIRST_PAGE, estimates
 from .fairshare import Debts
 from .model import Snapshot, Waiting
 from .ordering import Order
-from .plan import Estimate, Plan, Reason, Start, Wait
+from .plan import Estimate, Plan, Reason, Wait
 from .queues import Queues
 from .reclaiming import reclaim_for
 from .room import Key
@@ -44,7 +44,7 @@ def decide(snapshot: Snapshot, now: float) -> Plan:
     # 6. Write the plan.
     places = Places()
     return Plan(
-        starts=tuple(Start(request_id=s.request.id, devices=s.holding.devices) for s in started),
+        starts=tuple(s.start for s in started),
         waits=tuple(places.add(each, expected, asked.waiting) for each in held),
         stops=asked.stops,
     )

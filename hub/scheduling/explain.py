@@ -84,8 +84,8 @@ def explain(
     return Explanation(
         request=request,
         wait=wait,
-        free=books.pool.free_count(request.model),
-        lendable=books.pool.could_count(request.model),
+        free=books.pool.free_count(request.model, request.nodes),
+        lendable=books.pool.could_count(request.model, request.nodes),
         quota=_quota(request, books),
         budget=_budget(wait, snapshot),
         reserved=_reserved(wait, snapshot, now),

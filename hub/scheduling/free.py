@@ -7,7 +7,7 @@ nothing. A *family* is the devices of one model, or all of them (``None``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from copy import copy
 
 from .model import Device
@@ -24,6 +24,7 @@ class Floor:
     """Where the devices stand. It never changes while a decision is made.
 
     Attributes:
+        names: of the nodes.
         devices: by node, in the order of their places.
         where: node and place of each device.
         families: the number of each family. Where all are of one model, it has the same
@@ -37,7 +38,8 @@ class Floor:
         by_node: dict[str, list[Device]] = {}
         for device in sorted(devices, key=device_key):
             by_node.setdefault(device.node, []).append(device)
-        self.devices = [by_node[name] for name in sorted(by_node)]
+        self.names = sorted(by_node)
+        self.devices = [by_node[name] for name in self.names]
         self.where = {
             device.id: (node, place)
             for node, inside in enumerate(self.devices)
@@ -54,6 +56,12 @@ class Floor:
             for node in range(len(self.devices))
         ]
         self.switches = _switches(self.devices)
+
+    def among(self, nodes: Set[str] | None) -> int:
+        """The nodes of these names; None: all of them."""
+        if nodes is None:
+            return ANYWHERE
+        return sum(1 << node for node, name in enumerate(self.names) if name in nodes)
 
     def by_node(self, devices: Iterable[str]) -> list[tuple[int, int]]:
         """Nodes with the places of those of these devices that stand here; a node is named

@@ -273,6 +273,9 @@ class Waiting:
             wanted sum.
         arrangement: of a gang.
         share: part of a device instead of whole ones; ``devices`` is then 1.
+        image: what it runs in, as it is called.
+        nodes: that take work and have its image; whole devices of these, or work on CPU. None:
+            any node.
     """
 
     id: str
@@ -291,6 +294,8 @@ class Waiting:
     gang: tuple[Role, ...] = ()
     arrangement: Arrangement = Arrangement.PACK
     share: Share | None = None
+    image: str = ""
+    nodes: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from copy import copy
 from dataclasses import dataclass
 from typing import Protocol
@@ -13,7 +13,7 @@ from .gangs import Layout, arrange
 from .model import Arrangement, Device, Holding, Role, Share, Waiting
 from .parts import Parts, fits
 
-Shape = tuple[int, str | None, tuple[Role, ...], Arrangement, Share | None]
+Shape = tuple[int, str | None, tuple[Role, ...], Arrangement, frozenset[str] | None, Share | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,8 @@ class Taken(Protocol):
 
 def shape(request: Waiting) -> Shape:
     """All that placement looks at: requests of one shape fit, or do not, at the same time."""
-    return (request.devices, request.model, request.gang, request.arrangement, request.share)
+    form = (request.gang, request.arrangement, request.nodes, request.share)
+    return (request.devices, request.model, *form)
 
 
 def largest_node(devices: Iterable[Device], model: str | None = None) -> int:
@@ -79,17 +80,21 @@ class Pool:
         made._free, made._parts = self._free.copy(), self._parts.copy()
         return made
 
-    def free_count(self, model: str | None = None) -> int:
-        """How many devices (of this model) are wholly free."""
-        return self._total(self._free, model)
+    def free_count(self, model: str | None = None, nodes: Set[str] | None = None) -> int:
+        """How many devices (of this model, on these nodes) are wholly free."""
+        return self._total(self._free, model, nodes)
 
-    def could_count(self, model: str | None = None) -> int:
+    def could_count(self, model: str | None = None, nodes: Set[str] | None = None) -> int:
         """How many there are that may be lent, free or not."""
-        return self._total(self._all, model)
+        return self._total(self._all, model, nodes)
 
-    def _total(self, free: Free, model: str | None) -> int:
+    def _total(self, free: Free, model: str | None, nodes: Set[str] | None) -> int:
         family = self._floor.families.get(model)
-        return 0 if family is None else free.total(family)
+        if family is None:
+            return 0
+        if nodes is None:
+            return free.total(family)
+        return free.within(family, self._floor.among(nodes))
 
     def could_fit(self, request: Waiting) -> bool:
         """Whether it would fit, were every device that may be lent free."""
@@ -122,7 +127,7 @@ class Pool:
         family = self._floor.families.get(request.model)
         if family is None:
             return None
-        node = self._free.tightest(family, request.devices)
+        node = self._free.tightest(family, request.devices, self._floor.among(request.nodes))
         if node is None:
             return None
         return Placement(devices=self._free.take(family, node, request.devices))
@@ -165,6 +170,12 @@ class Pool:
         family = self._floor.families.get(model)
         return 0 if family is None else self._free.count(family, node)
 
+    def lacking_on(self, node: int, request: Waiting) -> int:
+        """How many devices of a node would have to be given back for it; nodes are numbered."""
+        if not self._floor.among(request.nodes) >> node & 1:
+            return request.devices + len(self._floor.devices[node])
+        return request.devices - self.free_on(node, request.model)
+
     def gains(self, taken: Taken, model: str | None = None) -> Mapping[int, int]:
         """By number of the node: how many of these devices are of this model and may be lent."""
         family = self._floor.families.get(model)
@@ -183,7 +194,8 @@ class Pool:
         if request.gang:
             return arrange(request, self._floor, free) is not None
         family = self._floor.families.get(request.model)
-        return family is not None and free.tightest(family, request.devices) is not None
+        within = self._floor.among(request.nodes)
+        return family is not None and free.tightest(family, request.devices, within) is not None
 
     def _take_gang(self, roles: tuple[Role, ...], layout: Layout) -> Placement:
         nodes = {size: iter(each) for size, each in layout.nodes.items()}

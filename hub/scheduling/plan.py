@@ -60,10 +60,15 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """Grant these devices to this request, now."""
+    """Grant these devices to this request, now.
+
+    Attributes:
+        nodes: without devices: on one of these; None: on any that takes work.
+    """
 
     request_id: str
     devices: tuple[str, ...]
+    nodes: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -178,7 +178,8 @@ class _Asked:
         spare = self._spare(candidates)
         for some in (lowest, candidates) if len(lowest) < len(candidates) else (candidates,):
             if self._on_one_node(request, some):
-                found = cheapest_on_one_node(some, partial(_lacking, request, self._pool), spare)
+                lacking = partial(self._pool.lacking_on, request=request)
+                found = cheapest_on_one_node(some, lacking, spare)
             else:
                 found = first_that_do(some, spare, enough)
                 if not found and request.gang:
@@ -205,7 +206,8 @@ class _Asked:
             for _ in range(role.minimum):
                 if not pool.fits(member):
                     others = [each for each in candidates if each not in chosen]
-                    found = cheapest_on_one_node(others, partial(_lacking, member, pool), left)
+                    lacking = partial(pool.lacking_on, request=member)
+                    found = cheapest_on_one_node(others, lacking, left)
                     if not found:
                         return None
                     for each in found:
@@ -267,10 +269,6 @@ class _Asked:
         if request.priority is PriorityClass.URGENT and opportunistic:
             return Reason.BEHIND_OTHERS, request.group, keeps
         return None
-
-
-def _lacking(request: Waiting, pool: Pool, node: int) -> int:
-    return request.devices - pool.free_on(node, request.model)
 
 
 def lost(holding: Holding, now: float) -> float:

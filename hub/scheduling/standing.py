@@ -147,8 +147,7 @@ class Standing:
             holding = self.books.running.holdings[stop.request_id]
             self.books.running.remove(stop.request_id)
             self.books.running.add(replace(holding, leaving=True))
-        starts = (Start(request_id=s.request.id, devices=s.holding.devices) for s in started)
-        return Delta(starts=tuple(starts), stops=asked.stops)
+        return Delta(starts=tuple(s.start for s in started), stops=asked.stops)
 
     def _walk(self) -> list[Started]:
         """Along the queue for as long as anybody is left who could start."""

@@ -15,7 +15,7 @@ from .gangs import forms, is_elastic
 from .line import Line
 from .model import Holding, Kind, Waiting
 from .placement import Placement, Shape, shape
-from .plan import Reason
+from .plan import Reason, Start
 from .quota import THOUSAND, size
 from .room import Key, Rooms, room
 from .running import holding_of, span
@@ -28,6 +28,11 @@ _Limit = tuple[Reason, str, Key | None]
 class Started:
     request: Waiting
     holding: Holding
+
+    @property
+    def start(self) -> Start:
+        on = None if self.holding.devices else self.request.nodes
+        return Start(request_id=self.request.id, devices=self.holding.devices, nodes=on)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -109,7 +114,7 @@ class Walk:
         if held is not None:
             return held
         if request.devices == 0:
-            if books.pool.takes_work:
+            if books.pool.takes_work and request.nodes != frozenset():
                 return self._start(request, Placement(devices=()))
             return self._out_of_reach(request, Reason.DRAINING)
         if any_model and key in self._behind:

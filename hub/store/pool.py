@@ -12,6 +12,7 @@ from ..ports.records import LeaseRecord, RequestRecord
 from ..scheduling import quota
 from ..scheduling.lifecycle import State
 from ..scheduling.model import Device, Group, Health, Holding, Kind, Mark, MarkKind, Waiting
+from ..scheduling.plan import Start
 from ..scheduling.room import room
 from ..wording import count
 
@@ -110,6 +111,28 @@ def open_nodes(nodes: Collection[str], marks: Iterable[Mark]) -> frozenset[str]:
     return frozenset(nodes) - {m.target for m in marks if m.kind is not MarkKind.QUARANTINE}
 
 
+class Nodes:
+    """Where work on CPU goes: of the nodes that take work, to the one on which least runs."""
+
+    def __init__(
+        self, known: Collection[str], marks: Iterable[Mark], running: Mapping[str, int]
+    ) -> None:
+        """``running``: how many leases each node has."""
+        self._known = bool(known)
+        self._running = {name: running.get(name, 0) for name in open_nodes(known, marks)}
+
+    def choose(self, start: Start) -> str | None:
+        """Of equals the first by name; None where it can go nowhere now. An installation that
+        knows no node yet has one without a name."""
+        if not self._known:
+            return ""
+        fitting = [n for n in self._running if start.nodes is None or n in start.nodes]
+        return min(fitting, key=lambda name: (self._running[name], name), default=None)
+
+    def take(self, node: str) -> None:
+        self._running[node] = self._running.get(node, 0) + 1
+
+
 def silences(marks: Iterable[Mark]) -> tuple[str, ...]:
     """Why nothing can start on some nodes, in the order of their names."""
     found = sorted((mark.target, mark.why) for mark in marks if mark.kind is MarkKind.SILENT)
@@ -199,6 +222,7 @@ def waiting(request: RequestRecord) -> Waiting:
         expected=request.expected,
         preemptible=request.preemptible,
         deadline=request.deadline,
+        image=request.image,
     )
 
 

@@ -59,6 +59,8 @@ class LeaseOut(Out):
     started_at: float | None = None
     image: str = ""
     """What it runs in, as ``NAME@sha256:…``; empty on an engine without images."""
+    node: str = ""
+    """The machine that it runs on, where the pool has several; it need not have a device."""
 
 
 class StepOut(Out):

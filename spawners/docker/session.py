@@ -245,9 +245,8 @@ class DockerSession(LeaseMixin, ContainerSpawner):
         return self._lease
 
     def _host_of(self, lease: LeaseOut) -> DockerHost:
-        """Where its devices are; a lease without any is held on this machine."""
-        nodes = {device.node for device in lease.devices}
-        found = next((host for host in self.options.hosts if host.node in nodes), None)
+        """Where its lease is."""
+        found = next((host for host in self.options.hosts if host.node == lease.node), None)
         return found or self.options.hosts[0]
 
     def _digest(self, wanted: str) -> str:

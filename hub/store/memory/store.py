@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -46,24 +47,23 @@ class MemoryStore(Moving, Reading, History):
         with self._lock:
             room = pool.Room(self.groups(), self.holdings())
             devices = {device.id: device for device in self.devices()}
-            open_nodes = pool.open_nodes(self._nodes, self._board.marks())
+            held = Counter(lease.node for lease in self.leases())
+            places = pool.Nodes(self._nodes, self._board.marks(), held)
             for start in starts:
                 request = self._requests.get(start.request_id)
                 wanted = tuple(start.devices)
-                if (
-                    request is None
-                    or not moves.grantable(request, wanted, devices, self._taken())
-                    or not room.allows(request)
-                    or (not wanted and self._nodes and not open_nodes)
-                ):
+                if request is None or not moves.grantable(request, wanted, devices, self._taken()):
                     continue
-                on = {devices[name].node for name in wanted[:1]} or open_nodes
+                node = devices[wanted[0]].node if wanted else places.choose(start)
+                if node is None or not room.allows(request):
+                    continue
                 until = now + lease_seconds
-                step = moves.grant(request, wanted, node=min(on, default=""), now=now, until=until)
+                step = moves.grant(request, wanted, node=node, now=now, until=until)
                 lease = self._keep(step, now).lease
                 if lease is not None:
                     granted.append(lease)
                     room.take(request)
+                    places.take(node)
         return tuple(granted)
 
     def launch(self, lease_id: str, *, now: float, token_hash: str = "") -> RequestRecord:

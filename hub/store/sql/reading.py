@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import (
     Connection,
+    func,
     select,
 )
 
@@ -125,6 +126,13 @@ _HELD = (
     .where(leases.c.released_at.is_(None))
     .order_by(leases.c.granted_at, leases.c.id, lease_devices.c.position)
 )
+
+
+def held_by_node(connection: Connection) -> dict[str, int]:
+    """How many leases of each node are not released."""
+    counted = select(leases.c.node, func.count().label("held")).group_by(leases.c.node)
+    live = connection.execute(counted.where(leases.c.released_at.is_(None)))
+    return {row.node: row.held for row in live}
 
 
 def live_leases(connection: Connection) -> tuple[LeaseRecord, ...]:

@@ -89,6 +89,7 @@ WAITING = select(
     requests.c.preemptible,
     requests.c.deadline,
     requests.c.expected,
+    requests.c.image,
 )
 """What the scheduler knows of a queued request: there may be thousands."""
 
@@ -109,6 +110,7 @@ def read_waiting(connection: Connection, query: Select[*tuple[object, ...]]) -> 
             expected=row.expected,
             preemptible=row.preemptible,
             deadline=row.deadline,
+            image=row.image or "",
         )
         for row in connection.execute(query)
     }

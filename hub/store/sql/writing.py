@@ -22,8 +22,7 @@ from ...scheduling.model import Kind
 from ...scheduling.plan import Start
 from .. import moves, wishes
 from ..moves import Interval, Step
-from ..pool import Room
-from ..pool import open_nodes as open_to_work
+from ..pool import Nodes, Room
 from ..tables import (
     attempts,
     events,
@@ -92,10 +91,8 @@ def grant(
     marks = read_marks(connection)
     devices = read_devices(connection, marks)
     room = Room(read_groups(connection).values(), reading.holdings(connection))
-    # A request on CPU goes to a node too; with several of them the core will choose.
     known = connection.scalars(select(nodes.c.name)).all()
-    open_nodes = open_to_work(known, marks)
-    any_node = min(open_nodes, default="")
+    places = Nodes(known, marks, reading.held_by_node(connection))
     granted = []
     for start in starts:
         request = _find(connection, start.request_id)
@@ -103,13 +100,14 @@ def grant(
         taken = pool.taken(connection)
         if request is None or not moves.grantable(request, wanted, devices, taken):
             continue
-        if not room.allows(request) or (not wanted and known and not any_node):
+        node = devices[wanted[0]].node if wanted else places.choose(start)
+        if node is None or not room.allows(request):
             continue
-        node = devices[wanted[0]].node if wanted else any_node
         step = moves.grant(request, wanted, node=node, now=now, until=until)
         if step.request.lease is not None and _kept(connection, request, step, now):
             granted.append(step.request.lease)
             room.take(request)
+            places.take(node)
     return tuple(granted)
 
 

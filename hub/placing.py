@@ -1,0 +1,43 @@
+"""Which machines may take what waits: of several, those that have its image."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from .errors import Unavailable
+from .ports.images import ImageSource
+from .ports.store import Store
+from .scheduling.model import Snapshot
+from .store.pool import open_nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Placing:
+    """What the engines have, for the scheduler: it knows no images, only nodes."""
+
+    store: Store
+    source: ImageSource
+
+    def placed(self, snapshot: Snapshot) -> Snapshot:
+        """The same, with the nodes of each request whose image is not on all of them."""
+        nodes = self.store.nodes()
+        if len(nodes) < 2 or not snapshot.waiting:  # noqa: PLR2004  # nothing to choose from
+            return snapshot
+        on = self._partly(frozenset(nodes))
+        if not on:
+            return snapshot
+        ready = open_nodes(nodes, self.store.marks())
+        waiting = tuple(
+            replace(each, nodes=on[each.image] & ready) if each.image in on else each
+            for each in snapshot.waiting
+        )
+        return replace(snapshot, waiting=waiting)
+
+    def _partly(self, nodes: frozenset[str]) -> dict[str, frozenset[str]]:
+        """Where images are that some nodes lack, by reference."""
+        try:
+            images = self.source.images() or ()
+        except Unavailable:
+            return {}  # nobody knows; what starts without its image says so
+        having = {image.reference: frozenset(image.nodes) for image in images}
+        return {name: found for name, found in having.items() if not nodes <= found}
