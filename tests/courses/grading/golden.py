@@ -82,6 +82,12 @@ def _write(folder: Path, files: Mapping[str, bytes]) -> None:
         (folder / name).write_bytes(data)
 
 
+def load() -> Mapping[str, Scores]:
+    """The table as it is committed."""
+    table: Mapping[str, Scores] = json.loads(PATH.read_text(encoding="utf-8"))
+    return table
+
+
 def main() -> None:
     found: dict[str, object] = {
         "nbgrader": version("nbgrader"),

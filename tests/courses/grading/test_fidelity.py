@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 import pytest
@@ -16,7 +15,7 @@ from carrel.courses.sandbox.port import CageEngine
 from . import cheats, golden, ps1
 from .bench import MemoryBench
 
-GOLDEN = json.loads(golden.PATH.read_text(encoding="utf-8"))
+GOLDEN = golden.load()
 SLOW = ("no end",)
 """Tracebacks of a thousand frames take seconds each, here as in nbgrader."""
 
