@@ -23,7 +23,8 @@ from ..hub.wire.courses import (
 from . import due
 from .carrying import content_out, given_parcel, kept, ref_out
 from .model import Assignment, Extension, Fetched, HandOut, Outage, Role
-from .releasing import check_assignment_name, made_ready
+from .parcels import Parcel
+from .releasing import Ready, check_assignment_name, made_ready
 from .rights import TAUGHT_BY, Rights, check_open
 
 LONGEST_OUTAGE = 31 * 86400.0
@@ -34,10 +35,21 @@ class Handing(Rights):
 
     __slots__ = ()
 
-    def release(self, who: Identity, course: str, name: str, body: ReleaseIn) -> ReleasedOut:
+    def release(
+        self,
+        who: Identity,
+        course: str,
+        name: str,
+        body: ReleaseIn,
+        *,
+        stripped: Parcel | None = None,
+    ) -> ReleasedOut:
         """Hand out a version, or release the one that is there with another due time.
 
         Nothing is stored unless all of it is accepted; the same files again are no new version.
+
+        Args:
+            stripped: what students get, where the teacher's own nbgrader has made it.
 
         Raises:
             InvalidInput, TooLarge: of the files, of nbgrader's cells in them, or of the rules.
@@ -48,12 +60,11 @@ class Handing(Rights):
         check_assignment_name(name)
         known = {each.name: each for each in self.store.assignments(course)}
         assignment = self._wanted(known.get(name) or Assignment(course=course, name=name), body)
-        source = given_parcel(body)
+        ready = _ready(name, given_parcel(body), stripped)
         warnings: tuple[str, ...] = ()
-        if source is None:
+        if ready is None:
             made = self.store.hand_out(course, name)
         else:
-            ready = made_ready(name, source)
             warnings = ready.warnings
             made = HandOut(
                 course=course,
@@ -93,6 +104,14 @@ class Handing(Rights):
                 )
             after = replace(after, devices=body.devices)
         return after if body.seconds is None else replace(after, seconds=body.seconds)
+
+    def withdraw(self, who: Identity, course: str, name: str) -> None:
+        """Students do not see it any more, until it is released again; nothing is deleted."""
+        place = self.place(who, course, TAUGHT_BY)
+        check_open(place.course)
+        assignment = replace(self.assignment(place, name), hidden=True)
+        change = self.change(who, Action.ASSIGNMENT_SET, f"{course}/{name}", after={"hidden": True})
+        self.store.put_assignment(assignment, change=change)
 
     def hand_out(
         self, who: Identity, course: str, name: str, *, version: int | None = None
@@ -243,6 +262,12 @@ class Handing(Rights):
                     more = wording.duration(now - was)
                     said.append(f"{each.name} of {course.name} is due {more} later.")
         return said or ["It moves no due time of a class; extended ones may move."]
+
+
+def _ready(name: str, source: Parcel | None, stripped: Parcel | None) -> Ready | None:
+    if stripped is not None:
+        return Ready(files=stripped, source=source or stripped)
+    return None if source is None else made_ready(name, source)
 
 
 def _released(assignment: Assignment, made: HandOut, warnings: Sequence[str]) -> ReleasedOut:

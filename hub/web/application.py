@@ -40,6 +40,7 @@ from . import (
     changes,
     course_routes,
     errors,
+    exchange_routes,
     guests,
     history_pages,
     history_routes,
@@ -183,6 +184,7 @@ def _route(app: FastAPI) -> None:
     app.include_router(calendar_routes.router, prefix=api)
     app.include_router(image_routes.router, prefix=api)
     app.include_router(course_routes.router, prefix=api)
+    app.include_router(exchange_routes.router, prefix=api)
     app.include_router(idle_routes.router, prefix=api)
     app.include_router(changes.router, prefix=api)
     for prefix in (site, ""):

@@ -20,11 +20,13 @@ from ..config import SERVICE_PREFIX
 from ..errors import CarrelError, NotFound, NotSignedIn, Unavailable
 from ..mistakes import invalid
 from ..wire import ErrorBody, ErrorOut
+from ..wire.exchange import FailedOut
 from .context import web_of
 from .headers import ALWAYS
 from .tracing import HEADER, id_of
 
 API_PREFIX = f"{SERVICE_PREFIX}api/"
+EXCHANGE_PREFIX = f"{API_PREFIX}v1/exchange/"
 PROBLEM_TYPE = "application/problem+json"
 _FOR_PROGRAMS = frozenset({"/metrics", f"{SERVICE_PREFIX}metrics"})
 _RETRY_SECONDS = 3
@@ -92,6 +94,8 @@ def _as_json(request: Request, error: CarrelError) -> Response:
         request_id=id_of(request.scope),
         error=ErrorBody(code=error.code, message=error.message, accepted=error.accepted),
     )
+    if request.url.path.startswith(EXCHANGE_PREFIX):
+        body = FailedOut(**dict(body), message=str(error))
     # Sentences quote what came, and that may be no Unicode at all.
     content = body.model_dump_json().encode("utf-8", "replace")
     return Response(
