@@ -30,6 +30,8 @@ _SHORT = 300
 _CONFLICT = 409
 _MOST_CLIENTS: Final = 16
 """One for each time-out in use."""
+_MOST_CONNECTIONS: Final = 32
+"""That one keeps open: a class may come at once."""
 
 
 class ImageMissing(BackendFailed):
@@ -321,6 +323,7 @@ def connect(host: DockerHost, seconds: float, **more: object) -> docker.APIClien
         tls = docker.tls.TLSConfig(client_cert=pair, ca_cert=host.tls_ca, verify=True)
     ssh = host.url.startswith("ssh://")
     own = {"version": "auto", "timeout": seconds, "tls": tls, "use_ssh_client": ssh}
+    own |= {"max_pool_size": _MOST_CONNECTIONS}
     return docker.APIClient(host.url, **(own | more))
 
 

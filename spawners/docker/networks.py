@@ -8,7 +8,10 @@ installation's: ``crl`` for those that reach the outside, ``crn`` for those that
 from __future__ import annotations
 
 import ipaddress
+import threading
 import time
+import zlib
+from collections import defaultdict
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from typing import Final
@@ -27,6 +30,14 @@ _SETTLED_SECONDS = 60.0
 """A network that was made a moment ago waits for its first container."""
 
 
+_making: Final[defaultdict[tuple[str, str], threading.Lock]] = defaultdict(threading.Lock)
+
+
+def _one_at_a_time(node: str, name: str) -> threading.Lock:
+    """Within this process; what another one makes at the same time is ``Taken``."""
+    return _making[node, name]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Networks:
     """Of one engine.
@@ -34,8 +45,8 @@ class Networks:
     Attributes:
         subnets: the installation's range.
         turn, turns: which of how many engines this is. Each begins its search for a free part
-            of the range at a place of its own: engines that share a host do not know of each
-            other's bridges.
+            of the range elsewhere: engines that share a host do not know of each other's
+            bridges.
     """
 
     engine: Engine
@@ -51,13 +62,18 @@ class Networks:
             BackendFailed: the installation's range is used up.
         """
         name = self.name(owner, outside=outside)
+        # Somebody who asks for two things at once has one network; others are made beside it.
+        with _one_at_a_time(self.engine.node, name):
+            return self._ensure(name, owner, outside=outside)
+
+    def _ensure(self, name: str, owner: str, *, outside: bool) -> str:
         taken = set[int]()
         for _ in range(_TRIES):
             known = self._own()
             if same := [each for each in known if each.name == name]:
                 self._leave_one(same)
                 return name
-            number = self._free(known, taken)
+            number = self._free(name, known, taken)
             try:
                 self._create(name, number, OUTSIDE if outside else INSIDE, owner)
             except Taken:
@@ -119,9 +135,9 @@ class Networks:
             labels={LABEL: self.installation, OWNER: owner},
         )
 
-    def _free(self, known: tuple[Network, ...], taken: Set[int]) -> int:
+    def _free(self, name: str, known: tuple[Network, ...], taken: Set[int]) -> int:
         used = {subnet for each in known for subnet in each.subnets}
-        for number in self._numbers():
+        for number in self._numbers(name):
             if number not in taken and str(self._subnet(number)) not in used:
                 return number
         raise BackendFailed(
@@ -129,10 +145,11 @@ class Networks:
             accepted="A larger docker_subnets in settings.json, such as a /16.",
         )
 
-    def _numbers(self) -> Iterator[int]:
-        """All but the first, which is the hub's."""
+    def _numbers(self, name: str) -> Iterator[int]:
+        """All but the first, which is the hub's. Each name begins at a place of its own: a class
+        that comes at once would else compete for one number after the other."""
         count = (1 << (PREFIX_LENGTH - self._range.prefixlen)) - 1
-        first = count * self.turn // self.turns
+        first = count * self.turn // self.turns + zlib.crc32(name.encode())
         yield from ((first + step) % count + 1 for step in range(count))
 
     def _subnet(self, number: int) -> ipaddress.IPv4Network:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import secrets
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import docker
@@ -16,10 +17,22 @@ from .kit import Site
 pytestmark = pytest.mark.docker
 
 
+def test_a_whole_class_gets_its_networks_at_once(site: Site) -> None:
+    """Each person one, also where somebody starts two sessions in the same moment."""
+    networks = site.backend._nodes["local"].networks
+    people = [f"student{number}" for number in range(20)] * 2
+    with ThreadPoolExecutor(len(people)) as threads:
+        made = list(threads.map(networks.ensure, people))
+    assert made == [networks.name(person) for person in people]
+    there = [each.name for each in site.engine.networks(f"{LABEL}={networks.installation}")]
+    assert sorted(each for each in there if "-u-" in each) == sorted(set(made))
+
+
 def test_a_part_of_the_range_that_somebody_else_has_is_passed_over(site: Site) -> None:
     """Another engine of this host may, or a bridge that an engine left when it was killed."""
     networks = site.backend._nodes["local"].networks
-    first = ipaddress.ip_address(networks.gateway(1)) - 1
+    first = ipaddress.ip_network(subnet_of(site, networks.ensure("student1"))).network_address
+    site.engine.remove_network(networks.name("student1"))
     pool = docker.types.IPAMPool(subnet=f"{first}/28")
     name = f"carrel-test-{secrets.token_hex(3)}"
     api = site.api
@@ -28,9 +41,14 @@ def test_a_part_of_the_range_that_somebody_else_has_is_passed_over(site: Site) -
         made = networks.ensure("student1")
     finally:
         api.remove_network(name)
-    (found,) = (each for each in site.engine.networks() if each.name == made)
-    assert found.subnets == (f"{first + 16}/28",)
+    assert subnet_of(site, made) == f"{first + 16}/28"
     assert networks.ensure("student1") == made
+
+
+def subnet_of(site: Site, name: str) -> str:
+    (found,) = (each for each in site.engine.networks() if each.name == name)
+    (subnet,) = found.subnets
+    return subnet
 
 
 def test_of_two_with_one_name_only_one_is_left(site: Site) -> None:
