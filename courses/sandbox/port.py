@@ -40,7 +40,8 @@ class Limits:
         memory_bytes: of all its processes together, what they write to files included.
         processes: at one time, threads included.
         file_bytes: of one file.
-        disk_bytes: of all files together; they lie in memory.
+        disk_bytes: of all files together (in a container: of the home, of /tmp and of /dev/shm
+            each); they lie in memory.
         output_bytes: of one cell.
         answer_bytes: of one question or answer.
         cpus: how many it may keep busy, where the engine can hold it to that.

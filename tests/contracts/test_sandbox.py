@@ -20,6 +20,8 @@ from carrel.courses.sandbox.port import (
     Step,
 )
 from carrel.hub.errors import InvalidInput, TooLarge, Unavailable
+from carrel.hub.ports.backend import DockerHost, DockerOptions
+from carrel.spawners.docker.cages import DockerCages
 
 from ..requirements import need
 
@@ -38,12 +40,37 @@ SHORT = Limits(
 Open = Callable[..., Cage]
 
 
-@pytest.fixture(scope="module")
-def engine() -> Iterator[CageEngine]:
-    need("bwrap", shutil.which("bwrap"), "bubblewrap is not installed")
-    made = LocalCages(CageSettings())
+@pytest.fixture(scope="module", params=["local", pytest.param("docker", marks=pytest.mark.docker)])
+def engine(request: pytest.FixtureRequest) -> Iterator[CageEngine]:
+    """Of containers it is the base image: what runs inside is in every image of Carrel."""
+    made: CageEngine
+    if request.param == "local":
+        need("bwrap", shutil.which("bwrap"), "bubblewrap is not installed")
+        made = LocalCages(CageSettings())
+    else:
+        url = request.getfixturevalue("docker_engine").url
+        made = DockerCages(
+            CageSettings(image=request.getfixturevalue("base_image"), installation="cages"),
+            docker_options(url),
+        )
     yield made
     made.close()
+
+
+def docker_options(url: str) -> DockerOptions:
+    return DockerOptions(
+        hosts=(DockerHost(node="local", url=url),),
+        subnets="",
+        internal_ip="127.0.0.1",
+        hub_port=1,
+        service_port=2,
+        image="",
+        uid=1000,
+        memory=1 << 30,
+        cpus=1.0,
+        pids=64,
+        tmp=1 << 26,
+    )
 
 
 @pytest.fixture
@@ -102,36 +129,39 @@ def test_cells_run_in_order_in_one_kernel_and_show_what_a_notebook_shows(open_ca
     assert [each.status for each in (first, second)] == [CellStatus.OK, CellStatus.OK]
 
 
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [
-        ("import asyncio\nawait asyncio.sleep(0)\n'awaited'", "'awaited'"),
-        ("!echo from a shell", "from a shell\r\n"),
-        ("%%bash\necho from bash", "from bash\n"),
-        ("import os\nos.system('echo past Python');", "past Python\n"),
-        ("import sys\nprint('e', file=sys.stderr)", "e\n"),
-        ("%time None", "CPU times"),
-        ("from IPython.display import display\ndisplay({'a': 1})", "{'a': 1}"),
-        (
-            "print('gone')\nfrom IPython.display import clear_output\nclear_output()\nprint(1)",
-            "1\n",
-        ),
-        ("from IPython.display import display\nh = display(1, display_id=True)\nh.update(2)", "2"),
-        ("print('\\ud800')", "?\n"),
-        ("open('data.csv').read()", "'1,2'"),
-        ("open('own.txt', 'w').write('abc')", "3"),
-        ("__name__", "'__main__'"),
-        ("import pickle\nclass A: pass\ntype(pickle.loads(pickle.dumps(A()))) is A", "True"),
-        ("import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'print(7)']);", "7\n"),
-    ],
+CELLS = (
+    ("import asyncio\nawait asyncio.sleep(0)\n'awaited'", "'awaited'"),
+    ("!echo from a shell", "from a shell\r\n"),
+    ("%%bash\necho from bash", "from bash\n"),
+    ("import os\nos.system('echo past Python');", "past Python\n"),
+    ("import sys\nprint('e', file=sys.stderr)", "e\n"),
+    ("%time None", "CPU times"),
+    ("from IPython.display import display\ndisplay({'a': 1})", "{'a': 1}"),
+    (
+        "print('gone')\nfrom IPython.display import clear_output\nclear_output()\nprint(1)",
+        "1\n",
+    ),
+    ("from IPython.display import display\nh = display(1, display_id=True)\nh.update(2)", "2"),
+    ("print('\\ud800')", "?\n"),
+    ("open('data.csv').read()", "'1,2'"),
+    ("open('own.txt', 'w').write('abc')", "3"),
+    ("__name__", "'__main__'"),
+    ("import pickle\nclass A: pass\ntype(pickle.loads(pickle.dumps(A()))) is A", "True"),
+    ("import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'print(7)']);", "7\n"),
 )
-def test_a_cell_does_what_it_does_in_a_notebook(
-    open_cage: Open, source: str, expected: str
-) -> None:
-    (found,) = run(open_cage(Limits(), {"data.csv": b"1,2"}), source)
 
-    assert found.status is CellStatus.OK, found
-    assert shown(found).startswith(expected)
+
+def test_a_cell_does_what_it_does_in_a_notebook(open_cage: Open) -> None:
+    cage = open_cage(Limits(), {"data.csv": b"1,2"})
+
+    found = run(cage, *(source for source, _ in CELLS))
+
+    wrong = [
+        (source, each)
+        for (source, expected), each in zip(CELLS, found, strict=True)
+        if each.status is not CellStatus.OK or not shown(each).startswith(expected)
+    ]
+    assert wrong == []
 
 
 def test_nobody_is_asked_and_asking_is_an_error(open_cage: Open) -> None:
@@ -143,12 +173,10 @@ def test_nobody_is_asked_and_asking_is_an_error(open_cage: Open) -> None:
 def test_random_numbers_are_others_in_each_cage_and_those_of_the_seed_in_a_snapshot(
     open_cage: Open,
 ) -> None:
-    draw = "import random, numpy\nprint(random.random(), numpy.random.random())"
+    draw = "import random\nprint(random.random())"
     one, other = (run(open_cage(), draw)[0] for _ in range(2))
     cage = open_cage()
-    _, there = run(
-        cage, "import random\nrandom.seed(7)\nnumpy_seed = 1", "random.random()", marked=[1]
-    )
+    _, there = run(cage, "import random\nrandom.seed(7)", "random.random()", marked=[1])
 
     assert shown(one) != shown(other)
     assert shown(cage.test("1", "random.random()")) == shown(there)

@@ -40,10 +40,12 @@ for folder in at["folders"]:
     Attack(
         name="read what Carrel is made of, such as the solutions of its sample course",
         source="""
-import sys
+import os, sys
 sys.path.append(at["checkout"])
 import carrel.courses.sample
-print("ESCAPED")
+for _, _, names in os.walk(list(carrel.courses.sample.__path__)[0]):
+    if any(name.endswith(".ipynb") for name in names):
+        print("ESCAPED")
 """,
     ),
     Attack(
@@ -236,7 +238,7 @@ for folder in (*at["folders"], ".", "/", "/tmp", "/var/tmp", "/run", "/dev/shm",
                 size += file.write(bytes(1 << 20))
     except OSError:
         pass
-if size > 25 << 20:
+if size > 70 << 20:
     print("ESCAPED")
 for path in paths:
     os.unlink(path)

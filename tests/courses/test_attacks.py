@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from carrel.courses.sandbox.local.engine import LocalCages
@@ -23,7 +24,10 @@ from carrel.courses.sandbox.port import (
     Limits,
     Step,
 )
+from carrel.spawners.docker.cages import DockerCages
 
+from ..contracts.test_sandbox import docker_options
+from ..docker_engine import DockerEngine
 from ..requirements import need
 from .attacks import ATTACKS, SUCCESS, Attack
 
@@ -89,10 +93,21 @@ def at(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, object]]:
             "checkout": str(CHECKOUT / ".typed"),
             "pid": os.getpid(),
             "port": tcp.getsockname()[1],
-            "outside": "127.0.0.1",
+            "outside": own_address(),
             "abstract": abstract,
             "socket": str(folder / "socket"),
         }
+
+
+def own_address() -> str:
+    """Of this machine, as others know it; where there is none, one that nobody has."""
+    found = [
+        each.address
+        for addresses in psutil.net_if_addrs().values()
+        for each in addresses
+        if each.family is socket.AF_INET and not each.address.startswith("127.")
+    ]
+    return found[0] if found else "192.0.2.1"
 
 
 def words(run: CellRun) -> str:
@@ -117,12 +132,36 @@ def test_an_attack_is_denied_in_a_cage(attack: Attack, cage: Cage, at: dict[str,
     assert after.status is CellStatus.OK or found.status is CellStatus.KILLED
 
 
+@pytest.mark.docker
+def test_no_attack_succeeds_in_a_container(
+    docker_engine: DockerEngine, base_image: str, at: dict[str, object]
+) -> None:
+    engine = DockerCages(
+        CageSettings(image=base_image, installation="attacks", ahead=0),
+        docker_options(docker_engine.url),
+    )
+    cage = engine.open(LIMITS)
+    # What may end the kernel comes last.
+    ordered = sorted(ATTACKS, key=lambda each: "memory" in each.name)
+
+    found = run(cage, *(f"at = {at!r}\n{each.source}" for each in ordered))
+    engine.close()
+
+    escaped = [
+        each.name for each, cell in zip(ordered, found, strict=True) if SUCCESS in words(cell)
+    ]
+    assert escaped == []
+    assert {each.status for each in found[:-1]} <= {CellStatus.OK, CellStatus.ERROR}
+
+
 @pytest.mark.parametrize("attack", ATTACKS, ids=[each.name for each in ATTACKS])
 def test_the_same_attack_succeeds_without_a_cage(
     attack: Attack, at: dict[str, object], tmp_path: Path
 ) -> None:
     if attack.by_root:
         need("root", os.geteuid() == 0, "only root succeeds without a cage")
+    if "outside" in attack.source:
+        need("network", at["outside"] != "192.0.2.1", "this machine has no network itself")
     program = tmp_path / "attack.py"
     program.write_text(f"at = {at!r}\n{attack.source}")
     # In between stands a process that may be killed.

@@ -86,3 +86,12 @@ def _free() -> float:
     with open("/proc/meminfo") as file:
         found = {line.split(":")[0]: float(line.split()[1]) for line in file}
     return found["MemAvailable"] / found["MemTotal"]
+
+
+def killed_for_memory() -> int:
+    """How often the kernel did that here; 0 where no cgroup is seen, as in a cage of bubblewrap."""
+    for path in ("/sys/fs/cgroup/memory/memory.oom_control", "/sys/fs/cgroup/memory.events"):
+        with contextlib.suppress(OSError), open(path) as file:
+            counts = dict(line.split() for line in file)
+            return int(counts.get("oom_kill", 0))
+    return 0

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import socket
 import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Final, TypeAlias, cast
+from typing import Final, Protocol, TypeAlias, cast
 
 Json: TypeAlias = "str | int | float | bool | Sequence[Json] | Mapping[str, Json] | None"
 Message: TypeAlias = "Mapping[str, Json]"
@@ -64,10 +63,22 @@ def _decode(body: bytes) -> Message:
     return cast("Message", found)
 
 
-class Channel:
-    """Messages over a socket; whoever hangs up ends it."""
+class End(Protocol):
+    """One end of a line: what a socket can do of it."""
 
-    def __init__(self, end: socket.socket, most_bytes: int) -> None:
+    def fileno(self) -> int: ...
+
+    def recv(self, most: int, /) -> bytes: ...
+
+    def sendall(self, data: bytes, /) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Channel:
+    """Messages over a line; whoever hangs up ends it."""
+
+    def __init__(self, end: End, most_bytes: int) -> None:
         self.end = end
         self.most_bytes = most_bytes
         self._inbox = Inbox(most_bytes)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import os
-import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NoReturn
@@ -19,7 +18,7 @@ from .cell import Cell
 from .errand import GRACE_SECONDS, Errand, Result
 from .hearing import Ear
 from .place import Place, Start, start_kernel
-from .plain import Channel, Message, number, text
+from .plain import Channel, End, Message, number, text
 
 _SPACE: Final = 1 << 20
 _OPENING_BYTES: Final = 1 << 30
@@ -41,6 +40,7 @@ class Warden:
         for name, pipe in self._kernel.pipes.items():
             self._ear.listen_to_pipe(name, pipe)
         self._base = crowd.memory(self._kernel.pid)
+        self._killed = crowd.killed_for_memory()
 
     def _message_bytes(self) -> int:
         wanted = max(number(self._limits, "output_bytes"), number(self._limits, "answer_bytes"))
@@ -129,6 +129,8 @@ class Warden:
         result = errand.run(order, seconds)
         if result.fatal:
             self._end(place.channel)
+            if crowd.killed_for_memory() > self._killed:
+                result.cause = "memory"
         return result
 
     def _full(self, busy: Place) -> bool:
@@ -151,7 +153,7 @@ class Warden:
             self._kernel = None
 
 
-def serve(end: socket.socket, start: Start, furnish: Callable[[int], None] | None) -> NoReturn:
+def serve(end: End, start: Start, furnish: Callable[[int], None] | None) -> NoReturn:
     """Open the cage as the first message says, fill its folder, and obey."""
     outside = Channel(end, _OPENING_BYTES)
     opening = outside.receive()
