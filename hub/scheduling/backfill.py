@@ -59,6 +59,10 @@ class Backfill:
         self.at = at
         line.keep_room(self.head, at, self._books)
 
+    def look_again(self) -> None:
+        """Something else is kept or leaving: what was worked out is out of date."""
+        self.at = None
+
     def allows(self, request: Waiting, ends_at: float) -> bool:
         """Whether there is time or room for it beside the head, as far as that is known yet."""
         if self.at is None or ends_at <= self.at:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
+from .asking import Asking
 from .books import Books
 from .estimate import FIRST_PAGE, estimates
 from .fairshare import Debts
@@ -31,7 +32,7 @@ def decide(snapshot: Snapshot, now: float) -> Plan:
     queue = in_order(snapshot, books, debts)
 
     # 3. Walk along the queue: who starts, and what holds the others.
-    started, held = walk(queue, books)
+    started, held = walk(queue, books, Asking(snapshot.holdings, debts))
 
     # 4. Ask back what others borrow, for those that are below their guarantee.
     claims = books.entitled().among(each.request for each in held)

@@ -9,8 +9,8 @@ the one it made room for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from .cheapest import (
@@ -26,7 +26,7 @@ from .entitled import Entitled
 from .gangs import least
 from .ground import Ground
 from .model import Group, Holding, PriorityClass, Waiting
-from .placement import Pool, Shape, shape
+from .placement import Placement, Pool, Shape, shape
 from .plan import Reason, Stop
 from .queues import rank
 from .quota import Tally, Tree, parting, size
@@ -44,11 +44,11 @@ class Reclaimed:
     """What is asked back in one cycle.
 
     Attributes:
-        waiting: who waits for it, or for what was asked back earlier.
+        waiting: who waits for it, or for what was asked back earlier, and what each will have.
     """
 
     stops: tuple[Stop, ...] = ()
-    waiting: frozenset[str] = frozenset()
+    waiting: Mapping[str, Placement] = field(default_factory=dict)
 
 
 def reclaim(
@@ -84,20 +84,20 @@ def reclaim(
     asking = [_Claim(request, forms(request)) for request in requests if request.devices]
     while True:
         asked = _Asked(ground, now, allowed)
-        waiting: list[str] = []
+        waiting: dict[str, Placement] = {}
         found: tuple[Stop, ...] = ()
         for claim in asked.in_order(asking):
-            if asked.take(claim):
+            if placed := asked.take(claim):
                 if not any(
                     pool.fits(fewest) and allowed(form, tally) for form, fewest in claim.forms
                 ):
-                    waiting.append(claim.request.id)
+                    waiting[claim.request.id] = placed
             elif found := asked.victims(claim):
                 break
             else:
                 asked.give_up(claim)
         if not found:
-            return Reclaimed(stops=tuple(stops), waiting=frozenset(waiting))
+            return Reclaimed(stops=tuple(stops), waiting=waiting)
         stops += found
         ground.leave(stop.request_id for stop in found)
 
@@ -127,16 +127,16 @@ class _Asked:
             if claim.least in self._entitled and claim.kind not in self._hopeless:
                 yield claim
 
-    def take(self, claim: _Claim) -> bool:
-        """Whether one of its forms starts with what will be free; it takes its devices."""
+    def take(self, claim: _Claim) -> Placement | None:
+        """The devices of the first of its forms that starts with what will be free."""
         for _, request in claim.forms:
             if self._starts(request, ()):
                 placed = self._pool.take(request)
                 assert placed is not None
                 self._tally.count(holding_of(request, placed, now=self._now))
                 self._entitled.forget()
-                return True
-        return False
+                return placed
+        return None
 
     def victims(self, claim: _Claim) -> tuple[Stop, ...]:
         """For the first of its forms that can have room; empty where none can.

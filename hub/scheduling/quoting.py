@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
 
+from .asking import Asking
 from .books import Books
 from .cycle import Places, decide, in_order
 from .estimate import FIRST_PAGE
@@ -39,7 +40,7 @@ def _quote(
     # What needs no device does not depend on those ahead.
     if not request.devices and not isinstance(Walk(books.copy()).serve(request), Held):
         return Wait(request_id=request.id, place=0, reason=Reason.STARTING)
-    walk, line = Walk(books.copy()), Places()
+    walk, line = Walk(books.copy(), Asking(snapshot.holdings, debts)), Places()
     queues.add(request)
     ahead = list(takewhile(lambda each: each is not request, Order(queues, books, debts)))
     queues.remove(request.id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from heapq import merge
 
 from .model import Holding, Waiting
@@ -117,6 +118,11 @@ class Running:
         del self._in[holding.group, holding.owner][request_id]
         del self._ends[bisect_left(self._ends, _end(holding))]
         return holding
+
+    def leave(self, request_ids: Iterable[str]) -> None:
+        """These are asked to go."""
+        for request_id in request_ids:
+            self.add(replace(self.remove(request_id), leaving=True))
 
     def ends(self, now: float) -> Iterator[tuple[float, Holding]]:
         """Everything that runs, in the order in which it is expected to end."""

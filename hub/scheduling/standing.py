@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from .asking import Asking
 from .books import Books
 from .fairshare import Debts
 from .hopes import Hopes
@@ -136,23 +137,20 @@ class Standing:
     def decide(self) -> Delta:
         """Who starts and who is asked to stop; both are taken as done."""
         before = tuple(self.books.running.holdings.values()) if self._yielding else ()
-        started = self._walk()
+        started = self._walk(before)
         for each in started:
             self._hopes.remove(self.queues.remove(each.request.id))
         asked = self._reclaim(before) if before else Reclaimed()
         for each in started:
             self.debts.add(each.holding)
             self._yielding += _yields(each.holding)
-        for stop in asked.stops:
-            holding = self.books.running.holdings[stop.request_id]
-            self.books.running.remove(stop.request_id)
-            self.books.running.add(replace(holding, leaving=True))
+        self.books.running.leave(stop.request_id for stop in asked.stops)
         return Delta(starts=tuple(s.start for s in started), stops=asked.stops)
 
-    def _walk(self) -> list[Started]:
+    def _walk(self, before: tuple[Holding, ...]) -> list[Started]:
         """Along the queue for as long as anybody is left who could start."""
         started: list[Started] = []
-        walk = Walk(self.books)
+        walk = Walk(self.books, Asking(before, self.debts) if before else None)
         done: set[str] = set()
         patience, held = _PATIENCE, 0
         hope = self._hopes.somebody(walk, done)
@@ -175,6 +173,7 @@ class Standing:
                 hope = self._hopes.somebody(walk, done)
             if hope is None:
                 break
+        walk.over()
         return started
 
     def _full(self) -> set[str]:

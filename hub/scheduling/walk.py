@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from .asking import Asking
 from .backfill import Backfill
 from .books import Books
 from .gangs import forms, is_elastic
@@ -52,25 +53,29 @@ class Held:
     limit: Key | None = None
 
 
-def walk(queue: Iterable[Waiting], books: Books) -> tuple[tuple[Started, ...], tuple[Held, ...]]:
+def walk(
+    queue: Iterable[Waiting], books: Books, asking: Asking | None = None
+) -> tuple[tuple[Started, ...], tuple[Held, ...]]:
     """Serve a whole queue, in order. The books change with it."""
     started: list[Started] = []
     held: list[Held] = []
-    serve = Walk(books).serve
+    way = Walk(books, asking)
     for request in queue:
-        each = serve(request)
+        each = way.serve(request)
         if isinstance(each, Held):
             held.append(each)
         else:
             started.append(each)
+    way.over()
     return tuple(started), tuple(held)
 
 
 class Walk:
     """What is known on the way along one queue."""
 
-    def __init__(self, books: Books) -> None:
+    def __init__(self, books: Books, asking: Asking | None = None) -> None:
         self.books = books
+        self._asking = asking
         self.line = Line()
         self.backfill: Backfill | None = None
         """Of the first that lacks devices; None while nobody does."""
@@ -86,11 +91,16 @@ class Walk:
 
     def copy(self) -> Walk:
         """The same place on the way, with books of its own."""
-        made = Walk(self.books.copy())
+        made = Walk(self.books.copy(), None if self._asking is None else self._asking.copy())
         made.line, made._unfit = self.line.copy(), self._unfit.copy()
         made._behind, made._limits = self._behind.copy(), self._limits.copy()
         made.backfill = None if self.backfill is None else self.backfill.copy(made.books)
         return made
+
+    def over(self) -> None:
+        """Nobody else is served: what was kept for those that ask is free again."""
+        if self._asking is not None:
+            self._asking.over(self.books)
 
     def serve(self, request: Waiting) -> Started | Held:
         """For each request, the first rule that applies:
@@ -118,7 +128,7 @@ class Walk:
                 return self._start(request, Placement(devices=()))
             return self._out_of_reach(request, Reason.DRAINING)
         if any_model and key in self._behind:
-            return Held(request=request, reason=Reason.BEHIND_OTHERS)
+            return self._is_behind(request)
         variants = books.variants(request)
         if not any(map(books.pool.could_fit, variants)):
             return self._out_of_reach(request, Reason.POOL_TOO_SMALL)
@@ -126,7 +136,7 @@ class Walk:
         if not fitting and self.backfill is not None:
             if any_model:
                 self._behind.add(key)
-            return Held(request=request, reason=Reason.BEHIND_OTHERS)
+            return self._is_behind(request)
         asked = self._modest(request)
         kept = books.kept_from(asked)
         if kept is not None:
@@ -134,6 +144,11 @@ class Walk:
         if asked is not request:
             fitting = [each for each in books.variants(asked) if self._fits(each)]
         return self._with_devices(request, asked, fitting)
+
+    def _is_behind(self, request: Waiting) -> Held:
+        if self._asking is not None:
+            self._asking.lacks(request)
+        return Held(request=request, reason=Reason.BEHIND_OTHERS)
 
     def _out_of_reach(self, request: Waiting, otherwise: Reason) -> Held:
         """Where engines are silent, that is what it waits for."""
@@ -219,6 +234,8 @@ class Walk:
         if not fitting or not enough:
             return self._lacks_devices(request, ends_at, fits=bool(fitting))
         if self.backfill is not None:
+            if self.backfill.allows(asked, ends_at) and self._keeps_more(self.backfill):
+                return self.serve(request)
             self.backfill.look_ahead(self.line)
         key = self.line.holds(asked, ends_at, books)
         if key is not None:
@@ -229,10 +246,19 @@ class Walk:
             else self.backfill.take(fitting, ends_at)
         )
         if placed is None:
-            return Held(request=request, reason=Reason.BEHIND_OTHERS)
+            return self._is_behind(request)
         return self._start(asked, placed)
 
+    def _keeps_more(self, backfill: Backfill) -> bool:
+        """Whether less is free, now that those ahead that lack devices were looked at."""
+        if self._asking is None or not self._asking.keep(backfill.head, self.books):
+            return False
+        backfill.look_again()
+        return True
+
     def _lacks_devices(self, request: Waiting, ends_at: float, *, fits: bool) -> Held:
+        if self._asking is not None:
+            self._asking.lacks(request)
         if self.backfill is None:
             key = self.line.holds(request, ends_at, self.books)
             if key is not None:

@@ -15,8 +15,9 @@ from functools import cached_property
 from itertools import chain, islice
 from math import inf
 
+from .asking import Asking
 from .books import Books
-from .cycle import decide
+from .cycle import debts_of, decide
 from .model import Snapshot, Waiting
 from .plan import Estimate, Reason, Wait
 from .quota import limits
@@ -79,7 +80,8 @@ class Way:
 
     def __init__(self, snapshot: Snapshot, now: float) -> None:
         self.known: Mapping[str, Waiting] = {each.id: each for each in snapshot.waiting}
-        self.walk = Walk(Books(snapshot, now))
+        books = Books(snapshot, now)
+        self.walk = Walk(books, Asking(snapshot.holdings, debts_of(snapshot, books)))
         self._met: set[tuple[Reason, str, str]] = set()
 
     def copy(self) -> Way:

@@ -150,8 +150,9 @@ KEPT = (Reason.GUARANTEE, Reason.RESERVATION)
 def check_work_is_conserved(snapshot: Snapshot) -> None:
     """Whoever could start alone, and would be gone before anything else ends, has started.
 
-    But for one thing: a part of a device can fill a promise, and take no free device. Who was
-    ahead of it, and left its group what is kept for it, starts with the next decision.
+    But for two things. What those count on who asked devices back is kept for them. And a part
+    of a device can fill a promise, and take no free device: who was ahead of it, and left its
+    group what is kept for it, starts with the next decision.
     """
     plan = decide(snapshot, NOW)
     state = after(snapshot, plan)
@@ -159,10 +160,21 @@ def check_work_is_conserved(snapshot: Snapshot) -> None:
     kept = {wait.request_id for wait in plan.waits if in_parts and wait.reason in KEPT}
     ends = [expected_end(each, NOW) for each in state.holdings if each.devices]
     first = min(ends, default=inf)
+    asked = {stop.request_id for stop in plan.stops}
+    state = replace(
+        state,
+        holdings=tuple(
+            replace(each, leaving=each.leaving or each.request_id in asked)
+            for each in state.holdings
+        ),
+    )
+    reclaiming = {w.request_id for w in plan.waits if w.reason is Reason.RECLAIMING}
+    asking = [each for each in state.waiting if each.id in reclaiming]
     for request in state.waiting:
         if request.id not in kept and NOW + span(request) <= first:
-            alone = replace(state, waiting=(request,))
-            assert not decide(alone, NOW).starts, request
+            others = (each for each in asking if each.id != request.id)
+            alone = replace(state, waiting=(request, *others))
+            assert request.id not in {start.request_id for start in decide(alone, NOW).starts}
 
 
 def check_the_head_is_not_delayed(snapshot: Snapshot) -> None:

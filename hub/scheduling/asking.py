@@ -1,0 +1,79 @@
+"""What those that lack devices will ask back, looked at before anybody behind them starts.
+
+Who is asked is decided at the end of a cycle. Had whoever came later taken a device by then that
+the asking back counts on, more would be stopped than is needed: one small job that starts in
+between costs a larger one its work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from .books import Books
+from .fairshare import Debts
+from .model import Holding, Waiting
+from .placement import Placement
+from .reclaiming import reclaim_for
+
+
+class Asking:
+    """On the way along one queue: what is kept until those that lack devices have asked."""
+
+    def __init__(self, holdings: Sequence[Holding], debts: Debts) -> None:
+        """``holdings``: what ran before this cycle."""
+        self._holdings, self._debts = holdings, debts
+        self._lacking: list[Waiting] = []
+        self._new: list[Waiting] = []
+        self._kept: tuple[Placement, ...] = ()
+        self._asked: tuple[Holding, ...] = ()
+
+    def copy(self) -> Asking:
+        made = Asking(self._holdings, self._debts)
+        made._lacking, made._new = self._lacking.copy(), self._new.copy()
+        made._kept, made._asked = self._kept, self._asked
+        return made
+
+    def lacks(self, request: Waiting) -> None:
+        """Too few devices are free for it, or those are for somebody ahead of it."""
+        self._new.append(request)
+
+    def keep(self, head: Waiting, books: Books) -> bool:
+        """Set aside, until it is ``over``, what those that lack devices count on; False where
+        nobody new may ask.
+
+        Who will be asked counts as leaving, as in the next cycle. The head is seen to by
+        backfill, which knows of that; of what is free now, the others' part is kept.
+        """
+        more = tuple(books.entitled().among(self._new))
+        self._new.clear()
+        if not more:
+            return False
+        self._lacking += more
+        self.over(books)
+        claims = books.entitled().among(self._lacking)
+        found = reclaim_for(claims, self._holdings, books, self._debts)
+        self._asked = tuple(books.running.holdings[stop.request_id] for stop in found.stops)
+        books.running.leave(each.request_id for each in self._asked)
+        others = (placed for name, placed in found.waiting.items() if name != head.id)
+        self._kept = tuple(_free(each, books) for each in others)
+        for placed in self._kept:
+            books.pool.hold(placed)
+        return True
+
+    def over(self, books: Books) -> None:
+        """The books are what they were: nobody was asked yet."""
+        for holding in self._asked:
+            books.running.remove(holding.request_id)
+            books.running.add(holding)
+        for placed in self._kept:
+            books.pool.give_back(placed)
+        self._asked = self._kept = ()
+
+
+def _free(placed: Placement, books: Books) -> Placement:
+    """What of it is free now."""
+    pool = books.pool
+    devices: Iterable[str] = filter(pool.has_room_on, placed.devices)
+    if placed.share is None:
+        devices = (each for each in devices if not pool.is_in_parts(each))
+    return Placement(devices=tuple(devices), share=placed.share)

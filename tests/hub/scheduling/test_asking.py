@@ -1,0 +1,83 @@
+"""What will be asked back is looked at before anybody behind starts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from carrel.hub.scheduling.cycle import decide
+from carrel.hub.scheduling.model import Device, Holding, Kind, PriorityClass, Snapshot, Waiting
+from carrel.hub.scheduling.plan import Plan
+from carrel.hub.scheduling.quoting import quotes
+from carrel.hub.scheduling.standing import Standing, step
+
+from .values import NOW, group, holding, node, waiting
+
+GROUPS = (
+    replace(group("cs101"), guaranteed=2),
+    replace(group("lab"), guaranteed=2),
+    group("other"),
+)
+
+
+def lent(request_id: str, *devices: str, priority: PriorityClass) -> Holding:
+    made = holding(request_id, *devices, group="lab", ends_in=1700)
+    return replace(made, preemptible=True, saved_at=NOW - 100, priority=priority)
+
+
+LENT = (
+    lent("two", "a0", "a1", priority=PriorityClass.NORMAL),
+    lent("one", "a2", priority=PriorityClass.OPPORTUNISTIC),
+)
+ASKS = replace(waiting("asks", 2, age=10), kind=Kind.SESSION, priority=PriorityClass.NORMAL)
+NEW = replace(
+    waiting("new", 1, group="lab", age=60, seconds=600.0),
+    priority=PriorityClass.OPPORTUNISTIC,
+    preemptible=True,
+)
+HEAD = replace(waiting("head", 4, group="other"), priority=PriorityClass.INTERACTIVE)
+
+
+def scene(*queue: Waiting, devices: tuple[Device, ...] = node("a", 4)) -> Snapshot:
+    return Snapshot(devices=devices, groups=GROUPS, holdings=LENT, waiting=queue)
+
+
+def started(plan: Plan) -> list[tuple[str, tuple[str, ...]]]:
+    return [(start.request_id, start.devices) for start in plan.starts]
+
+
+@pytest.mark.parametrize("new", [NEW, replace(NEW, seconds=36000.0)], ids=["short", "long"])
+@pytest.mark.parametrize("ahead", [(), (HEAD,)], ids=["the head", "behind a head"])
+def test_a_newcomer_does_not_take_the_device_that_saves_others_from_being_stopped(
+    ahead: tuple[Waiting, ...], new: Waiting
+) -> None:
+    plan = decide(scene(*ahead, ASKS, new), NOW)
+
+    assert started(plan) == []
+    assert [(stop.request_id, stop.for_request) for stop in plan.stops] == [("one", "asks")]
+
+
+def test_it_starts_where_nobody_will_be_asked_for() -> None:
+    plan = decide(scene(ASKS, NEW, devices=(*node("a", 4), *node("b", 1))), NOW)
+
+    assert started(plan) == [("new", ("b0",))]
+    assert [stop.request_id for stop in plan.stops] == ["one"]
+
+
+def test_while_those_that_were_asked_leave_it_waits_as_well() -> None:
+    state = scene(HEAD, ASKS, NEW)
+    leaving = tuple(replace(each, leaving=each.request_id == "one") for each in LENT)
+
+    plan = decide(replace(state, holdings=leaving), NOW)
+
+    assert (started(plan), plan.stops) == ([], ())
+
+
+def test_a_step_and_a_quote_say_the_same() -> None:
+    standing = Standing(scene(ASKS, NEW), NOW)
+    _, delta = step(standing, (), NOW)
+    (quote,) = quotes(scene(ASKS), [NEW], NOW)
+
+    assert [stop.request_id for stop in delta.stops] == ["one"]
+    assert (delta.starts, quote.place) == ((), 2)
