@@ -26,6 +26,7 @@ class Call:
     Attributes:
         path: below ``…/api/v1/``, with its segments quoted.
         json: the body; None for none.
+        form: the fields of a body that is a form.
         silence: how long nothing may come before the connection counts as lost; None for the
             client's own time-out.
     """
@@ -34,6 +35,7 @@ class Call:
     path: str
     query: Query = field(default_factory=dict)
     json: object = None
+    form: Mapping[str, str] | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     silence: float | None = None
 
@@ -85,6 +87,7 @@ def built(http: httpx.Client | httpx.AsyncClient, call: Call) -> httpx.Request:
         call.path,
         params={name: _plain(value) for name, value in call.query.items()},
         json=call.json,
+        data=call.form,
         headers=dict(call.headers),
         timeout=timeout,
     )
