@@ -1,0 +1,35 @@
+"""The units of the sample course in the grading sandbox: every test apart from student code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from carrel.courses import sample
+from carrel.courses.grading.release_check import check_release
+from carrel.courses.handout import prepare
+from carrel.courses.sandbox.local.engine import create
+from carrel.courses.sandbox.port import CageEngine, CageSettings
+
+SOURCE = Path(sample.__file__).parent / "source"
+MOST_SECONDS = 30
+
+
+@pytest.fixture(scope="module")
+def cages() -> Iterator[CageEngine]:
+    engine = create(CageSettings(imports=("numpy", "sklearn.datasets")))
+    yield engine
+    engine.close()
+
+
+@pytest.mark.parametrize("name", sample.unit_names())
+def test_a_unit_may_be_released(cages: CageEngine, name: str) -> None:
+    source = {f"{name}.ipynb": (SOURCE / name / f"{name}.ipynb").read_bytes()}
+    prepared = prepare(name, source)
+    assert prepared.warnings == ()
+    found = check_release(cages, prepared, source)
+    assert found.problems == ()
+    assert found.in_kernel == (), "every test looks at plain data only"
+    assert found.solution_seconds < MOST_SECONDS
