@@ -51,6 +51,9 @@ ENTRIES = {
     "images": Entry(
         module=_CLIENT, help="Images to run in: list, show, pin; build, verify, prune."
     ),
+    "course": Entry(
+        module=_CLIENT, help="Courses: assignments, fetch, submit; create, roster, release."
+    ),
     "audit": Entry(
         module=_CLIENT, help="Show who changed what (administrators).", administrators=True
     ),

@@ -1,7 +1,7 @@
 """The commands of everybody, by name.
 
-They use ``hub.client`` and nothing else of Carrel, so that they work wherever the light
-package is installed.
+They use ``hub.client``, and of courses what needs no more than it, so that they work wherever
+the light package is installed.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from types import MappingProxyType
 import click
 
 from .audit_command import audit_command
+from .course_commands import course_command
 from .image_commands import images_command
 from .job_commands import run_command, submit_command, wait_command
 from .output_command import output_command
@@ -49,6 +50,7 @@ COMMANDS: Mapping[str, click.Command] = MappingProxyType(
         "pool": pool_command,
         "audit": audit_command,
         "images": images_command,
+        "course": course_command,
         "usage": usage_command,
         "history": history_command,
     }

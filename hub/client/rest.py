@@ -10,13 +10,15 @@ from ..scheduling.lifecycle import TERMINAL, State
 from ..wire import GroupOut, GroupsOut, MeOut, PoolOut, QueueOut, UsageReport
 from ..wire.why import WhyOut
 from .connection import segment
+from .course_calls import CourseCalls
+from .exchange_calls import ExchangeCalls
 from .listening import Listening
 from .session_calls import SessionCalls
 
 LIVE_STATES = tuple(str(state) for state in State if state not in TERMINAL)
 
 
-class AsyncClient(Listening, SessionCalls):
+class AsyncClient(Listening, SessionCalls, CourseCalls, ExchangeCalls):
     """One site, one person. Every call raises the classes of ``hub.errors``.
 
     >>> async with AsyncClient.from_environment() as carrel:

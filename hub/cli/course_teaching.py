@@ -1,0 +1,181 @@
+"""The commands of ``carrel course`` with which assignments are released and time is given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from ...courses import due, folders
+from ..client import Client, values
+from ..wire.administration import ConsequencesOut
+from ..wire.courses import ExtensionIn, OutageIn, ReleasedOut, ReleaseIn
+from . import printing
+from .client_base import ClientCommand, json_option, site_option
+from .course_choice import assignment_argument, course_option, due_text, teaching
+from .terminal import plain
+
+
+@click.command("release", cls=ClientCommand)
+@assignment_argument
+@course_option
+@click.option("--from", "source", metavar="DIR", type=click.Path(path_type=Path), help="Its files.")
+@click.option("--due", metavar="WHEN", help=f"Such as {due.DUE_HELP!r}; '' for never.")
+@click.option("--late", metavar="RULE", help=f"What lateness costs: {due.LATE_HELP}.")
+@click.option("--devices", type=click.IntRange(0), help="For grading one submission.")
+@click.option("--time", "span", metavar="SPAN", help="That grading one submission may take: 10m.")
+@json_option
+@site_option
+def release_command(
+    *,
+    assignment: str,
+    course: str,
+    source: Path | None,
+    due: str | None,
+    late: str | None,
+    devices: int | None,
+    span: str | None,
+    as_json: bool,
+    site: str | None,
+) -> None:
+    """Release an assignment, or a new version of it (teachers).
+
+    Its files are those of --from, else of ./source/ASSIGNMENT or ./ASSIGNMENT, as nbgrader lays
+    them out: students get them without solutions and hidden tests. Without any of these folders
+    the files stay as they are, and only what is named changes.
+
+    \b
+    Examples:
+      carrel course release ps1 --due "2027-02-01 18:00 Europe/Berlin" --late "24h:-10%" --time 10m
+      carrel course release ps1 --due "2027-02-03 18:00 Europe/Berlin"
+    """
+    folder = source or next(
+        (each for each in (Path("source", assignment), Path(assignment)) if each.is_dir()), None
+    )
+    content = folders.read(folder) if folder is not None else None
+    named = {
+        "files": content.sent if content else None,
+        "due": due,
+        "late": late,
+        "devices": devices,
+        "seconds": values.seconds(span) if span else None,
+    }
+    body = ReleaseIn.model_validate({k: v for k, v in named.items() if v is not None})
+    with Client.from_environment(site) as client:
+        made = client.release(teaching(client, course), assignment, body)
+    _left_out(content.left_out if content else ())
+    if as_json:
+        printing.as_json(made)
+        return
+    _released(made)
+
+
+def _released(made: ReleasedOut) -> None:
+    click.echo(f"Released {made.assignment} of {made.course}, version {made.version}.")
+    click.echo(f"Files: {', '.join(plain(file.name) for file in made.files)}.")
+    click.echo(f"Due: {due_text(made.due, made.zone)}. {made.late_rule}")
+    for warning in made.warnings:
+        click.echo(f"Look at this: {plain(warning)}", err=True)
+
+
+@click.command("extend", cls=ClientCommand)
+@assignment_argument
+@click.argument("whom")
+@click.argument("span")
+@course_option
+@click.option("--section", is_flag=True, help="WHOM is a section, not a person.")
+@click.option("--why", default="", help="Kept in the audit list.")
+@json_option
+@site_option
+def extend_command(
+    *,
+    assignment: str,
+    whom: str,
+    span: str,
+    course: str,
+    section: bool,
+    why: str,
+    as_json: bool,
+    site: str | None,
+) -> None:
+    """Give WHOM more time for an assignment; several extensions add up (teachers).
+
+    \b
+    Examples:
+      carrel course extend ps1 student2 48h
+      carrel course extend ps1 blue 24h --section --why "The lab was closed."
+    """
+    whose = {"section" if section else "person": whom}
+    body = ExtensionIn.model_validate({**whose, "seconds": values.seconds(span), "why": why})
+    with Client.from_environment(site) as client:
+        said = client.give_time(teaching(client, course), assignment, body)
+    _done(said, as_json=as_json)
+
+
+@click.command("count", cls=ClientCommand)
+@click.argument("submission", type=click.IntRange(1))
+@click.option("--undo", is_flag=True, help="Leave it to the clock again.")
+@json_option
+@site_option
+def count_command(*, submission: int, undo: bool, as_json: bool, site: str | None) -> None:
+    """Let a submission count, whatever the clock said (teachers).
+
+    SUBMISSION is its id, as `carrel course receipts` shows it.
+
+    \b
+    Example:
+      carrel course count 17
+    """
+    with Client.from_environment(site) as client:
+        receipt = client.let_count(submission, undo=undo)
+    if as_json:
+        printing.as_json(receipt)
+        return
+    click.echo(f"{receipt.person}, {receipt.assignment}, {receipt.number}: {receipt.sentence}")
+
+
+@click.command("outage", cls=ClientCommand)
+@click.argument("begin")
+@click.argument("end")
+@click.option("--course", default="", help="Of one course only.")
+@click.option("--why", default="", help="What happened: people read it.")
+@json_option
+@site_option
+def outage_command(
+    *, begin: str, end: str, course: str, why: str, as_json: bool, site: str | None
+) -> None:
+    """Record that people could not work from BEGIN to END (administrators).
+
+    What was due in that time, or within a day after it, is due so much later, for everybody.
+
+    \b
+    Example:
+      carrel course outage "2027-02-01 15:00 Europe/Berlin" "2027-02-01 18:00 Europe/Berlin"
+    """
+    begins_at, ends_at = due.read_due(begin)[0], due.read_due(end)[0]
+    body = OutageIn(starts_at=begins_at, ends_at=ends_at, course=course, why=why)
+    with Client.from_environment(site) as client:
+        said = client.record_outage(body)
+    _done(said, as_json=as_json)
+
+
+def say(said: ConsequencesOut) -> None:
+    for sentence in said.sentences:
+        click.echo(plain(sentence))
+
+
+def _done(said: ConsequencesOut, *, as_json: bool) -> None:
+    if as_json:
+        printing.as_json(said)
+    else:
+        say(said)
+
+
+def _left_out(names: Sequence[str]) -> None:
+    if names:
+        shown = ", ".join(plain(name) for name in names[:5])
+        click.echo(f"Left out, since they are no plain files: {shown}.", err=True)
+
+
+TEACHING_COMMANDS = (release_command, extend_command, count_command, outage_command)

@@ -1,0 +1,146 @@
+"""What is asked of a site about courses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from pydantic import BaseModel
+
+from ..wire.administration import ConsequencesOut
+from ..wire.courses import (
+    AssignmentOut,
+    AssignmentsOut,
+    CloneIn,
+    CourseIn,
+    CourseOut,
+    CoursesOut,
+    ExtensionIn,
+    HandedInOut,
+    HandOutOut,
+    MembersOut,
+    OutageIn,
+    OutageOut,
+    OutagesOut,
+    ReceiptOut,
+    ReceiptsOut,
+    ReleasedOut,
+    ReleaseIn,
+    SubmitIn,
+)
+from .calls import Call
+from .connection import Connection, segment
+
+M = TypeVar("M", bound=BaseModel)
+
+
+class CourseCalls(Connection):
+    """The part of ``AsyncClient`` about courses.
+
+    What is not one's own to see raises NotFound, what is not one's role to do Forbidden.
+    """
+
+    # -- courses --------------------------------------------------------------------------
+
+    async def courses(self) -> list[CourseOut]:
+        """Those in which one has a role."""
+        return (await self._get("courses", CoursesOut)).courses
+
+    async def course(self, course: str) -> CourseOut:
+        return await self._get(_course(course), CourseOut)
+
+    async def create_course(self, body: CourseIn) -> CourseOut:
+        return await self._sent("POST", "courses", CourseOut, body)
+
+    async def clone_course(self, course: str, body: CloneIn) -> CourseOut:
+        return await self._sent("POST", f"{_course(course)}/clone", CourseOut, body)
+
+    async def archive_course(self, course: str, *, undo: bool = False) -> CourseOut:
+        call = Call(method="DELETE" if undo else "PUT", path=f"{_course(course)}/archive")
+        return await self._repeated(call, CourseOut)
+
+    async def course_members(self, course: str) -> MembersOut:
+        return await self._get(f"{_course(course)}/members", MembersOut)
+
+    async def set_roster(
+        self, course: str, students: str, *, dry_run: bool = False
+    ) -> ConsequencesOut:
+        """``students``: the table (CSV) of the whole class."""
+        call = Call(
+            method="PUT",
+            path=f"{_course(course)}/roster",
+            json={"students": students},
+            query={"dry_run": "true"} if dry_run else {},
+        )
+        return self._read(await self._transport.send(call), ConsequencesOut)
+
+    # -- assignments ----------------------------------------------------------------------
+
+    async def assignments(self, course: str) -> list[AssignmentOut]:
+        return (await self._get(f"{_course(course)}/assignments", AssignmentsOut)).assignments
+
+    async def release(self, course: str, assignment: str, body: ReleaseIn) -> ReleasedOut:
+        """Sent again where its answer got lost: the same files are no new version."""
+        path = f"{_assignment(course, assignment)}/release"
+        return await self._repeated(_call("POST", path, body), ReleasedOut)
+
+    async def hand_out(
+        self, course: str, assignment: str, *, version: int | None = None
+    ) -> HandOutOut:
+        """The newest version where none is named."""
+        path = f"{_assignment(course, assignment)}/hand-out"
+        query = {} if version is None else {"version": version}
+        call = Call(method="GET", path=path, query=query)
+        return self._read(await self._transport.send(call), HandOutOut)
+
+    async def give_time(self, course: str, assignment: str, body: ExtensionIn) -> ConsequencesOut:
+        path = f"{_assignment(course, assignment)}/extensions"
+        return await self._sent("POST", path, ConsequencesOut, body)
+
+    # -- what comes in --------------------------------------------------------------------
+
+    async def hand_in(self, course: str, assignment: str, body: SubmitIn) -> ReceiptOut:
+        """Sent again where its answer got lost: the same files have the same receipt."""
+        path = f"{_assignment(course, assignment)}/submissions"
+        return await self._repeated(_call("POST", path, body), ReceiptOut)
+
+    async def receipts(self, course: str, assignment: str, *, person: str = "") -> list[ReceiptOut]:
+        """A student's own; as a teacher or grader everybody's, or those of one person."""
+        path = f"{_assignment(course, assignment)}/submissions"
+        query = {"person": person} if person else {}
+        call = Call(method="GET", path=path, query=query)
+        return self._read(await self._transport.send(call), ReceiptsOut).receipts
+
+    async def handed_in(self, submission: int) -> HandedInOut:
+        """With its files."""
+        return await self._get(f"submissions/{submission}", HandedInOut)
+
+    async def let_count(self, submission: int, *, undo: bool = False) -> ReceiptOut:
+        """Grade this one of its student's, whatever the clock said."""
+        path = f"submissions/{submission}/counts"
+        return await self._repeated(Call(method="DELETE" if undo else "PUT", path=path), ReceiptOut)
+
+    # -- outages --------------------------------------------------------------------------
+
+    async def outages(self) -> list[OutageOut]:
+        return (await self._get("outages", OutagesOut)).outages
+
+    async def record_outage(self, body: OutageIn) -> ConsequencesOut:
+        return await self._sent("POST", "outages", ConsequencesOut, body)
+
+    async def _sent(self, method: str, path: str, model: type[M], body: BaseModel) -> M:
+        return self._read(await self._transport.send(_call(method, path, body)), model)
+
+
+def _call(method: str, path: str, body: BaseModel) -> Call:
+    # What was left at its default is not sent, so that an older service understands it.
+    given: Mapping[str, object] = body.model_dump(mode="json", exclude_unset=True)
+    return Call(method=method, path=path, json=given)
+
+
+def _course(course: str) -> str:
+    return f"courses/{segment(course)}"
+
+
+def _assignment(course: str, assignment: str) -> str:
+    return f"{_course(course)}/assignments/{segment(assignment)}"

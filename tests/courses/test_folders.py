@@ -1,0 +1,151 @@
+"""A student's folder: fetched, worked in, fetched again, handed in."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from carrel.courses import folders
+from carrel.courses.folders import MARK, fetch_into, mark_of, read
+from carrel.hub.errors import InvalidInput, NotFound
+from carrel.hub.wire.courses import ContentOut, HandOutOut
+
+
+class Site:
+    """What a site would hand out; remembers what it was asked for."""
+
+    def __init__(self, *versions: Mapping[str, bytes]) -> None:
+        self.versions = list(versions)
+        self.asked: list[int | None] = []
+        self.name = "ps1"
+
+    def __call__(self, version: int | None) -> HandOutOut:
+        self.asked.append(version)
+        number = len(self.versions) if version is None else version
+        if not 0 < number <= len(self.versions):
+            raise NotFound("It is not released.")
+        return HandOutOut(
+            course="cs101",
+            assignment=self.name,
+            version=number,
+            released_at=1.0,
+            released_by="teacher",
+            sha256="",
+            files=[
+                ContentOut(name=name, content=base64.b64encode(content).decode())
+                for name, content in self.versions[number - 1].items()
+            ],
+        )
+
+
+def lies_in(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name != MARK
+    }
+
+
+def test_a_first_fetch_makes_the_folder(tmp_path: Path) -> None:
+    site = Site({"ps1.py": b"todo", "data/x.csv": b"1"})
+    given, notes = fetch_into(tmp_path / "ps1", site)
+    assert lies_in(tmp_path / "ps1") == site.versions[0]
+    assert (given.version, notes, site.asked) == (1, (), [None])
+    mark = mark_of(tmp_path / "ps1")
+    assert mark is not None
+    assert (mark.course, mark.assignment, mark.version) == ("cs101", "ps1", 1)
+
+
+def test_what_is_not_released_makes_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(NotFound):
+        fetch_into(tmp_path / "ps1", Site())
+    assert not (tmp_path / "ps1").exists()
+
+
+def test_a_new_version_never_overwrites_work(tmp_path: Path) -> None:
+    site = Site({"ps1.py": b"todo", "data.csv": b"1", "old.txt": b"x"})
+    folder = tmp_path / "ps1"
+    fetch_into(folder, site)
+    (folder / "ps1.py").write_bytes(b"my work")
+    (folder / "notes.md").write_bytes(b"mine")
+    site.versions.append({"ps1.py": b"todo, clearer", "data.csv": b"2"})
+    given, notes = fetch_into(folder, site)
+    assert given.version == 2
+    assert lies_in(folder) == {
+        "data.csv": b"2",
+        "notes.md": b"mine",
+        "ps1.py": b"todo, clearer",
+        "ps1.student-copy.py": b"my work",
+    }
+    assert len(notes) == 1
+    # The old version first, so that the site remembers the new one.
+    assert site.asked == [None, 1, None]
+    assert fetch_into(folder, site)[1] == ()
+
+
+@pytest.mark.parametrize(
+    ("mine", "new"),
+    [({"data": b"mine"}, {"data/x.csv": b"1"}), ({"data/x.csv": b"mine"}, {"data": b"1"})],
+)
+def test_files_and_folders_of_one_name_make_room_for_each_other(
+    tmp_path: Path, mine: dict[str, bytes], new: dict[str, bytes]
+) -> None:
+    site = Site({"ps1.py": b"todo"}, {"ps1.py": b"todo", **new})
+    folder = tmp_path / "ps1"
+    site.versions, versions = site.versions[:1], site.versions
+    fetch_into(folder, site)
+    for name, content in mine.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes(content)
+    site.versions = versions
+    fetch_into(folder, site)
+    found = lies_in(folder)
+    assert {name: found[name] for name in new} == new
+    assert b"mine" in found.values()
+
+
+def test_a_folder_that_was_never_fetched_is_merged_too(tmp_path: Path) -> None:
+    (tmp_path / "ps1.py").write_bytes(b"mine")
+    fetch_into(tmp_path, Site({"ps1.py": b"todo"}))
+    assert sorted(lies_in(tmp_path).values()) == [b"mine", b"todo"]
+
+
+def test_another_assignment_is_not_mixed_in(tmp_path: Path) -> None:
+    site = Site({"ps1.py": b"todo"})
+    fetch_into(tmp_path, site)
+    site.name = "ps2"
+    with pytest.raises(InvalidInput, match="holds ps1 of cs101"):
+        fetch_into(tmp_path, site)
+
+
+def test_a_link_is_not_written_through(tmp_path: Path) -> None:
+    folder, elsewhere = tmp_path / "ps1", tmp_path / "elsewhere"
+    folder.mkdir()
+    elsewhere.mkdir()
+    (folder / "data").symlink_to(elsewhere)
+    with pytest.raises(InvalidInput):
+        fetch_into(folder, Site({"data/x.csv": b"1"}))
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_what_is_handed_in_leaves_out_links_and_what_jupyter_keeps(tmp_path: Path) -> None:
+    fetch_into(tmp_path, Site({"ps1.py": b"todo"}))
+    (tmp_path / ".ipynb_checkpoints").mkdir()
+    (tmp_path / ".ipynb_checkpoints" / "ps1-checkpoint.ipynb").write_bytes(b"old")
+    (tmp_path / "passwd").symlink_to("/etc/passwd")
+    found = read(tmp_path)
+    assert (dict(found.files), found.left_out) == ({"ps1.py": b"todo"}, ("passwd",))
+    assert [(file.name, base64.b64decode(file.content)) for file in found.sent] == [
+        ("ps1.py", b"todo")
+    ]
+
+
+def test_what_is_no_folder_is_said(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="is no folder"):
+        read(tmp_path / "nowhere")
+    assert folders.mark_of(tmp_path) is None
+    (tmp_path / MARK).write_text('{"course": 1}')
+    assert folders.mark_of(tmp_path) is None

@@ -1,0 +1,173 @@
+"""``carrel course …``: what is typed, against the real service in memory."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from carrel.hub.cli import cli
+from carrel.hub.ports.world import Identity
+from carrel.hub.web.application import Server
+
+from ...courses.notebooks import SOURCE, source
+from ...fake_service import eventually
+from ...ports import free_port
+from ..doubles import ADMIN, STUDENT1, TEACHER
+from ..web.test_administration import Site, site
+
+__all__ = ["site"]
+
+Carrel = Callable[..., Result]
+ROSTER = "student,name,section\nstudent1,Ada L.,blue\nstudent2,,\n"
+
+
+@pytest.fixture
+def address(site: Site) -> Iterator[str]:
+    site.clock.now = 1_800_000_000.0
+    server = Server.of(site.world.app, port=(port := free_port()))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    eventually(lambda: server.started)
+    yield f"http://127.0.0.1:{port}"
+    server.should_exit = True
+    thread.join()
+
+
+@pytest.fixture
+def carrel(address: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Carrel:
+    """Run one command as somebody, in a folder that holds a roster and the source of ps1."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CARREL_URL", address)
+    monkeypatch.setenv("TZ", "UTC")
+    (tmp_path / "roster.csv").write_text(ROSTER)
+    (tmp_path / "source" / "ps1").mkdir(parents=True)
+    (tmp_path / "source" / "ps1" / "ps1.ipynb").write_bytes(SOURCE)
+
+    def run(who: Identity, *arguments: str, input: str | None = None) -> Result:
+        return CliRunner().invoke(
+            cli, ["course", *arguments], input=input, env={"CARREL_TOKEN": who.name}
+        )
+
+    return run
+
+
+@pytest.fixture
+def course(carrel: Carrel) -> Carrel:
+    made = carrel(
+        ADMIN, "create", "cs101", "--teacher", "teacher", "--students", "roster.csv",
+        "--image", "local", "--guaranteed", "1", "--max", "4", "--budget", "300h/term",
+    )  # fmt: skip  # grouped by meaning
+    assert made.output == (
+        "Made the course cs101: 2 students, taught by teacher, image local.\n"
+    ), made.output
+    due = ("--due", "2027-02-01 18:00 Europe/Berlin", "--late", "24h:-10%", "--time", "10m")
+    released = carrel(TEACHER, "release", "ps1", *due, "--devices", "0")
+    assert released.output == (
+        "Released ps1 of cs101, version 1.\nFiles: ps1.ipynb.\n"
+        "Due: 1 Feb 2027 17:00 (UTC), which is 1 Feb 18:00 in Europe/Berlin. "
+        "Up to 24h late costs 10 % of the points; later does not count.\n"
+    )
+    return carrel
+
+
+def test_a_student_fetches_works_and_hands_in(course: Carrel, tmp_path: Path) -> None:
+    (tmp_path / "source").rename(tmp_path / "the teacher's")
+    assert course(STUDENT1, "fetch", "ps1").output == (
+        "Fetched ps1 of cs101, version 1, into ps1.\n"
+    )
+    notebook = tmp_path / "ps1" / "ps1.ipynb"
+    assert "### BEGIN" not in notebook.read_text()
+    notebook.write_text(notebook.read_text().replace("answer():", "answer():  # mine"))
+    done = course(STUDENT1, "submit", "ps1", "--json")
+    receipt = json.loads(done.output)
+    assert (receipt["number"], receipt["counts"], receipt["missing"]) == (1, True, [])
+    again = course(STUDENT1, "submit", "ps1")
+    assert "Handed in ps1 of cs101, number 1." in again.output
+    assert "On time; this one is graded." in again.output
+    assert receipt["sha256"] in again.output
+    assert receipt["sha256"] in course(STUDENT1, "receipts", "ps1").output
+    assert "submitted" in course(STUDENT1, "assignments").output
+
+
+def test_a_new_version_is_merged_into_the_folder(course: Carrel, tmp_path: Path) -> None:
+    course(STUDENT1, "fetch", "ps1")
+    notebook = tmp_path / "ps1" / "ps1.ipynb"
+    notebook.write_text(notebook.read_text().replace("answer():", "answer():  # mine"))
+    better = source().replace(b"assert answer() > 0", b"assert answer() > 1")
+    (tmp_path / "source" / "ps1" / "ps1.ipynb").write_bytes(better)
+    assert "version 2" in course(TEACHER, "release", "ps1").output
+    assert "a newer version is there" in course(STUDENT1, "assignments").output
+    assert "version 2" in course(STUDENT1, "fetch", "ps1").output
+    text = notebook.read_text()
+    assert "# mine" in text
+    assert "answer() > 1" in text
+
+
+def test_more_time_is_given_and_told(course: Carrel) -> None:
+    given = course(TEACHER, "extend", "ps1", "student1", "48h", "--why", "ill")
+    assert given.output == "student1 has 2 d more for ps1.\n"
+    assert "3 Feb 2027 17:00" in course(STUDENT1, "assignments").output
+    section = course(TEACHER, "extend", "ps1", "blue", "1h", "--section")
+    assert section.output == "Section blue has 1 h more for ps1.\n"
+    hours = ("2027-02-01 15:00 Europe/Berlin", "2027-02-01 18:00 Europe/Berlin")
+    assert course(ADMIN, "outage", *hours).output == "ps1 of cs101 is due 3 h later.\n"
+    assert "administrators" in course(TEACHER, "outage", *hours).stderr
+
+
+def test_a_roster_is_applied_after_it_was_seen(course: Carrel, tmp_path: Path) -> None:
+    (tmp_path / "new.csv").write_text("student\nstudent1\nzoe\n")
+    refused = course(TEACHER, "roster", "cs101", "new.csv", input="n\n")
+    assert refused.exit_code == 1
+    assert "student2 leaves; what was handed in stays.\nzoe is new.\n" in refused.output
+    assert "left" not in course(TEACHER, "roster", "cs101").output
+    assert (
+        "Nothing was changed." in course(TEACHER, "roster", "cs101", "new.csv", "--dry-run").output
+    )
+    done = course(TEACHER, "roster", "cs101", "new.csv", "--yes")
+    assert done.output.endswith("The class is changed.\n")
+    shown = course(TEACHER, "roster", "cs101").output
+    assert "Teachers: teacher." in shown
+    assert shown.count("left") == 1
+
+
+def test_courses_are_listed_cloned_and_archived(course: Carrel) -> None:
+    assert "cs102: 0 students" in course(ADMIN, "clone", "cs101", "cs102").output
+    assert [line.split()[0] for line in course(ADMIN, "list").output.splitlines()] == [
+        *("COURSE", "cs101", "cs102")
+    ]
+    assert "Students:    2" in course(TEACHER, "show", "cs101").output
+    assert course(TEACHER, "archive", "cs101").exit_code == 0
+    assert "is archived" in course(TEACHER, "release", "ps1", "--course", "cs101").stderr
+    assert course(TEACHER, "archive", "cs101", "--undo").output == "cs101 goes on.\n"
+
+
+def test_a_teacher_lets_a_late_one_count(course: Carrel, site: Site) -> None:
+    course(STUDENT1, "fetch", "ps1")
+    site.clock.now += 30 * 86400
+    late = json.loads(course(STUDENT1, "submit", "ps1", "--json").output)
+    assert late["standing"] == "too late to count"
+    taken = course(TEACHER, "count", str(late["id"]))
+    assert "this one is graded" in taken.output
+    assert "still take it" in course(TEACHER, "count", str(late["id"]), "--undo").output
+
+
+def test_refusals_are_sentences(course: Carrel) -> None:
+    refusals: list[tuple[Identity, tuple[str, ...], str]] = [
+        (TEACHER, ("create", "x"), "This is for administrators."),
+        (ADMIN, ("create", "x", "--image", "datascience"), "there is no image 'datascience'"),
+        (STUDENT1, ("fetch", "ps9"), "has no assignment ps9"),
+        (STUDENT1, ("submit", "ps1"), "ps1 is no folder"),
+        (STUDENT1, ("release", "ps1"), "You teach no course."),
+        (TEACHER, ("release", "ps1", "--due", "soon"), "'soon' is no due time."),
+        (TEACHER, ("release", "ps9"), "ps9 of cs101 is not released yet."),
+        (STUDENT1, ("show", "cs999"), "There is no course cs999."),
+    ]
+    for who, arguments, said in refusals:
+        refused = course(who, *arguments)
+        assert refused.exit_code == 1
+        assert said in refused.stderr
