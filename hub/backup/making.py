@@ -7,12 +7,14 @@ later than that moment, what it names:
 2. hub/             JupyterHub's database and the accounts likewise; the cookie secret
 3. settings, tokens between the processes, the site's own jupyterhub_config.py
 4. outputs/         of the requests and attempts that the copied database knows, no others
-5. homes/           only where they are asked for
+5. courses/         what was handed out and in, and what courses share
+6. homes/           only where they are asked for
 
-An input is on disk before its request is in the database, and outputs are not taken away: so
-everything that the copy of the database names is there. What came after that moment is left
-out, except what a running attempt had written by the time it was copied: after a restore that
-is read like the journal of an attempt whose service was down.
+An input is on disk before its request is in the database, as contents are before their
+submission, and neither these nor outputs are taken away: so everything that the copy of the
+database names is there. What came after that moment is left out, except what a running attempt
+had written by the time it was copied: after a restore that is read like the journal of an
+attempt whose service was down.
 
 Nothing is called a backup before it is one: all of it is written to ``DIR.partial``, put on
 disk, given its manifest, and renamed.
@@ -130,6 +132,7 @@ def _copy(options: BackupOptions, draft: Path, progress: Progress, clock: Clock)
             if one.exists():
                 copier.file(one, one.name)
         _outputs(copier, state, copy / state.database.name)
+        copier.tree(state.courses, state.courses.name)
         if options.homes:
             copier.tree(state.homes, state.homes.name)
     return Manifest(
@@ -150,6 +153,7 @@ def _announce(options: BackupOptions, draft: Path, progress: Progress) -> int:
         "carrel.db": state.database.stat().st_size,
         "hub": size_of(state.hub),
         "outputs": size_of(state.outputs),
+        "courses": size_of(state.courses),
     }
     if options.homes:
         parts["homes"] = size_of(state.homes)

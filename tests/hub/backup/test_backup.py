@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from carrel.courses.blobs import FolderBlobs
 from carrel.hub.accounts.passwords import Cost
 from carrel.hub.accounts.store import Accounts
 from carrel.hub.backup import copying, database
@@ -34,6 +35,9 @@ from ...faults.audit import audit
 
 NOW = 1_800_000_000.0
 PASSWORD = "a quiet-library"
+
+
+HANDED_IN = hashlib.sha256(b"handed in").hexdigest()
 
 
 class Silent:
@@ -76,6 +80,7 @@ def site(tmp_path: Path) -> StateFolder:
     attempt.mkdir(parents=True)
     (attempt.parent / "input.ipynb").write_text("{}")
     (attempt / "output.ipynb").write_text('{"cells": []}')
+    FolderBlobs(state.blobs).put(b"handed in")
     (state.homes / "ada").mkdir(mode=0o750)
     (state.homes / "ada" / "notes.txt").write_text("mine")
     (state.logs / "hub.log").write_text("not kept")
@@ -110,6 +115,7 @@ class TestBackup:
         backup = backup_of(site)
         assert sorted(everything(backup / "state")) == [
             "carrel.db",
+            f"courses/.blobs/{HANDED_IN[:2]}/{HANDED_IN[2:]}",
             "hub/accounts.db",
             "hub/cookie_secret",
             "hub/jupyterhub.sqlite",
