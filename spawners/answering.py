@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
@@ -25,7 +26,11 @@ class ServerDied(Exception):
 
 
 async def until_it_answers(
-    address: Address, path: str, ended: Callable[[], Awaitable[int | None]]
+    address: Address,
+    path: str,
+    ended: Callable[[], Awaitable[int | None]],
+    *,
+    every: float = 0.0,
 ) -> None:
     """Return at the first HTTP answer of any kind.
 
@@ -33,15 +38,18 @@ async def until_it_answers(
 
     Args:
         ended: the exit status of the server, None while it runs.
+        every: seconds between two questions about that, where they are dear.
 
     Raises:
         ServerDied: with that status.
     """
     host, port = address
-    pause = FIRST_PAUSE_SECONDS
+    pause, asked = FIRST_PAUSE_SECONDS, time.monotonic() if every else 0.0
     while True:
-        if (status := await ended()) is not None:
-            raise ServerDied(f"its server ended with status {status}.")
+        if time.monotonic() - asked >= every:
+            if (status := await ended()) is not None:
+                raise ServerDied(f"its server ended with status {status}.")
+            asked = time.monotonic()
         # Most tries meet a closed port: a bare connection costs a tenth of a request.
         if await _is_open(host, port) and await _answers(f"http://{_in_url(host)}:{port}{path}"):
             return

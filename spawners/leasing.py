@@ -49,6 +49,8 @@ _giving_back: dict[tuple[str, str], asyncio.Task[None]] = {}
 class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has no types
     """Starts a server only on a lease of the Carrel service, and gives the lease back."""
 
+    look_seconds = 0.0
+    """Between two questions whether a server that has not answered yet still runs."""
     request_id = ""
     lease_id = ""
     _starting = False
@@ -273,7 +275,7 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
         """Tell the service which process it is while the server comes up."""
         who = self.who_it_is()
         path = f"{self.server.base_url if self.server is not None else '/'}api"
-        answer = until_it_answers(address, path, super().poll)
+        answer = until_it_answers(address, path, super().poll, every=self.look_seconds)
         if who is None:
             return await answer
         reporting = asyncio.create_task(self._applicant.report(lease.id, who))

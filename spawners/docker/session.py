@@ -119,6 +119,8 @@ class ContainerSpawner(DockerSpawner):  # type: ignore[misc]  # dockerspawner ha
 class DockerSession(LeaseMixin, ContainerSpawner):
     """A session on a lease, in a container."""
 
+    # An engine that makes many containers has better things to do than to say that they run.
+    look_seconds = 1.0
     _who: StartedIn | None = None
     _last_words = ""
     _recovery: Mapping[str, str] = {}
