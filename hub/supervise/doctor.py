@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import urlsplit
 
+from ...courses.sandbox.local import checking
 from ...images.docker_cli import Docker
 from .. import engines, wording
 from ..config import LOCALHOST, Engine, Settings, StateFolder
@@ -46,7 +47,7 @@ def findings(state: StateFolder, settings: Settings, *, url: str = "") -> Iterat
         yield _builder()
     try:
         ground = engines.ground(state, settings)
-        yield from ground.findings() if ground is not None else (_local(),)
+        yield from ground.findings() if ground is not None else (_local(), checking.finding())
     except CarrelError as error:
         yield Finding(
             subject="engine", verdict=Verdict.MISSING, what=error.message, mend=error.accepted

@@ -105,11 +105,23 @@ def furnish(disk_bytes: int) -> None:
     mount("proc", "/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
     with open("/proc/sys/user/max_user_namespaces", "w") as file:
         file.write("0")
+    kept = [(path, os.open(path, os.O_PATH)) for path in _mounted_below(_ROOM)]
     disk = f"size={disk_bytes},nr_inodes={_inodes(disk_bytes)},mode=755"
     mount("tmpfs", HOME, "tmpfs", _NOSUID | _NODEV, disk)
     for name, place in ((".tmp", _ROOM), (".shm", "/dev/shm")):  # noqa: S108
         os.mkdir(f"{HOME}/{name}", 0o700)
         mount(f"{HOME}/{name}", place, "none", _BIND)
+    for path, number in kept:
+        os.makedirs(path, exist_ok=True)
+        mount(f"/proc/self/fd/{number}", path, "none", _BIND | _REC)
+        os.close(number)
+
+
+def _mounted_below(place: str) -> list[str]:
+    """Carrel itself may be installed there."""
+    with open("/proc/self/mountinfo") as file:
+        found = [line.split()[4] for line in file]
+    return [path for path in found if path.startswith(f"{place}/")]
 
 
 def _inodes(disk_bytes: int) -> int:

@@ -30,20 +30,20 @@ def command(settings: CageSettings, *, orders: int, users: int) -> list[str]:
         BackendFailed: bubblewrap is missing.
         InvalidInput: course data is to appear where it cannot.
     """
-    program = shutil.which("bwrap")
-    if program is None:
+    found = program()
+    if found is None:
         raise BackendFailed(
             "The local grading sandbox needs bubblewrap, which is not installed.",
             accepted="Install the package bubblewrap.",
         )
     return [
-        program,
+        found,
         *_namespaces(),
+        *("--dev", "/dev", "--dir", "/dev/shm", "--perms", "1777", "--tmpfs", "/tmp"),  # noqa: S108
         *_system(),
         *("--ro-bind-data", str(users), "/etc/passwd"),
         *_python(),
         *_data(settings.data),
-        *("--dev", "/dev", "--dir", "/dev/shm", "--perms", "1777", "--tmpfs", "/tmp"),  # noqa: S108
         *("--dir", "/proc", "--dir", _HOME, "--dir", "/run", "--dir", "/var/tmp"),  # noqa: S108
         *("--remount-ro", "/dev", "--remount-ro", "/"),
         *("--new-session", "--chdir", "/"),
@@ -56,6 +56,10 @@ _BEGIN: Final = (
     f"import sys, runpy; sys.path.insert(0, {PROGRAMS!r}); "
     "runpy.run_module('inside.nursery', run_name='__main__', alter_sys=True)"
 )
+
+
+def program() -> str | None:
+    return shutil.which("bwrap")
 
 
 def _namespaces() -> list[str]:
