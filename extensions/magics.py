@@ -9,18 +9,23 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
 from ..hub.errors import CarrelError, InvalidInput
 from ..hub.wire import ErrorOut, RequestOut
+from . import assignments
 from .jobs import Job, client_of
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-COMMANDS = ("submit", "run", "ps", "cancel", "usage", "show", "logs", "queue", "pool", "output")
+COMMANDS = (
+    *("submit", "run", "ps", "cancel", "usage", "show", "logs", "queue", "pool", "output"),
+    *("course", *assignments.COMMANDS),
+)
 MAKES_A_JOB = frozenset({"submit", "run"})
 HELP = """%carrel COMMAND, as in a terminal:
 
@@ -30,10 +35,13 @@ HELP = """%carrel COMMAND, as in a terminal:
   %carrel cancel j-7k2m4qpz
   %carrel cancel --label sweep=7 --yes
   %carrel usage
+  %carrel fetch-assignment ps1
+  %carrel submit-assignment ps1
 
 submit and run give a Job:   job = %carrel submit train.ipynb
+submit-assignment hands in what is saved: save the notebook before.
 With --wait or --follow they show what happens until its end.
-%carrel COMMAND --help explains one. Further ones: """ + ", ".join(COMMANDS[5:])
+%carrel COMMAND --help explains one. Further ones: """ + ", ".join(COMMANDS[5:11])
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
@@ -61,6 +69,9 @@ def _command(words: list[str]) -> Job | None:
         raise InvalidInput(
             f"There is no %carrel {words[0]}.", accepted=f"Accepted: {', '.join(COMMANDS)}."
         )
+    if words[0] in assignments.COMMANDS:
+        _show(assignments.as_typed(words, Path.cwd()))
+        return None
     own = words[: words.index("--")] if "--" in words else words
     if words[0] in MAKES_A_JOB and _is_answered_at_once(own):
         return _job(words)
