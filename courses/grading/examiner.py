@@ -49,7 +49,7 @@ class Examiner:
         if self._cage is None or not self._left:
             self.close()
             self._cage = self._engine.open(self._limits, self._files)
-            steps = [Step(cell_id=f"free{n}", source="pass", mark=True) for n in range(AHEAD)]
+            steps = [Step(cell_id=f"free{n}", source="", mark=True) for n in range(AHEAD)]
             runs = list(self._cage.run(steps))
             self._left = [run.cell_id for run in runs if run.status is CellStatus.OK]
         return self._cage, self._left.pop()

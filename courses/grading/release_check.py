@@ -35,6 +35,11 @@ class ReleaseCheck:
     solution_seconds: float
     handout_seconds: float
 
+    @property
+    def seconds_each(self) -> float:
+        """What one submission takes, most of which are between the two."""
+        return (self.solution_seconds + self.handout_seconds) / 2
+
 
 def check_release(
     engine: CageEngine,

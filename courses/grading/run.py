@@ -144,7 +144,7 @@ class _Run:
         for thread in threads:
             thread.start()
         try:
-            return self._hear(works, progress, ahead=len(threads))
+            return self._hear(works, progress, ahead=2 * len(threads))
         finally:
             for _ in threads:
                 self._todo.put(None)
@@ -152,7 +152,7 @@ class _Run:
                 thread.join()
 
     def _hear(self, works: Sequence[Work], progress: Progress, *, ahead: int) -> Progress:
-        """Hand out work no faster than it is done, so that a cancelled run ends soon."""
+        """Hand out little more than is being done, so that a cancelled run ends soon."""
         left = iter(works)
         running, failures = 0, 0
         while True:

@@ -84,6 +84,26 @@ class NotWorseThan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FasterThan:
+    """A goal as a part of what a peer took in the same run: so many times faster."""
+
+    peer: float | None
+    times: float
+
+    @property
+    def limit(self) -> float | None:
+        return self.peer / self.times if _measured(self.peer) else None
+
+    @property
+    def base(self) -> float | None:
+        return self.peer
+
+    @property
+    def words(self) -> str:
+        return f"at least {self.times:g} times faster"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
     """No goal: only a peer that was measured in the same run, for whoever wants to compare."""
 
@@ -102,7 +122,7 @@ class Beside:
         return "none"
 
 
-Goal = AtMost | NotWorseThan | Beside
+Goal = AtMost | NotWorseThan | FasterThan | Beside
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

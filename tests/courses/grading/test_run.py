@@ -1,0 +1,130 @@
+"""A class is graded in parallel: with an estimate, safe to repeat, and stopped by nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from carrel.courses.grading.release_check import ReleaseCheck
+from carrel.courses.grading.run import PATIENCE, Terms, grade_class
+from carrel.courses.grading.verdict import Word
+from carrel.courses.sandbox.port import Cage, CageEngine, Limits
+from carrel.hub.errors import Unavailable
+
+from . import cheats
+from .bench import MemoryBench
+
+LOOPS = cheats.submission("def double(n):\n    while True:\n        pass")
+RIGHT = cheats.OTHERS["honest"]
+BAD: Mapping[str, tuple[Mapping[str, bytes], Word]] = {
+    "ends": (
+        cheats.submission("import os\ndef double(n):\n    os._exit(0)"),
+        Word.STOPPED,
+    ),
+    "ends early": (cheats.submission("import os\nos._exit(0)"), Word.NOT_RUN),
+    "exits": (cheats.submission("import sys\ndef double(n):\n    sys.exit(0)"), Word.FAILED),
+    "asks": (cheats.submission("def double(n):\n    return int(input())"), Word.FAILED),
+    "no notebook": ({"notes.txt": b"sorry"}, Word.MISSING),
+    "not a notebook": ({"secret.ipynb": b"\xff\x00"}, Word.NOT_RUN),
+    "another shape": ({"secret.ipynb": b'{"nbformat": 4, "cells": [3]}'}, Word.NOT_RUN),
+    "deep": ({"secret.ipynb": b"[" * 100_000}, Word.NOT_RUN),
+}
+"""What is handed in, and the word of its first test."""
+
+
+def test_bad_submissions_get_verdicts_and_the_others_their_points(
+    cages: CageEngine, secret_check: ReleaseCheck
+) -> None:
+    submissions = {name: files for name, (files, _) in BAD.items()}
+    bench = MemoryBench({"first": RIGHT, **submissions, "last": RIGHT})
+    last = grade_class(cages, secret_check.key, bench, Terms(parallel=2))
+    assert (last.done, last.seconds_left) == (len(BAD) + 2, 0)
+    assert bench.failures == {}
+    words = {name: result.verdicts[0].word for name, result in bench.results.items()}
+    expected = {name: word for name, (_, word) in BAD.items()}
+    assert words == {"first": Word.PASSED, **expected, "last": Word.PASSED}
+    sentences = [one.sentence for result in bench.results.values() for one in result.verdicts]
+    assert all(sentences)
+
+
+def test_a_loop_that_does_not_end_is_said(cages: CageEngine, secret_check: ReleaseCheck) -> None:
+    bench = MemoryBench({"loops": LOOPS})
+    limits = Limits(cell_seconds=1, test_seconds=1)
+    terms = Terms(limits=limits, only=frozenset({"test_double"}))
+    grade_class(cages, secret_check.key, bench, terms)
+    (notebook,) = bench.results["loops"].notebooks
+    assert [one.word for one in notebook.verdicts] == [Word.TIMED_OUT]
+    assert "look for a loop" in notebook.verdicts[0].sentence
+    assert notebook.notes[0].startswith("Cell 2 was stopped after ")
+
+
+def test_progress_begins_with_an_estimate_and_is_refined(
+    cages: CageEngine, secret_check: ReleaseCheck
+) -> None:
+    bench = MemoryBench({f"student{number}": RIGHT for number in range(4)})
+    ticks = iter(range(100))
+    grade_class(
+        cages,
+        secret_check.key,
+        bench,
+        Terms(expected_seconds=6.0),
+        clock=lambda: float(next(ticks)),
+    )
+    assert [one.done for one in bench.told] == [0, 1, 2, 3, 4]
+    assert bench.told[0].seconds_left == 24.0
+    assert bench.told[3].seconds_left == pytest.approx(bench.told[3].seconds / 3)
+    assert bench.told[-1].seconds_left == 0
+
+
+def test_an_interrupted_run_goes_on_with_what_has_no_verdict(
+    cages: CageEngine, secret_check: ReleaseCheck
+) -> None:
+    bench = MemoryBench({f"student{number}": RIGHT for number in range(6)})
+    bench.stop_after = 1
+    grade_class(cages, secret_check.key, bench, Terms())
+    before = dict(bench.results)
+    assert 1 <= len(before) < 6
+    bench.stop_after = None
+    grade_class(cages, secret_check.key, bench, Terms())
+    assert len(bench.results) == 6
+    assert all(bench.results[student] is result for student, result in before.items())
+
+
+def test_one_question_is_graded_anew_for_all(cages: CageEngine, secret_check: ReleaseCheck) -> None:
+    bench = MemoryBench({"student1": RIGHT, "student2": cheats.OTHERS["wrong"]})
+    grade_class(cages, secret_check.key, bench, Terms(only=frozenset({"test_all"})))
+    assert bench.scores() == {"student1": {"test_all": 2.0}, "student2": {"test_all": 0.0}}
+
+
+class Failing:
+    """An engine that fails so many times, and then works."""
+
+    def __init__(self, engine: CageEngine, times: int) -> None:
+        self._engine, self._left = engine, times
+
+    def open(self, limits: Limits, files: Mapping[str, bytes] | None = None) -> Cage:
+        if self._left > 0:
+            self._left -= 1
+            raise Unavailable("The engine does not answer.")
+        return self._engine.open(limits, files)
+
+    def close(self) -> None: ...
+
+
+def test_an_engine_that_fails_once_costs_nobody_anything(
+    cages: CageEngine, secret_check: ReleaseCheck
+) -> None:
+    bench = MemoryBench({"student1": RIGHT})
+    grade_class(Failing(cages, 1), secret_check.key, bench, Terms())
+    assert bench.scores()["student1"]["test_double"] == 3.0
+
+
+def test_an_engine_that_fails_again_and_again_ends_the_run(
+    cages: CageEngine, secret_check: ReleaseCheck
+) -> None:
+    bench = MemoryBench({f"student{number}": RIGHT for number in range(9)})
+    with pytest.raises(Unavailable):
+        grade_class(Failing(cages, 1000), secret_check.key, bench, Terms())
+    assert len(bench.failures) == PATIENCE
+    assert bench.results == {}
