@@ -12,8 +12,8 @@ import threading
 import time
 import zlib
 from collections import defaultdict
-from collections.abc import Iterator, Set
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Set
+from dataclasses import dataclass, field
 from typing import Final
 
 from ...hub.errors import BackendFailed
@@ -28,6 +28,7 @@ INSIDE: Final = "crn"
 _TRIES = 20
 _SETTLED_SECONDS = 60.0
 """A network that was made a moment ago waits for its first container."""
+_IDLE_SECONDS: Final = 600.0
 
 
 _making: Final[defaultdict[tuple[str, str], threading.Lock]] = defaultdict(threading.Lock)
@@ -54,6 +55,9 @@ class Networks:
     subnets: str
     turn: int = 0
     turns: int = 1
+    clock: Callable[[], float] = time.time
+    _used: dict[str, float] = field(default_factory=dict)
+    """When each was last seen to be of use, by name."""
 
     def ensure(self, owner: str, *, outside: bool = True) -> str:
         """The name of the owner's network, which is made if need be.
@@ -72,6 +76,7 @@ class Networks:
             known = self._own()
             if same := [each for each in known if each.name == name]:
                 self._leave_one(same)
+                self._used[name] = self.clock()
                 return name
             number = self._free(name, known, taken)
             try:
@@ -97,12 +102,23 @@ class Networks:
         return f"carrel-{self.installation}-{'u' if outside else 'n'}-{safe_name(owner)}"
 
     def tidy(self, now: float | None = None) -> None:
-        """Take away what no container uses."""
-        before = (time.time() if now is None else now) - _SETTLED_SECONDS
-        for each in self._own():
-            settled = each.labels.get(OWNER) and each.created < before
-            if settled and self.engine.users_of(each.id) == 0:
-                self.engine.remove_network(each.id)
+        """Take away what no container has used for a while; sooner where many are in use.
+
+        Making one takes a session a good part of its start. And who starts something between
+        two looks at a network shall not find it gone.
+        """
+        now = self.clock() if now is None else now
+        own = [each for each in self._own() if each.labels.get(OWNER)]
+        patience = _SETTLED_SECONDS if 2 * len(own) > self._count else _IDLE_SECONDS
+        for each in own:
+            used = max(each.created, self._used.get(each.name, 0.0))
+            if used >= now - patience:
+                continue
+            users = self.engine.users_of(each.id)
+            if users:
+                self._used[each.name] = now
+            elif users == 0 and self.engine.remove_network(each.id):
+                self._used.pop(each.name, None)
 
     def gateway(self, number: int) -> str:
         """The host's own address in a network."""
@@ -148,9 +164,12 @@ class Networks:
     def _numbers(self, name: str) -> Iterator[int]:
         """All but the first, which is the hub's. Each name begins at a place of its own: a class
         that comes at once would else compete for one number after the other."""
-        count = (1 << (PREFIX_LENGTH - self._range.prefixlen)) - 1
-        first = count * self.turn // self.turns + zlib.crc32(name.encode())
-        yield from ((first + step) % count + 1 for step in range(count))
+        first = self._count * self.turn // self.turns + zlib.crc32(name.encode())
+        yield from ((first + step) % self._count + 1 for step in range(self._count))
+
+    @property
+    def _count(self) -> int:
+        return (1 << (PREFIX_LENGTH - self._range.prefixlen)) - 1
 
     def _subnet(self, number: int) -> ipaddress.IPv4Network:
         first = int(self._range.network_address) + (number << (32 - PREFIX_LENGTH))

@@ -1,0 +1,91 @@
+"""When the networks of people are taken away; which part of the range each one gets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+import pytest
+
+from carrel.spawners.docker.engine import Engine, Network, Taken
+from carrel.spawners.docker.networks import Networks
+from carrel.spawners.docker.template import OWNER
+
+NOW = 10_000.0
+
+
+@dataclass(slots=True)
+class Made:
+    """An engine, as far as its networks go."""
+
+    node: str = "local"
+    there: list[Network] = field(default_factory=list)
+    used: set[str] = field(default_factory=set)
+
+    def networks(self, label: str = "") -> tuple[Network, ...]:
+        return tuple(self.there)
+
+    def create_network(
+        self, name: str, *, subnet: str, labels: Mapping[str, str], **_: object
+    ) -> None:
+        if any(subnet in each.subnets for each in self.there):
+            raise Taken("overlaps")
+        made = Network(id=name, name=name, labels=labels, subnets=(subnet,), created=NOW)
+        self.there.append(made)
+
+    def users_of(self, network: str) -> int:
+        return int(network in self.used)
+
+    def remove_network(self, network: str) -> bool:
+        self.there = [each for each in self.there if each.id != network]
+        return True
+
+
+def networks(engine: Made, subnets: str = "10.192.0.0/20") -> Networks:
+    return Networks(
+        engine=cast(Engine, engine), installation="abc123", subnets=subnets, clock=lambda: NOW
+    )
+
+
+def test_people_begin_their_search_at_different_places() -> None:
+    engine = Made()
+    made = networks(engine)
+    for number in range(20):
+        made.ensure(f"student{number}")
+    # A class that comes at once competes for no number, or nearly so.
+    first = {next(made._numbers(each.name)) for each in engine.there}
+    assert len(first) >= 18
+
+
+@pytest.mark.parametrize(
+    ("people", "after", "stays"),
+    [
+        pytest.param(3, 300, True, id="it is kept for who comes back"),
+        pytest.param(3, 700, False, id="not for good"),
+        pytest.param(20, 300, False, id="nor where the range is nearly used up"),
+        pytest.param(20, 30, True, id="though never in the moment before it is used"),
+    ],
+)
+def test_a_network_that_nobody_uses_is_kept_for_a_while(
+    people: int, after: float, stays: bool
+) -> None:
+    engine = Made()
+    made = networks(engine, "10.192.0.0/23")
+    for number in range(people):
+        made.ensure(f"student{number}")
+    made.tidy(NOW + after)
+    assert bool(engine.there) is stays
+
+
+def test_one_that_is_used_stays_and_is_kept_from_then_on() -> None:
+    engine = Made()
+    made = networks(engine)
+    name = made.ensure("ada")
+    engine.used = {name}
+    made.tidy(NOW + 3600)
+    engine.used = set()
+    made.tidy(NOW + 3700)
+    assert [each.labels[OWNER] for each in engine.there] == ["ada"]
+    made.tidy(NOW + 3600 + 700)
+    assert engine.there == []
