@@ -1,0 +1,113 @@
+"""The notebooks that nbgrader tries itself with: each has the verdict that it should have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import nbformat
+import nbgrader
+import pytest
+
+from carrel.courses.grading.key import AssignmentKey
+from carrel.courses.grading.release_check import check_release
+from carrel.courses.grading.sanitize import sanitize
+from carrel.courses.grading.submission import SubmissionGrader
+from carrel.courses.grading.verdict import Word
+from carrel.courses.handout import Prepared, prepare
+from carrel.courses.sandbox.port import CageEngine, Limits
+from carrel.hub.errors import InvalidInput
+
+from . import ps1
+
+TESTS = Path(nbgrader.__file__).parent / "tests"
+FILES = TESTS / "apps/files"
+PASSED, FAILED, PERSON = Word.PASSED, Word.FAILED, Word.NEEDS_A_PERSON
+NONE = Word.NO_ANSWER
+
+
+def submitted(name: str) -> Mapping[str, bytes]:
+    return {"p1.ipynb": (FILES / f"{name}.ipynb").read_bytes()}
+
+
+def prepared() -> Prepared:
+    return prepare("ps1", submitted("submitted-unchanged"))
+
+
+@pytest.fixture(scope="module")
+def key(cages: CageEngine) -> AssignmentKey:
+    """With the notebook that has the right answers in the place of a solution."""
+    found = check_release(cages, prepared(), submitted("submitted-changed"))
+    # nbgrader's own example gives a point for nothing: a release is refused for it.
+    assert [said.partition(" of ")[0] for said in found.problems] == [
+        "The hand-out without solutions gets 1 points for 'foo'"
+    ]
+    return found.key
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("submitted-changed", [PASSED, PASSED, PERSON, PERSON]),
+        ("submitted-unchanged", [PASSED, FAILED, NONE, NONE]),
+        ("submitted-grade-cell-changed", [PASSED, FAILED, NONE, NONE]),
+        ("submitted-locked-cell-changed", [PASSED, FAILED, NONE, NONE]),
+        ("submitted-cheat-attempt", [PASSED, FAILED, PERSON, PERSON]),
+        ("submitted-cheat-attempt-alternative", [PASSED, FAILED, PERSON, PERSON]),
+    ],
+)
+def test_each_submission_of_nbgraders_tests_has_its_verdict(
+    cages: CageEngine, key: AssignmentKey, name: str, words: list[Word]
+) -> None:
+    grader = SubmissionGrader(cages, key)
+    result = grader.grade("spam", submitted(name))
+    grader.close()
+    assert [one.word for one in result.verdicts] == words
+
+
+@pytest.mark.parametrize("name", ["submitted-cheat-attempt", "submitted-cheat-attempt-alternative"])
+def test_hiding_the_traceback_is_noticed_in_the_students_kernel(
+    cages: CageEngine, key: AssignmentKey, name: str
+) -> None:
+    (notebook,) = key.notebooks
+    in_kernel = replace(key, notebooks=(replace(notebook, apart=frozenset()),))
+    grader = SubmissionGrader(cages, in_kernel)
+    foo, bar = grader.grade("spam", submitted(name)).verdicts[:2]
+    grader.close()
+    assert (foo.word, bar.word) == (Word.TAMPERED, Word.TAMPERED)
+    assert (bar.score, bar.review) == (0.0, True)
+    assert "a person looks at it" in bar.sentence
+
+
+@pytest.mark.parametrize("name", ["infinite-loop", "side-effects", "open_relative_file"])
+def test_what_a_cell_does_ends_with_its_cage(
+    cages: CageEngine, key: AssignmentKey, name: str
+) -> None:
+    """Cells of its own come before those of a right answer."""
+    right = nbformat.reads(submitted("submitted-changed")["p1.ipynb"].decode(), as_version=4)
+    other = nbformat.read(FILES / f"{name}.ipynb", as_version=4)
+    right.cells = [*(cell for cell in other.cells if cell.cell_type == "code"), *right.cells]
+    files = {"p1.ipynb": nbformat.writes(right).encode()}
+    grader = SubmissionGrader(cages, key, limits=Limits(cell_seconds=2))
+    result = grader.grade("spam", files)
+    grader.close()
+    assert [one.word for one in result.verdicts] == [PASSED, PASSED, PERSON, PERSON]
+    stopped = [note for note in result.notebooks[0].notes if "was stopped after" in note]
+    assert bool(stopped) == (name == "infinite-loop")
+
+
+@pytest.mark.parametrize("path", sorted(TESTS.rglob("*.ipynb")), ids=lambda path: path.name)
+def test_any_notebook_is_taken_or_refused_with_a_sentence(path: Path) -> None:
+    data = path.read_bytes()
+    said = []
+    for take in (
+        lambda: prepare("ps1", {path.name: data}),
+        lambda: sanitize(data, prepared().key.notebooks[0]),
+        lambda: sanitize(data, prepare("ps1", ps1.source()).key.notebooks[0]),
+    ):
+        try:
+            take()
+        except InvalidInput as refused:
+            said.append(str(refused))
+    assert all(path.name in one or "notebook" in one for one in said)
