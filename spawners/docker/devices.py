@@ -63,7 +63,7 @@ class Devices:
         if time.monotonic() - at < PROBE_SECONDS:
             return known
         try:
-            image = node.digest_of("")
+            image = node.tools()
         except BackendFailed as error:
             raise Unavailable(str(error)) from error
         found = probe.gpus(node.engine, self._installation, image)

@@ -20,7 +20,7 @@ from ...hub.ports.backend import BackendSettings, DockerHost, DockerOptions
 from ...hub.ports.ground import Finding, Verdict
 from . import symptoms
 from .engine import Engine
-from .images import digest_of, images_on
+from .images import digest_of, images_on, tools
 from .ranges import has_address, taken
 from .symptoms import Info
 from .trials import Trials
@@ -61,7 +61,8 @@ class Doctor:
         default = self._options.image
         try:
             known = images_on(self.engine, default)
-            image = digest_of(known, "", node=self.host.node)
+            digest_of(known, "", node=self.host.node)
+            image = tools(known, node=self.host.node)
         except BackendFailed as error:
             yield self._found("image", Verdict.MISSING, error.message, error.accepted)
             return

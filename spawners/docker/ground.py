@@ -15,7 +15,7 @@ from ...hub.ports.ground import Addresses, Finding
 from .doctor import Doctor
 from .engine import Engine, Listed
 from .guard import Guard
-from .images import digest_of, images_on
+from .images import images_on, tools
 from .networks import Networks
 from .node import wall_of
 from .places import places_of
@@ -96,7 +96,7 @@ class DockerGround:
         default = self._options.image
         wall = wall_of(self._settings.installation, self._options, host)
         try:
-            image = digest_of(images_on(engine, default), "", node=engine.node)
+            image = tools(images_on(engine, default), node=engine.node)
             Guard(engine=engine, wall=wall).take_away(image)
         except BackendFailed as error:
             # Where it cannot be taken away it could not be built; one that is left holds nothing.

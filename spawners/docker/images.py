@@ -14,6 +14,7 @@ from .engine import Engine, ImageMissing
 
 Listed = Mapping[str, Json]
 """What an engine says of one image: ``Id``, ``Created``, ``Size`` and ``Labels``."""
+TOOLS: Final = "base"
 USUAL: Final = ("datascience", "base")
 """Where a site names no image for those who choose none: the first of these that is built."""
 
@@ -73,6 +74,18 @@ def digest_of(images: tuple[Image, ...], wanted: str, *, node: str) -> str:
             accepted="An administrator can build it there: carrel images build.",
         )
     return found.digest
+
+
+def tools(images: tuple[Image, ...], *, node: str) -> str:
+    """The id of the image whose programs the service itself uses there.
+
+    That is base: what a site gives to those who choose none may lack them, as grading does.
+
+    Raises:
+        ImageMissing: there is none.
+    """
+    found = newest(images, TOOLS)
+    return found.digest if found else _default_of(images, node)
 
 
 def _default_of(images: tuple[Image, ...], node: str) -> str:

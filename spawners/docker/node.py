@@ -176,7 +176,7 @@ class Node:
         """Returns why the rules do not stand; empty where they do."""
         why = ""
         try:
-            image = self.digest_of("")
+            image = self.tools()
             if not self.guard.holds(image):
                 if self.guard.stands:
                     log.warning("the rules on %s were changed: they are set again", self.name)
@@ -192,6 +192,10 @@ class Node:
     def images(self) -> tuple[Image, ...]:
         """Raises Unavailable where the engine does not answer."""
         return images.images_on(self.engine, self._default)
+
+    def tools(self) -> str:
+        """Raises ImageMissing where there is no image at all."""
+        return images.tools(self.images(), node=self.name)
 
     def digest_of(self, reference: str) -> str:
         """Raises ImageMissing where it is not there."""

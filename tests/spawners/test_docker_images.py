@@ -8,7 +8,7 @@ from carrel.hub.ports.images import Image
 from carrel.hub.ports.records import Json
 from carrel.images import labels
 from carrel.spawners.docker.engine import ImageMissing
-from carrel.spawners.docker.images import digest_of, images_of
+from carrel.spawners.docker.images import digest_of, images_of, tools
 
 A, B, C = ("sha256:" + letter * 64 for letter in "abc")
 
@@ -84,3 +84,15 @@ def test_who_chooses_none_gets_what_the_site_says_else_the_usual_one(
 )
 def test_what_is_none_of_the_catalogue_is_left_out(other: dict[str, Json]) -> None:
     assert [image.digest for image in images_of([("one", [other, listed(A, 5)])], "base")] == [A]
+
+
+def test_the_service_itself_works_with_base_whatever_those_get_who_choose_none() -> None:
+    grading, base = (
+        listed(C, 9, **{labels.NAME: "grading"}),
+        listed(A, 1, **{labels.NAME: "base"}),
+    )
+    found = images_of([("one", [grading, base])], "grading")
+    assert digest_of(found, "", node="one") == C
+    assert tools(found, node="one") == A
+    (alone,) = images_of([("one", [grading])], "grading")
+    assert tools((alone,), node="one") == C
