@@ -7,8 +7,10 @@ import copy
 import json
 import re
 import resource
+import sys
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import nbformat
@@ -248,3 +250,45 @@ def _value_of(source: str, names: dict[str, object]) -> float | None:
         return None
     value = eval(compile(ast.Expression(last.value), "cell", "eval"), names)  # noqa: S307
     return None if value is None else float(value)
+
+
+class StandInTorch:
+    """As much of PyTorch as unit 4 asks for, on a device that is not there."""
+
+    def __init__(self, *, available: bool) -> None:
+        self.waited = 0
+        self.cuda = SimpleNamespace(is_available=lambda: available, synchronize=self._wait)
+
+    def tensor(self, values: object, *, device: str) -> object:
+        assert device == "cuda"
+        return values
+
+    def _wait(self) -> None:
+        self.waited += 1
+
+
+@pytest.mark.parametrize(
+    ("lent", "torch", "said"),
+    [
+        ("", None, "No device is lent to this notebook: it computes on the CPU."),
+        ("Simulated GPU 0 (simulated)", True, "Simulated devices compute nothing"),
+        ("NVIDIA H200 #0", False, "PyTorch does not see it: what follows is measured on the CPU."),
+        ("NVIDIA H200 #0", None, "PyTorch does not see it: what follows is measured on the CPU."),
+        ("NVIDIA H200 #0", True, "What follows is measured on the first of them."),
+    ],
+)
+def test_the_last_unit_says_where_it_computes_and_uses_a_device_that_is_lent(
+    lent: str, torch: bool | None, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in = None if torch is None else StandInTorch(available=torch)
+    monkeypatch.setitem(sys.modules, "torch", stand_in)  # None: it cannot be imported
+    monkeypatch.setenv("CARREL_DEVICES", lent)
+    names: dict[str, object] = {}
+    for cell in unit(BATCHES).cells:
+        if cell.id in {"imports", "where"}:
+            exec(cell.source, names)  # noqa: S102 - our own cells
+        elif cell.id == "measured":
+            exec(cell.source.replace("(1, 4, 16, 64, 256, 1024)", "(1, 4)"), names)  # noqa: S102
+    assert said in names["where"]()  # type: ignore[operator]
+    used = stand_in is not None and stand_in.waited > 0
+    assert used == (lent.startswith("NVIDIA") and torch is True)
