@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fastapi import APIRouter
 from starlette.responses import RedirectResponse, Response
@@ -41,7 +41,8 @@ def image_choices(
         chosen: what stands in the form: a build that its list would not show is added.
     """
     try:
-        found = web.commands.images(who, groups_of=groups)
+        # A name stands for what their own groups have pinned, for administrators too.
+        found = web.commands.images(replace(who, admin=False), groups_of=groups)
     except Unavailable:
         return []  # Admission says so in its own words, if that is still true then.
     newest = [image for image in found.images if image.newest]

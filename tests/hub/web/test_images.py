@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 
+from carrel.hub.web.context import Web
+from carrel.hub.web.image_pages import image_choices
+from carrel.hub.wire.images import PinIn
 from carrel.spawners.fake import FakeBackend
 
 from ..doubles import ADMIN, STUDENT1, TEACHER
@@ -105,6 +111,21 @@ def test_a_teacher_pins_on_the_page(site: Site, engine: FakeBackend) -> None:
     assert "1970-01-01 is over." in wrong.text
     page.post(f"{PREFIX}images", data={"do": "unpin", "group": "cs101", "image": "torch"})
     assert "Nothing: everybody gets the newest build" in page.get(f"{PREFIX}images").text
+
+
+def test_a_form_says_what_a_name_stands_for_to_whoever_fills_it_in(
+    site: Site, engine: FakeBackend
+) -> None:
+    """An administrator sees every group's pins, and chooses among their own groups'."""
+    site.commands.catalogue.pin(TEACHER, "cs101", "torch", PinIn(digest=OLD))
+    web = cast(Web, SimpleNamespace(commands=site.commands))
+    found = {
+        who.name: image_choices(web, who, ("cs101",) if who is STUDENT1 else (), "")
+        for who in (STUDENT1, ADMIN)
+    }
+    assert [choice.text for choice in found[STUDENT1.name]][1].endswith(", pinned for cs101")
+    assert [choice.value for choice in found[ADMIN.name]] == ["base", "torch"]
+    assert not any("pinned" in choice.text for choice in found[ADMIN.name])
 
 
 def test_the_page_says_when_there_is_nothing_to_choose(site: Site, engine: FakeBackend) -> None:
