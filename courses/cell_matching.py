@@ -15,7 +15,8 @@ from .notebook import Cell
 KEPT = "carrel_kept"
 """Metadata of a cell that merging put there for its owner: it is never anybody else's."""
 _ALIKE = 0.5
-_LONGEST_COMPARED = 20_000
+_LONGEST_COMPARED = 5_000
+"""Characters; the time for it grows with the square."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,4 +146,8 @@ def _alike(one: Cell, other: Cell) -> bool:
     if not _may_be_one(one, other):
         return False
     matcher = SequenceMatcher(None, one.source, other.source, autojunk=False)
-    return matcher.quick_ratio() >= _ALIKE and matcher.ratio() >= _ALIKE
+    # The two quick ones are upper bounds of the last.
+    return all(
+        ratio() >= _ALIKE
+        for ratio in (matcher.real_quick_ratio, matcher.quick_ratio, matcher.ratio)
+    )
