@@ -6,6 +6,7 @@ since the epoch (UTC), spans are seconds. The store gives submissions their numb
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -115,6 +116,19 @@ class Folder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """What the check before a release found.
+
+    Attributes:
+        seconds: that grading one submission takes.
+        apart: by notebook, the ids of the tests that run apart from the student's kernel.
+    """
+
+    seconds: float
+    apart: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HandOut:
     """A released version of an assignment.
 
@@ -122,6 +136,7 @@ class HandOut:
         version: from 1 on.
         files: what students get.
         source: what the teacher wrote, solutions and hidden tests included: never a student's.
+        tried: None where it was not tried in the grading sandbox before it was released.
     """
 
     course: str
@@ -131,6 +146,7 @@ class HandOut:
     source: Folder
     released_at: float
     released_by: str
+    tried: Tried | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,6 +212,66 @@ class Submission:
     at: float
     files: Folder
     version: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GradingRun:
+    """One grading of a class, or of a part of it; what it grades is settled when it is asked for.
+
+    Attributes:
+        request: the id of its request on the pool, which is also its own.
+        version: of the hand-out by whose key it grades.
+        person, question: empty for everybody, and for all cells.
+        submissions: the ids of what it grades.
+        expected: seconds that it is expected to take; 0 where nothing is known.
+    """
+
+    request: str
+    course: str
+    assignment: str
+    version: int
+    person: str = ""
+    question: str = ""
+    submissions: tuple[int, ...]
+    asked_at: float
+    asked_by: str
+    expected: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellScore:
+    """What one cell of a submission got, in a word, in points and in a sentence for its student.
+
+    Attributes:
+        score: None where a person decides.
+        review: a person should look at it, whatever the score.
+    """
+
+    notebook: str
+    cell: str
+    word: str
+    sentence: str
+    score: float | None
+    max_score: float
+    review: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What came out for one submission in one run.
+
+    Attributes:
+        notes: sentences about the whole of it.
+        why_not: why it could not be graded; empty where it was.
+    """
+
+    request: str
+    submission: int
+    at: float
+    seconds: float
+    cells: tuple[CellScore, ...] = ()
+    notes: tuple[str, ...] = ()
+    why_not: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,11 +12,13 @@ from .model import (
     Extension,
     Feedback,
     Fetched,
+    GradingRun,
     HandOut,
     Member,
     NewSubmission,
     Outage,
     Submission,
+    Verdict,
 )
 
 
@@ -74,9 +76,9 @@ class CourseStore(Protocol):
         """The latest of each person is kept."""
 
     def fetched(
-        self, course: str, assignment: str, person: str | None = None
+        self, course: str, assignment: str | None = None, person: str | None = None
     ) -> tuple[Fetched, ...]:
-        """By person; or what one has, if anything."""
+        """By assignment and person."""
 
     # -- what comes in --------------------------------------------------------------------
 
@@ -106,6 +108,27 @@ class CourseStore(Protocol):
 
     def chosen(self, course: str, assignment: str) -> dict[str, int]:
         """The numbers that teachers chose, by person."""
+
+    # -- grading --------------------------------------------------------------------------
+
+    def add_run(self, run: GradingRun, *, change: Change | None = None) -> None:
+        """Raises NotFound where there is no such assignment."""
+
+    def runs(self, course: str, assignment: str) -> tuple[GradingRun, ...]:
+        """In the order in which they were asked for."""
+
+    def run(self, request: str) -> GradingRun:
+        """Raises NotFound."""
+
+    def add_verdict(self, verdict: Verdict) -> bool:
+        """Keep it for good; False where this run has one of the submission, which stays.
+
+        Raises:
+            NotFound: there is no such run, or it does not grade that submission.
+        """
+
+    def verdicts(self, course: str, assignment: str) -> tuple[Verdict, ...]:
+        """Of all runs, by their order and by submission."""
 
     # -- what goes back -------------------------------------------------------------------
 

@@ -14,13 +14,15 @@ from ..model import (
     Extension,
     Feedback,
     Fetched,
+    GradingRun,
     HandOut,
     Member,
     NewSubmission,
     Outage,
     Submission,
+    Verdict,
 )
-from .missing import no_assignment, no_course, no_hand_out, no_submission
+from .missing import no_assignment, no_course, no_hand_out, no_run, no_submission
 
 Whose = tuple[str, str, str]
 
@@ -40,6 +42,8 @@ class MemoryCourseStore:
         self._latest: dict[Whose, Submission] = {}
         self._choices: dict[Whose, int] = {}
         self._feedback: dict[int, Feedback] = {}
+        self._runs: dict[str, GradingRun] = {}
+        self._verdicts: dict[tuple[str, int], Verdict] = {}
         self._extensions: list[Extension] = []
         self._outages: list[Outage] = []
 
@@ -127,13 +131,13 @@ class MemoryCourseStore:
             self._fetched[fetched.course, fetched.assignment, fetched.person] = fetched
 
     def fetched(
-        self, course: str, assignment: str, person: str | None = None
+        self, course: str, assignment: str | None = None, person: str | None = None
     ) -> tuple[Fetched, ...]:
         with self._lock:
             found = [
                 key
                 for key in sorted(self._fetched)
-                if key[:2] == (course, assignment) and person in (None, key[2])
+                if key[0] == course and assignment in (None, key[1]) and person in (None, key[2])
             ]
             return tuple(self._fetched[key] for key in found)
 
@@ -192,6 +196,44 @@ class MemoryCourseStore:
     def chosen(self, course: str, assignment: str) -> dict[str, int]:
         with self._lock:
             return {k[2]: n for k, n in self._choices.items() if k[:2] == (course, assignment)}
+
+    # -- grading --------------------------------------------------------------------------
+
+    def add_run(self, run: GradingRun, *, change: Change | None = None) -> None:
+        with self._lock:
+            self.assignment(run.course, run.assignment)
+            self._runs[run.request] = run
+            self._note(change)
+
+    def runs(self, course: str, assignment: str) -> tuple[GradingRun, ...]:
+        with self._lock:
+            return tuple(
+                run
+                for run in self._runs.values()
+                if (run.course, run.assignment) == (course, assignment)
+            )
+
+    def run(self, request: str) -> GradingRun:
+        with self._lock:
+            if request not in self._runs:
+                raise no_run(request)
+            return self._runs[request]
+
+    def add_verdict(self, verdict: Verdict) -> bool:
+        with self._lock:
+            if verdict.submission not in self.run(verdict.request).submissions:
+                raise no_submission(verdict.submission)
+            key = verdict.request, verdict.submission
+            return self._verdicts.setdefault(key, verdict) is verdict
+
+    def verdicts(self, course: str, assignment: str) -> tuple[Verdict, ...]:
+        with self._lock:
+            return tuple(
+                self._verdicts[run.request, each]
+                for run in self.runs(course, assignment)
+                for each in sorted(run.submissions)
+                if (run.request, each) in self._verdicts
+            )
 
     # -- what goes back -------------------------------------------------------------------
 

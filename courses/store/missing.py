@@ -24,3 +24,7 @@ def no_hand_out(course: str, assignment: str, version: int | None) -> NotFound:
 
 def no_submission(submission_id: int) -> NotFound:
     return NotFound(f"There is no submission {submission_id}.")
+
+
+def no_run(request: str) -> NotFound:
+    return NotFound(f"There is no grading {request[:80]}.")

@@ -10,12 +10,14 @@ from sqlalchemy import Row
 
 from ..model import (
     Assignment,
+    CellScore,
     Course,
     Extension,
     Feedback,
     Fetched,
     FileRef,
     Folder,
+    GradingRun,
     HandOut,
     LateRule,
     LateStep,
@@ -23,6 +25,8 @@ from ..model import (
     Outage,
     Role,
     Submission,
+    Tried,
+    Verdict,
 )
 
 Found = Row[*tuple[Any, ...]]
@@ -59,7 +63,12 @@ def assignment_data(value: Assignment) -> dict[str, object]:
 
 def hand_out(row: Found) -> HandOut:
     given = {**row._mapping, "files": folder(row.files), "source": folder(row.source)}
-    return HandOut(**given)
+    return HandOut(**given | {"tried": None if row.tried is None else _tried(row.tried)})
+
+
+def _tried(data: dict[str, Any]) -> Tried:
+    apart = {name: tuple(ids) for name, ids in data["apart"].items()}
+    return Tried(seconds=data["seconds"], apart=apart)
 
 
 def hand_out_data(value: HandOut) -> dict[str, object]:
@@ -67,12 +76,23 @@ def hand_out_data(value: HandOut) -> dict[str, object]:
     return {"course": value.course, "assignment": value.assignment, "version": value.version} | {
         "released_at": value.released_at,
         "released_by": value.released_by,
+        "tried": None if value.tried is None else asdict(value.tried),
         **folders,
     }
 
 
 def submission(row: Found) -> Submission:
     return Submission(**{**row._mapping, "files": folder(row.files)})
+
+
+def run(row: Found) -> GradingRun:
+    given = {name: value for name, value in row._mapping.items() if name != "id"}
+    return GradingRun(**given | {"submissions": tuple(row.submissions)})
+
+
+def verdict(row: Found) -> Verdict:
+    cells = tuple(CellScore(**cell) for cell in row.cells)
+    return Verdict(**{**row._mapping, "cells": cells, "notes": tuple(row.notes)})
 
 
 def feedback(row: Found) -> Feedback:

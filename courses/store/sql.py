@@ -18,14 +18,16 @@ from ..model import (
     Extension,
     Feedback,
     Fetched,
+    GradingRun,
     HandOut,
     Member,
     NewSubmission,
     Outage,
     Submission,
+    Verdict,
 )
 from . import rows
-from .missing import no_assignment, no_course, no_hand_out, no_submission
+from .missing import no_assignment, no_course, no_hand_out, no_run, no_submission
 
 
 class SqlCourseStore:
@@ -127,13 +129,16 @@ class SqlCourseStore:
         self._write(work)
 
     def fetched(
-        self, course: str, assignment: str, person: str | None = None
+        self, course: str, assignment: str | None = None, person: str | None = None
     ) -> tuple[Fetched, ...]:
-        query = select(tables.fetches).where(_of(tables.fetches, course, assignment))
+        table = tables.fetches
+        query = select(table).where(table.c.course == course)
+        if assignment is not None:
+            query = query.where(table.c.assignment == assignment)
         if person is not None:
-            query = query.where(tables.fetches.c.person == person)
-        found = self._read(lambda c: c.execute(query).all())
-        return tuple(sorted(map(rows.fetched, found), key=lambda each: each.person))
+            query = query.where(table.c.person == person)
+        found = map(rows.fetched, self._read(lambda c: c.execute(query).all()))
+        return tuple(sorted(found, key=lambda each: (each.assignment, each.person)))
 
     # -- what comes in --------------------------------------------------------------------
 
@@ -193,6 +198,48 @@ class SqlCourseStore:
     def chosen(self, course: str, assignment: str) -> dict[str, int]:
         query = select(tables.choices).where(_of(tables.choices, course, assignment))
         return {row.person: row.number for row in self._read(lambda c: c.execute(query).all())}
+
+    # -- grading --------------------------------------------------------------------------
+
+    def add_run(self, run: GradingRun, *, change: Change | None = None) -> None:
+        def work(connection: Connection) -> None:
+            _assignment(connection, run.course, run.assignment)
+            connection.execute(insert(tables.grading_runs).values(asdict(run)))
+            note(connection, change)
+
+        self._write(work)
+
+    def runs(self, course: str, assignment: str) -> tuple[GradingRun, ...]:
+        table = tables.grading_runs
+        query = select(table).where(_of(table, course, assignment)).order_by(table.c.id)
+        return tuple(map(rows.run, self._read(lambda c: c.execute(query).all())))
+
+    def run(self, request: str) -> GradingRun:
+        return self._read(lambda c: _run(c, request))
+
+    def add_verdict(self, verdict: Verdict) -> bool:
+        table = tables.verdicts
+        key = {"request": verdict.request, "submission": verdict.submission}
+
+        def work(connection: Connection) -> bool:
+            if verdict.submission not in _run(connection, verdict.request).submissions:
+                raise no_submission(verdict.submission)
+            if connection.execute(select(table.c.at).where(*_same(table, key))).first():
+                return False
+            connection.execute(insert(table).values(asdict(verdict)))
+            return True
+
+        return self._write(work)
+
+    def verdicts(self, course: str, assignment: str) -> tuple[Verdict, ...]:
+        runs, table = tables.grading_runs, tables.verdicts
+        query = (
+            select(table)
+            .join(runs, runs.c.request == table.c.request)
+            .where(_of(runs, course, assignment))
+            .order_by(runs.c.id, table.c.submission)
+        )
+        return tuple(map(rows.verdict, self._read(lambda c: c.execute(query).all())))
 
     # -- what goes back -------------------------------------------------------------------
 
@@ -306,6 +353,14 @@ def _submission(connection: Connection, submission_id: int) -> Submission:
     if row is None:
         raise no_submission(submission_id)
     return rows.submission(row)
+
+
+def _run(connection: Connection, request: str) -> GradingRun:
+    query = select(tables.grading_runs).where(tables.grading_runs.c.request == request)
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        raise no_run(request)
+    return rows.run(row)
 
 
 def _of(table: Table, course: str, assignment: str) -> ColumnElement[bool]:

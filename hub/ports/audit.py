@@ -36,6 +36,7 @@ class Action(StrEnum):
     ASSIGNMENT_SET = "assignment set"
     ASSIGNMENT_RELEASE = "assignment release"
     SUBMISSION_CHOOSE = "submission choose"
+    GRADE = "grade"
     FEEDBACK_RELEASE = "feedback release"
     EXTEND = "extend"
     OUTAGE = "outage"

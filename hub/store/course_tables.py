@@ -79,6 +79,7 @@ hand_outs = Table(
     Column("source", JSON, nullable=False),
     Column("released_at", Double, nullable=False),
     Column("released_by", String, nullable=False),
+    Column("tried", JSON(none_as_null=True)),
     _of_an_assignment(),
 )
 
@@ -108,6 +109,38 @@ submissions = Table(
     # Also the way to a student's own ones, the newest first.
     UniqueConstraint("course", "assignment", "person", "number"),
     CheckConstraint("number > 0", name="number"),
+)
+
+grading_runs = Table(
+    "grading_runs",
+    metadata,
+    Column("id", Number, primary_key=True),
+    # Of its request on the pool, which may be forgotten before what was graded is.
+    Column("request", String, nullable=False, unique=True),
+    Column("course", String, nullable=False),
+    Column("assignment", String, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("person", String, nullable=False),
+    Column("question", String, nullable=False),
+    Column("submissions", JSON, nullable=False),
+    Column("asked_at", Double, nullable=False),
+    Column("asked_by", String, nullable=False),
+    Column("expected", Double, nullable=False),
+    _of_an_assignment(),
+    Index("grading_of_assignment", "course", "assignment"),
+)
+
+# Written once: a run that is interrupted goes on with what has none.
+verdicts = Table(
+    "verdicts",
+    metadata,
+    Column("request", ForeignKey("grading_runs.request"), primary_key=True),
+    Column("submission", ForeignKey("submissions.id"), primary_key=True),
+    Column("at", Double, nullable=False),
+    Column("seconds", Double, nullable=False),
+    Column("cells", JSON, nullable=False),
+    Column("notes", JSON, nullable=False),
+    Column("why_not", Text, nullable=False),
 )
 
 # What students got back for one, as it is now: an earlier one goes.

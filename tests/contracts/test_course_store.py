@@ -11,12 +11,14 @@ import pytest
 
 from carrel.courses.model import (
     Assignment,
+    CellScore,
     Course,
     Extension,
     Feedback,
     Fetched,
     FileRef,
     Folder,
+    GradingRun,
     HandOut,
     LateRule,
     LateStep,
@@ -24,6 +26,8 @@ from carrel.courses.model import (
     NewSubmission,
     Outage,
     Role,
+    Tried,
+    Verdict,
 )
 from carrel.courses.ports import CourseStore
 from carrel.courses.store import MemoryCourseStore, SqlCourseStore
@@ -186,6 +190,7 @@ class TestAssignments:
         assert site.courses.fetched("cs101", "ps1") == (fetched("ada", 2), fetched("ben", 1))
         assert site.courses.fetched("cs101", "ps1", "ben") == (fetched("ben", 1),)
         assert site.courses.fetched("cs101", "ps1", "cy") == ()
+        assert site.courses.fetched("cs101", person="ada") == (fetched("ada", 2),)
         assert site.courses.fetched("cs101", "ps2") == ()
 
 
@@ -272,6 +277,66 @@ class TestFeedback:
         with pytest.raises(NotFound):
             site.courses.give_back(replace(given, submission=99))
         assert site.lines() == [("feedback release", "cs101")] * 2
+
+
+class TestGrading:
+    def test_a_run_has_one_verdict_for_each_submission(self, site: Site) -> None:
+        ada, bob = site.courses.submit(sent("a")), site.courses.submit(sent("b", person="bob"))
+        first, second = run("g-1", ada.id, bob.id), replace(run("g-2", bob.id), question="q1")
+        for each in (first, second):
+            site.courses.add_run(each, change=change(Action.GRADE))
+        assert site.courses.runs("cs101", "ps1") == (first, second)
+        assert site.courses.run("g-2") == second
+        given = verdict("g-1", ada.id)
+        assert site.courses.add_verdict(verdict("g-2", bob.id))
+        assert site.courses.add_verdict(given)
+        assert not site.courses.add_verdict(replace(given, cells=(), at=9.0))
+        assert site.courses.verdicts("cs101", "ps1") == (given, verdict("g-2", bob.id))
+        assert site.lines() == [("grade", "cs101")] * 2
+
+    def test_no_verdict_on_what_a_run_does_not_grade(self, site: Site) -> None:
+        ada = site.courses.submit(sent("a"))
+        site.courses.add_run(run("g-1"))
+        for each in (verdict("g-1", ada.id), verdict("g-2", ada.id)):
+            with pytest.raises(NotFound):
+                site.courses.add_verdict(each)
+        with pytest.raises(NotFound):
+            site.courses.add_run(replace(run("g-3"), assignment="ps2"))
+        assert site.courses.verdicts("cs101", "ps1") == ()
+
+    def test_what_the_check_before_a_release_found_is_kept(self, site: Site) -> None:
+        tried = Tried(seconds=1.5, apart={"p1": ("q1", "q2")})
+        made = site.courses.release(PS1, replace(hand_out("a"), tried=tried))
+        assert site.courses.hand_out("cs101", "ps1") == made
+        assert made.tried == tried
+
+
+def run(request: str, *submissions: int) -> GradingRun:
+    return GradingRun(
+        request=request,
+        course="cs101",
+        assignment="ps1",
+        version=1,
+        submissions=submissions,
+        asked_at=3.0,
+        asked_by="teacher",
+        expected=2.5,
+    )
+
+
+def verdict(request: str, submission: int) -> Verdict:
+    cell = CellScore(
+        notebook="p1", cell="q1", word="passed", sentence="Good.", score=1.0, max_score=2.0
+    )
+    by_hand = replace(cell, cell="q2", score=None, review=True)
+    return Verdict(
+        request=request,
+        submission=submission,
+        at=4.0,
+        seconds=0.5,
+        cells=(cell, by_hand),
+        notes=("The cell 'q1' was changed.",),
+    )
 
 
 def test_all_of_it_outlives_the_process(tmp_path: Path) -> None:
