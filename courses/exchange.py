@@ -37,6 +37,7 @@ from .parcels import checked_name
 from .rights import Place
 from .store.missing import no_assignment
 
+_DIGITS = 10
 _DENIED = "Permission denied (not course instructor)"
 
 
@@ -120,7 +121,8 @@ class Exchange:
 
     def submit(self, who: Identity, course: str, name: str, form: Form) -> TakenOut:
         self._assignment(who, course, name)
-        receipt = self.desk.submit(who, course, name, SubmitIn(files=_sent(form.files)))
+        body = SubmitIn(files=_sent(form.files), version=form.answered_version())
+        receipt = self.desk.submit(who, course, name, body)
         return TakenOut(
             timestamp=stamp(receipt.at), sha256=receipt.sha256, sentence=receipt.sentence
         )
@@ -223,17 +225,34 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """What came with a call; ``source`` and ``due`` are Carrel's own."""
+    """What came with a call; the last three are Carrel's own.
+
+    Attributes:
+        source: files, as the teacher wrote them.
+        version: of the hand-out that a submission answers.
+    """
 
     files: str | None = None
     timestamp: str | None = None
     source: str | None = None
     due: str | None = None
+    version: str | None = None
+
+    def answered_version(self) -> int:
+        """0 where none is said."""
+        said = self.version or "0"
+        if not (said.isascii() and said.isdigit() and len(said) < _DIGITS):
+            raise InvalidInput(
+                f"{said[:80]!r} is no version of a hand-out.", accepted="A number.", field="version"
+            )
+        return int(said)
 
     def wanted_timestamp(self) -> str:
         if not self.timestamp:
             raise InvalidInput(
-                "Please supply timestamp.", accepted=f"{STAMP!r}, as it was listed.", field="files"
+                "Please supply timestamp.",
+                accepted=f"{STAMP!r}, as it was listed.",
+                field="timestamp",
             )
         return self.timestamp
 

@@ -8,15 +8,15 @@ from pathlib import Path
 
 from .dashboards import place as dashboards
 from .lab import place as lab
+from .nbgrader import place as nbgrader
 
 
 def jupyter_environment(present: Mapping[str, str]) -> dict[str, str]:
     """The folders ``etc`` and ``share`` of each; what is there already stays in front."""
     homes = (dashboards.HERE, lab.HERE)
+    configured = [home / "etc" for home in (*homes, nbgrader.HERE)]
     return {
-        "JUPYTER_CONFIG_PATH": _joined(
-            present.get("JUPYTER_CONFIG_PATH"), [home / "etc" for home in homes]
-        ),
+        "JUPYTER_CONFIG_PATH": _joined(present.get("JUPYTER_CONFIG_PATH"), configured),
         "JUPYTER_PATH": _joined(present.get("JUPYTER_PATH"), [home / "share" for home in homes]),
     }
 

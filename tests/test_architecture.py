@@ -63,8 +63,8 @@ LAYERS = (
     ("hub.engines", "hub.app", "hub.demo"),
     ("hub.supervise", "hub.backup", "hub.cli", "hub.jupyterhub_config"),
 )
-# JupyterHub runs this file by its path: there is no package for it to be relative to.
-RUN_BY_PATH = ("hub.jupyterhub_config",)
+# JupyterHub and nbgrader run these by their paths: there is no package to be relative to.
+RUN_BY_PATH = ("hub.jupyterhub_config", "extensions.nbgrader.etc.nbgrader_config")
 # Packages that only hold others: they import nothing of ours.
 HOLDERS = ("", "hub")
 # What installs without extras: these modules, and all that they import when they are imported.

@@ -79,6 +79,7 @@ def _form(fields: dict[str, str]) -> Form:
         timestamp=fields.get("timestamp"),
         source=fields.get("source"),
         due=fields.get("due"),
+        version=fields.get("version"),
     )
 
 

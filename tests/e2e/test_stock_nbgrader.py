@@ -1,0 +1,160 @@
+"""Stock nbgrader in sessions, by its own commands alone: from the release to the feedback.
+
+Everything is done in the environments of two people's sessions, with nothing configured by them.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from ..courses.notebooks import source
+from .support import Installation, eventually
+
+NBGRADER = str(Path(sys.prefix) / "bin" / "nbgrader")
+RIGHT = "def answer():\n    return 42"
+WRONG = "def answer():\n    return 7"
+
+
+@dataclass(frozen=True)
+class Terminal:
+    """Somebody's session, as its own terminal sees it."""
+
+    home: Path
+    environment: Mapping[str, str]
+
+    @classmethod
+    def of(cls, site: Installation, user: str) -> Terminal:
+        started = site.start_session(user, devices=0)
+        running = site.wait_for(started["id"], "running", user=user)
+        lease = str(running["lease"]["id"])
+
+        def server() -> dict[str, str] | None:
+            found = [each.environ() for each in site.processes_of(lease)]
+            return next((each for each in found if "JUPYTERHUB_API_TOKEN" in each), None)
+
+        return cls(site.state / "homes" / user, eventually(server, f"{user}'s session"))
+
+    def nbgrader(self, *words: str, folder: str = ".", status: int = 0) -> str:
+        """What it said."""
+        done = subprocess.run(
+            [NBGRADER, *words],
+            cwd=self.home / folder,
+            env=dict(self.environment),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == status, (words, done.stdout)
+        return done.stdout
+
+
+def write_source(teacher: Terminal, answer: int = 42) -> None:
+    """The folder of a course, as a teacher has it, with its name and nothing about Carrel."""
+    folder = teacher.home / "cs101"
+    place = folder / "source" / "ps1"
+    place.mkdir(parents=True, exist_ok=True)
+    (folder / "nbgrader_config.py").write_text(
+        "c = get_config()\nc.CourseDirectory.course_id = 'cs101'\n"
+    )
+    (place / "ps1.ipynb").write_bytes(source(answer))
+    (place / "data.csv").write_text("1,2\n")
+
+
+def solve(student: Terminal, solution: str) -> None:
+    path = student.home / "ps1" / "ps1.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells[0].source = solution
+    nbformat.write(notebook, path)
+
+
+@pytest.fixture(scope="module")
+def course(site: Installation) -> Installation:
+    body = {
+        "name": "cs101",
+        "teachers": ["teacher"],
+        "students": "student,name\nstudent1,Ada\nstudent2,Ben\n",
+    }
+    made = site.api("POST", "/courses", user="admin", json=body)
+    assert made.status_code == 201, made.text
+    return site
+
+
+def test_stock_commands_release_fetch_submit_collect_and_give_back(course: Installation) -> None:
+    teacher, student = Terminal.of(course, "teacher"), Terminal.of(course, "student1")
+    write_source(teacher)
+    teacher.nbgrader("generate_assignment", "ps1", folder="cs101")
+    released = teacher.nbgrader("release_assignment", "ps1", folder="cs101")
+    assert "Released as: cs101 ps1" in released
+    assert "No nbgrader_config.py" not in released
+    again = teacher.nbgrader("release_assignment", "ps1", folder="cs101", status=1)
+    assert "add --force to overwrite: cs101 ps1" in again
+
+    assert "cs101 ps1\n" in student.nbgrader("list")
+    student.nbgrader("fetch_assignment", "ps1", "--course", "cs101")
+    assert sorted(each.name for each in (student.home / "ps1").glob("[!.]*")) == [
+        *("data.csv", "ps1.ipynb")
+    ]
+    fetched = (student.home / "ps1" / "ps1.ipynb").read_text()
+    assert "42" not in fetched
+    assert "raise NotImplementedError" in fetched
+    assert "cs101 ps1 (already downloaded)\n" in student.nbgrader("list")
+
+    solve(student, WRONG)
+    student.nbgrader("submit", "ps1", "--course", "cs101")
+    solve(student, RIGHT)
+    # The hand-out changes while they work: fetched again, it comes to the work.
+    (teacher.home / "cs101" / "source" / "ps1" / "data.csv").write_text("3,4\n")
+    teacher.nbgrader("generate_assignment", "ps1", "--force", folder="cs101")
+    teacher.nbgrader("release_assignment", "ps1", "--force", folder="cs101")
+    student.nbgrader("fetch_assignment", "ps1", "--course", "cs101")
+    assert (student.home / "ps1" / "data.csv").read_text() == "3,4\n"
+    assert RIGHT in nbformat.read(student.home / "ps1" / "ps1.ipynb", as_version=4).cells[0].source
+    submitted = student.nbgrader("submit", "ps1", "--course", "cs101")
+    assert "this one is graded" in submitted.lower()
+    mine = student.nbgrader("list", "--cached")
+    assert mine.count("(no feedback available)") == 2
+
+    assert teacher.nbgrader("list", "--inbound", folder="cs101").count("cs101 student1 ps1") == 2
+    teacher.nbgrader("collect", "ps1", folder="cs101")
+    collected = teacher.home / "cs101" / "submitted" / "student1" / "ps1"
+    assert sorted(each.name for each in collected.iterdir()) == [
+        *("data.csv", "ps1.ipynb", "timestamp.txt")
+    ]
+    teacher.nbgrader("autograde", "ps1", folder="cs101")
+    teacher.nbgrader("generate_feedback", "ps1", folder="cs101")
+    teacher.nbgrader("release_feedback", "ps1", folder="cs101")
+
+    assert student.nbgrader("list", "--cached").count("(feedback ready to be fetched)") == 1
+    student.nbgrader("fetch_feedback", "ps1", "--course", "cs101")
+    (page,) = (student.home / "ps1" / "feedback").rglob("*.html")
+    assert page.name == "ps1.html"
+    assert page.parent.name == (collected / "timestamp.txt").read_text()
+    assert "Score: 2.0 / 2.0" in page.read_text()
+    assert student.nbgrader("list", "--cached").count("(feedback already fetched)") == 1
+
+
+def test_strangers_and_students_are_refused_with_a_sentence(course: Installation) -> None:
+    other = Terminal.of(course, "student2")
+    (other.home / "mine" / "release" / "ps1").mkdir(parents=True)
+    (other.home / "mine" / "release" / "ps1" / "ps1.ipynb").write_text("{}")
+    for words, said in (
+        (("release_assignment", "ps1", "--force"), "Permission denied (not course instructor)."),
+        (("collect", "ps1"), "Permission denied (not course instructor)."),
+        (("fetch_assignment", "ps9"), "has no assignment ps9."),
+    ):
+        done = other.nbgrader(*words, "--course", "cs101", folder="mine", status=1)
+        assert said in done
+    os.symlink("/etc/passwd", other.home / "mine" / "link.txt")
+    done = other.nbgrader("submit", "mine", "--course", "cs101", status=1)
+    assert "Assignment not found." in done
+    assert "Traceback" not in done
