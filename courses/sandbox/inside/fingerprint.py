@@ -63,6 +63,12 @@ class Fingerprint:
             found[f"{name} of this shell"] = vars(self._shell).get(name)
         found["the kind of the shell"] = type(self._shell)
         found["how cells are changed before they run"] = bool(self._shell.ast_transformers)
+        manager = self._shell.input_transformer_manager
+        steps = [*manager.cleanup_transforms, *manager.line_transforms]
+        found.update(
+            (f"step {place} of how cells are read", one) for place, one in enumerate(steps)
+        )
+        found["how cells are read"] = len(steps) + len(self._shell.input_transformers_post)
         return found
 
     def _shadowing(self) -> dict[str, object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -103,3 +104,15 @@ def test_the_golden_table_is_what_nbgrader_gives() -> None:
     for name, files in cheats.CHEATS.items():
         got = golden.scores("secret", cheats.source(), {name: files, **honest})
         assert got[golden.student(name)] == GOLDEN["secret"][name]
+
+
+def test_what_one_kernel_cannot_prevent_is_known(
+    cages: CageEngine, secret_check: ReleaseCheck
+) -> None:
+    """As docs/explanation/grading.md says it; the rest is noticed or fails."""
+    notebooks = tuple(replace(one, apart=frozenset()) for one in secret_check.key.notebooks)
+    in_kernel = replace(secret_check, key=replace(secret_check.key, notebooks=notebooks))
+    scores = graded(cages, in_kernel, cheats.CHEATS).scores()
+    assert {name for name, cells in scores.items() if sum(cells.values())} == {
+        *("always equal", "reads the cell", "reads the stack")
+    }
