@@ -32,7 +32,10 @@ def sentence(cause: Cause, limits: Limits) -> str:
                 f"than {limits.file_bytes // _MIB} MiB."
             )
         case Cause.OUTPUT:
-            return f"A cell printed more than {limits.output_bytes / _MIB:.1f} MiB."
+            return (
+                f"A cell printed more than {limits.output_bytes / _MIB:.1f} MiB, or a value of "
+                f"more than {limits.answer_bytes / _MIB:.1f} MiB was to be compared."
+            )
         case Cause.TIME:
             return (
                 f"A cell ran for more than {limits.cell_seconds:.0f} s (a test: "

@@ -28,6 +28,7 @@ from carrel.spawners.docker.cages import DockerCages
 
 from ..contracts.test_sandbox import docker_options
 from ..docker_engine import DockerEngine
+from ..fake_service import eventually
 from ..requirements import need
 from .attacks import ATTACKS, SUCCESS, Attack
 
@@ -229,6 +230,46 @@ def test_course_data_can_be_read_and_not_changed(cage: Cage) -> None:
     assert write.status is CellStatus.ERROR
 
 
+HOLDS_A_CAGE = """
+import time
+from carrel.courses.sandbox.local.engine import LocalCages
+from carrel.courses.sandbox.port import CageSettings, Limits, Step
+engine = LocalCages(CageSettings(imports=()))
+cage = engine.open(Limits())
+for found in cage.run([Step(cell_id="1", source={source!r}, mark=True)]):
+    print(found.outputs[0]["text"], flush=True)
+time.sleep(60)
+"""
+LASTS = """
+import os
+if os.fork() == 0:
+    os.setsid()
+    os.execvp("sleep", ["sleep", {seconds!r}])
+print("runs")
+"""
+
+
+def test_cages_of_a_service_that_was_killed_end_with_it() -> None:
+    need("bwrap", shutil.which("bwrap"), "bubblewrap is not installed")
+    seconds = f"{60 + secrets.randbelow(10**6) / 10**6:.6f}"
+    program = HOLDS_A_CAGE.format(source=LASTS.format(seconds=seconds))
+
+    def lasting() -> list[int]:
+        return [
+            each.pid
+            for each in psutil.process_iter(["cmdline"])
+            if each.info["cmdline"] == ["sleep", seconds]
+        ]
+
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as service:
+        assert service.stdout is not None
+        assert service.stdout.readline() == b"runs\n"
+        eventually(lambda: len(lasting()) == 1)
+        service.kill()
+
+    eventually(lambda: not lasting())
+
+
 # -- the phase of tests ------------------------------------------------------------------------
 
 DAEMON = """
@@ -323,7 +364,7 @@ for number in range(3, 64):
 """
     _, _, found = run(cage, "x = 1", "", flood, marked=1)
 
-    assert (found.status, found.cause) == (CellStatus.KILLED, Cause.DIED)
+    assert (found.status, found.cause) == (CellStatus.KILLED, Cause.OUTPUT)
     assert cage.test("1", "assert x == 1").status is CellStatus.OK
 
 

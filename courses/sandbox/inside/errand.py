@@ -13,7 +13,7 @@ from typing import Final
 from .cell import Cell, TooMuch
 from .hearing import Ear, Heard
 from .place import Place
-from .plain import Channel, Garbled, Json, Message
+from .plain import Channel, Garbled, Json, Message, TooLong
 
 GRACE_SECONDS: Final = 1.5
 """Between an interrupt and the kill."""
@@ -69,7 +69,7 @@ class Errand:
         try:
             self._place.channel.send({**order, "nonce": self._nonce})
             result = self._follow()
-        except TooMuch:
+        except (TooMuch, TooLong):
             result = Result(status="killed", cause="output")
         except (Garbled, OSError):
             result = Result(status="killed", cause="died")

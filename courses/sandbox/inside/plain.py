@@ -30,6 +30,10 @@ def encode(message: Message) -> bytes:
     return len(body).to_bytes(_HEAD, "big") + body
 
 
+class TooLong(Garbled):
+    """A message of more bytes than are read."""
+
+
 class Inbox:
     """Puts messages together from what arrives in pieces."""
 
@@ -43,7 +47,7 @@ class Inbox:
         while len(self._pieces) >= _HEAD:
             length = int.from_bytes(self._pieces[:_HEAD], "big")
             if length > self._most:
-                raise Garbled(f"a message of {length} bytes; at most {self._most} are read")
+                raise TooLong(f"a message of {length} bytes; at most {self._most} are read")
             if len(self._pieces) < _HEAD + length:
                 return
             self._whole.append(_decode(bytes(self._pieces[_HEAD : _HEAD + length])))

@@ -21,6 +21,7 @@ ROOT: Final = Path("/sys/fs/cgroup")
 FOLDER: Final = "carrel-cages"
 _PERIOD: Final = 100_000
 _PATIENCE_SECONDS: Final = 3.0
+_LEFT_SECONDS: Final = 3600.0
 _CONTROLLERS: Final = ("memory", "pids", "cpu")
 
 
@@ -61,6 +62,15 @@ class Cgroup:
                     folder.rmdir()
                     break
                 time.sleep(0.002)
+
+
+def tidy() -> None:
+    """Take away what a service left that was killed; what holds a process stays."""
+    for folder in (ROOT / FOLDER, *(ROOT / each / FOLDER for each in _CONTROLLERS)):
+        with contextlib.suppress(OSError):
+            for left in folder.iterdir():
+                if left.is_dir() and time.time() - left.stat().st_mtime > _LEFT_SECONDS:
+                    left.rmdir()
 
 
 def make(limits: Limits) -> Cgroup | None:

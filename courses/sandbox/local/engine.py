@@ -68,6 +68,7 @@ class LocalCages:
 
 class _Nursery:
     def __init__(self, settings: CageSettings) -> None:
+        cgroups.tidy()
         self._said: TextIO = tempfile.TemporaryFile("w+")  # noqa: SIM115  # closed at the end
         self._orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         users, write = os.pipe()
