@@ -46,7 +46,9 @@ class Keeping(Rights):
         self._check_image(body.name, body.image)
         group = self._group(body)
         self.quotas.preview(group)
-        plan = planned(body.name, rows, self.people_of(body.name, fresh=bool(rows)), ())
+        known = self.store.members(body.name)
+        unlisted = self.unlisted(body.name, fresh=bool(rows))
+        plan = planned(body.name, rows, known, unlisted=unlisted)
         self.quotas.put(group, who=who.name)
         teachers = {*self.commands.store.teachers(body.name), *body.teachers}
         self.quotas.set_teachers(body.name, teachers, who=who.name)
@@ -135,8 +137,9 @@ class Keeping(Rights):
         plan = planned(
             name,
             read_roster(students),
-            self.people_of(name, fresh=True),
-            self.commands.store.teachers(name),
+            self.store.members(name),
+            unlisted=self.unlisted(name, fresh=True),
+            teachers=self.commands.store.teachers(name),
         )
         said = list(plan.sentences()) or [_UNCHANGED]
         if not (dry_run or plan.empty):

@@ -35,7 +35,7 @@ class Book:
     """Everything that was handed in to one assignment, or what one person did.
 
     Attributes:
-        hand_out: the newest one; None before there is any.
+        hand_out: the newest one; None before there is any, or where nothing was handed in.
         chosen: the numbers that teachers chose, by person.
     """
 
@@ -49,12 +49,24 @@ class Book:
     def read(
         cls, store: CourseStore, assignment: Assignment, moved: Moved, person: str | None = None
     ) -> Book:
+        sent = store.submissions(assignment.course, assignment.name, person)
+        return cls.of(store, assignment, moved, sent)
+
+    @classmethod
+    def of(
+        cls,
+        store: CourseStore,
+        assignment: Assignment,
+        moved: Moved,
+        sent: tuple[Submission, ...],
+    ) -> Book:
+        """Of these submissions; without any nothing more is read."""
         course, name = assignment.course, assignment.name
         return cls(
             assignment=assignment,
-            hand_out=store.hand_out(course, name) if assignment.version else None,
-            submissions=store.submissions(course, name, person),
-            chosen=store.chosen(course, name),
+            hand_out=store.hand_out(course, name) if sent and assignment.version else None,
+            submissions=sent,
+            chosen=store.chosen(course, name) if sent else {},
             moved=moved,
         )
 

@@ -96,23 +96,29 @@ class Rights:
             raise no_submission(submission_id)
         return found
 
-    def people_of(self, course: str, *, fresh: bool = False) -> tuple[Member, ...]:
-        """Everybody whom the roster knows or JupyterHub has in the group, by name; no teachers.
+    def people_of(self, course: str) -> tuple[Member, ...]:
+        """Everybody whom the roster knows or JupyterHub has in the group, by name; no teachers."""
+        found = (*self.store.members(course), *self.unlisted(course))
+        return tuple(sorted(found, key=lambda each: each.person))
+
+    def unlisted(self, course: str, *, fresh: bool = False) -> tuple[Member, ...]:
+        """Who is in the group at JupyterHub, and no roster ever said so.
 
         ``fresh``: as it is at the hub now. Raises Unavailable then, where the hub is away.
         """
-        known = {each.person: each for each in self.store.members(course)}
+        known = {each.person for each in self.store.members(course)}
         try:
             users = self.commands.hub.users(within=0.0 if fresh else _SHOWN_SECONDS)
         except Unavailable:
             if fresh:
                 raise
             users = ()
-        teachers = self.commands.store.teachers(course)
-        for user in users:
-            if course in user.groups and not user.admin and user.name not in {*known, *teachers}:
-                known[user.name] = Member(course=course, person=user.name)
-        return tuple(known[name] for name in sorted(known))
+        known.update(self.commands.store.teachers(course))
+        return tuple(
+            Member(course=course, person=user.name)
+            for user in users
+            if course in user.groups and not user.admin and user.name not in known
+        )
 
     def member_of(self, course: str, person: str) -> Member:
         """Somebody with a place in the course. Raises NotFound."""

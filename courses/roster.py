@@ -44,6 +44,7 @@ class Plan:
 
     Attributes:
         added: who is new.
+        noted: who was in the group already, and no roster had said so.
         returned: who had left and comes back.
         changed: who stays with another section, role or full name; before and after.
         leaving: who is not on it any more.
@@ -52,6 +53,7 @@ class Plan:
 
     course: str
     added: tuple[Member, ...] = ()
+    noted: tuple[Member, ...] = ()
     returned: tuple[Member, ...] = ()
     changed: tuple[tuple[Member, Member], ...] = ()
     leaving: tuple[Member, ...] = ()
@@ -60,13 +62,13 @@ class Plan:
 
     @property
     def empty(self) -> bool:
-        parts = (self.added, self.returned, self.changed, self.leaving)
+        parts = (self.added, self.noted, self.returned, self.changed, self.leaving)
         return not any((*parts, self.new_teachers, self.former_teachers))
 
     @property
     def staying(self) -> tuple[Member, ...]:
         """Everybody whose entry is written anew."""
-        return (*self.added, *self.returned, *(after for _, after in self.changed))
+        return (*self.added, *self.noted, *self.returned, *(after for _, after in self.changed))
 
     def sentences(self) -> Iterator[str]:
         """For people, in the order in which they should look at it: who leaves comes first."""
@@ -78,6 +80,8 @@ class Plan:
             yield f"{name} becomes a teacher."
         for member in self.added:
             yield f"{_called(member)} is new{_as(member)}."
+        for member in self.noted:
+            yield f"{_called(member)} was in the group already{_as(member)}."
         for member in self.returned:
             yield f"{_called(member)} comes back{_as(member)}."
         for before, after in self.changed:
@@ -170,11 +174,20 @@ def _refused(sentence: str) -> InvalidInput:
 
 
 def planned(
-    course: str, rows: Iterable[Row], members: Iterable[Member], teachers: Iterable[str]
+    course: str,
+    rows: Iterable[Row],
+    members: Iterable[Member],
+    *,
+    unlisted: Iterable[Member] = (),
+    teachers: Iterable[str] = (),
 ) -> Plan:
     """What it takes to make the class what the roster says.
 
     Teachers change only where the roster names one: most rosters list students alone.
+
+    Args:
+        members: whom a roster has named, also those who have left.
+        unlisted: who is in the group, and no roster has named.
     """
     known = {member.person: member for member in members}
     wanted = {
@@ -191,14 +204,16 @@ def planned(
     before = set(teachers)
     stay = {name: member for name, member in wanted.items() if name not in named}
     here = {name: each for name, each in known.items() if each.left_at is None}
+    inside = {each.person: each for each in unlisted}
     return Plan(
         course=course,
-        added=tuple(each for name, each in stay.items() if name not in known),
+        added=tuple(each for name, each in stay.items() if name not in {*known, *inside}),
+        noted=tuple(each for name, each in stay.items() if name in inside),
         returned=tuple(each for name, each in stay.items() if name in known and name not in here),
         changed=tuple(
             (here[name], each) for name, each in stay.items() if name in here and here[name] != each
         ),
-        leaving=tuple(each for name, each in sorted(here.items()) if name not in stay),
+        leaving=tuple(each for name, each in sorted((here | inside).items()) if name not in stay),
         new_teachers=tuple(sorted(named - before)),
         former_teachers=tuple(sorted(before - named)) if named else (),
     )

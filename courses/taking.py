@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 
 from ..hub import wording
 from ..hub.errors import Forbidden, InvalidInput
@@ -120,13 +120,18 @@ class Taking(Rights):
         place = self.place(who, course)
         return AssignmentsOut(assignments=self._assignments(place))
 
-    def my_assignments(self, who: Identity) -> list[AssignmentOut]:
-        """Of all courses in which somebody is a student; what is due next comes first."""
+    def my_assignments(self, who: Identity) -> list[AssignmentOut] | None:
+        """Of all courses in which somebody is a student; what is due next comes first.
+
+        None for who is a student nowhere.
+        """
         places = [
             place
             for place in self.places(who)
             if place.role is Role.STUDENT and place.course.archived_at is None
         ]
+        if not places:
+            return None
         found = [each for place in places for each in self._assignments(place)]
         never = float("inf")
         return sorted(found, key=lambda a: (a.state == "closed", a.due or never, a.course, a.name))
@@ -134,22 +139,36 @@ class Taking(Rights):
     # -- within ---------------------------------------------------------------------------
 
     def _assignments(self, place: Place) -> list[AssignmentOut]:
-        moved = self._moved_in(place.course.name)
-        found = self.store.assignments(place.course.name)
-        if place.role is Role.STUDENT:
-            return [self._of_student(place.member, each, moved) for each in found if each.open]
-        sent = self.store.submissions(place.course.name)
-        return [self._of_class(each, moved, sent) for each in found]
+        name, member = place.course.name, place.member
+        found = self.store.assignments(name)
+        moved = self._moved_in(name)
+        if place.role is not Role.STUDENT:
+            sent = self.store.submissions(name)
+            return [self._of_class(each, moved, sent) for each in found]
+        # All of the course at once: a desk asks for every assignment.
+        sent = self.store.submissions(name, person=member.person)
+        fetched = self.store.fetched(name, person=member.person)
+        versions = {each.assignment: each.version for each in fetched}
+        return [
+            self._of_student(member, each, self._book(each, sent, moved), versions)
+            for each in found
+            if each.open
+        ]
+
+    def _book(self, assignment: Assignment, sent: Iterable[Submission], moved: Moved) -> Book:
+        theirs = tuple(each for each in sent if each.assignment == assignment.name)
+        return Book.of(self.store, assignment, moved, theirs)
 
     def _moved_in(self, course: str) -> Moved:
         return Moved(extensions=self.store.extensions(course), outages=self.store.outages())
 
-    def _of_student(self, member: Member, assignment: Assignment, moved: Moved) -> AssignmentOut:
-        receipts = Book.read(self.store, assignment, moved, member.person).receipts(member)
-        fetched = self.store.fetched(assignment.course, assignment.name, member.person)
-        version = fetched[0].version if fetched else 0
-        extended = moved.of(assignment, member)
-        shown = self._shown(assignment, member, moved)
+    def _of_student(
+        self, member: Member, assignment: Assignment, book: Book, versions: Mapping[str, int]
+    ) -> AssignmentOut:
+        receipts = book.receipts(member)
+        version = versions.get(assignment.name, 0)
+        extended = book.moved.of(assignment, member)
+        shown = self._shown(assignment, member, book.moved)
         return shown.model_copy(
             update={
                 "extension": f"{wording.duration(extended)} more" if extended else "",

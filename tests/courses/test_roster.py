@@ -97,18 +97,22 @@ class TestPlan:
         ]
         rows = [ADA, Row(person="dan", section="blue"), Row(person="eve", role=Role.GRADER)]
         rows += [Row(person="grace", role=Role.TEACHER), Row(person="flo")]
-        plan = planned("cs101", rows, known, ["tom"])
+        rows += [Row(person="hal", section="red")]
+        inside = [member("hal"), member("ida")]
+        plan = planned("cs101", rows, known, unlisted=inside, teachers=["tom"])
         assert list(plan.sentences()) == [
             "cy leaves; what was handed in stays.",
+            "ida leaves; what was handed in stays.",
             "tom is no teacher of cs101 any more.",
             "grace becomes a teacher.",
             "ada (Ada L.) is new, section blue.",
+            "hal was in the group already, section red.",
             "eve comes back, as grader.",
             "dan: section red → blue.",
         ]
 
     def test_teachers_stay_where_the_roster_names_none(self) -> None:
-        assert planned("cs101", [BEN], [], ["tom"]).former_teachers == ()
+        assert planned("cs101", [BEN], [], teachers=["tom"]).former_teachers == ()
 
     @settings(deadline=None)
     @given(PEOPLE, PEOPLE)
@@ -122,10 +126,10 @@ class TestPlan:
             for name, (section, role) in before.items()
         }
         rows = [Row(person=n, section=s, role=r) for n, (s, r) in after.items()]
-        plan = planned("cs101", rows, known.values(), [])
+        plan = planned("cs101", rows, known.values())
         applied = known | {each.person: each for each in plan.staying}
         applied |= {each.person: replace(each, left_at=1.0) for each in plan.leaving}
-        assert planned("cs101", rows, applied.values(), []).empty
+        assert planned("cs101", rows, applied.values()).empty
         here = {name for name, each in applied.items() if each.left_at is None}
         assert here == set(after)
         assert set(known) <= set(applied)

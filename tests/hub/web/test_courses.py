@@ -11,8 +11,9 @@ from carrel.hub.ports.world import Identity
 
 from ...courses.notebooks import SOURCE
 from ..doubles import ADMIN, STUDENT1, TEACHER
-from .fakes import API
+from .fakes import API, PREFIX
 from .test_administration import Site, site
+from .test_pages import check_page
 
 __all__ = ["site"]
 
@@ -136,3 +137,28 @@ def test_a_change_by_cookie_needs_the_form_token(course: Site) -> None:
     sent = {"files": files(ps1_ipynb=b"x")}
     assert browser.post(f"{PS1}/submissions", json=sent).status_code == 403
     assert course.api(TEACHER).get(f"{PS1}/submissions").json()["receipts"] == []
+
+
+def test_the_desk_shows_assignments_with_their_receipts(course: Site) -> None:
+    ask(course, "POST", f"{PS1}/extensions", {"person": "student1", "seconds": 3600}, TEACHER)
+    page = course.page(STUDENT1).get(PREFIX).text
+    check_page(page)
+    for words in ("My assignments", "ps1", "1 h more", "What comes late does not count."):
+        assert words in page
+    # The page's script shows it in the reader's zone: 18:00 in Berlin, and an hour more.
+    assert '<time datetime="2027-02-01T18:00:00Z" data-show="date">' in page
+    sent = {"files": files(other_ipynb=b"x")}
+    receipt = course.api(STUDENT1).post(f"{PS1}/submissions", json=sent).json()
+    page = course.page(STUDENT1).get(PREFIX).text
+    check_page(page)
+    for words in (receipt["sha256"], "On time; this one is graded.", "Not in it: ps1.ipynb."):
+        assert words in page
+
+
+def test_a_desk_without_assignments_says_when_they_come(site: Site) -> None:
+    assert "My assignments" not in site.page(STUDENT1).get(PREFIX).text
+    site.api().post(f"{API}/courses", json={"name": "cs101", "students": "student\nstudent1\n"})
+    page = site.page(STUDENT1).get(PREFIX).text
+    check_page(page)
+    assert "No assignment has been released yet." in page
+    assert "My assignments" not in site.page(TEACHER).get(PREFIX).text
