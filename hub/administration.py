@@ -188,7 +188,9 @@ class Administration:
 
     @property
     def _pool(self) -> PoolCare:
-        return PoolCare(self.commands.store, self.commands.clock, self.commands.pulse)
+        return PoolCare(
+            self.commands.store, self.commands.clock, self.commands.pulse, self.commands.backend
+        )
 
     @property
     def _people(self) -> People:

@@ -143,6 +143,7 @@ class Commands(Looking):
 
     def launch(self, lease_id: str) -> RequestOut:
         record = self.store.launch(lease_id, now=self.clock())
+        self.backend.make_room()
         self.pulse.beat()
         return self._shown(record, Viewer(identity=None))
 
@@ -173,6 +174,8 @@ class Commands(Looking):
             if report.kind == "ended":
                 target, cause = endings.reported(report.data)
                 request = self.store.request(self.store.lease(lease_id).request_id)
+                if endings.is_loss(request, cause):
+                    continue  # Once its runner is gone, it is tried again as what was lost.
                 # What is to come back dies of being stopped, and says so; that is no end.
                 comes_back = request.target in (State.HALTED, State.PREEMPTED)
                 if not comes_back or target is State.SUCCEEDED:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from .audited import Audited
 from .errors import Conflict, InvalidInput, NotFound
 from .ports.audit import Action
+from .ports.backend import Backend
 from .ports.records import Json, RequestFilter, RequestRecord
 from .pulse import Pulse
 from .scheduling.lifecycle import HOLDS_DEVICES
@@ -28,6 +29,7 @@ class PoolCare(Audited):
     """Each change is written together with its line in the audit list."""
 
     pulse: Pulse
+    backend: Backend
 
     def drain(
         self, target: str, *, why: str, until: float | None, who: str, dry_run: bool = False
@@ -118,12 +120,14 @@ class PoolCare(Audited):
 
     def nodes(self) -> list[NodeOut]:
         drains = {m.target: m for m in self.store.marks() if m.kind is MarkKind.DRAIN}
+        ready = {state.name: state.ready for state in self.backend.nodes()}
         return [
             NodeOut(
                 name=name,
                 drained=name in drains,
                 drain_until=drains[name].until if name in drains else None,
                 why=drains[name].why if name in drains else "",
+                ready=ready.get(name, 0),
             )
             for name in self.store.nodes()
         ]

@@ -52,6 +52,7 @@ class FakeBackend:
         uses: what it answers for devices; those not named are simulated.
         machines: what ``nodes`` answers.
         built: the images it has; None for an engine without images.
+        made_room: how often it was told that a session is about to start.
         keeps_inside: whether it says that it can keep a job from the internet.
     """
 
@@ -67,6 +68,7 @@ class FakeBackend:
     machines: tuple[NodeState, ...] = ()
     built: tuple[Image, ...] | None = None
     keeps_inside: bool = False
+    made_room: int = 0
     _events: dict[Path, list[NewEvent]] = field(default_factory=dict)
 
     # -- what the service calls -----------------------------------------------------------
@@ -145,6 +147,9 @@ class FakeBackend:
 
     def withdraw(self, folder: Path) -> None:
         self.notices.pop(folder, None)
+
+    def make_room(self) -> None:
+        self.made_room += 1
 
     def tidy(self, live: Callable[[], Collection[str]]) -> None:
         """End what no lease knows."""

@@ -256,6 +256,9 @@ class LocalBackend:
     def withdraw(self, folder: Path) -> None:
         notices.remove(folder)
 
+    def make_room(self) -> None:
+        """Nothing waits here."""
+
     def tidy(self, live: Callable[[], Collection[str]]) -> None:
         """Nothing is left of a process that has ended."""
 

@@ -20,6 +20,15 @@ from .notices import Notice
 from .records import Cause, Handle, JobSpec, NewEvent
 
 
+OWN_WORK = "g"
+"""Ids of requests that begin so are the service's own work: grading. It runs on the service's
+machine as the service's account, whatever the engine is."""
+
+
+def is_own_work(lease_id: str) -> bool:
+    return lease_id.startswith(f"{OWN_WORK}-")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DockerHost:
     """One engine of the pool.
@@ -105,10 +114,12 @@ class NodeState:
 
     Attributes:
         why_not: why nothing can start there now, as a sentence; empty where it can.
+        ready: how many containers wait there for jobs.
     """
 
     name: str
     why_not: str = ""
+    ready: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,6 +239,9 @@ class Backend(ImageSource, Protocol):
 
     def withdraw(self, folder: Path) -> None:
         """The notice in the folder is taken away; there may be none."""
+
+    def make_room(self) -> None:
+        """Somebody else, the hub, is about to start a session here: what merely waits goes."""
 
     def tidy(self, live: Callable[[], Collection[str]]) -> None:
         """End and remove what no lease knows, and what is left of those that have ended.

@@ -77,7 +77,8 @@ class QuotaOut(Out):
     """A group with what its members, and those of the groups below it, use now.
 
     ``depth`` is 0 for a root. ``held`` are devices, ``waiting`` people; ``device_seconds`` is
-    everything ever charged, with what is open. ``borrowing``, ``lending`` and ``max_sessions``
+    everything ever charged, with what is open; ``budget_used`` of them were in the present
+    period of its budget, where it has one. ``borrowing``, ``lending`` and ``max_sessions``
     are null where there is no limit, ``models`` where all are allowed.
     """
 
@@ -100,6 +101,7 @@ class QuotaOut(Out):
     held: int
     waiting: int
     device_seconds: float
+    budget_used: float | None = None
 
 
 class QuotaTreeOut(Out):
@@ -120,12 +122,16 @@ class ConsequencesOut(Out):
 
 
 class NodeOut(Out):
-    """A node; ``drained`` as a whole, which its devices then are too."""
+    """A node; ``drained`` as a whole, which its devices then are too.
+
+    ``ready`` is how many containers wait there for jobs.
+    """
 
     name: str
     drained: bool
     drain_until: float | None = None
     why: str = ""
+    ready: int = 0
 
 
 class PersonOut(Out):

@@ -21,12 +21,14 @@ from ...hub.ports.backend import (
     Life,
     NodeState,
     Sighting,
+    is_own_work,
 )
 from ...hub.ports.images import Image
 from ...hub.ports.notices import Notice
 from ...hub.ports.records import Handle, NewEvent
 from ...hub.scheduling.model import Device
 from .. import notices
+from ..local import LocalBackend
 from ..runner.journal import read_journal
 from ..runner.limits import Limits
 from ..runner.order import EVENTS
@@ -66,6 +68,7 @@ class DockerBackend:
         options = settings.docker
         self._settings = settings
         self._memory = options.memory
+        self._own = LocalBackend(settings, limits=limits)
         self._jobs = Jobs(settings=settings, options=options, limits=limits or Limits())
         self._nodes = {host.node: Node(host, settings, options) for host in options.hosts}
         here = next(iter(self._nodes.values()))
@@ -89,8 +92,14 @@ class DockerBackend:
     # -- the pool -------------------------------------------------------------------------
 
     def nodes(self) -> tuple[NodeState, ...]:
+        waiting = self.warm.waiting()
         return tuple(
-            NodeState(name=node.name, why_not=node.why_not()) for node in self._nodes.values()
+            NodeState(
+                name=node.name,
+                why_not=node.why_not(),
+                ready=waiting if node.engine is self.warm.engine else 0,
+            )
+            for node in self._nodes.values()
         )
 
     def inventory(self) -> tuple[Device, ...]:
@@ -117,6 +126,8 @@ class DockerBackend:
             BackendFailed: with what the engine said; nothing runs then.
             Unavailable: the engine does not answer, or its network is not guarded yet.
         """
+        if is_own_work(order.lease_id):
+            return self._own.start(order)
         node = self._node_for(order)
         with self._starting.busy_with(order.lease_id):
             try:
@@ -183,10 +194,12 @@ class DockerBackend:
         starting = self._starting.now()
         surveys = self._surveys()
         unknown = Sighting(life=Life.UNKNOWN)
-        return {
+        seen = {
             lease: unknown if lease in starting else self._sighting(lease, surveys)
             for lease in leases
+            if not is_own_work(lease)
         }
+        return {**seen, **self._own.look(_own(leases))}
 
     def _surveys(self) -> dict[str, Survey | None]:
         """By node; None of one that does not answer."""
@@ -214,6 +227,8 @@ class DockerBackend:
         return self._ends.get(lease, Sighting(life=Life.DEAD))
 
     def stop(self, lease_id: str, handle: Handle | None, *, patience: float = 4.0) -> bool:
+        if is_own_work(lease_id):
+            return self._own.stop(lease_id, handle, patience=patience)
         gone = True
         for name, survey in self._surveys().items():
             if survey is None:
@@ -243,6 +258,9 @@ class DockerBackend:
                 del self._ends[old]
                 self._places.pop(old, None)
 
+    def make_room(self) -> None:
+        self.warm.make_room()
+
     def tidy(self, live: Callable[[], Collection[str]]) -> None:
         for node in self._nodes.values():
             try:
@@ -268,7 +286,8 @@ class DockerBackend:
                 continue
             if used is not None:
                 cpu_seconds[lease] = used
-        return Activity(cpu_seconds=cpu_seconds, devices=self._devices.uses())
+        own = self._own.activity(_own(leases)).cpu_seconds if _own(leases) else {}
+        return Activity(cpu_seconds={**cpu_seconds, **own}, devices=self._devices.uses())
 
     def _running(self, leases: Collection[str]) -> Iterator[tuple[Node, str, Seen]]:
         for name, survey in self._surveys().items():
@@ -279,6 +298,8 @@ class DockerBackend:
     def ask_to_save(
         self, lease_id: str, handle: Handle | None, folder: Path, notice: Notice
     ) -> None:
+        if is_own_work(lease_id):
+            return self._own.ask_to_save(lease_id, handle, folder, notice)
         if not notices.write(folder, notice, owner=self._jobs.owner):
             return
         for node, lease, seen in self._running((lease_id,)):
@@ -292,3 +313,7 @@ class DockerBackend:
 
     def journal(self, folder: Path) -> Sequence[NewEvent]:
         return read_journal(folder / EVENTS)
+
+
+def _own(leases: Mapping[str, Handle | None]) -> dict[str, Handle | None]:
+    return {lease: handle for lease, handle in leases.items() if is_own_work(lease)}

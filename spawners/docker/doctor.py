@@ -23,6 +23,7 @@ from .engine import Engine
 from .images import digest_of, images_on, tools
 from .ranges import has_address, taken
 from .symptoms import Info
+from .template import LABEL, WARM, lease_of
 from .trials import Trials
 
 _FEW_BYTES: Final = 10 << 30
@@ -54,7 +55,9 @@ class Doctor:
             yield self._disk(info)
             yield self._ranges()
             yield from self._address()
-            yield symptoms.homes(self._found, self._options, root=os.geteuid() == 0)
+            root = os.geteuid() == 0
+            yield symptoms.homes(self._found, self._options, root=root)
+            yield symptoms.waiting(self._found, self._options, self._ready(), root=root)
         yield from self._tried()
 
     def _tried(self) -> Iterator[Finding]:
@@ -119,6 +122,11 @@ class Doctor:
         verdict = Verdict.FINE if free >= _FEW_BYTES else Verdict.WARNING
         what = f"{wording.size(free)} are free for images and containers in {root}."
         return self._found("engine's disk", verdict, what, "carrel images prune")
+
+    def _ready(self) -> int:
+        """How many containers wait for jobs; the service makes them, while it runs."""
+        found = self.engine.containers({LABEL: self.settings.installation, WARM: ""})
+        return sum(each.running and not lease_of(each.name, each.labels) for each in found)
 
     def _ranges(self) -> Finding:
         if not self._options.subnets:

@@ -101,6 +101,15 @@ def homes(found: Found, options: DockerOptions, *, root: bool) -> Finding:
     return found("homes", Verdict.FINE, what)
 
 
+def waiting(found: Found, options: DockerOptions, number: int, *, root: bool) -> Finding:
+    """How many containers are ready for jobs now."""
+    if not (root and options.warm):
+        why = "only root may mount their folders" if options.warm else "[docker] warm is 0"
+        return found("small jobs", Verdict.FINE, f"No container waits for them: {why}.")
+    now = f"{wording.count(number, 'container')} {'waits' if number == 1 else 'wait'} for them now"
+    return found("small jobs", Verdict.FINE, f"{now}, at most {options.warm} do.")
+
+
 def limits(found: Found, info: Info) -> Finding:
     """Whether a container can be kept from taking the whole machine."""
     lacking = [(name, verdict) for key, name, verdict in _LIMITS if not info.get(key)]

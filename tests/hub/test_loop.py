@@ -524,6 +524,11 @@ def test_case_11_a_clock_that_jumps_back_charges_nothing_twice(world: World) -> 
     assert charged(world, made) == pytest.approx(100)
 
 
+def test_what_merely_waits_goes_before_the_hub_starts_a_session(world: World) -> None:
+    world.running_session()
+    assert world.backend.made_room == 1
+
+
 class Overlapping(FakeBackend):
     """Asked about a lease, it answers only after the start of that lease has come to its end."""
 

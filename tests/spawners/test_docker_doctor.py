@@ -83,6 +83,15 @@ def test_homes_without_a_limit_are_a_warning_that_says_why_not() -> None:
     assert symptoms.homes(found, limited, root=True).verdict is not WARNING
 
 
+def test_how_many_containers_wait_for_jobs_and_why_none_does() -> None:
+    options = docker_options(Settings(), SiteFile())
+    some = symptoms.waiting(found, options, 1, root=True)
+    assert some.what == "1 container waits for them now, at most 2 do."
+    assert "only root" in symptoms.waiting(found, options, 0, root=False).what
+    none = replace(options, warm=0)
+    assert "warm is 0" in symptoms.waiting(found, none, 0, root=True).what
+
+
 def test_versions_are_compared_by_their_numbers() -> None:
     assert symptoms.numbers("20.10.24+dfsg1") == (20, 10)
     assert symptoms.numbers("9.3") < symptoms.OLDEST < symptoms.numbers("28.0.1")

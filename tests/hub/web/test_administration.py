@@ -13,6 +13,7 @@ from carrel.hub.accounts.passwords import Cost
 from carrel.hub.accounts.store import Accounts
 from carrel.hub.commands import Commands
 from carrel.hub.config import Settings
+from carrel.hub.ports.backend import NodeState
 from carrel.hub.ports.records import Handle
 from carrel.hub.ports.world import Identity
 from carrel.hub.scheduling.model import Group
@@ -187,6 +188,18 @@ def test_the_tree_counts_what_is_below(site: Site) -> None:
     assert [(g["name"], g["depth"], g["waiting"]) for g in tree] == [("cs", 0, 1), ("cs101", 1, 1)]
 
 
+def test_a_budget_stands_in_the_tree_with_what_is_used_and_left_of_it(site: Site) -> None:
+    budget = {"device_seconds": 108.0, "period": "week"}
+    body = {"max_devices": 4, "max_devices_per_user": 2, "budget": budget}
+    site.api().put(f"{API}/groups/cs101", json=body)
+    site.api().put(f"{API}/groups/lab", json={"max_devices": 4, "max_devices_per_user": 2})
+
+    tree = site.api().get(f"{API}/groups/tree").json()["groups"]
+    assert [(g["name"], g["budget_used"]) for g in tree] == [("cs101", 0.0), ("lab", None)]
+    row = site.api().get("/services/carrel/admin/live").text.partition("cs101")[2]
+    assert '<td class="number">0.0</td>\n      <td class="number">0.03</td>' in row
+
+
 def test_the_page_shows_the_preview_before_it_saves(site: Site) -> None:
     fields = {
         "name": "cs101",
@@ -298,6 +311,16 @@ def test_a_drain_is_announced_shown_and_ended(site: Site) -> None:
     assert site.api().delete(f"{API}/pool/SIM-0/drain").status_code == 409
     assert site.api().delete(f"{API}/pool/local/drain").status_code == 200
     assert site.api(STUDENT1).get(f"{API}/pool").json()["free"] == 2
+
+
+def test_administrators_see_how_many_containers_wait_for_jobs(site: Site) -> None:
+    backend = site.commands.backend
+    assert isinstance(backend, FakeBackend)
+    for ready, said in ((0, ""), (1, "1 container waits for jobs."), (2, "2 containers wait for")):
+        backend.machines = (NodeState(name="local", ready=ready),)
+        page = site.page().get(f"{PREFIX}admin/pool").text
+        assert said in page
+        assert ("for jobs." in page) == bool(ready)
 
 
 def test_what_runs_there_is_warned_with_the_date(site: Site) -> None:
