@@ -11,7 +11,7 @@ import fnmatch
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from nbformat import NotebookNode
@@ -90,6 +90,16 @@ def prepare(assignment: str, source: Mapping[str, bytes]) -> Prepared:
         warnings += _warnings(name, keys[-1])
     key = AssignmentKey(assignment=assignment, notebooks=tuple(keys))
     return Prepared(files=files, key=key, masters=masters, warnings=tuple(warnings))
+
+
+def key_of_visible(prepared: Prepared, checked: AssignmentKey) -> AssignmentKey:
+    """For a student's own check: the tests as they were handed out, run as ``checked`` says."""
+    visible = prepare(checked.assignment, prepared.files).key
+    notebooks = tuple(
+        replace(seen, apart=known.apart, taught=known.taught)
+        for seen, known in zip(visible.notebooks, checked.notebooks, strict=True)
+    )
+    return replace(visible, notebooks=notebooks)
 
 
 def _is_ignored(path: str) -> bool:

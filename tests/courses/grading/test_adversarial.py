@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import nbformat
 import nbgrader
 import pytest
 
-from carrel.courses.grading.key import AssignmentKey
+from carrel.courses.grading.key import AssignmentKey, NotebookKey
 from carrel.courses.grading.release_check import check_release
 from carrel.courses.grading.sanitize import sanitize
 from carrel.courses.grading.submission import SubmissionGrader
@@ -31,8 +32,14 @@ def submitted(name: str) -> Mapping[str, bytes]:
     return {"p1.ipynb": (FILES / f"{name}.ipynb").read_bytes()}
 
 
+@cache
 def prepared() -> Prepared:
     return prepare("ps1", submitted("submitted-unchanged"))
+
+
+@cache
+def example() -> NotebookKey:
+    return prepare("ps1", ps1.source()).key.notebooks[0]
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +111,7 @@ def test_any_notebook_is_taken_or_refused_with_a_sentence(path: Path) -> None:
     for take in (
         lambda: prepare("ps1", {path.name: data}),
         lambda: sanitize(data, prepared().key.notebooks[0]),
-        lambda: sanitize(data, prepare("ps1", ps1.source()).key.notebooks[0]),
+        lambda: sanitize(data, example()),
     ):
         try:
             take()

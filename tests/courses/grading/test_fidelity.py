@@ -11,6 +11,7 @@ from carrel.courses.grading.release_check import ReleaseCheck
 from carrel.courses.grading.run import Terms, grade_class
 from carrel.courses.grading.submission import SubmissionGrader
 from carrel.courses.grading.verdict import Word
+from carrel.courses.handout import key_of_visible, prepare
 from carrel.courses.sandbox.port import CageEngine
 
 from . import cheats, golden, ps1
@@ -81,6 +82,18 @@ def test_no_cheat_gets_points_here(cages: CageEngine, secret_check: ReleaseCheck
     assert points == dict.fromkeys(scores, 0.0)
     essay = bench.results["is a test now"].verdicts[-1]
     assert (essay.grade_id, essay.word) == ("essay", Word.NEEDS_A_PERSON)
+
+
+def test_a_students_check_runs_what_was_handed_out(
+    cages: CageEngine, secret_check: ReleaseCheck
+) -> None:
+    key = key_of_visible(prepare("secret", cheats.source()), secret_check.key)
+    assert all(not cell.has_hidden_part for cell in key.notebooks[0].cells)
+    only_one = cheats.submission("def double(n):\n    assert n == 1, n\n    return 2")
+    grader = SubmissionGrader(cages, key)
+    visible = grader.grade("student1", only_one).verdicts[0]
+    grader.close()
+    assert (visible.word, visible.apart) == (Word.PASSED, True)
 
 
 def test_nothing_of_a_hidden_test_is_in_what_students_read(
