@@ -1,0 +1,87 @@
+"""An engine whose disk is full, on a small disk of its own: what is told, and that it ends."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from carrel.hub.errors import BackendFailed
+from carrel.hub.ports.backend import DockerHost
+from carrel.spawners.docker.engine import Engine
+
+from ..docker_engine import DockerEngine, unmount
+from ..requirements import need
+
+pytestmark = pytest.mark.docker
+
+DISK = "64m"
+
+
+@pytest.fixture
+def small(docker_engine: DockerEngine) -> Iterator[DockerEngine]:
+    own = os.geteuid() == 0 and shutil.which("dockerd")
+    need("docker", own, "a second Docker engine needs dockerd and root")
+    # A socket's path is short: pytest's own folders are not.
+    with TemporaryDirectory(prefix="carrel-full-") as name:
+        folder = Path(name)
+        data = folder / "data"
+        data.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK}", "tmpfs", data], check=True)
+        engine = DockerEngine(
+            url=f"unix://{folder}/docker.sock",
+            folder=folder,
+            data=data,
+            options=("--iptables=false",),  # the first engine keeps the tables of this machine
+            alone=True,
+        )
+        try:
+            engine.start()
+            yield engine
+        finally:
+            engine.stop()
+            unmount(folder)
+
+
+def tiny_image(engine: DockerEngine) -> str:
+    """One with a single empty file."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo("empty"))
+    client = engine.client()
+    client.import_image_from_data(packed.getvalue(), repository="carrel-tests/tiny")
+    return str(client.inspect_image("carrel-tests/tiny")["Id"])
+
+
+def fill(folder: Path) -> None:
+    """To the last byte."""
+    with (folder / "filling").open("wb", buffering=0) as file, pytest.raises(OSError) as full:
+        while True:
+            file.write(bytes(1 << 16))
+    assert full.value.errno == errno.ENOSPC
+
+
+def test_a_full_disk_is_told_and_work_goes_on_once_there_is_room(small: DockerEngine) -> None:
+    assert small.data is not None
+    engine = Engine(DockerHost(node="gpu1", url=small.url))
+    body = {"Image": tiny_image(small), "Cmd": ["none"], "HostConfig": {"NetworkMode": "none"}}
+    engine.create("before", body)
+    fill(small.data)
+    with pytest.raises(BackendFailed) as refused:
+        engine.create("now", body)
+    assert str(refused.value) == (
+        "The disk of gpu1 is full: no container can be made there. "
+        "An administrator can make room: carrel images prune."
+    )
+    (small.data / "filling").unlink()
+    engine.create("after", body)
+    assert engine.inspect("now") is None
+    assert engine.inspect("after") is not None
