@@ -22,10 +22,11 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class FolderBlobs:
-    """``courses.ports.Blobs`` below a folder, made when the first content comes."""
+    """``courses.ports.Blobs`` below a folder, laid out when the first content comes."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._laid_out = False
 
     def put(self, content: bytes) -> str:
         digest = hashlib.sha256(content).hexdigest()
@@ -52,11 +53,17 @@ class FolderBlobs:
     def _path(self, digest: str) -> Path:
         return self._root / digest[:2] / digest[2:]
 
+    def _lay_out(self) -> None:
+        """All folders at once: a class that hands in at once need not wait for each."""
+        self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for number in range(256):
+            (self._root / f"{number:02x}").mkdir(mode=0o700, exist_ok=True)
+        _to_disk(self._root)
+        self._laid_out = True
+
     def _write(self, path: Path, content: bytes) -> None:
-        if not path.parent.exists():
-            self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            path.parent.mkdir(mode=0o700, exist_ok=True)
-            _to_disk(self._root)
+        if not self._laid_out:
+            self._lay_out()
         draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
         try:
             descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400)

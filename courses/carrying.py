@@ -8,7 +8,7 @@ import binascii
 from ..hub.errors import InvalidInput, TooLarge
 from ..hub.wire.courses import ContentOut, FileRefOut, ParcelIn
 from .model import FileRef, Folder
-from .parcels import MAX_BYTES, Parcel, unpacked
+from .parcels import MAX_BYTES, Parcel, folder_sha256, unpacked
 from .ports import Blobs
 
 _LONGEST = (MAX_BYTES + 2) // 3 * 4
@@ -57,7 +57,9 @@ def kept(blobs: Blobs, parcel: Parcel) -> Folder:
         FileRef(name=name, sha256=blobs.put(content), size=len(content))
         for name, content in parcel.files.items()
     )
-    return Folder(sha256=parcel.sha256, files=files)
+    # Each content was hashed on its way to the disk: once is enough.
+    sha256 = folder_sha256({file.name: file.sha256 for file in files})
+    return Folder(sha256=sha256, files=files)
 
 
 def content_out(blobs: Blobs, file: FileRef) -> ContentOut:
