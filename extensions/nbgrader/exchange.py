@@ -35,6 +35,7 @@ class Exchange(abc.Exchange):  # type: ignore[misc]  # nbgrader has no types
     ).tag(config=True)
 
     _client: Client | None = None
+    _me = ""
 
     @property
     def client(self) -> Client:
@@ -44,7 +45,9 @@ class Exchange(abc.Exchange):  # type: ignore[misc]  # nbgrader has no types
 
     @property
     def me(self) -> str:
-        return self.client.me().name
+        if not self._me:
+            self._me = self.client.me().name
+        return self._me
 
     @property
     def course(self) -> str:

@@ -13,6 +13,7 @@ from ...hub.wire.exchange import DoneOut, NamesOut, SentListOut, SentOut, TreeOu
 from .exchange import PAGE, TIMESTAMP_FILE, Exchange, moment, packed, unpack
 
 _ON_TIME = "on time"
+_SQLITE = "sqlite:///"
 _DUE = "%Y-%m-%d %H:%M UTC"
 
 
@@ -52,8 +53,11 @@ class ExchangeReleaseAssignment(Exchange, abc.ExchangeReleaseAssignment):  # typ
         return Path(self.coursedir.format_path(step, ".", self.assignment))
 
     def _due(self) -> str:
-        """Empty where the gradebook has none."""
-        with Gradebook(self.coursedir.db_url, self.course) as gradebook:
+        """Empty where the gradebook has none, or where there is no gradebook yet."""
+        url = self.coursedir.db_url
+        if url.startswith(_SQLITE) and not Path(url.removeprefix(_SQLITE)).exists():
+            return ""
+        with Gradebook(url, self.course) as gradebook:
             try:
                 due = gradebook.find_assignment(self.assignment).duedate
             except MissingEntry:

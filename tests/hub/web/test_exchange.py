@@ -35,7 +35,12 @@ FILES = {"ps1.ipynb": b"{}", "data/points.csv": b"1,2\n"}
 
 
 class Site:
-    """A service in memory with cs101; ``clock`` goes on by a second with every submission."""
+    """A service in memory with cs101; ``clock`` goes on by a second with every submission.
+
+    ``url`` is where it listens, for those who let it.
+    """
+
+    url = ""
 
     def __init__(self, folder: Path) -> None:
         self.clock = Clock(1_800_000_000.25)
