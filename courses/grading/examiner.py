@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from ...hub.errors import BackendFailed
 from ...hub.ports.records import Json
 from ..sandbox.port import Answer, Cage, CageEngine, CellRun, CellStatus, Limits, Step
 
@@ -35,6 +36,12 @@ class Examiner:
         line = _Line(student, mark)
         cage, place = self._next()
         run = cage.test(place, source, line.answer)
+        if run.status is CellStatus.NOT_RUN:  # it was gone before anything was asked
+            self.close()
+            cage, place = self._next()
+            run = cage.test(place, source, line.answer)
+        if run.status is CellStatus.KILLED:  # by what this student's code answered
+            self.close()
         if line.broken is not None:
             return replace(run, status=line.broken.status, cause=line.broken.cause)
         return run
@@ -52,6 +59,8 @@ class Examiner:
             steps = [Step(cell_id=f"free{n}", source="", mark=True) for n in range(AHEAD)]
             runs = list(self._cage.run(steps))
             self._left = [run.cell_id for run in runs if run.status is CellStatus.OK]
+        if not self._left:
+            raise BackendFailed("A clean process for tests could not be made.")
         return self._cage, self._left.pop()
 
 

@@ -59,6 +59,19 @@ def test_a_loop_that_does_not_end_is_said(cages: CageEngine, secret_check: Relea
     assert notebook.notes[0].startswith("Cell 2 was stopped after ")
 
 
+def test_what_ends_the_examiner_ends_it_for_one_submission_only(
+    cages: CageEngine, secret_check: ReleaseCheck
+) -> None:
+    loud = "def double(n):\n    print('x' * (n != 1) * (1 << 20))\n    return 2 * n"
+    bench = MemoryBench({"loud": cheats.submission(loud), "student1": RIGHT})
+    terms = Terms(limits=Limits(output_bytes=1 << 20), only=frozenset({"test_double"}))
+    grade_class(cages, secret_check.key, bench, terms)
+    (loud_verdict,), (verdict,) = (bench.results[name].verdicts for name in bench.results)
+    assert (loud_verdict.word, loud_verdict.score) == (Word.STOPPED, 0.0)
+    assert "printed more" in loud_verdict.sentence
+    assert verdict.word is Word.PASSED
+
+
 def test_progress_begins_with_an_estimate_and_is_refined(
     cages: CageEngine, secret_check: ReleaseCheck
 ) -> None:
