@@ -16,6 +16,7 @@ from .scheduling.budget import Budget, Period
 from .scheduling.consequences import UNAFFECTED, consequences
 from .scheduling.model import Device, Group, Snapshot
 from .scheduling.quota import Tally, Tree
+from .scheduling.wordforms import hours
 from .wire import NAME
 from .wire.administration import GroupIn, QuotaOut
 from .wire.calendar import BudgetIn
@@ -41,6 +42,7 @@ class QuotaTree(Audited):
         tally = Tally(tree, snapshot.holdings)
         waiting = _people(tree, snapshot)
         seconds = self._device_seconds(tree)
+        budgets = {left.group: left.used for left in snapshot.budgets}
         return [
             QuotaOut.model_validate(
                 group_values(group)
@@ -50,6 +52,7 @@ class QuotaTree(Audited):
                     "held": tally.of_group(group.name),
                     "waiting": len(waiting.get(group.name, ())),
                     "device_seconds": round(seconds.get(group.name, 0.0), 3),
+                    "budget_used": budgets.get(group.name),
                 }
             )
             for group, depth in _in_order(snapshot.groups)
@@ -95,8 +98,8 @@ class QuotaTree(Audited):
         used = sum(row.total for row in self.store.used(which, UsageBy.OWNER, now=now))
         if used >= after.budget.device_seconds > 0:
             yield (
-                f"{after.name} has used {used / 3600:,.1f} device-hours of these "
-                f"{after.budget.device_seconds / 3600:,.1f} already: nothing new starts, and what "
+                f"{after.name} has used {hours(used)} device-hours of these "
+                f"{hours(after.budget.device_seconds)} already: nothing new starts, and what "
                 "runs is warned and then stopped."
             )
 

@@ -10,10 +10,10 @@ from .scheduling.model import Left, Waiting
 from .scheduling.plan import Reason
 from .scheduling.precedence import Ahead, Precedence
 from .scheduling.what_if import Change, Suggestion
+from .scheduling.wordforms import hours
 from .wording import count, devices, duration, wait_sentence
 
 _LINES = 4
-_HOUR = 3600.0
 
 Named = Callable[[str], bool]
 """Whether the reader may be told the name of a group."""
@@ -39,7 +39,7 @@ def _budget(left: Left) -> str:
     later = "" if left.refills_at is not None else " No later term is known."
     if not left.budget:
         return f"{left.group} has no budget now.{later}"
-    used, whole = f"{left.used / _HOUR:.1f}", f"{left.budget / _HOUR:.1f}"
+    used, whole = hours(left.used), hours(left.budget)
     return f"{left.group} has used {used} of its {whole} device-hours.{later}"
 
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from .ports.notices import NoticeKind
 from .scheduling.model import Device
 from .scheduling.plan import Reason, Wait
-from .scheduling.wordforms import span
+from .scheduling.wordforms import hours, span
 
 _STATES: Mapping[str, str] = MappingProxyType(
     {
@@ -72,8 +72,8 @@ _HELD: Mapping[Reason, tuple[str, str]] = MappingProxyType(
             "Its owner has as many sessions with devices as one member may.",
         ),
         Reason.RECLAIMING: (
-            "Devices that {} borrowed were asked back for it.",
-            "Devices that others borrowed were asked back for it.",
+            "Devices that {} borrowed were asked back for it; it starts when the notice ends.",
+            "Devices that others borrowed were asked back for it; it starts when the notice ends.",
         ),
     }
 )
@@ -218,7 +218,7 @@ def budget_warning(group: str, period: str, part: float | None, *, early: float)
 
 def device_hours(device_seconds: float) -> str:
     """``12.5 device-hours``."""
-    return f"{device_seconds / 3600:,.1f} device-hours"
+    return f"{hours(device_seconds)} device-hours"
 
 
 def device_name(device: Device) -> str:

@@ -13,12 +13,13 @@ from ..config import StateFolder
 from ..store import open_store
 from ..wire.calendar import ReservationIn
 from . import printing
+from .client_base import Listing
 from .options import existing, operator, state_option
 
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
 
 
-@click.group()
+@click.group(cls=Listing)
 def term() -> None:
     """Terms, by which budgets are counted.
 
@@ -84,13 +85,13 @@ def remove_term(*, name: str, state: StateFolder) -> None:
     click.echo(f"Removed the term {name}.")
 
 
-class GroupFirst(click.Group):
+class GroupFirst(Listing):
     """``carrel reserve cs101 …`` reserves; ``ls`` and ``rm`` are commands."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in self.commands and not args[0].startswith("-"):
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
             args = ["add", *args]
         return super().resolve_command(ctx, args)
 

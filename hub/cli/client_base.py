@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import IO, Any, TypeVar
 
 import click
@@ -12,11 +13,21 @@ from . import printing
 from .following import NO_ANSWER
 
 F = TypeVar("F", bound=Callable[..., object])
+_LISTS: Mapping[str, str] = MappingProxyType({"ls": "list", "list": "ls"})
 
 ENVIRONMENT = """\b
 Environment:
   CARREL_URL    the site to use, instead of one signed in to
   CARREL_TOKEN  the token to use there"""
+
+
+class Listing(click.Group):
+    """Commands about one kind of thing; what is there is listed by ``ls`` and ``list`` alike."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        found = super().get_command(ctx, cmd_name)
+        other = _LISTS.get(cmd_name)
+        return super().get_command(ctx, other) if found is None and other else found
 
 
 class Failed(click.ClickException):

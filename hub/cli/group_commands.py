@@ -17,6 +17,7 @@ from ..quota_tree import QuotaTree, check_group_name, group_values
 from ..scheduling.model import Group
 from ..store import open_store
 from . import membership
+from .client_base import Listing
 from .group_options import changed, limit_options, named_any, shown, span
 from .options import existing, operator, state_option
 
@@ -39,7 +40,7 @@ teacher = click.option(
 )
 
 
-@click.group()
+@click.group(cls=Listing)
 def group() -> None:
     """Groups, their limits, members and teachers.
 

@@ -13,14 +13,14 @@ from ..errors import InvalidInput, NotFound
 from ..ports.images import ACCEPTED, Reference
 from ..wire.images import ImageOut, ImagesOut
 from . import printing
-from .client_base import ClientCommand, json_option, site_option
+from .client_base import ClientCommand, Listing, json_option, site_option
 from .image_builds import bootstrap_command, build_command, prune_command, verify_command
 from .terminal import plain
 
 _NO_CHOICE = "Sessions and jobs run on the machine itself there: there is no image to choose."
 
 
-@click.group("images", invoke_without_command=True)
+@click.group("images", cls=Listing, invoke_without_command=True)
 @json_option
 @site_option
 @click.pass_context
@@ -73,7 +73,7 @@ def list_command(*, every: bool, as_json: bool, site: str | None) -> None:
                 wording.size(image.size_bytes),
                 printing.local_time(image.built_at, now),
                 ", ".join(image.nodes),
-                "; ".join(image.pinned),
+                _pinned(image),
             ]
             for image in shown
         ),
@@ -109,7 +109,7 @@ def show_command(*, image: str, as_json: bool, site: str | None) -> None:
         ("Size", wording.size(shown.size_bytes)),
         ("Built", printing.local_time(shown.built_at, time.time())),
         ("On", ", ".join(shown.nodes)),
-        ("Pinned", "; ".join(shown.pinned)),
+        ("Pinned", _pinned(shown)),
     ]
     for name, value in facts:
         if value:
@@ -160,6 +160,11 @@ def unpin_command(*, image: str, group: str, as_json: bool, site: str | None) ->
         printing.as_json({"group": group, "image": name})
         return
     click.echo(f"{group} gets the newest build of {name} from now on.")
+
+
+def _pinned(image: ImageOut) -> str:
+    """Below a heading that says "pinned" already."""
+    return "; ".join(each.removeprefix("pinned ") for each in image.pinned)
 
 
 def _reference(text: str) -> Reference:

@@ -14,7 +14,7 @@ from ..errors import InvalidInput
 from ..wire import PoolOut
 from ..wire.administration import ConsequencesOut
 from . import printing
-from .client_base import ClientCommand, json_option, site_option
+from .client_base import ClientCommand, Listing, json_option, site_option
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -23,7 +23,7 @@ def target_argument(function: F) -> F:
     return click.argument("target")(function)
 
 
-@click.group("pool", invoke_without_command=True)
+@click.group("pool", cls=Listing, invoke_without_command=True)
 @json_option
 @site_option
 @click.pass_context

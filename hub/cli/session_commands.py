@@ -17,7 +17,7 @@ from ..client import LIVE_STATES, Client, public_site, values
 from ..errors import InvalidInput, NotFound, Unavailable
 from ..wire import RequestOut, SessionIn
 from . import following, printing
-from .client_base import ClientCommand, WaitingCommand, json_option, site_option
+from .client_base import ClientCommand, Listing, WaitingCommand, json_option, site_option
 from .quote_command import group_option, hours_option
 from .session_waiting import wait_for_session
 
@@ -36,7 +36,7 @@ Exit status of --wait:
   130  Ctrl-C: it keeps its place in the queue"""
 
 
-@click.group("session")
+@click.group("session", cls=Listing)
 def session_command() -> None:
     """Sessions: start, list, claim, extend and stop them.
 

@@ -9,6 +9,7 @@ import click
 from .. import wording
 from ..client import Client, values
 from ..client.looking_back import LookingBack
+from ..scheduling.wordforms import hours
 from ..wire import BudgetOut, UsageReport
 from ..wire.history import HistoryOut
 from . import printing
@@ -118,8 +119,8 @@ def _budget_line(budget: BudgetOut) -> None:
     """Used, running and left, and the warning under it."""
     click.echo(
         f"Budget of {budget.group} for this {budget.period}: "
-        f"{wording.device_hours(budget.device_seconds)}, {budget.used / 3600:,.1f} used, "
-        f"{budget.left / 3600:,.1f} left; what runs would use {budget.running / 3600:,.1f}."
+        f"{wording.device_hours(budget.device_seconds)}, {hours(budget.used)} used, "
+        f"{hours(budget.left)} left; what runs would use {hours(budget.running)}."
     )
     if budget.warning:
         click.echo(budget.warning)

@@ -15,6 +15,7 @@ from ..accounts.store import Accounts
 from ..config import StateFolder
 from ..errors import InvalidInput
 from ..people import People
+from .client_base import Listing
 from .membership import people_of
 from .options import existing, operator, state_option
 
@@ -23,7 +24,7 @@ password_stdin = click.option(
 )
 
 
-@click.group()
+@click.group(cls=Listing)
 def user() -> None:
     """Accounts: who may sign in.
 

@@ -43,12 +43,19 @@ def estimates(page: Sequence[Waiting], books: Books) -> Mapping[str, Estimate]:
 
 
 def _as_expected(holding: Holding, now: float) -> Holding:
-    return _ending(holding, expected_end(holding, now))
+    return _leaving(holding, now) or _ending(holding, expected_end(holding, now))
 
 
 def _to_its_limit(holding: Holding, now: float) -> Holding:
-    """What was asked to go does not use its limit."""
-    return _ending(holding, now if holding.leaving else max(holding.until, now))
+    return _leaving(holding, now) or _ending(holding, max(holding.until, now))
+
+
+def _leaving(holding: Holding, now: float) -> Holding | None:
+    """What was asked to go has its grace time; None where it was not."""
+    if not holding.leaving:
+        return None
+    at = now if holding.leaves_at is None else max(now, holding.leaves_at)
+    return replace(holding, until=at, expected=None, leaving=False)
 
 
 def _ending(holding: Holding, at: float) -> Holding:

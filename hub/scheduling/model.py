@@ -308,6 +308,7 @@ class Holding:
         expected: seconds that it was expected to run; None: to its time limit.
         saved_at: when its work was last known to be saved; None: never.
         leaving: it was already asked to go, and its devices come back soon.
+        leaves_at: when the grace time is over that it was given for that; None: now.
         share: part of its one device; None: whole devices.
     """
 
@@ -323,6 +324,7 @@ class Holding:
     expected: float | None = None
     saved_at: float | None = None
     leaving: bool = False
+    leaves_at: float | None = None
     share: Share | None = None
 
 

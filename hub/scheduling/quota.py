@@ -15,7 +15,7 @@ from math import inf
 
 from .model import Device, Group, Holding, Kind, Share
 from .placement import largest_node
-from .wordforms import number, plural, span
+from .wordforms import hours, number, plural, span
 
 
 class Tree:
@@ -337,8 +337,9 @@ def _budget(chain: tuple[Group, ...], devices: int, seconds: float) -> Refusal |
         return None
     name, budget = min(having, key=lambda each: each[1].device_seconds)
     message = (
-        f"{name} has a budget of {_hours(budget.device_seconds)} in a {budget.period}; you asked "
-        f"for {_hours(devices * seconds)} ({plural(devices, 'device')} for {span(seconds)})."
+        f"{name} has a budget of {hours(budget.device_seconds)} device-hours in a {budget.period}; "
+        f"you asked for {hours(devices * seconds)} device-hours ({plural(devices, 'device')} for "
+        f"{span(seconds)})."
     )
     longest, most = _rounded(_affordable(chain, devices)), int(_affordable(chain, seconds))
     accepted = [f"at most {span(longest)}"] if longest else []
@@ -354,10 +355,6 @@ def _affordable(chain: tuple[Group, ...], each: float) -> float:
     """How often the smallest budget of the chain pays for so many device-seconds."""
     whole = (group.budget.device_seconds for group in chain if group.budget is not None)
     return min(whole, default=inf) / each
-
-
-def _hours(device_seconds: float) -> str:
-    return f"{device_seconds / 3600:,.1f} device-hours"
 
 
 def _rounded(seconds: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 _VAST = 10**9
+_TENTH, _LEAST_HOURS = 0.095, 0.005
 
 
 def plural(count: float, noun: str) -> str:
@@ -17,6 +18,14 @@ def number(value: float) -> str:
     if value <= -_VAST:
         return "less than minus a billion"
     return str(value)
+
+
+def hours(device_seconds: float) -> str:
+    """``300.0``; with more digits where little would be told as nothing: ``0.03``."""
+    amount = device_seconds / 3600
+    if amount < _LEAST_HOURS:
+        return "less than 0.01" if amount > 0 else "0.0"
+    return f"{amount:.2f}" if amount < _TENTH else f"{amount:,.1f}"
 
 
 def span(seconds: float) -> str:

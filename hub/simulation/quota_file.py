@@ -23,6 +23,7 @@ from ..errors import InvalidInput
 from ..scheduling.model import Group
 from ..scheduling.quota import Tree
 
+_FILE = "A file in TOML with a table for each group is accepted, such as [groups.cs101]."
 _WHOLE = (int,)
 _KINDS: Mapping[str, tuple[type, ...]] = MappingProxyType(
     {
@@ -52,6 +53,8 @@ def read_quota(path: Path, devices: int, now: Iterable[Group] = ()) -> tuple[Gro
     """
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise InvalidInput(f"There is no file {path}.", accepted=_FILE, field="quota") from error
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InvalidInput(f"{path} cannot be read: {error}.", field="quota") from error
     tables = found.pop("groups", None)

@@ -18,6 +18,7 @@ from .formats import Format, LeftOut, moment
 from .jobs import BadLine, Job, Trace
 
 _GZIP = b"\x1f\x8b"
+_FILE = "A table of jobs in a text file is accepted, as it is or packed with gzip."
 _DATE = 10
 """Characters of a date without a time of day."""
 
@@ -124,8 +125,11 @@ def _rows(path: Path, form: Format, selection: Selection) -> Iterator[tuple[int,
                 row = dict(zip(columns, cells, strict=True))
                 if all(row[column] == text for column, text in selection.where.items()):
                     yield reader.line_num, row
+    except FileNotFoundError as error:
+        raise InvalidInput(f"There is no file {path}.", accepted=_FILE) from error
     except (OSError, EOFError) as error:
-        raise InvalidInput(f"{path} cannot be read: {error}.") from error
+        why = getattr(error, "strerror", None) or str(error)
+        raise InvalidInput(f"{path} cannot be read: {why}.", accepted=_FILE) from error
 
 
 @contextmanager

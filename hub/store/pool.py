@@ -241,6 +241,7 @@ def holding(request: RequestRecord, lease: LeaseRecord) -> Holding:
         expected=request.expected,
         saved_at=lease.saved_at,
         leaving=leaving(request.notice is not None, request.state),
+        leaves_at=None if request.notice is None else request.notice.stops_at,
     )
 
 

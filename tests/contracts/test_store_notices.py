@@ -41,7 +41,8 @@ def test_a_notice_is_kept_and_told_once(store: Store) -> None:
         "stops_at": 230,
         "comes_back": True,
     }
-    assert store.snapshot(120).holdings[0].leaving
+    (held,) = store.snapshot(120).holdings
+    assert (held.leaving, held.leaves_at) == (True, 230)
 
 
 def test_what_holds_nothing_gets_no_notice(store: Store) -> None:
@@ -57,7 +58,8 @@ def test_a_notice_is_taken_back(store: Store) -> None:
     assert store.withdraw_notice("j-a", "j-z has ended.", now=120).notice is None
     assert store.withdraw_notice("j-a", "j-z has ended.", now=121).notice is None
     assert kinds(store) == ["notice", "notice_over"]
-    assert not store.snapshot(120).holdings[0].leaving
+    (held,) = store.snapshot(120).holdings
+    assert (held.leaving, held.leaves_at) == (False, None)
 
 
 def test_what_is_preempted_is_queued_in_its_old_place_and_charged_to_its_death(

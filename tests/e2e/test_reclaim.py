@@ -28,7 +28,7 @@ from .support import Installation, eventually
 GRACE = 20.0
 """Long enough to look at it from everywhere."""
 ASKED_BACK = "cs101 asks back"
-WAITS_FOR_IT = "Devices that others borrowed were asked back for it."
+WAITS_FOR_IT = "asked back for it; it starts when the notice ends."
 HELPS = "With 1 device instead of 2 it starts now."
 
 

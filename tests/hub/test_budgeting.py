@@ -164,7 +164,7 @@ def test_the_preview_says_what_a_budget_means_now(world: World) -> None:
     tree = QuotaTree(world.commands.store, world.clock)
     group = world.commands.store.group("cs101")
     low = replace(group, budget=Budget(device_seconds=60, period=Period.WEEK))
-    assert any("has used 0.1 device-hours of these 0.0 already" in s for s in tree.preview(low))
+    assert any("has used 0.1 device-hours of these 0.02 already" in s for s in tree.preview(low))
     term = replace(group, budget=Budget(device_seconds=60, period=Period.TERM))
     assert any("No term runs now" in sentence for sentence in tree.preview(term))
 

@@ -109,6 +109,7 @@ def holdings(connection: Connection) -> tuple[Holding, ...]:
             expected=row.expected,
             saved_at=row.saved_at,
             leaving=pool.leaving(row.notice is not None, State(row.state)),
+            leaves_at=None if row.notice is None else row.notice["stops_at"],
         )
     return tuple(found.values())
 

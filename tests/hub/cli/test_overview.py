@@ -103,3 +103,15 @@ def test_wrong_usage_is_status_2() -> None:
     with pytest.raises(SystemExit) as ended:
         main(["up", "--port", "many"])
     assert ended.value.code == 2
+
+
+@pytest.mark.parametrize(
+    "word", ["course", "group", "images", "pool", "reserve", "session", "term", "user"]
+)
+def test_what_is_there_is_listed_by_ls_and_by_list(word: str) -> None:
+    context = click.Context(cli)
+    found = cli.get_command(context, word)
+    assert isinstance(found, click.Group)
+    short, long = (found.get_command(context, each) for each in ("ls", "list"))
+
+    assert short is long is not None

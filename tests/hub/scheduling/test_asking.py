@@ -8,7 +8,7 @@ import pytest
 
 from carrel.hub.scheduling.cycle import decide
 from carrel.hub.scheduling.model import Device, Holding, Kind, PriorityClass, Snapshot, Waiting
-from carrel.hub.scheduling.plan import Plan
+from carrel.hub.scheduling.plan import Estimate, Plan, Reason
 from carrel.hub.scheduling.quoting import quotes
 from carrel.hub.scheduling.standing import Standing, step
 
@@ -72,6 +72,19 @@ def test_while_those_that_were_asked_leave_it_waits_as_well() -> None:
     plan = decide(replace(state, holdings=leaving), NOW)
 
     assert (started(plan), plan.stops) == ([], ())
+
+
+@pytest.mark.parametrize(
+    ("leaves_at", "expected"), [(None, NOW), (NOW - 1, NOW), (NOW + 90, NOW + 90)]
+)
+def test_what_was_asked_back_is_expected_when_the_notice_ends(
+    leaves_at: float | None, expected: float
+) -> None:
+    leaving = tuple(replace(each, leaving=True, leaves_at=leaves_at) for each in LENT)
+    (wait,) = decide(replace(scene(ASKS), holdings=leaving), NOW).waits
+
+    assert wait.reason is Reason.RECLAIMING
+    assert wait.estimate == Estimate(at=expected, latest=expected)
 
 
 def test_a_step_and_a_quote_say_the_same() -> None:

@@ -270,7 +270,7 @@ def test_accepted(asked: dict[str, object]) -> None:
             Refusal(
                 rule=Rule.BUDGET,
                 message="cs101 has a budget of 0.0 device-hours in a week; "
-                "you asked for 0.0 device-hours (1 device for 1 minute).",
+                "you asked for 0.02 device-hours (1 device for 1 minute).",
                 accepted="Ask for 0 (CPU only).",
             ),
             id="a budget of nothing",

@@ -168,8 +168,11 @@ def test_a_column_to_select_by_must_be_there(tmp_path: Path) -> None:
 
 
 def test_what_is_no_file_or_breaks_off_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="cannot be read"):
+    with pytest.raises(InvalidInput, match=r"There is no file .*nowhere\.csv\.") as refused:
         read_trace(tmp_path / "nowhere.csv", FORMATS["csv"])
+    assert "table of jobs" in refused.value.accepted
+    with pytest.raises(InvalidInput, match=r"cannot be read: Is a directory\."):
+        read_trace(tmp_path, FORMATS["csv"])
     broken = tmp_path / "broken.csv.gz"
     whole = gzip.compress(b"submitted_at,seconds,devices\n" + b"1,1,1\n" * 9)
     broken.write_bytes(whole[:-12])

@@ -196,7 +196,7 @@ def test_a_budget_stands_in_the_tree_with_what_is_used_and_left_of_it(site: Site
 
     tree = site.api().get(f"{API}/groups/tree").json()["groups"]
     assert [(g["name"], g["budget_used"]) for g in tree] == [("cs101", 0.0), ("lab", None)]
-    row = site.api().get("/services/carrel/admin/live").text.partition("cs101")[2]
+    row = site.page().get("/services/carrel/admin/live").text.partition("cs101")[2]
     assert '<td class="number">0.0</td>\n      <td class="number">0.03</td>' in row
 
 
