@@ -14,7 +14,7 @@ from ..wire.courses import (
     CourseOut,
 )
 from . import printing
-from .client_base import ClientCommand, json_option, site_option
+from .client_base import ClientCommand, Listing, json_option, site_option
 from .course_teaching import TEACHING_COMMANDS, say
 from .course_work import STUDENTS_COMMANDS
 from .terminal import plain
@@ -23,7 +23,7 @@ ROSTER_HELP = "Table (CSV) of the class, with a column student and perhaps name,
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-@click.group("course")
+@click.group("course", cls=Listing)
 def course_command() -> None:
     """Courses: assignments, rosters, submissions.
 
