@@ -53,6 +53,11 @@ class Recipe:
                 f"{name!r} is not a name that an image can have.",
                 accepted="Lower-case letters, digits, dots, underscores and hyphens.",
             )
+        if not folder.is_dir():
+            raise InvalidInput(
+                f"There is no folder {folder}.",
+                accepted="A folder with a Dockerfile, an image.toml and a requirements.txt.",
+            )
         for needed in ("Dockerfile", "image.toml"):
             if not (folder / needed).is_file():
                 raise InvalidInput(

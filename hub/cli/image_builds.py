@@ -181,7 +181,7 @@ def prune_command(
     found = pruning.fates(images, needed)
     going = [fate.image for fate in found if not fate.why]
     if not as_json:
-        for fate in found:
+        for fate in sorted(found, key=lambda each: each.image.name):
             click.echo(f"{fate.image.short} {'stays: ' + fate.why if fate.why else 'may go.'}")
     if dry_run or not going:
         removed: list[Listed] = []
@@ -192,7 +192,9 @@ def prune_command(
     if as_json:
         kept = [{**_described(fate.image), "why": fate.why} for fate in found if fate.why]
         printing.as_json({"removed": [_described(image) for image in removed], "kept": kept})
-    elif removed or not dry_run:
+    elif dry_run:
+        click.echo(f"{wording.count(len(going), 'build')} may go. Nothing was removed.")
+    else:
         click.echo(f"Removed {wording.count(len(removed), 'build')}.")
 
 

@@ -113,8 +113,11 @@ def test_a_recipe_that_says_something_else_is_refused(
 def test_what_is_no_recipe_says_what_there_is(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="One of: base, datascience, grading, torch"):
         recipes.find("julia")
-    with pytest.raises(InvalidInput, match="has no Dockerfile"):
+    with pytest.raises(InvalidInput, match="There is no folder"):
         recipes.find(str(tmp_path / "nothing"))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InvalidInput, match="has no Dockerfile"):
+        recipes.find(str(tmp_path / "empty"))
     with pytest.raises(InvalidInput, match="not a name that an image can have"):
         recipes.find(str(own(tmp_path, name="Ours Too")))
     with pytest.raises(InvalidInput, match="One of: cpu, cuda"):

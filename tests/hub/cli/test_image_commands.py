@@ -113,7 +113,7 @@ class TestCatalogue:
         head, *rows = done.output.splitlines()
         assert head.split() == ["IMAGE", "TITLE", "SIZE", "BUILT", "ON", "PINNED"]
         assert [row.split()[0] for row in rows] == ["torch@bbbbbbbbbbbb", "torch@aaaaaaaaaaaa"]
-        assert rows[1].endswith("pinned for cs101 until 15 February 2027")
+        assert rows[1].endswith("  for cs101 until 15 February 2027")
         assert len(carrel("images", "list", "--all").output.splitlines()) == 4
         assert json.loads(carrel("images", "list", "--json").output)["choice"]
 
