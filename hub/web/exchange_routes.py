@@ -11,7 +11,8 @@ from urllib.parse import parse_qsl
 from fastapi import APIRouter, Depends, Path, Query, Request
 from starlette.concurrency import run_in_threadpool
 
-from ...courses.exchange import Exchange, Form
+from ...courses.exchange import Exchange
+from ...courses.exchange_forms import Form
 from ..errors import InvalidInput
 from ..wire.exchange import (
     DoneOut,

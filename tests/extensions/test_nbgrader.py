@@ -107,6 +107,19 @@ def test_what_travels_are_the_files_of_the_assignment(
     assert "link.txt is a link, and is left out." in caplog.text
 
 
+def test_fetched_again_a_newer_version_comes_to_the_work(
+    site: Site, ask: Ask, work: Path, tmp_path: Path
+) -> None:
+    (work / "ps1.ipynb").write_text('{"mine": 1}')
+    (tmp_path / "teacher" / "release" / "ps1" / "data.csv").write_text("2\n")
+    ask(TEACHER, "ReleaseAssignment", force=True)
+    ask(STUDENT1, "FetchAssignment")
+    assert (work / "ps1.ipynb").read_text() == '{"mine": 1}'
+    assert (work / "data.csv").read_text() == "2\n"
+    ask(STUDENT1, "Submit")
+    assert sent(site) == [("student1", ["data.csv", "ps1.ipynb"], 2)]
+
+
 def test_a_missing_notebook_is_said_and_refused_where_that_is_wanted(
     site: Site, ask: Ask, work: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,0 +1,66 @@
+"""nbgrader's own Assignment List in JupyterLab: fetched, submitted, answered, with its buttons."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from ..courses.notebooks import source
+from ..hub.web.test_exchange import tree
+from .browser import SESSION_MS, Person
+from .support import Installation
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+USER = "student1"
+
+
+@pytest.fixture
+def released(site: Installation) -> Installation:
+    """One assignment of cs101, and student1 in a session."""
+    body = {"name": "cs101", "teachers": ["teacher"], "students": "student,name\nstudent1,Ada\n"}
+    assert site.api("POST", "/courses", user="admin", json=body).status_code == 201
+    form = {"files": tree({"ps1.ipynb": source()})}
+    made = site.api("POST", "/exchange/assignment/cs101/ps1", user="teacher", data=form)
+    assert made.status_code == 200, made.text
+    site.start_session(USER, devices=0)
+    return site
+
+
+def row(person: Person, kind: str) -> Locator:
+    """Of ps1 among the released, fetched or submitted ones."""
+    found = person.page.locator(f"#{kind}_assignments_list .list_item", has_text="ps1").first
+    expect(found).to_be_visible(timeout=SESSION_MS)
+    return found
+
+
+def test_the_buttons_fetch_submit_and_show_feedback(released: Installation, person: Person) -> None:
+    page, site = person.page, released
+    page.goto(f"{site.service}/wait/-")
+    page.wait_for_url(f"**/user/{USER}/lab**", timeout=SESSION_MS)
+    page.get_by_role("menuitem", name="Nbgrader").click(timeout=SESSION_MS)
+    page.get_by_role("menuitem", name="Assignment List").click()
+    waiting = row(person, "released")
+    person.picture("nbgrader-released")
+    waiting.get_by_role("button", name="Fetch").click()
+    here = row(person, "fetched")
+    assert (site.state / "homes" / USER / "ps1" / "ps1.ipynb").is_file()
+    here.get_by_role("button", name="Submit").click()
+    row(person, "submitted")
+    person.picture("nbgrader-submitted")
+    (sent,) = site.api("GET", "/exchange/submissions/cs101/ps1", user="teacher").json()[
+        "submissions"
+    ]
+    form = {"timestamp": sent["timestamp"], "files": tree({"ps1.html": b"<p>Well done.</p>"})}
+    given = site.api("POST", f"/exchange/feedback/cs101/ps1/{USER}", user="teacher", data=form)
+    assert given.status_code == 200, given.text
+    page.locator("#refresh_assignments_list").click()
+    submitted = row(person, "submitted")
+    submitted.get_by_role("button", name="Fetch Feedback").click()
+    page.get_by_text("(view feedback)").click(timeout=SESSION_MS)
+    expect(page.locator(".jp-DirListing-item", has_text="ps1.html")).to_be_visible()
+    person.picture("nbgrader-feedback")
+    page_here: list[Path] = list((site.state / "homes" / USER / "ps1").rglob("ps1.html"))
+    assert [each.read_text() for each in page_here] == ["<p>Well done.</p>"]
