@@ -210,6 +210,18 @@ print(sorted(int(name) for name in os.listdir("/proc") if name.isdigit()))
     other.close()
 
 
+def test_terminals_of_one_cage_are_not_those_of_another(engine: LocalCages) -> None:
+    look = "import os\nprint(sorted(os.listdir('/dev/pts')))"
+    one, other = engine.open(LIMITS), engine.open(LIMITS)
+    own = run(one, "import pty\nheld = pty.openpty()", look)[1]
+    (seen,) = run(other, look)
+
+    assert words(own) == "['0', 'ptmx']\n"
+    assert words(seen) == "['ptmx']\n"
+    one.close()
+    other.close()
+
+
 def test_after_a_fork_bomb_the_next_submission_runs(engine: LocalCages) -> None:
     bombed = engine.open(Limits(cell_seconds=1.0, processes=40, memory_bytes=300 * MIB))
     (found,) = run(bombed, "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass")

@@ -105,6 +105,7 @@ def furnish(disk_bytes: int) -> None:
     mount("proc", "/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
     with open("/proc/sys/user/max_user_namespaces", "w") as file:
         file.write("0")
+    mount("devpts", "/dev/pts", "devpts", _NOSUID | _NOEXEC, "newinstance,ptmxmode=0666,mode=620")
     kept = [(path, os.open(path, os.O_PATH)) for path in _mounted_below(_ROOM)]
     disk = f"size={disk_bytes},nr_inodes={_inodes(disk_bytes)},mode=755"
     mount("tmpfs", HOME, "tmpfs", _NOSUID | _NODEV, disk)
