@@ -153,8 +153,7 @@ class Keeping(Rights):
         hub, name = self.commands.hub, plan.course
         groups = {user.name: user.groups for user in hub.users()}
         students = {each.person for each in plan.staying if each.role is Role.STUDENT}
-        for person in sorted(students - set(groups)):
-            hub.add_user(person, admin=False)
+        hub.add_users(tuple(sorted(students - set(groups))))
         inside = {person for person, of in groups.items() if name in of}
         gone = {each.person for each in (*plan.leaving, *plan.staying)} - students
         if joining := sorted(students - inside):

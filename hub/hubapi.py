@@ -85,6 +85,11 @@ class HubApi:
         path = f"/users/{quote(name, safe='')}"
         self._call("POST", path, body={"admin": admin}, fine=frozenset({409}))
 
+    def add_users(self, names: tuple[str, ...]) -> None:
+        if names:
+            body = {"usernames": list(names), "admin": False}
+            self._call("POST", "/users", body=body, fine=frozenset({409}))
+
     def remove_user(self, name: str) -> None:
         self._call("DELETE", f"/users/{quote(name, safe='')}", fine=frozenset({404}))
 

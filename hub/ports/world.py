@@ -134,6 +134,9 @@ class Hub(Protocol):
     def add_user(self, name: str, *, admin: bool) -> None:
         """Idempotent."""
 
+    def add_users(self, names: tuple[str, ...]) -> None:
+        """Several at once, none of them an administrator. Idempotent."""
+
     def remove_user(self, name: str) -> None:
         """Idempotent."""
 

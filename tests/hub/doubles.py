@@ -64,6 +64,10 @@ class FakeHub:
         self._answer()
         self.people.add(name)
 
+    def add_users(self, names: tuple[str, ...]) -> None:
+        self._answer()
+        self.people.update(names)
+
     def remove_user(self, name: str) -> None:
         self.people.discard(name)
 

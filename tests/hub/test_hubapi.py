@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import httpx
 import pytest
 
@@ -55,3 +57,16 @@ def test_what_one_has_changed_is_seen_at_once() -> None:
     site.seen(within=5)
     site.hub.add_user("ben", admin=False)
     assert site.seen(within=5) == (["ada", "ben"], 2)
+
+
+def test_a_class_is_added_in_one_call_and_nobody_in_none() -> None:
+    asked: list[tuple[str, str, object]] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append((request.method, request.url.path, json.loads(request.content)))
+        return httpx.Response(409, json={"message": "all exist"})
+
+    hub = HubApi("http://hub/api", "token", transport=httpx.MockTransport(answer))
+    hub.add_users(())
+    hub.add_users(("ada", "ben"))
+    assert asked == [("POST", "/api/users", {"usernames": ["ada", "ben"], "admin": False})]
