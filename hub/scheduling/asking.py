@@ -38,8 +38,8 @@ class Asking:
         self._new.append(request)
 
     def keep(self, head: Waiting, books: Books) -> bool:
-        """Set aside, until it is ``over``, what those that lack devices count on; False where
-        nobody new may ask.
+        """Set aside, until it is ``over``, what those that lack devices count on; whether that
+        is or was anything, so that less or more is free for others.
 
         Who will be asked counts as leaving, as in the next cycle. The head is seen to by
         backfill, which knows of that; of what is free now, the others' part is kept.
@@ -49,16 +49,18 @@ class Asking:
         if not more:
             return False
         self._lacking += more
+        before = self._asked or self._kept
         self.over(books)
         claims = books.entitled().among(self._lacking)
         found = reclaim_for(claims, self._holdings, books, self._debts)
         self._asked = tuple(books.running.holdings[stop.request_id] for stop in found.stops)
         books.running.leave(each.request_id for each in self._asked)
         others = (placed for name, placed in found.waiting.items() if name != head.id)
-        self._kept = tuple(_free(each, books) for each in others)
+        free = (_free(each, books) for each in others)
+        self._kept = tuple(each for each in free if each.devices)
         for placed in self._kept:
             books.pool.hold(placed)
-        return True
+        return bool(before or self._asked or self._kept)
 
     def over(self, books: Books) -> None:
         """The books are what they were: nobody was asked yet."""
