@@ -111,7 +111,9 @@ def test_every_job_is_executed_once_whatever_is_killed(
     earlier, known = len(read(site.state).requests), 0
     for number, target in enumerate(targets, 1):
         while known < jobs * number // kills:
-            insist(site, STUDENTS[known % len(STUDENTS)], work(earlier + known, chance))
+            # Every second one is on CPU: what waits for such jobs is killed over as well.
+            body = work(earlier + known, chance) | {"devices": known % 2}
+            insist(site, STUDENTS[known % len(STUDENTS)], body)
             known += 1
         time.sleep(chance.uniform(0, 2))  # the moment is the point, nothing is waited for
         if target == "engine":
