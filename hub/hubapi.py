@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from math import inf
 from typing import Any
@@ -18,6 +18,7 @@ from .ports.world import Clock, HubServer, HubUser
 _TIMEOUT_SECONDS = 10.0
 _CHECK_SECONDS = 2.0
 _PAGE = 200
+_AT_ONCE = 25
 _NOBODY_READ: tuple[float, tuple[HubUser, ...]] = (-inf, ())
 
 
@@ -86,8 +87,8 @@ class HubApi:
         self._call("POST", path, body={"admin": admin}, fine=frozenset({409}))
 
     def add_users(self, names: tuple[str, ...]) -> None:
-        if names:
-            body = {"usernames": list(names), "admin": False}
+        for some in _parts(names):
+            body = {"usernames": list(some), "admin": False}
             self._call("POST", "/users", body=body, fine=frozenset({409}))
 
     def remove_user(self, name: str) -> None:
@@ -96,8 +97,8 @@ class HubApi:
     def add_to_group(self, group: str, users: tuple[str, ...]) -> None:
         path = f"/groups/{quote(group, safe='')}"
         self._call("POST", path, fine=frozenset({409}))
-        if users:
-            self._call("POST", f"{path}/users", body={"users": list(users)})
+        for some in _parts(users):
+            self._call("POST", f"{path}/users", body={"users": list(some)})
 
     def remove_from_group(self, group: str, users: tuple[str, ...]) -> None:
         path = f"/groups/{quote(group, safe='')}/users"
@@ -143,6 +144,12 @@ class HubApi:
         if answer.is_server_error:
             raise Unavailable(f"JupyterHub failed: {words}")
         raise Refused(f"JupyterHub refused: {words}")
+
+
+def _parts(names: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """So few that the hub is done with them long before it counts as away."""
+    for begin in range(0, len(names), _AT_ONCE):
+        yield names[begin : begin + _AT_ONCE]
 
 
 def _server_path(user: str, server: str) -> str:

@@ -59,8 +59,8 @@ def test_what_one_has_changed_is_seen_at_once() -> None:
     assert site.seen(within=5) == (["ada", "ben"], 2)
 
 
-def test_a_class_is_added_in_one_call_and_nobody_in_none() -> None:
-    asked: list[tuple[str, str, object]] = []
+def test_a_class_is_added_in_a_few_calls_and_nobody_in_none() -> None:
+    asked: list[tuple[str, str, dict[str, list[str]]]] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
         asked.append((request.method, request.url.path, json.loads(request.content)))
@@ -69,4 +69,9 @@ def test_a_class_is_added_in_one_call_and_nobody_in_none() -> None:
     hub = HubApi("http://hub/api", "token", transport=httpx.MockTransport(answer))
     hub.add_users(())
     hub.add_users(("ada", "ben"))
-    assert asked == [("POST", "/api/users", {"usernames": ["ada", "ben"], "admin": False})]
+    assert [*asked] == [("POST", "/api/users", {"usernames": ["ada", "ben"], "admin": False})]
+    names = tuple(f"s{number}" for number in range(60))
+    hub.add_users(names)
+    sizes = [body["usernames"] for _, _, body in asked[1:]]
+    assert [name for part in sizes for name in part] == list(names)
+    assert len(sizes) == 3
