@@ -47,6 +47,12 @@ def told_by_spawner(body: StopIn) -> tuple[State, Cause]:
     return target, Cause(code=code, message=body.message or message, details=body.details)
 
 
+def is_loss(request: RequestRecord, cause: Cause) -> bool:
+    """Whether the service's own work was torn off: what it has done is kept, and it goes on."""
+    torn = cause.code in (CauseCode.COMMAND_FAILED, CauseCode.OUT_OF_MEMORY)
+    return request.kind is Kind.GRADING and torn
+
+
 def reported(data: Mapping[str, object]) -> tuple[State, Cause]:
     """The end of a job as its runner classified it."""
     try:
