@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from .handing import Handing
+from .judging import Judging
 from .keeping import Keeping
 from .returning import Returning
 from .taking import Taking
 
 
-class CourseDesk(Keeping, Handing, Taking, Returning):
+class CourseDesk(Keeping, Handing, Taking, Judging, Returning):
     """Plain blocking functions, called in a thread pool by the web layer.
 
     Each either does the whole thing or raises a ``CarrelError`` and leaves nothing behind.

@@ -60,7 +60,7 @@ class Handing(Rights):
         check_assignment_name(name)
         known = {each.name: each for each in self.store.assignments(course)}
         assignment = self._wanted(known.get(name) or Assignment(course=course, name=name), body)
-        ready = _ready(name, given_parcel(body), stripped)
+        ready = self._ready(assignment, given_parcel(body), stripped)
         warnings: tuple[str, ...] = ()
         if ready is None:
             made = self.store.hand_out(course, name)
@@ -74,6 +74,7 @@ class Handing(Rights):
                 source=kept(self.blobs, ready.source),
                 released_at=self.commands.clock(),
                 released_by=who.name,
+                tried=ready.tried,
             )
         after = {
             "due": assignment.due,
@@ -82,6 +83,16 @@ class Handing(Rights):
         }
         change = self.change(who, Action.ASSIGNMENT_RELEASE, f"{course}/{name}", after=after)
         return _released(assignment, self.store.release(assignment, made, change=change), warnings)
+
+    def _ready(
+        self, assignment: Assignment, source: Parcel | None, stripped: Parcel | None
+    ) -> Ready | None:
+        if stripped is not None:
+            return Ready(files=stripped, source=source or stripped)
+        if source is None:
+            return None
+        seconds = assignment.seconds
+        return made_ready(assignment.name, source, cages=self.cages, seconds=seconds)
 
     def _wanted(self, before: Assignment, body: ReleaseIn) -> Assignment:
         after = replace(before, hidden=False)
@@ -262,12 +273,6 @@ class Handing(Rights):
                     more = wording.duration(now - was)
                     said.append(f"{each.name} of {course.name} is due {more} later.")
         return said or ["It moves no due time of a class; extended ones may move."]
-
-
-def _ready(name: str, source: Parcel | None, stripped: Parcel | None) -> Ready | None:
-    if stripped is not None:
-        return Ready(files=stripped, source=source or stripped)
-    return None if source is None else made_ready(name, source)
 
 
 def _released(assignment: Assignment, made: HandOut, warnings: Sequence[str]) -> ReleasedOut:

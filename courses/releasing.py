@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
-from ..hub.errors import InvalidInput, Unavailable
+from ..hub.errors import BackendFailed, InvalidInput, Unavailable
+from .model import Tried
 from .parcels import Parcel
+from .sandbox.port import CageEngine, Limits
+
+MakeCages = Callable[[], CageEngine]
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?")
 
@@ -17,22 +22,35 @@ class Ready:
     files: what students get.
     source: what the teacher wrote.
     warnings: what the teacher should look at.
+    tried: what trying it in the grading sandbox found; None where it was not tried.
     """
 
     files: Parcel
     source: Parcel
     warnings: tuple[str, ...] = ()
+    tried: Tried | None = None
 
 
-def made_ready(assignment: str, source: Parcel) -> Ready:
-    """Solutions and hidden tests stripped. Nothing is stored here.
+def made_ready(
+    assignment: str, source: Parcel, *, cages: MakeCages | None = None, seconds: int = 600
+) -> Ready:
+    """Solutions and hidden tests stripped, and tried in the sandbox. Nothing is stored here.
+
+    Where the sandbox itself fails it is released all the same, and the teacher is told.
+
+    Args:
+        cages: None to try nothing.
+        seconds: that grading one submission may take.
 
     Raises:
-        InvalidInput: what nbgrader could not make a hand-out of, in sentences.
+        InvalidInput: what nbgrader could not make a hand-out of, in sentences; or the solution
+            does not get all points, or the hand-out some.
         Unavailable: nbgrader is not installed beside the service.
     """
     try:
-        from .handout import prepare  # noqa: PLC0415  # takes a second, and nbgrader is an extra
+        # Takes a second, and nbgrader is an extra.
+        from .grading.release_check import check_release  # noqa: PLC0415
+        from .handout import prepare  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise Unavailable(
             f"Assignments cannot be released here: {error.name} is missing.",
@@ -40,7 +58,32 @@ def made_ready(assignment: str, source: Parcel) -> Ready:
         ) from error
     prepared = prepare(assignment, source.files)
     files = Parcel.of(prepared.files.items())
-    return Ready(files=files, source=source, warnings=prepared.warnings)
+    ready = Ready(files=files, source=source, warnings=prepared.warnings)
+    if cages is None:
+        return ready
+    try:
+        engine = cages()
+        try:
+            limits = replace(Limits(), seconds=float(seconds))
+            found = check_release(engine, prepared, source.files, limits=limits)
+        finally:
+            engine.close()
+    except (BackendFailed, Unavailable) as error:
+        said = f"It was not tried in the grading sandbox, which failed: {error.message}"
+        return replace(ready, warnings=(*ready.warnings, said))
+    _check_points(found.problems)
+    apart = {each.name: tuple(sorted(each.apart)) for each in found.key.notebooks}
+    tried = Tried(seconds=found.seconds_each, apart=apart)
+    return replace(ready, warnings=(*ready.warnings, *found.in_kernel), tried=tried)
+
+
+def _check_points(problems: Sequence[str]) -> None:
+    if problems:
+        raise InvalidInput(
+            "\n".join(problems),
+            accepted="A solution that gets all points, and a hand-out that gets none.",
+            field="files",
+        )
 
 
 def check_assignment_name(name: str) -> None:

@@ -13,7 +13,7 @@ roster names, and whoever else is in the group at JupyterHub without having left
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from ..hub.commands import Commands
@@ -25,6 +25,7 @@ from ..hub.ports.world import Identity
 from ..hub.quota_tree import QuotaTree
 from .model import Assignment, Course, Member, Role, Submission
 from .ports import Blobs, CourseStore
+from .sandbox.port import CageEngine
 from .store.missing import no_assignment, no_course, no_submission
 
 TAUGHT_BY = (Role.TEACHER,)
@@ -45,11 +46,16 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """Base of the parts of ``CourseDesk``."""
+    """Base of the parts of ``CourseDesk``.
+
+    Attributes:
+        cages: makes an engine of cages, in which a release is tried; None where there is none.
+    """
 
     commands: Commands
     store: CourseStore
     blobs: Blobs
+    cages: Callable[[], CageEngine] | None = None
 
     def place(self, who: Identity, name: str, roles: Collection[Role] = EVERYBODY) -> Place:
         """Raises NotFound for strangers, and Forbidden in another role than these."""

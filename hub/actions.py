@@ -51,6 +51,9 @@ class JobActions:
         now = c.clock()
         c.store.launch(lease.id, now=now, token_hash=token_hash(token))
         devices = {device.id: device for device in c.store.devices()}
+        folder = c.files.attempt_folder(request.id, lease.epoch)
+        # Nothing that a person can write into leads the service's own work.
+        home = folder if request.kind is Kind.GRADING else c.files.home(request.owner)
         order = LaunchOrder(
             lease_id=lease.id,
             request_id=request.id,
@@ -60,9 +63,9 @@ class JobActions:
             job=request.job,
             seconds=request.seconds,
             token=token,
-            folder=c.files.attempt_folder(request.id, lease.epoch),
+            folder=folder,
             input_path=c.files.input_path(request.id),
-            home=c.files.home(request.owner),
+            home=home,
             archive_path=c.files.archive_path(request.id) if request.job.archive else None,
             image=request.image,
             node=lease.node,

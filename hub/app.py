@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 
 from fastapi import FastAPI
@@ -113,7 +114,12 @@ def serve(state: StateFolder, settings: Settings) -> None:
         metrics_token=secrets.metrics_token,
         vitals=vitals,
         checks={"store": store.check, "hub": hub.check},
-        courses=CourseDesk(commands, SqlCourseStore(store.transactions), FolderBlobs(state.blobs)),
+        courses=CourseDesk(
+            commands,
+            SqlCourseStore(store.transactions),
+            FolderBlobs(state.blobs),
+            partial(engines.cages, state, settings),
+        ),
     )
     server = Server.of(app, port=settings.service_port, host=settings.internal_ip)
     try:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from importlib.metadata import entry_points
 from typing import cast
 
+from ..courses.sandbox.engines import cage_engine
+from ..courses.sandbox.port import CageEngine, CageSettings
 from .config import Engine, Settings, StateFolder
 from .errors import BackendFailed, InvalidInput
 from .homes import Homes
@@ -27,6 +29,14 @@ def ground(state: StateFolder, settings: Settings) -> Ground | None:
         return None
     factory = _load("carrel.grounds", settings.engine)
     return cast(Ground, factory(backend_settings(state, settings, settings.simulated_devices)))
+
+
+def cages(state: StateFolder, settings: Settings) -> CageEngine:
+    """Where submissions run. Raises BackendFailed where something is missing that it needs."""
+    found = backend_settings(state, settings, None)
+    return cage_engine(
+        settings.engine, CageSettings(installation=found.installation, docker=found.docker)
+    )
 
 
 def backend_settings(

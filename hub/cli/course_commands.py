@@ -15,6 +15,7 @@ from ..wire.courses import (
 )
 from . import printing
 from .client_base import ClientCommand, Listing, json_option, site_option
+from .course_grading import GRADING_COMMANDS
 from .course_teaching import TEACHING_COMMANDS, say
 from .course_work import STUDENTS_COMMANDS
 from .terminal import plain
@@ -38,6 +39,7 @@ def course_command() -> None:
     As a teacher:
       carrel course release ps1 --due "2027-02-01 18:00 Europe/Berlin" --late "24h:-10%"
       carrel course extend ps1 student2 48h
+      carrel course grade ps1 --watch
     As an administrator:
       carrel course create cs101 --teacher grace --students roster.csv --guaranteed 8 --max 20
     """
@@ -283,5 +285,5 @@ def _made(course: CourseOut, *, as_json: bool) -> None:
     )
 
 
-for _command in (*TEACHING_COMMANDS, *STUDENTS_COMMANDS):
+for _command in (*TEACHING_COMMANDS, *GRADING_COMMANDS, *STUDENTS_COMMANDS):
     course_command.add_command(_command)

@@ -151,6 +151,8 @@ class Client:
     release = _at_once(AsyncClient.release)
     hand_out = _at_once(AsyncClient.hand_out)
     give_time = _at_once(AsyncClient.give_time)
+    grade = _at_once(AsyncClient.grade)
+    grades = _at_once(AsyncClient.grades)
     hand_in = _at_once(AsyncClient.hand_in)
     receipts = _at_once(AsyncClient.receipts)
     handed_in = _at_once(AsyncClient.handed_in)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 from pydantic import BaseModel
@@ -28,10 +29,13 @@ from ..wire.courses import (
     ReleaseIn,
     SubmitIn,
 )
+from ..wire.grading import GradeIn, GradesOut, GradingOut
 from .calls import Call
 from .connection import Connection, segment
 
 M = TypeVar("M", bound=BaseModel)
+_CLASS_SECONDS = 300.0
+"""A class of hundreds is made known to JupyterHub person by person."""
 
 
 class CourseCalls(Connection):
@@ -50,7 +54,7 @@ class CourseCalls(Connection):
         return await self._get(_course(course), CourseOut)
 
     async def create_course(self, body: CourseIn) -> CourseOut:
-        return await self._sent("POST", "courses", CourseOut, body)
+        return await self._sent("POST", "courses", CourseOut, body, silence=_CLASS_SECONDS)
 
     async def clone_course(self, course: str, body: CloneIn) -> CourseOut:
         return await self._sent("POST", f"{_course(course)}/clone", CourseOut, body)
@@ -71,6 +75,7 @@ class CourseCalls(Connection):
             path=f"{_course(course)}/roster",
             json={"students": students},
             query={"dry_run": "true"} if dry_run else {},
+            silence=_CLASS_SECONDS,
         )
         return self._read(await self._transport.send(call), ConsequencesOut)
 
@@ -120,6 +125,16 @@ class CourseCalls(Connection):
         path = f"submissions/{submission}/counts"
         return await self._repeated(Call(method="DELETE" if undo else "PUT", path=path), ReceiptOut)
 
+    # -- grading --------------------------------------------------------------------------
+
+    async def grade(self, course: str, assignment: str, body: GradeIn) -> GradingOut:
+        """Sent again where its answer got lost: the run that is open is that one."""
+        path = f"{_assignment(course, assignment)}/grading"
+        return await self._repeated(_call("POST", path, body), GradingOut)
+
+    async def grades(self, course: str, assignment: str) -> GradesOut:
+        return await self._get(f"{_assignment(course, assignment)}/grading", GradesOut)
+
     # -- outages --------------------------------------------------------------------------
 
     async def outages(self) -> list[OutageOut]:
@@ -128,8 +143,17 @@ class CourseCalls(Connection):
     async def record_outage(self, body: OutageIn) -> ConsequencesOut:
         return await self._sent("POST", "outages", ConsequencesOut, body)
 
-    async def _sent(self, method: str, path: str, model: type[M], body: BaseModel) -> M:
-        return self._read(await self._transport.send(_call(method, path, body)), model)
+    async def _sent(
+        self,
+        method: str,
+        path: str,
+        model: type[M],
+        body: BaseModel,
+        *,
+        silence: float | None = None,
+    ) -> M:
+        call = replace(_call(method, path, body), silence=silence)
+        return self._read(await self._transport.send(call), model)
 
 
 def _call(method: str, path: str, body: BaseModel) -> Call:

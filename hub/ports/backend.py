@@ -19,7 +19,6 @@ from .images import ImageSource
 from .notices import Notice
 from .records import Cause, Handle, JobSpec, NewEvent
 
-
 OWN_WORK = "g"
 """Ids of requests that begin so are the service's own work: grading. It runs on the service's
 machine as the service's account, whatever the engine is."""

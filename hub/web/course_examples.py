@@ -49,6 +49,10 @@ BODIES: dict[str, dict[str, dict[str, Any]]] = {
         },
     },
     "SubmitIn": {"notebook": {"summary": "One notebook", "value": {"files": _FILES, "version": 1}}},
+    "GradeIn": {
+        "all": {"summary": "The whole class", "value": {}},
+        "question": {"summary": "One question anew", "value": {"question": "squares"}},
+    },
     "ExtensionIn": {
         "person": {
             "summary": "Two days for one student",

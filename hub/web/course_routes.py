@@ -27,6 +27,7 @@ from ..wire.courses import (
     RosterIn,
     SubmitIn,
 )
+from ..wire.grading import GradeIn, GradesOut, GradingOut
 from .bodies import json_body
 from .routes import ERRORS, Carrel, Reader, Writer
 from .schema import body_of
@@ -223,6 +224,31 @@ def choose(web: Carrel, who: Writer, submission: SubmissionId) -> ReceiptOut:
 def unchoose(web: Carrel, who: Writer, submission: SubmissionId) -> ReceiptOut:
     """For teachers: the last one on time counts, else the last that is not too late."""
     return web.courses.choose(who, submission, counts=False)
+
+
+# -- grading ----------------------------------------------------------------------------------
+
+
+@router.post(
+    "/courses/{course}/assignments/{assignment}/grading",
+    summary="Grade",
+    openapi_extra=body_of(GradeIn),
+)
+def grade(
+    web: Carrel,
+    who: Writer,
+    course: CourseName,
+    assignment: AssignmentName,
+    body: Annotated[GradeIn, Depends(json_body(GradeIn))],
+) -> GradingOut:
+    """For teachers and graders: a request on the pool. One of the same that is open is that one."""
+    return web.courses.grade(who, course, assignment, body)
+
+
+@router.get("/courses/{course}/assignments/{assignment}/grading", summary="Grades")
+def grades(web: Carrel, who: Reader, course: CourseName, assignment: AssignmentName) -> GradesOut:
+    """For teachers and graders: the newest run, and a verdict for each student and cell."""
+    return web.courses.grades(who, course, assignment)
 
 
 # -- outages ----------------------------------------------------------------------------------

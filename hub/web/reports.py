@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Request
 
 from ..wire import EventsIn, OpenSessionIn, Out, RequestOut, StartedIn, StopIn
+from ..wire.grading import GradingOrderOut, KeptOut, VerdictIn
 from .bodies import json_body
 from .context import web_of
 from .gate import token_of
@@ -105,3 +106,28 @@ def add_events(
 ) -> AcceptedOut:
     """Events are counted by `seq` from 1; what was seen before is dropped."""
     return AcceptedOut(accepted=web.commands.add_events(lease_id, body))
+
+
+@router.get(
+    "/leases/{lease_id}/grading",
+    tags=["attempts"],
+    summary="What is to be graded",
+    dependencies=[Depends(_attempt)],
+)
+def grading(web: Carrel, lease_id: Lease) -> GradingOrderOut:
+    """The submissions of a grading run that have no verdict yet."""
+    return web.courses.order(lease_id)
+
+
+@router.post(
+    "/leases/{lease_id}/verdicts",
+    tags=["attempts"],
+    summary="Give a verdict on a submission",
+    dependencies=[Depends(_attempt)],
+    openapi_extra=body_of(VerdictIn),
+)
+def judge(
+    web: Carrel, lease_id: Lease, body: Annotated[VerdictIn, Depends(json_body(VerdictIn))]
+) -> KeptOut:
+    """Kept for good before this answers; a second one for the same submission is dropped."""
+    return KeptOut(kept=web.courses.judge(lease_id, body))

@@ -1,0 +1,161 @@
+"""The commands of ``carrel course`` with which a class is graded."""
+
+from __future__ import annotations
+
+import csv
+import sys
+import time
+from collections.abc import Iterator
+
+import click
+
+from ...courses import due
+from .. import wording
+from ..client import Client
+from ..wire.grading import GradeIn, GradeOut, GradesOut, GradingOut
+from . import printing
+from .client_base import ClientCommand, json_option, site_option
+from .course_choice import assignment_argument, course_option, teaching
+from .terminal import plain
+
+_EVERY = 1.0
+
+
+@click.command("grade", cls=ClientCommand)
+@assignment_argument
+@course_option
+@click.option("--student", default="", metavar="NAME", help="Only this one's submission.")
+@click.option("--question", default="", metavar="ID", help="Only this cell, by its nbgrader id.")
+@click.option("--by", "deadline", metavar="WHEN", help=f"When it should be done: {due.DUE_HELP!r}.")
+@click.option("--watch", is_flag=True, help="Stay until it is done.")
+@json_option
+@site_option
+def grade_command(
+    *,
+    assignment: str,
+    course: str,
+    student: str,
+    question: str,
+    deadline: str | None,
+    watch: bool,
+    as_json: bool,
+    site: str | None,
+) -> None:
+    """Grade what was handed in, on the pool (teachers and graders).
+
+    Of each student the submission that counts is graded, each in a sandbox of its own. Asked for
+    again while it runs, it is the same run; after an interruption it goes on where it was. Scores
+    that people gave in nbgrader's formgrader stay.
+
+    \b
+    Examples:
+      carrel course grade ps1 --watch
+      carrel course grade ps1 --question squares
+    """
+    body = GradeIn(
+        person=student,
+        question=question,
+        deadline=due.read_due(deadline)[0] if deadline else None,
+    )
+    with Client.from_environment(site) as client:
+        name = teaching(client, course)
+        run = client.grade(name, assignment, body)
+        if not as_json:
+            click.echo(f"Grading {assignment} of {name}: {_progress(run)}")
+        if watch:
+            for found in _until_done(client, name, assignment, run.request):
+                run = found
+                if not as_json:
+                    click.echo(_progress(run))
+    if as_json:
+        printing.as_json(run)
+    if watch and run.state != "succeeded":
+        click.echo(f"See: carrel show {run.request}", err=True)
+        sys.exit(1)
+
+
+def _until_done(client: Client, course: str, assignment: str, request: str) -> Iterator[GradingOut]:
+    """Whenever something has changed, until this run is over or another one has begun."""
+    before: tuple[int, str] | None = None
+    while True:
+        run = client.grades(course, assignment).run
+        if run is None or run.request != request:
+            return
+        if (run.done, run.state) != before:
+            yield run
+        if run.ended:
+            return
+        before = run.done, run.state
+        time.sleep(_EVERY)
+
+
+def _progress(run: GradingOut) -> str:
+    said = f"{run.done} of {wording.count(run.total, 'submission')}, {run.state} ({run.request})"
+    if run.seconds_left is None:
+        return f"{said}."
+    return f"{said}, about {wording.duration(max(1.0, run.seconds_left))} left."
+
+
+@click.command("grades", cls=ClientCommand)
+@assignment_argument
+@course_option
+@click.option("--csv", "as_csv", is_flag=True, help="A table for other programs, cell by cell.")
+@json_option
+@site_option
+def grades_command(
+    *, assignment: str, course: str, as_csv: bool, as_json: bool, site: str | None
+) -> None:
+    """List what everybody has in an assignment (teachers and graders).
+
+    \b
+    Examples:
+      carrel course grades ps1
+      carrel course grades ps1 --csv > ps1.csv
+    """
+    with Client.from_environment(site) as client:
+        found = client.grades(teaching(client, course), assignment)
+    if as_json:
+        printing.as_json(found)
+    elif as_csv:
+        _csv(found)
+    elif not found.grades:
+        click.echo(f"Nothing was handed in for {assignment} that counts.")
+    else:
+        header = ["STUDENT", "NUMBER", "SCORE", "OF", "LATE", "TO LOOK AT", "CELLS"]
+        printing.table(header, map(_row, found.grades), right="NUMBER,SCORE,OF,LATE")
+
+
+def _row(grade: GradeOut) -> list[str]:
+    cells = ", ".join(f"{cell.cell}: {cell.word}" for cell in grade.cells)
+    return [
+        *(grade.person, str(grade.number), f"{grade.score:g}", f"{grade.max_score:g}"),
+        f"-{grade.penalty * 100:g} %" if grade.penalty else "",
+        "yes" if grade.review else "",
+        plain(grade.why_not or cells),
+    ]
+
+
+def _csv(found: GradesOut) -> None:
+    """One line for each student, with a column for each cell; names as they are in nbgrader."""
+    cells = list(dict.fromkeys((c.notebook, c.cell) for each in found.grades for c in each.cells))
+    out = csv.writer(sys.stdout, lineterminator="\n")
+    named = [f"{notebook}/{cell}" for notebook, cell in cells]
+    out.writerow(["student", "name", "section", "score", "max_score", "late_penalty", *named])
+    for each in found.grades:
+        scores = {(c.notebook, c.cell): c.score for c in each.cells}
+        given = [scores.get(cell) for cell in cells]
+        out.writerow(
+            [
+                *map(_harmless, (each.person, each.full_name, each.section)),
+                *(each.score, each.max_score, each.penalty),
+                *("" if score is None else score for score in given),
+            ]
+        )
+
+
+def _harmless(text: str) -> str:
+    """What a spreadsheet would take for a formula is text."""
+    return f"'{text}" if text[:1] in "=+-@\t\r" and text else text
+
+
+GRADING_COMMANDS = (grade_command, grades_command)

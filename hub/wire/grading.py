@@ -1,0 +1,142 @@
+"""The values about grading that travel over HTTP: what is asked, what came out, and the orders."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from .base import LARGEST, LATEST, In, Out
+from .courses import FileRefOut
+
+_MOST_CELLS = 10_000
+Points = Annotated[float, Field(ge=-1e9, le=1e9, allow_inf_nan=False)]
+Sentence = Annotated[str, Field(max_length=2000)]
+
+
+class GradeIn(In):
+    """Body of ``POST …/assignments/{assignment}/grading``: everybody and all of it, or a part."""
+
+    person: Annotated[str, Field(max_length=64)] = ""
+    question: Annotated[
+        str, Field(max_length=200, description="The nbgrader id of a cell, such as `squares`.")
+    ] = ""
+    deadline: Annotated[float | None, Field(ge=0, le=LATEST, allow_inf_nan=False)] = None
+
+
+class CellScoreOut(Out):
+    """``score`` is null where a person decides, ``review`` says that one should look at it."""
+
+    notebook: str
+    cell: str
+    word: str
+    sentence: str
+    score: float | None
+    max_score: float
+    review: bool = False
+
+
+class GradeOut(Out):
+    """What one student has: the newest verdict on each cell of the submission that counts.
+
+    ``penalty`` is the part of the points that lateness takes; ``score`` has it taken off.
+    ``why_not`` says why there is no verdict.
+    """
+
+    person: str
+    full_name: str = ""
+    section: str = ""
+    submission: int
+    number: int
+    graded_at: float | None = None
+    score: float = 0.0
+    max_score: float = 0.0
+    penalty: float = 0.0
+    review: bool = False
+    cells: list[CellScoreOut] = []
+    notes: list[str] = []
+    why_not: str = ""
+
+
+class GradingOut(Out):
+    """A grading run: ``request`` is its request on the pool.
+
+    ``seconds_left`` is null before anything is known, and once it is over.
+    """
+
+    request: str
+    course: str
+    assignment: str
+    person: str = ""
+    question: str = ""
+    state: str
+    ended: bool
+    done: int
+    total: int
+    expected: float
+    seconds_left: float | None = None
+    asked_at: float
+    asked_by: str
+
+
+class GradesOut(Out):
+    """How an assignment is graded: ``run`` is the newest run, null before the first one."""
+
+    course: str
+    assignment: str
+    run: GradingOut | None = None
+    grades: list[GradeOut]
+
+
+# -- between the service and its grader -------------------------------------------------------
+
+
+class WorkOut(Out):
+    """One submission without a verdict."""
+
+    submission: int
+    person: str
+    at: float
+    penalty: float
+    files: list[FileRefOut]
+
+
+class GradingOrderOut(Out):
+    """What the grader of an attempt has to do. ``apart`` is null where no check found it."""
+
+    course: str
+    assignment: str
+    question: str
+    due: float | None
+    devices: int
+    seconds: int
+    seconds_each: float
+    source: list[FileRefOut]
+    apart: dict[str, list[str]] | None
+    works: list[WorkOut]
+
+
+class CellScoreIn(In):
+    notebook: Annotated[str, Field(max_length=1000)]
+    cell: Annotated[str, Field(max_length=1000)]
+    word: Annotated[str, Field(max_length=40)]
+    sentence: Sentence
+    score: Points | None
+    max_score: Points
+    review: bool = False
+
+
+class VerdictIn(In):
+    """Body of ``POST /api/v1/leases/{lease_id}/verdicts``."""
+
+    submission: Annotated[int, Field(ge=1, le=LARGEST)]
+    seconds: Annotated[float, Field(ge=0, le=LATEST, allow_inf_nan=False)]
+    cells: Annotated[list[CellScoreIn], Field(max_length=_MOST_CELLS)] = []
+    notes: Annotated[list[Sentence], Field(max_length=_MOST_CELLS)] = []
+    why_not: Sentence = ""
+
+
+class KeptOut(Out):
+    """Whether it was the first verdict on this submission in this run."""
+
+    kept: bool
