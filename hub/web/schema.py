@@ -33,6 +33,7 @@ from ..wire.courses import (
     RosterIn,
     SubmitIn,
 )
+from ..wire.grading import GradeIn, VerdictIn
 from ..wire.images import PinIn
 from .errors import PROBLEM_TYPE
 from .examples import ANSWER_EXAMPLES, BODY_EXAMPLES, problem_example
@@ -45,6 +46,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     EventsIn,
     ExtendIn,
     ExtensionIn,
+    GradeIn,
     GroupIn,
     JobIn,
     KernelsIn,
@@ -62,6 +64,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     StopIn,
     SubmitIn,
     TermIn,
+    VerdictIn,
 )
 _REF = "#/components/schemas/{model}"
 
