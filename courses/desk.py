@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from .handing import Handing
-from .judging import Judging
 from .keeping import Keeping
 from .returning import Returning
 from .taking import Taking
+from .writing_back import WritingBack
 
 
-class CourseDesk(Keeping, Handing, Taking, Judging, Returning):
+class CourseDesk(Keeping, Handing, Taking, WritingBack, Returning):
     """Plain blocking functions, called in a thread pool by the web layer.
 
     Each either does the whole thing or raises a ``CarrelError`` and leaves nothing behind.

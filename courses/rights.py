@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from ..hub.commands import Commands
 from ..hub.errors import Conflict, Forbidden, NotFound, Unavailable
@@ -50,12 +51,14 @@ class Rights:
 
     Attributes:
         cages: makes an engine of cages, in which a release is tried; None where there is none.
+        folder: of all courses, with nbgrader's folders and gradebook of each; None without.
     """
 
     commands: Commands
     store: CourseStore
     blobs: Blobs
     cages: Callable[[], CageEngine] | None = None
+    folder: Path | None = None
 
     def place(self, who: Identity, name: str, roles: Collection[Role] = EVERYBODY) -> Place:
         """Raises NotFound for strangers, and Forbidden in another role than these."""

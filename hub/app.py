@@ -119,6 +119,7 @@ def serve(state: StateFolder, settings: Settings) -> None:
             SqlCourseStore(store.transactions),
             FolderBlobs(state.blobs),
             partial(engines.cages, state, settings),
+            state.courses,
         ),
     )
     server = Server.of(app, port=settings.service_port, host=settings.internal_ip)

@@ -6,16 +6,17 @@ import csv
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 
-from ...courses import due
+from ...courses import due, folders
 from .. import wording
 from ..client import Client
 from ..wire.grading import GradeIn, GradeOut, GradesOut, GradingOut
 from . import printing
 from .client_base import ClientCommand, json_option, site_option
-from .course_choice import assignment_argument, course_option, teaching
+from .course_choice import assignment_argument, course_option, teaching, working
 from .terminal import plain
 
 _EVERY = 1.0
@@ -158,4 +159,66 @@ def _harmless(text: str) -> str:
     return f"'{text}" if text[:1] in "=+-@\t\r" and text else text
 
 
-GRADING_COMMANDS = (grade_command, grades_command)
+@click.command("feedback", cls=ClientCommand)
+@assignment_argument
+@course_option
+@click.option("--release", is_flag=True, help="Give it to everybody who was graded (teachers).")
+@click.option("--student", default="", metavar="NAME", help="With --release: only to this one.")
+@click.option(
+    "--to", "target", metavar="DIR", type=click.Path(path_type=Path), help="Not ./feedback/…."
+)
+@site_option
+def feedback_command(
+    *,
+    assignment: str,
+    course: str,
+    release: bool,
+    student: str,
+    target: Path | None,
+    site: str | None,
+) -> None:
+    """Fetch your feedback on an assignment, or release it to the class.
+
+    It is a page for each notebook, with points, comments and a sentence for each test. Released
+    again, as after manual grading, it is in place of what was there.
+
+    \b
+    Examples:
+      carrel course feedback ps1
+      carrel course feedback ps1 --release
+    """
+    with Client.from_environment(site) as client:
+        if release:
+            _release(client, teaching(client, course), assignment, student)
+        else:
+            folder = target or Path("feedback", assignment)
+            _fetch(client, working(client, course), assignment, folder)
+
+
+def _release(client: Client, course: str, assignment: str, student: str) -> None:
+    found = client.grades(course, assignment).grades
+    for each in found:
+        if student and each.person != student:
+            continue
+        if each.graded_at is None or each.why_not:
+            click.echo(f"Nothing for {each.person}: {plain(each.why_not)}", err=True)
+            continue
+        for sentence in client.release_feedback(course, assignment, each.person).sentences:
+            click.echo(plain(sentence))
+
+
+def _fetch(client: Client, course: str, assignment: str, folder: Path) -> None:
+    """Of the newest submission that has any; pages of ours, so that they are written over."""
+    for receipt in reversed(client.receipts(course, assignment)):
+        pages = folders.contents(client.feedback(receipt.id).files)
+        if not pages:
+            continue
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in pages.items():
+            (folder / Path(name).name).write_bytes(content)
+            click.echo(f"Wrote {plain(str(folder / Path(name).name))}.")
+        return
+    click.echo(f"There is no feedback on {assignment} yet.")
+
+
+GRADING_COMMANDS = (grade_command, grades_command, feedback_command)

@@ -29,7 +29,7 @@ from ..wire.courses import (
     ReleaseIn,
     SubmitIn,
 )
-from ..wire.grading import GradeIn, GradesOut, GradingOut
+from ..wire.grading import FeedbackIn, FeedbackOut, GradeIn, GradesOut, GradingOut
 from .calls import Call
 from .connection import Connection, segment
 
@@ -134,6 +134,17 @@ class CourseCalls(Connection):
 
     async def grades(self, course: str, assignment: str) -> GradesOut:
         return await self._get(f"{_assignment(course, assignment)}/grading", GradesOut)
+
+    async def release_feedback(self, course: str, assignment: str, person: str) -> ConsequencesOut:
+        """On what counts of one student, as it is graded now."""
+        call = _call(
+            "POST", f"{_assignment(course, assignment)}/feedback", FeedbackIn(person=person)
+        )
+        return await self._repeated(call, ConsequencesOut)
+
+    async def feedback(self, submission: int) -> FeedbackOut:
+        """Its pages; none before feedback was released."""
+        return await self._get(f"submissions/{submission}/feedback", FeedbackOut)
 
     # -- outages --------------------------------------------------------------------------
 

@@ -53,6 +53,7 @@ BODIES: dict[str, dict[str, dict[str, Any]]] = {
         "all": {"summary": "The whole class", "value": {}},
         "question": {"summary": "One question anew", "value": {"question": "squares"}},
     },
+    "FeedbackIn": {"person": {"summary": "For one student", "value": {"person": "ada"}}},
     "ExtensionIn": {
         "person": {
             "summary": "Two days for one student",

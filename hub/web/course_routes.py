@@ -27,7 +27,7 @@ from ..wire.courses import (
     RosterIn,
     SubmitIn,
 )
-from ..wire.grading import GradeIn, GradesOut, GradingOut
+from ..wire.grading import FeedbackIn, FeedbackOut, GradeIn, GradesOut, GradingOut
 from .bodies import json_body
 from .routes import ERRORS, Carrel, Reader, Writer
 from .schema import body_of
@@ -249,6 +249,28 @@ def grade(
 def grades(web: Carrel, who: Reader, course: CourseName, assignment: AssignmentName) -> GradesOut:
     """For teachers and graders: the newest run, and a verdict for each student and cell."""
     return web.courses.grades(who, course, assignment)
+
+
+@router.post(
+    "/courses/{course}/assignments/{assignment}/feedback",
+    summary="Release feedback",
+    openapi_extra=body_of(FeedbackIn),
+)
+def release_feedback(
+    web: Carrel,
+    who: Writer,
+    course: CourseName,
+    assignment: AssignmentName,
+    body: Annotated[FeedbackIn, Depends(json_body(FeedbackIn))],
+) -> ConsequencesOut:
+    """For teachers and graders: one student gets it. Again, it is in place of what was there."""
+    return web.courses.release_feedback(who, course, assignment, body.person)
+
+
+@router.get("/submissions/{submission}/feedback", summary="Feedback")
+def feedback(web: Carrel, who: Reader, submission: SubmissionId) -> FeedbackOut:
+    """On a submission, for its student and for those who grade it."""
+    return FeedbackOut(files=web.courses.feedback(who, submission))
 
 
 # -- outages ----------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from .base import LARGEST, LATEST, In, Out
-from .courses import FileRefOut
+from .courses import ContentOut, FileRefOut
 
 _MOST_CELLS = 10_000
 Points = Annotated[float, Field(ge=-1e9, le=1e9, allow_inf_nan=False)]
@@ -22,6 +22,18 @@ class GradeIn(In):
         str, Field(max_length=200, description="The nbgrader id of a cell, such as `squares`.")
     ] = ""
     deadline: Annotated[float | None, Field(ge=0, le=LATEST, allow_inf_nan=False)] = None
+
+
+class FeedbackIn(In):
+    """Body of ``POST …/assignments/{assignment}/feedback``: who gets what was graded."""
+
+    person: Annotated[str, Field(min_length=1, max_length=64)]
+
+
+class FeedbackOut(Out):
+    """Pages without scripts, one for each notebook; none before feedback was released."""
+
+    files: list[ContentOut]
 
 
 class CellScoreOut(Out):

@@ -86,6 +86,16 @@ def test_a_class_is_graded_and_a_killed_grader_loses_nothing(site: Installation)
     book.close()
     assert scores == [(0.0,), (2.0,)]
 
+    given = site.cli("course", "feedback", "ps1", "--course", "cs101", "--release", user="teacher")
+    assert given.stdout.count("has feedback on ps1.") == 2
+    target = site.state / "pages"
+    words = ("course", "feedback", "ps1", "--course", "cs101", "--to", str(target))
+    site.cli(*words, user="student2")
+    page = (target / "ps1.html").read_text()
+    assert "A check of this test failed." in page
+    assert "42" not in page.partition("<body")[2]
+    assert "<script" not in page
+
     refused = site.api("GET", f"{place}/grading", user="student1")
     assert refused.status_code == 403
     unknown = site.api("POST", f"{place}/grading", user="teacher", json={"question": "q9"})
