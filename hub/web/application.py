@@ -41,6 +41,7 @@ from . import (
     course_routes,
     errors,
     exchange_routes,
+    grading_pages,
     guests,
     history_pages,
     history_routes,
@@ -173,7 +174,7 @@ def _route(app: FastAPI) -> None:
     # Routes are tried one after the other: people wait for pages.
     for page in (pages, list_pages, history_pages, session_pages, submit_pages, job_pages):
         app.include_router(page.router, prefix=site)
-    for page in (admin_pages, calendar_pages, image_pages, signing_in):
+    for page in (admin_pages, calendar_pages, image_pages, grading_pages, signing_in):
         app.include_router(page.router, prefix=site)
     app.include_router(idle_routes.pages, prefix=site)
     app.include_router(reports.router, prefix=api)

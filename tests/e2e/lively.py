@@ -7,6 +7,7 @@ cs101 has a budget and a term, vision a reservation next week.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import Any
 
 from carrel.hub.config import Settings, StateFolder
 
+from ..courses.notebooks import source
 from .support import Installation, eventually, installation
 from .widget_pages import submit, write_notebook
 
@@ -107,6 +109,7 @@ def _administered(site: Installation) -> str:
     for name, body in groups.items():
         _made(site, "PUT", f"/groups/{name}", "admin", **body)
     _dated(site)
+    _taught(site)
     made = _made(site, "POST", "/people", "admin", name="newcomer", groups=["cs101"])
     site.passwords["newcomer"] = made["password"]
     devices = site.api("GET", "/pool", user="admin").json()["devices"]
@@ -115,6 +118,16 @@ def _administered(site: Installation) -> str:
     why = "It reported uncorrectable memory errors."
     _made(site, "PUT", f"/pool/{sick}/quarantine", "admin", why=why)
     return drained
+
+
+def _taught(site: Installation) -> None:
+    """A course of its own with one student, who has handed something in."""
+    file = {"name": "ps1.ipynb", "content": base64.b64encode(source()).decode()}
+    students = "student,name\nstudent3,Cleo\n"
+    _made(site, "POST", "/courses", "admin", name="seminar", students=students)
+    place = "/courses/seminar/assignments/ps1"
+    _made(site, "POST", f"{place}/release", "admin", files=[file])
+    _made(site, "POST", f"{place}/submissions", "student3", files=[file])
 
 
 def _dated(site: Installation) -> None:

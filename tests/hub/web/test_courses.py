@@ -162,3 +162,23 @@ def test_a_desk_without_assignments_says_when_they_come(site: Site) -> None:
     check_page(page)
     assert "No assignment has been released yet." in page
     assert "My assignments" not in site.page(TEACHER).get(PREFIX).text
+
+
+def test_a_teacher_grades_on_a_page_and_watches(course: Site) -> None:
+    address = f"{PREFIX}course/cs101/grading/ps1"
+    browser = course.page(TEACHER)
+    page = browser.get(address).text
+    check_page(page)
+    assert "Nothing was handed in that counts." in page
+    token = {"csrf": course.world.form_token("teacher-oauth")}
+    refused = browser.post(address, data=token)
+    assert refused.status_code == 400
+    assert "Nothing was handed in for ps1 that counts." in refused.text
+    course.api(STUDENT1).post(f"{PS1}/submissions", json={"files": files(ps1_ipynb=b"x")})
+    assert browser.post(address, data=token).status_code == 303
+    for shown in (browser.get(address).text, browser.get(f"{address}/live").text):
+        for words in ("0 of 1 graded, queued", "student1", "Not graded yet."):
+            assert words in shown
+    run = browser.get(f"{PS1}/grading").json()["run"]["request"]
+    assert browser.get(f"{PREFIX}requests/{run}").status_code == 200
+    assert course.page(STUDENT1).get(address).status_code == 403

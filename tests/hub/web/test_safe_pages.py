@@ -20,6 +20,8 @@ PLACES = {
     "server": "experiments",
     "event_id": "1",
     "group": "cs101",
+    "course": "cs101",
+    "assignment": "ps1",
 }
 STREAMS = ("/events", "/feed")
 MADE_BY_NOTEBOOKS = ("/outputs/{event_id}", "/notebook/content")
