@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -70,3 +71,16 @@ def test_a_start_that_ends_while_the_engine_is_asked_is_no_death(
     assert not starting.is_alive()
     assert seen.life is Life.UNKNOWN
     assert backend.look({order.lease_id: None})[order.lease_id].life is Life.DEAD
+
+
+def test_the_services_own_work_runs_beside_the_containers(
+    backend: DockerBackend, desk: Desk
+) -> None:
+    """It needs no engine: a runner of the service's own account, found by its lease."""
+    order = replace(desk.order(), lease_id="g-aaaaaaaa.1", request_id="g-aaaaaaaa")
+    handle = backend.start(order)
+    leases = {order.lease_id: handle}
+    assert backend.look(leases)[order.lease_id].life is Life.ALIVE
+    assert backend.look({order.lease_id: None})[order.lease_id].handle == handle
+    assert backend.stop(order.lease_id, handle)
+    assert backend.look(leases)[order.lease_id].life is Life.DEAD
