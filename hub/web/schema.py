@@ -33,7 +33,7 @@ from ..wire.courses import (
     RosterIn,
     SubmitIn,
 )
-from ..wire.grading import GradeIn, VerdictIn
+from ..wire.grading import FeedbackIn, GradeIn, VerdictIn
 from ..wire.images import PinIn
 from .errors import PROBLEM_TYPE
 from .examples import ANSWER_EXAMPLES, BODY_EXAMPLES, problem_example
@@ -46,6 +46,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     EventsIn,
     ExtendIn,
     ExtensionIn,
+    FeedbackIn,
     GradeIn,
     GroupIn,
     JobIn,
