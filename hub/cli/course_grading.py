@@ -167,6 +167,7 @@ def _harmless(text: str) -> str:
 @click.option(
     "--to", "target", metavar="DIR", type=click.Path(path_type=Path), help="Not ./feedback/…."
 )
+@json_option
 @site_option
 def feedback_command(
     *,
@@ -175,6 +176,7 @@ def feedback_command(
     release: bool,
     student: str,
     target: Path | None,
+    as_json: bool,
     site: str | None,
 ) -> None:
     """Fetch your feedback on an assignment, or release it to the class.
@@ -189,25 +191,49 @@ def feedback_command(
     """
     with Client.from_environment(site) as client:
         if release:
-            _release(client, teaching(client, course), assignment, student)
-        else:
-            folder = target or Path("feedback", assignment)
-            _fetch(client, working(client, course), assignment, folder)
+            name = teaching(client, course)
+            released, left_out = _release(client, name, assignment, student)
+            if as_json:
+                printing.as_json({"released": released, "left_out": left_out})
+                return
+            for person, why in left_out.items():
+                click.echo(f"Nothing for {person}: {plain(why)}", err=True)
+            for sentence in released.values():
+                click.echo(plain(sentence))
+            return
+        files = _fetch(
+            client,
+            working(client, course),
+            assignment,
+            target or Path("feedback", assignment),
+        )
+    if as_json:
+        printing.as_json({"files": files})
+        return
+    for file in files:
+        click.echo(f"Wrote {plain(file)}.")
+    if not files:
+        click.echo(f"There is no feedback on {assignment} yet.")
 
 
-def _release(client: Client, course: str, assignment: str, student: str) -> None:
-    found = client.grades(course, assignment).grades
-    for each in found:
+def _release(
+    client: Client, course: str, assignment: str, student: str
+) -> tuple[dict[str, str], dict[str, str]]:
+    """By person: what was done, and why nothing could be."""
+    released: dict[str, str] = {}
+    left_out: dict[str, str] = {}
+    for each in client.grades(course, assignment).grades:
         if student and each.person != student:
             continue
         if each.graded_at is None or each.why_not:
-            click.echo(f"Nothing for {each.person}: {plain(each.why_not)}", err=True)
+            left_out[each.person] = each.why_not
             continue
-        for sentence in client.release_feedback(course, assignment, each.person).sentences:
-            click.echo(plain(sentence))
+        done = client.release_feedback(course, assignment, each.person)
+        released[each.person] = " ".join(done.sentences)
+    return released, left_out
 
 
-def _fetch(client: Client, course: str, assignment: str, folder: Path) -> None:
+def _fetch(client: Client, course: str, assignment: str, folder: Path) -> list[str]:
     """Of the newest submission that has any; pages of ours, so that they are written over."""
     for receipt in reversed(client.receipts(course, assignment)):
         pages = folders.contents(client.feedback(receipt.id).files)
@@ -216,9 +242,8 @@ def _fetch(client: Client, course: str, assignment: str, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in pages.items():
             (folder / Path(name).name).write_bytes(content)
-            click.echo(f"Wrote {plain(str(folder / Path(name).name))}.")
-        return
-    click.echo(f"There is no feedback on {assignment} yet.")
+        return [str(folder / Path(name).name) for name in pages]
+    return []
 
 
 GRADING_COMMANDS = (grade_command, grades_command, feedback_command)

@@ -17,6 +17,7 @@ import pytest
 from ..courses.notebooks import source
 from .support import Installation, eventually
 
+pytestmark = pytest.mark.slow
 NBGRADER = str(Path(sys.prefix) / "bin" / "nbgrader")
 RIGHT = "def answer():\n    return 42"
 WRONG = "def answer():\n    return 7"
