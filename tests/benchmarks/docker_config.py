@@ -54,10 +54,12 @@ GIVEN = json.loads((FOLDER.root / "benchmark.json").read_text())
 c.JupyterHub.spawner_class = EitherSession
 c.PlainSession.image = GIVEN["image"]
 c.PlainSession.client_kwargs = {"base_url": GIVEN["engine"]}
-# The one network of the installation from which the hub is reached and that is nobody's own.
-c.PlainSession.network_name = f"carrel-{FOLDER.installation}-hub"
+# One network for everybody, as sites with DockerSpawner have it.
+c.PlainSession.network_name = GIVEN["network"]
 c.PlainSession.use_internal_ip = True
 c.PlainSession.remove = True
+# Within the 60 seconds of the hub one of twenty that start at once fails; it is to be timed.
+c.PlainSession.http_timeout = 600
 c.PlainSession.pull_policy = "never"
 c.PlainSession.default_url = "/lab"
 c.PlainSession.mem_limit = "4G"

@@ -12,6 +12,7 @@ One installation with one simulated device is brought up on a real engine, and t
 from __future__ import annotations
 
 import json
+import secrets
 import shutil
 import sys
 import tempfile
@@ -22,7 +23,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..docker_engine import base_image, docker_engine, site_file
+from carrel.images.docker_cli import Docker
+
+from ..docker_engine import DockerEngine, base_image, docker_engine, site_file
 from ..e2e.support import Installation, installation
 from . import report
 from .report import NotWorseThan, Row, middle
@@ -88,6 +91,18 @@ def all_at_once(hub: Hub, kind: str, number: int) -> float:
 
 
 @contextmanager
+def network_of_plain(engine: DockerEngine) -> Iterator[str]:
+    """As large as the engine makes them; it goes with the last of its containers."""
+    name = f"plain-{secrets.token_hex(3)}"
+    docker = Docker(engine.url)
+    docker.ask("network", "create", name)
+    try:
+        yield name
+    finally:
+        docker.ask("network", "rm", name)
+
+
+@contextmanager
 def site_of_both() -> Iterator[Installation]:
     """Its hub starts sessions on a lease and plain ones, by their names."""
     with ExitStack() as stack:
@@ -95,7 +110,8 @@ def site_of_both() -> Iterator[Installation]:
         engine = stack.enter_context(docker_engine())
         state = folder / "state"
         site_file(state, engine)
-        given = {"image": base_image(engine), "engine": engine.url}
+        network = stack.enter_context(network_of_plain(engine))
+        given = {"image": base_image(engine), "engine": engine.url, "network": network}
         (state / "benchmark.json").write_text(json.dumps(given))
         shutil.copy(Path(__file__).with_name("docker_config.py"), state / "jupyterhub_config.py")
         words = ("--simulated-devices", "1", "--engine", "docker")

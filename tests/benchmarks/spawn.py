@@ -89,7 +89,11 @@ class Hub:
         )
         assert answer.is_success, answer.text
         with closing(self.progress(user, server)) as events:
-            assert any(event.get("ready") for event in events), f"{server} did not start"
+            last: dict[str, Any] = {}
+            for last in events:
+                if last.get("ready"):
+                    break
+            assert last.get("ready"), f"{server} did not start: {last.get('message', 'no word')}"
         took = 1000 * (time.perf_counter() - begin)
         seen = httpx.get(f"{self.site.url}/user/{user}/{server}/api", trust_env=False)
         assert seen.status_code == httpx.codes.OK, seen.text
