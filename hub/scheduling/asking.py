@@ -7,7 +7,7 @@ between costs a larger one its work.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from .books import Books
 from .fairshare import Debts
@@ -19,8 +19,8 @@ from .reclaiming import reclaim_for
 class Asking:
     """On the way along one queue: what is kept until those that lack devices have asked."""
 
-    def __init__(self, holdings: Sequence[Holding], debts: Debts) -> None:
-        """``holdings``: what ran before this cycle."""
+    def __init__(self, holdings: Sequence[Holding], debts: Callable[[], Debts]) -> None:
+        """``holdings``: what ran before this cycle. ``debts`` is asked for when anybody asks."""
         self._holdings, self._debts = holdings, debts
         self._lacking: list[Waiting] = []
         self._new: list[Waiting] = []
@@ -52,7 +52,7 @@ class Asking:
         before = self._asked or self._kept
         self.over(books)
         claims = books.entitled().among(self._lacking)
-        found = reclaim_for(claims, self._holdings, books, self._debts)
+        found = reclaim_for(claims, self._holdings, books, self._debts())
         self._asked = tuple(books.running.holdings[stop.request_id] for stop in found.stops)
         books.running.leave(each.request_id for each in self._asked)
         others = (placed for name, placed in found.waiting.items() if name != head.id)

@@ -15,7 +15,7 @@ from math import inf
 from operator import itemgetter
 
 from .books import Books
-from .gangs import forms, least
+from .gangs import forms, least, smallest_member
 from .line import Line
 from .model import Waiting
 from .placement import Placement, Pool
@@ -34,6 +34,7 @@ class Backfill:
         self.at: float | None = None
         self._variants = variants
         self._fewest = 0 if head.share else size(least(head).devices)
+        self._smallest = 0 if head.share else smallest_member(head)
         self._books = books
         self._spare = books.pool
         """What is free now and not for the head."""
@@ -73,9 +74,9 @@ class Backfill:
 
     def take(self, fitting: Sequence[Waiting], ends_at: float) -> Placement | None:
         """Devices that are free for one request, in one of its variants, until it ends."""
-        pool = self._books.pool
+        pool, home = self._books.pool, self._books.home(fitting[0].group)
         if self.at is not None and ends_at <= self.at:
-            placed = pool.take(fitting[0])
+            placed = pool.take(fitting[0], home)
             if placed is not None:
                 self._not_spare(placed)
             return placed
@@ -83,7 +84,7 @@ class Backfill:
         if weight > self._extra:
             return None
         for each in fitting:
-            placed = self._spare.take(each)
+            placed = self._spare.take(each, home)
             if placed is not None:
                 pool.hold(placed)
                 self._extra -= weight
@@ -104,22 +105,28 @@ class Backfill:
         self._spare.hold(placed)
 
     def _earliest(self, pool: Pool) -> tuple[float, Placement | None]:
-        """When the head fits as what runs comes to its end, and where. The pool changes."""
+        """When the head fits as what runs comes to its end, and where. The pool changes.
+
+        Where nothing is kept for others it is asked again only when a node has come to have
+        enough for a member of the head.
+        """
         books = self._books
-        ends = groupby(books.running.ends(books.now), key=itemgetter(0))
-        for end, together in ends:
-            for _, holding in together:
-                pool.give_back(holding)
-            for each in self._asks_for(pool.free_count() * THOUSAND):
+        kept = books.kept_for_others(self.head)
+        enough, tried = 0 if kept else self._smallest, False
+        for end, together in groupby(books.running.ends(), key=itemgetter(0)):
+            most = max([pool.give_back(holding) for _, holding in together])
+            if tried and most < enough:
+                continue
+            tried = True
+            for each in self._asks_for(pool.free_count() * THOUSAND, kept):
                 placed = pool.take(each)
                 if placed is not None:
                     return end, placed
         return inf, None
 
-    def _asks_for(self, free: int) -> Sequence[Waiting]:
+    def _asks_for(self, free: int, kept: int) -> Sequence[Waiting]:
         """The head in its variants, a gang with as many members as leave others what is kept
         for them; nothing where so many thousandths of a device cannot be enough."""
-        kept = self._books.kept_for_others(self.head)
         if not kept:
             return self._variants if free >= self._fewest else ()
         leaving = (

@@ -14,7 +14,6 @@ from .model import Holding, Left, Reserved, Snapshot, Waiting
 from .placement import Pool
 from .plan import Reason
 from .quota import THOUSAND, Tally, Tree, size
-from .room import cap
 from .running import Running
 
 
@@ -61,7 +60,7 @@ class Books:
         self.pool = Pool(snapshot.devices, snapshot.holdings, takes_work=snapshot.takes_work)
         self.silent = snapshot.silent
         self.tally = Tally(self.tree, snapshot.holdings)
-        self.running = Running(self.tree, snapshot.holdings)
+        self.running = Running(self.tree, snapshot.holdings, now=now)
         self.budgets: dict[str, float] = {}
         self.set_budgets(snapshot.budgets)
         self.guaranteed = guarantees(snapshot.groups)
@@ -90,7 +89,7 @@ class Books:
     def ending(self, holdings: Iterable[Holding]) -> Books:
         """A copy in which all that runs ends when these say."""
         made = self.copy()
-        made.running = Running(self.tree, holdings)
+        made.running = Running(self.tree, holdings, now=self.now)
         made._reckon(self.now)
         return made
 
@@ -119,6 +118,7 @@ class Books:
     def at(self, now: float) -> None:
         """Time has passed: reservations may have become due, or be over."""
         before, self.now = self.now, now
+        self.running.at(now)
         if bisect_right(self._edges, before) != bisect_right(self._edges, now):
             self._reckon(now)
 
@@ -145,10 +145,9 @@ class Books:
             return ()
         return tuple(replace(request, model=model) for model in sorted(allowed))
 
-    def room_of(self, group: str) -> int:
-        """Thousandths of a device that the limits of a group and of all above it leave."""
-        chain = self.tree.chain(group)
-        return min((cap(each) - self.tally.groups[each.name] for each in chain), default=-1)
+    def home(self, group: str) -> int:
+        """The nodes where a group itself runs already."""
+        return self.pool.nodes_of(self.running.of_group(group))
 
     def kept_for_others(self, request: Waiting) -> int:
         """Thousandths of a device that stay free for others, whoever else would use them.

@@ -13,9 +13,11 @@ MOST_STEPS = 2000
 """Of the search on one node: past them the best set found so far will do."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, eq=False, kw_only=True)
 class Candidate:
     """A holding that may be asked back.
+
+    It is not frozen, since one is made for each of them whenever somebody asks.
 
     Attributes:
         why: ``GUARANTEE`` or ``BEHIND_OTHERS``, as in a ``Stop``.

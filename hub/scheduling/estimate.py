@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from math import inf
 
 from .books import Books
 from .model import Holding, Waiting
+from .placement import Shape, shape
 from .plan import Estimate, Reason
 from .room import Key
 from .running import expected_end, promised_end
@@ -71,6 +72,7 @@ def _forecast(page: Sequence[Waiting], books: Books) -> Mapping[str, float]:
     ends = [(promised_end(holding), holding.request_id) for holding in running]
     heapify(ends)
     _, held = walk(page, books)
+    wanted = _Wanted(held, books)
     while held:
         edge = books.next_edge()
         at = min(ends[0][0], edge) if ends else edge
@@ -78,9 +80,10 @@ def _forecast(page: Sequence[Waiting], books: Books) -> Mapping[str, float]:
             break
         books.at(at)
         ended = [books.end(request_id) for request_id in _ended(ends, at)]
-        if at < edge and not any(map(_Moved(ended, books).may_help, held)):
+        if at < edge and not wanted.may_be_there(ended):
             continue
         started, held = walk((each.request for each in held), books)
+        wanted = _Wanted(held, books)
         for each in started:
             found[each.request.id] = at
             heappush(ends, (promised_end(each.holding), each.request.id))
@@ -92,23 +95,32 @@ def _ended(ends: list[tuple[float, str]], at: float) -> Iterator[str]:
         yield heappop(ends)[1]
 
 
-class _Moved:
-    """What has ended at one moment, and whom that may help."""
+class _Wanted:
+    """What those that are held wait for.
 
-    def __init__(self, ended: Sequence[Holding], books: Books) -> None:
+    It is worth asking again once there is room under a limit that one of them waits for, or that
+    whoever it is behind waits for; for the others devices where they fit.
+    """
+
+    def __init__(self, held: Iterable[Held], books: Books) -> None:
         self._books = books
-        chains = [(books.tree.known(each.group), each.owner) for each in ended]
-        self._groups = {group.name for chain, _ in chains for group in chain}
-        self._users: set[Key] = {(group.name, owner) for chain, owner in chains for group in chain}
+        self._limits: set[Key] = set()
+        self._forms: dict[Shape, Waiting] = {}
+        for each in held:
+            if each.limit is not None:
+                self._limits.add(each.limit)
+            elif each.reason is Reason.BUDGET:
+                self._limits.add((each.detail, None))
+            elif each.reason is Reason.SESSIONS:
+                self._limits.add((each.detail, each.request.owner))
+            else:
+                self._forms |= {shape(form): form for form in books.variants(each.request)}
 
-    def may_help(self, held: Held) -> bool:
-        """Whether it is worth asking again: room under the limit that it waits for, or that
-        whoever it is behind waits for; else devices where it fits."""
-        if held.limit is not None:
-            group, owner = held.limit
-            return group in self._groups if owner is None else held.limit in self._users
-        if held.reason is Reason.BUDGET:
-            return held.detail in self._groups
-        if held.reason is Reason.SESSIONS:
-            return (held.detail, held.request.owner) in self._users
-        return any(map(self._books.pool.fits, self._books.variants(held.request)))
+    def may_be_there(self, ended: Iterable[Holding]) -> bool:
+        """Whether it may be, now that these have ended."""
+        known, limits = self._books.tree.known, self._limits
+        for each in ended:
+            for group in known(each.group):
+                if (group.name, None) in limits or (group.name, each.owner) in limits:
+                    return True
+        return any(map(self._books.pool.fits, self._forms.values()))

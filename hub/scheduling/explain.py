@@ -153,8 +153,10 @@ def _in_the_way(
         return []
     found = []
     for each in ahead:
+        if each.reason in STAND_ALONE:
+            continue
         other = known.get(each.request_id)
-        if other is None or not other.devices or each.reason in STAND_ALONE:
+        if other is None or not other.devices:
             continue
         if each.reason in LIMITS:
             same = (each.reason, each.detail) == (wait.reason, wait.detail)

@@ -48,7 +48,11 @@ class Floor:
         self.models = sorted({device.model for inside in self.devices for device in inside})
         names: list[str | None] = [None, *self.models] if len(self.models) > 1 else [None]
         self.families: dict[str | None, int] = {name: i for i, name in enumerate(names)}
-        self.masks = [[_places(inside, name) for inside in self.devices] for name in names]
+        self.masks = [[0] * len(self.devices) for _ in names]
+        for node, place in self.where.values():
+            own = self.families.get(self.devices[node][place].model, 0)
+            for family in {0, own}:
+                self.masks[family][node] |= 1 << place
         for model in self.models:
             self.families.setdefault(model, 0)
         self.of_node = [
@@ -80,10 +84,6 @@ class Floor:
         if places:
             found.append((last, places))
         return found
-
-
-def _places(inside: list[Device], model: str | None) -> int:
-    return sum(1 << place for place, each in enumerate(inside) if model in (None, each.model))
 
 
 def _switches(devices: list[list[Device]]) -> list[int]:
@@ -146,12 +146,16 @@ class Free:
         """On how many nodes so many devices are free."""
         return sum(bucket.bit_count() for bucket in self._buckets[family][count:])
 
-    def tightest(self, family: int, count: int, within: int = ANYWHERE) -> int | None:
-        """The node with the fewest free devices that has so many; of equals, the first."""
+    def tightest(
+        self, family: int, count: int, within: int = ANYWHERE, rather: int = 0
+    ) -> int | None:
+        """The node with the fewest free devices that has so many; of equals, the first of those
+        where it is rather to be, or of all."""
         buckets = self._buckets[family]
         for at in range(count, len(buckets)):
             nodes = buckets[at] & within
             if nodes:
+                nodes = nodes & rather or nodes
                 return (nodes & -nodes).bit_length() - 1
         return None
 
@@ -199,10 +203,15 @@ class Free:
         for node, places in self._floor.by_node(devices):
             self._now_free(node, self._places[node] & ~places)
 
-    def add(self, devices: Iterable[str]) -> None:
-        """They are free, if they were not."""
+    def add(self, devices: Iterable[str]) -> int:
+        """They are free, if they were not; how many are free then on the node of theirs that has
+        the most."""
+        most = 0
         for node, places in self._floor.by_node(devices):
-            self._now_free(node, self._places[node] | places)
+            free = self._places[node] | places
+            self._now_free(node, free)
+            most = max(most, free.bit_count())
+        return most
 
     def _now_free(self, node: int, free: int) -> None:
         before = self._places[node]

@@ -48,6 +48,11 @@ def least(request: Waiting) -> Waiting:
     return _with(request, tuple(role.minimum for role in request.gang))
 
 
+def smallest_member(request: Waiting) -> int:
+    """Devices that some member of a gang, or a request that is none, needs on one node."""
+    return min((role.devices for role in request.gang), default=request.devices)
+
+
 def _with(request: Waiting, members: tuple[int, ...]) -> Waiting:
     pairs = tuple(zip(request.gang, members, strict=True))
     roles = tuple(replace(role, wanted=count) for role, count in pairs)

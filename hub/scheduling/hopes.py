@@ -87,7 +87,7 @@ class Hopes:
                 continue
             weight = size(one.devices, one.share)
             for group, owners in groups.items():
-                if weight and weight > walk.books.room_of(group):
+                if weight and weight > walk.room_in(group):
                     continue
                 for queue in owners.values():
                     left = next((each for _, name, each in queue if name not in done), None)

@@ -9,7 +9,6 @@ only room that the head will not need.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from copy import copy
 from dataclasses import dataclass
 from math import inf
 
@@ -34,6 +33,9 @@ class _Head:
     at: float | None = None
     spare: int = 0
 
+    def copy(self) -> _Head:
+        return _Head(self.weight, self.cap, self.at, self.spare)
+
 
 class Line:
     """The heads of all limits that somebody waits for."""
@@ -43,7 +45,7 @@ class Line:
 
     def copy(self) -> Line:
         made = Line()
-        made._heads = {key: copy(head) for key, head in self._heads.items()}
+        made._heads = {key: head.copy() for key, head in self._heads.items()}
         return made
 
     def wait_for(self, request: Waiting, limit: NoRoom, books: Books) -> Key | None:
@@ -119,7 +121,7 @@ def _work_out(head: _Head, key: Key, books: Books, at: float | None = None) -> f
     most = head.cap - head.weight
     if at is None and held <= most:
         at = books.now
-    for end, holding in books.running.ends_in(name, owner, books.now):
+    for end, holding in books.running.ends_in(name, owner):
         if at is not None and end > at:
             break
         held -= size(len(holding.devices), holding.share)

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Set
 from copy import copy
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import Protocol
 
 from .free import Floor, Free
@@ -43,8 +45,14 @@ class Taken(Protocol):
 
 def shape(request: Waiting) -> Shape:
     """All that placement looks at: requests of one shape fit, or do not, at the same time."""
-    form = (request.gang, request.arrangement, request.nodes, request.share)
-    return (request.devices, request.model, *form)
+    return (
+        request.devices,
+        request.model,
+        request.gang,
+        request.arrangement,
+        request.nodes,
+        request.share,
+    )
 
 
 def largest_node(devices: Iterable[Device], model: str | None = None) -> int:
@@ -107,15 +115,24 @@ class Pool:
         """Whether ``take`` would find it a place now."""
         return self._fits(request, self._free, self._parts)
 
-    def take(self, request: Waiting) -> Placement | None:
+    def nodes_of(self, taken: Iterable[Taken]) -> int:
+        """The nodes on which these are."""
+        found = (self._floor.where.get(device) for each in taken for device in each.devices)
+        return reduce(or_, (1 << at[0] for at in found if at is not None), 0)
+
+    def take(self, request: Waiting, home: int = 0) -> Placement | None:
         """Take the devices it gets; None, and nothing taken, where it does not fit.
 
         1. a share: the device lent in parts that has the least left over, else one that
            is wholly free, chosen as a single device
         2. a gang: as ``arrange`` says
         3. else the node that has the fewest fitting devices left over (best fit: whole nodes
-           stay whole for those who ask for many), then the node's name; within the node the
-           lowest index, then the id
+           stay whole for those who ask for many), then one where its group is at home: what a
+           group borrows lies on few nodes, and whole ones can be emptied for who is guaranteed
+           them (what the cells of HiveD are for; Zhao et al., OSDI 2020); then the node's name;
+           within the node the lowest index, then the id
+
+        ``home``: the nodes where its group runs already.
         """
         if request.devices == 0:
             return Placement(devices=())
@@ -127,22 +144,24 @@ class Pool:
         family = self._floor.families.get(request.model)
         if family is None:
             return None
-        node = self._free.tightest(family, request.devices, self._floor.among(request.nodes))
+        among = self._floor.among(request.nodes)
+        node = self._free.tightest(family, request.devices, among, home)
         if node is None:
             return None
         return Placement(devices=self._free.take(family, node, request.devices))
 
-    def give_back(self, taken: Taken) -> None:
-        """What is free already, or is not lent any more, stays as it is."""
-        if taken.share is None:
-            devices: Iterable[str] = taken.devices
-            if self._parts:
-                devices = (each for each in devices if each not in self._parts)
-            self._free.add(devices)
-            return
-        for device in taken.devices:
-            if device in self._floor.where and self._parts.remove(device, taken.share):
-                self._free.add((device,))
+    def give_back(self, taken: Taken) -> int:
+        """What is free already, or is not lent any more, stays as it is.
+
+        It says how many devices are wholly free now on the node of these that has the most.
+        """
+        devices: Iterable[str] = taken.devices
+        if taken.share is not None:
+            over = (each for each in devices if each in self._floor.where)
+            devices = [each for each in over if self._parts.remove(each, taken.share)]
+        elif self._parts:
+            devices = (each for each in devices if each not in self._parts)
+        return self._free.add(devices)
 
     def hold(self, taken: Taken) -> None:
         """The opposite of ``give_back``: these devices are held, whether they were free or not.

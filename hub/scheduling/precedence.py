@@ -47,7 +47,7 @@ class Ahead:
 def precedence(request: Waiting, ahead: Iterable[Waiting], books: Books) -> tuple[Ahead, ...]:
     """By which rules these are ahead of a request, in the order of the rules."""
     due = {name for each in books.due() for name in books.tree.below(each.group)}
-    chain = books.tree.chain(request.group)
+    chain, own_rank = books.tree.chain(request.group), rank(request.priority)
     beside: dict[str, Group | None] = {}
     counts: Counter[tuple[Precedence, str]] = Counter()
     for other in ahead:
@@ -56,7 +56,7 @@ def precedence(request: Waiting, ahead: Iterable[Waiting], books: Books) -> tupl
         group = beside[other.group]
         if other.group in due and request.group not in due:
             counts[Precedence.RESERVATION, other.group] += 1
-        elif rank(other.priority) < rank(request.priority):
+        elif rank(other.priority) < own_rank:
             counts[Precedence.PRIORITY, ""] += 1
         elif group is not None:
             rule = Precedence.GUARANTEE if _within(other, group, books) else Precedence.LESS_USE

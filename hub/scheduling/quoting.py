@@ -40,7 +40,7 @@ def _quote(
     # What needs no device does not depend on those ahead.
     if not request.devices and not isinstance(Walk(books.copy()).serve(request), Held):
         return Wait(request_id=request.id, place=0, reason=Reason.STARTING)
-    walk, line = Walk(books.copy(), Asking(snapshot.holdings, debts)), Places()
+    walk, line = Walk(books.copy(), Asking(snapshot.holdings, lambda: debts)), Places()
     queues.add(request)
     ahead = list(takewhile(lambda each: each is not request, Order(queues, books, debts)))
     queues.remove(request.id)

@@ -21,9 +21,10 @@ def reclaim_for(
     They ask in the order in which they would be served: what a group is guaranteed is shared by
     its people as devices are, and who is first in line is not passed by who asks for less.
     """
-    asking = Order(Queues(books.tree, claims), books, debts).whole()
-    if not asking:
+    queues = Queues(books.tree, claims)
+    if not queues.waiting:
         return Reclaimed()
+    asking = Order(queues, books, debts).whole()
     return reclaim(
         asking,
         pool=books.pool,

@@ -102,16 +102,22 @@ class Rooms:
         return left
 
     def _of_owner(self, group: str, owner: str, is_session: bool) -> tuple[int, int]:
-        if group not in self._groups:
-            self._groups[group] = self._of_groups(group)
-        left, smaller = self._groups[group]
+        tally = self._tally
+        most = self._lendable
         for each in self._tree.chain(group):
-            most = each.max_sessions
-            if is_session and most is not None and self._tally.sessions[each.name, owner] >= most:
+            sessions = each.max_sessions if is_session else None
+            if sessions is not None and tally.sessions[each.name, owner] >= sessions:
                 return -1, -1
-            own = cap_of_one(each) - self._tally.users[each.name, owner]
-            left, smaller = min(left, own), min(smaller, own)
-        return left, smaller
+            most = min(most, cap_of_one(each) - tally.users[each.name, owner])
+        left, smaller = self.of_groups(group)
+        return min(left, most), min(smaller, most)
+
+    def of_groups(self, group: str) -> tuple[int, int]:
+        """The same by the limits of a group and of all above it, whoever asks."""
+        found = self._groups.get(group)
+        if found is None:
+            found = self._groups[group] = self._of_groups(group)
+        return found
 
     def _of_groups(self, group: str) -> tuple[int, int]:
         chain = self._tree.chain(group)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from heapq import merge
 
 from .model import Holding, Waiting
 from .placement import Placement
@@ -80,22 +79,38 @@ def expected_end(holding: Holding, now: float) -> float:
 class Running:
     """All holdings, found by group, by owner and by their ends."""
 
-    def __init__(self, tree: Tree, holdings: Iterable[Holding] = ()) -> None:
+    def __init__(self, tree: Tree, holdings: Iterable[Holding] = (), *, now: float) -> None:
         self._tree = tree
         self._all: dict[str, Holding] = {}
         self._in: dict[tuple[str, str], dict[str, Holding]] = {}
         self._groups: dict[str, dict[tuple[str, str], None]] = {}
+        self._now = now
+        self._end: dict[str, float] = {}
+        """When each is expected to end, as it is known now."""
         self._ends: list[End] = []
+        """The same in order."""
         for holding in holdings:
             self._put(holding)
         self._ends.sort()
 
     def copy(self) -> Running:
-        made = Running(self._tree)
-        made._all, made._ends = self._all.copy(), self._ends.copy()
+        made = Running(self._tree, now=self._now)
+        made._all, made._end, made._ends = self._all.copy(), self._end.copy(), self._ends.copy()
         made._in = {key: inside.copy() for key, inside in self._in.items()}
         made._groups = {name: keys.copy() for name, keys in self._groups.items()}
         return made
+
+    def at(self, now: float) -> None:
+        """Time has passed: what was expected to be over by now is expected to end later."""
+        goes_back, self._now = now < self._now, now
+        outlived = len(self._ends) if goes_back else bisect_left(self._ends, (now, ""))
+        again, self._ends = self._ends[:outlived], self._ends[outlived:]
+        for _, request_id in again:
+            insort(self._ends, self._expect(self._all[request_id]))
+
+    def _expect(self, holding: Holding) -> End:
+        end = self._end[holding.request_id] = expected_end(holding, self._now)
+        return (end, holding.request_id)
 
     @property
     def holdings(self) -> Mapping[str, Holding]:
@@ -111,12 +126,12 @@ class Running:
         self._all[holding.request_id] = holding
         self._in.setdefault(key, {})[holding.request_id] = holding
         self._groups.setdefault(holding.group, {})[key] = None
-        self._ends.append(_end(holding))
+        self._ends.append(self._expect(holding))
 
     def remove(self, request_id: str) -> Holding:
         holding = self._all.pop(request_id)
         del self._in[holding.group, holding.owner][request_id]
-        del self._ends[bisect_left(self._ends, _end(holding))]
+        del self._ends[bisect_left(self._ends, (self._end.pop(request_id), request_id))]
         return holding
 
     def leave(self, request_ids: Iterable[str]) -> None:
@@ -124,31 +139,30 @@ class Running:
         for request_id in request_ids:
             self.add(replace(self.remove(request_id), leaving=True))
 
-    def ends(self, now: float) -> Iterator[tuple[float, Holding]]:
-        """Everything that runs, in the order in which it is expected to end."""
-        passed = bisect_left(self._ends, (now, ""))
-        outlived = sorted(
-            (expected_end(self._all[request_id], now), request_id)
-            for _, request_id in self._ends[:passed]
-        )
-        for end, request_id in merge(outlived, self._ends[passed:]):
-            yield end, self._all[request_id]
+    def of_group(self, group: str) -> Iterator[Holding]:
+        """What a group itself holds."""
+        for key in self._groups.get(group, ()):
+            yield from self._in[key].values()
 
-    def ends_in(self, group: str, owner: str | None, now: float) -> list[tuple[float, Holding]]:
+    def ends(self) -> Iterator[tuple[float, Holding]]:
+        """Everything that runs, in the order in which it is expected to end."""
+        return ((end, self._all[request_id]) for end, request_id in self._ends)
+
+    def ends_in(self, group: str, owner: str | None) -> list[tuple[float, Holding]]:
         """The same of a group and all below it, or of one owner in them."""
         keys = (
             key
             for name in self._tree.below(group)
             for key in ([(name, owner)] if owner is not None else self._groups.get(name, ()))
         )
+        ends = self._end
         found = [
-            (expected_end(each, now), each)
+            (ends[name], name, each)
             for key in keys
-            for each in self._in.get(key, {}).values()
+            for name, each in self._in.get(key, _NOTHING).items()
         ]
-        return sorted(found, key=lambda each: (each[0], each[1].request_id))
+        found.sort()
+        return [(end, each) for end, _, each in found]
 
 
-def _end(holding: Holding) -> End:
-    """What was asked to go counts as past its end."""
-    return (float("-inf") if holding.leaving else promised_end(holding), holding.request_id)
+_NOTHING: Mapping[str, Holding] = {}

@@ -150,7 +150,7 @@ class Standing:
     def _walk(self, before: tuple[Holding, ...]) -> list[Started]:
         """Along the queue for as long as anybody is left who could start."""
         started: list[Started] = []
-        walk = Walk(self.books, Asking(before, self.debts) if before else None)
+        walk = Walk(self.books, Asking(before, lambda: self.debts) if before else None)
         done: set[str] = set()
         patience, held = _PATIENCE, 0
         hope = self._hopes.somebody(walk, done)

@@ -81,6 +81,8 @@ class Walk:
         """Of the first that lacks devices; None while nobody does."""
         self._unfit: set[Shape] = set()
         """What did not fit further ahead: the pool has not become larger since."""
+        self._fit: set[Shape] = set()
+        """What fits for as long as nothing is taken."""
         self._behind: set[Shape] = set()
         """Of that, what would fit were all devices free, and found a head before it; asked for by
         a group that may use all models."""
@@ -120,23 +122,28 @@ class Walk:
         books = self.books
         key = shape(request)
         any_model = books.tree.models(request.group) is None
-        held = self._limited(request, unfit=any_model and key in self._unfit)
-        if held is not None:
-            return held
+        weight = size(request.devices, request.share)
+        left, smaller = self._rooms.left(request)
+        if any_model and weight <= smaller and key in self._behind:
+            return self._is_behind(request)
+        if weight > left:
+            unfit = any_model and key in self._unfit
+            held = self._limited(request, needs_devices=weight <= smaller, unfit=unfit)
+            if held is not None:
+                return held
         if request.devices == 0:
             if books.pool.takes_work and request.nodes != frozenset():
                 return self._start(request, Placement(devices=()))
             return self._out_of_reach(request, Reason.DRAINING)
-        if any_model and key in self._behind:
-            return self._is_behind(request)
-        variants = books.variants(request)
-        if not any(map(books.pool.could_fit, variants)):
-            return self._out_of_reach(request, Reason.POOL_TOO_SMALL)
+        variants = (request,) if any_model else books.variants(request)
         fitting = [each for each in variants if self._fits(each)]
-        if not fitting and self.backfill is not None:
-            if any_model:
-                self._behind.add(key)
-            return self._is_behind(request)
+        if not fitting:
+            if not any(map(books.pool.could_fit, variants)):
+                return self._out_of_reach(request, Reason.POOL_TOO_SMALL)
+            if self.backfill is not None:
+                if any_model:
+                    self._behind.add(key)
+                return self._is_behind(request)
         asked = self._modest(request)
         kept = books.kept_from(asked)
         if kept is not None:
@@ -156,19 +163,16 @@ class Walk:
             return Held(request=request, reason=Reason.ENGINE, detail=self.books.silent[0])
         return _held(request, otherwise)
 
-    def _limited(self, request: Waiting, *, unfit: bool) -> Held | None:
+    def _limited(self, request: Waiting, *, needs_devices: bool, unfit: bool) -> Held | None:
         """Rule 1. What is alike to it was asked about already, as long as nothing starts.
 
-        ``unfit``: it is known already that no devices are free for it.
+        ``needs_devices``: only limits as large as the pool leave no room. ``unfit``: it is known
+        already that no devices are free for it.
         """
-        weight = size(request.devices, request.share)
-        left, smaller = self._rooms.left(request)
-        if weight <= left:
-            return None
-        needs_devices = weight <= smaller
         if needs_devices and (unfit or not self._fits_anyhow(request)):
             # A limit is as large as the pool, so that it is full when the pool is.
             return None
+        weight = size(request.devices, request.share)
         alike = (request.group, request.owner, weight, request.kind is Kind.SESSION)
         if alike not in self._limits:
             self._limits[alike] = self._limit(request)
@@ -190,7 +194,7 @@ class Walk:
     def _modest(self, request: Waiting) -> Waiting:
         """A gang that may start with fewer members asks for as many as leave others what is
         kept for them; it stays as it is where even its least does not."""
-        if not is_elastic(request):
+        if not request.gang or not is_elastic(request):
             return request
         books = self.books
         return next(
@@ -201,6 +205,10 @@ class Walk:
             ),
             request,
         )
+
+    def room_in(self, group: str) -> int:
+        """Thousandths of a device that the limits of a group and of all above it leave."""
+        return self._rooms.of_groups(group)[0]
 
     def may_fit(self, request: Waiting) -> bool:
         """Whether its like may find free devices; of any model that a group may use."""
@@ -241,7 +249,7 @@ class Walk:
         if key is not None:
             return Held(request=request, reason=Reason.BEHIND_OTHERS, limit=key)
         placed = (
-            books.pool.take(fitting[0])
+            books.pool.take(fitting[0], books.home(request.group))
             if self.backfill is None
             else self.backfill.take(fitting, ends_at)
         )
@@ -254,6 +262,7 @@ class Walk:
         if self._asking is None or not self._asking.keep(backfill.head, self.books):
             return False
         backfill.look_again()
+        self._fit.clear()
         return True
 
     def _lacks_devices(self, request: Waiting, ends_at: float, *, fits: bool) -> Held:
@@ -273,6 +282,7 @@ class Walk:
         holding = holding_of(request, placed, now=self.books.now)
         self.books.start(holding)
         if holding.devices:
+            self._fit.clear()
             self._rooms.clear()
             self._limits.clear()
             self.line.passed(request, self.books.now + span(request), self.books)
@@ -286,10 +296,11 @@ class Walk:
         key = shape(request)
         if key in self._unfit:
             return False
-        if self.books.pool.fits(request):
+        if key in self._fit:
             return True
-        self._unfit.add(key)
-        return False
+        fits = self.books.pool.fits(request)
+        (self._fit if fits else self._unfit).add(key)
+        return fits
 
 
 def _held(request: Waiting, reason: Reason) -> Held:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain, islice
 from math import inf
 
@@ -81,7 +81,7 @@ class Way:
     def __init__(self, snapshot: Snapshot, now: float) -> None:
         self.known: Mapping[str, Waiting] = {each.id: each for each in snapshot.waiting}
         books = Books(snapshot, now)
-        self.walk = Walk(books, Asking(snapshot.holdings, debts_of(snapshot, books)))
+        self.walk = Walk(books, Asking(snapshot.holdings, cache(lambda: debts_of(snapshot, books))))
         self._met: set[tuple[Reason, str, str]] = set()
 
     def copy(self) -> Way:
@@ -92,8 +92,10 @@ class Way:
     def along(self, waits: Iterable[Wait]) -> Way:
         """Further along the queue, past these."""
         for wait in waits:
+            if wait.reason in _NO_TRACE:
+                continue
             request = self.known.get(wait.request_id)
-            if request is None or wait.reason in _NO_TRACE:
+            if request is None:
                 continue
             if wait.reason in LIMITS:
                 owner = request.owner if wait.reason is Reason.USER_MAXIMUM else ""

@@ -358,3 +358,19 @@ def test_what_is_never_preempted_borrows_no_guarantee_unless_its_group_allows_it
 
     assert [start.request_id for start in plan.starts] == (["r"] if starts else [])
     assert [wait.reason for wait in plan.waits] == ([] if starts else [Reason.GUARANTEE])
+
+
+def test_of_nodes_that_fit_alike_a_group_goes_where_it_is_at_home() -> None:
+    """What a group borrows lies on few nodes; a tighter one goes before that all the same."""
+    alike = Snapshot(
+        devices=node("a", 4) + node("b", 4),
+        groups=(group("cs101"), group("lab")),
+        holdings=(
+            holding("theirs", "a0", "a1", group="lab"),
+            holding("ours", "b0", "b1", group="cs101"),
+        ),
+        waiting=(waiting("one", group="cs101"),),
+    )
+    assert decide(alike, NOW).starts == (Start(request_id="one", devices=("b2",)),)
+    tighter = replace(alike, holdings=(*alike.holdings, holding("more", "a2", group="lab")))
+    assert decide(tighter, NOW).starts == (Start(request_id="one", devices=("a3",)),)

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from carrel.hub.scheduling.running import expected_end
+from carrel.hub.scheduling.quota import Tree
+from carrel.hub.scheduling.running import Running, expected_end
 
-from .values import HOUR, NOW, holding
+from .values import HOUR, NOW, group, holding
 
 JOB = replace(holding("run", "a0", ends_in=10 * HOUR), since=NOW, expected=600.0)
 
@@ -41,3 +42,22 @@ def test_what_was_asked_to_go_ends_now() -> None:
 
 def test_what_is_known_by_its_limit_alone_ends_with_it() -> None:
     assert expected_end(replace(JOB, expected=None), NOW + HOUR) == NOW + 10 * HOUR
+
+
+def test_as_time_passes_the_ends_are_those_that_would_be_found_anew() -> None:
+    runs = [
+        replace(JOB, request_id="outlived"),
+        replace(JOB, request_id="later", expected=5 * HOUR),
+        replace(JOB, request_id="limit", expected=None, until=NOW + 2 * HOUR),
+        replace(JOB, request_id="leaving", leaving=True),
+    ]
+    tree = Tree([group(JOB.group)])
+    running = Running(tree, runs, now=NOW)
+    for hours in (0, 0.25, 1, 3, 3, 11, 2):
+        now = NOW + hours * HOUR
+        running.at(now)
+        assert list(running.ends()) == list(Running(tree, runs, now=now).ends())
+        assert running.ends_in(JOB.group, JOB.owner) == list(running.ends())
+    for each in runs:
+        assert running.remove(each.request_id) == each
+    assert list(running.ends()) == []
