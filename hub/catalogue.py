@@ -61,12 +61,12 @@ class Catalogue:
                 f"{wanted[:80]!r} names no image.", accepted=f"{ACCEPTED}.", field="image"
             )
         pin = None if asked.digest else self._pin(groups, asked.name)
-        digest = pin.digest if pin else asked.digest
-        if not digest:
-            found = newest(images, asked.name)
+        exact = Reference(name=asked.name, digest=pin.digest) if pin else asked
+        if exact.digest:
+            builds = [image for image in images if exact.fits(image)]
+            found = builds[0] if len(builds) == 1 else None
         else:
-            known = (i for i in images if (i.name, i.digest) == (asked.name, digest))
-            found = next(known, None)
+            found = newest(images, asked.name)
         if found is None:
             raise _missing(images, asked, pin)
         return found

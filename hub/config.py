@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Self
 
 from .errors import InvalidInput
+from .naming import safe_name
 
 CLAIM_SECONDS = 600.0
 """The claim window where nothing else was chosen."""
@@ -106,6 +107,14 @@ class StateFolder:
     def courses(self) -> Path:
         return self.root / "courses"
 
+    def course(self, name: str) -> Path:
+        """nbgrader's folders and gradebook of a course."""
+        return self.courses / safe_name(name)
+
+    def course_data(self, group: str) -> Path:
+        """What everybody in the course reads; not there where nobody put anything."""
+        return self.course(group) / "data"
+
     @property
     def blobs(self) -> Path:
         """No course can have this name."""
@@ -142,6 +151,8 @@ class Settings:
         engine: `local` (processes of this account) or `docker` (containers).
         internal_ip: where the hub and the service listen and reach each other; with containers
             the address of this host on the installation's own network. Set by `carrel up`.
+        docker_host: the engine of this machine, with which the last `carrel up` began: whoever
+            stops it may have no DOCKER_HOST, or another one. carrel.toml has the last word.
         docker_subnets: the range out of which the installation's Docker networks are cut; chosen
             at the first start with containers.
         demo: sample accounts and the sample group are made, and pages say that it is a demo.
@@ -165,6 +176,7 @@ class Settings:
     proxy_api_port: int = 0
     engine: Engine = Engine.LOCAL
     internal_ip: str = LOCALHOST
+    docker_host: str = ""
     docker_subnets: str = ""
     demo: bool = False
     simulated_devices: int | None = None

@@ -12,9 +12,14 @@ from ..courses.sandbox.port import CageEngine, CageSettings
 from .config import Engine, Settings, StateFolder
 from .errors import BackendFailed, InvalidInput
 from .homes import Homes
+from .naming import safe_name
 from .ports.backend import Backend, BackendSettings, DockerHost, DockerOptions
 from .ports.ground import Ground
 from .site_file import LOCAL_NODE, SiteFile
+
+COURSES = "/course"
+"""Where the data of courses appear in cages, as in containers."""
+DEFAULT_DOCKER_HOST = "unix:///var/run/docker.sock"
 
 
 def backend(state: StateFolder, settings: Settings, simulated: int | None) -> Backend:
@@ -31,11 +36,21 @@ def ground(state: StateFolder, settings: Settings) -> Ground | None:
     return cast(Ground, factory(backend_settings(state, settings, settings.simulated_devices)))
 
 
-def cages(state: StateFolder, settings: Settings) -> CageEngine:
-    """Where submissions run. Raises BackendFailed where something is missing that it needs."""
+def cages(
+    state: StateFolder, settings: Settings, *, course: str, image: str, imports: tuple[str, ...]
+) -> CageEngine:
+    """Where submissions run: a ``MakeCages``."""
     found = backend_settings(state, settings, None)
+    data = state.course_data(course)
     return cage_engine(
-        settings.engine, CageSettings(installation=found.installation, docker=found.docker)
+        settings.engine,
+        CageSettings(
+            data={f"{COURSES}/{safe_name(course)}": data} if data.is_dir() else {},
+            installation=found.installation,
+            docker=found.docker,
+            image=image,
+            imports=imports,
+        ),
     )
 
 
@@ -75,7 +90,8 @@ def docker_options(settings: Settings, site: SiteFile) -> DockerOptions:
             "nobody else may mount.",
             accepted="Run it as root, or take the key away.",
         )
-    here = DockerHost(node=LOCAL_NODE, url=table.docker_host)
+    named = table.host or settings.docker_host or docker_host_of_environment()
+    here = DockerHost(node=LOCAL_NODE, url=named or DEFAULT_DOCKER_HOST)
     others = (
         DockerHost(
             node=node.name,
@@ -104,6 +120,10 @@ def docker_options(settings: Settings, site: SiteFile) -> DockerOptions:
         blocked=table.blocked,
         address=table.address,
     )
+
+
+def docker_host_of_environment() -> str:
+    return os.environ.get("DOCKER_HOST", "")
 
 
 def _load(group: str, name: str) -> Callable[[BackendSettings], object]:

@@ -20,8 +20,10 @@ class Placing:
 
     def placed(self, snapshot: Snapshot) -> Snapshot:
         """The same, with the nodes of each request whose image is not on all of them."""
+        if not snapshot.waiting:
+            return snapshot
         nodes = self.store.nodes()
-        if len(nodes) < 2 or not snapshot.waiting:  # noqa: PLR2004  # nothing to choose from
+        if len(nodes) < 2:  # noqa: PLR2004  # nothing to choose from
             return snapshot
         on = self._partly(frozenset(nodes))
         if not on:

@@ -18,7 +18,6 @@ known, or a value that cannot be meant, is said with what is accepted, and nothi
 from __future__ import annotations
 
 import ipaddress
-import os
 import tomllib
 from typing import Annotated, Self
 
@@ -36,7 +35,6 @@ from .config import Engine, StateFolder
 from .errors import InvalidInput
 
 MIB = 1024 * 1024
-DEFAULT_DOCKER_HOST = "unix:///var/run/docker.sock"
 LOCAL_NODE = "local"
 _SCHEMES = ("unix://", "tcp://", "ssh://")
 
@@ -67,7 +65,8 @@ class DockerTable(_Table):
     """``[docker]``: holds for every container of the installation.
 
     Attributes:
-        host: the engine of this machine; without it DOCKER_HOST, then the usual socket.
+        host: the engine of this machine; without it the DOCKER_HOST of `carrel up`, or that of its
+            last start, or the usual socket.
         image: name of the image of who chooses none; datascience without it where that is built,
             else base.
         uid: user and group id inside containers.
@@ -95,10 +94,6 @@ class DockerTable(_Table):
     home_size: Annotated[ByteSize, Field(ge=64 * MIB)] | None = None
     blocked: tuple[Annotated[str, AfterValidator(_network)], ...] = ()
     address: Address = ""
-
-    @property
-    def docker_host(self) -> str:
-        return self.host or os.environ.get("DOCKER_HOST", "") or DEFAULT_DOCKER_HOST
 
 
 class NodeTable(_Table):

@@ -21,7 +21,9 @@ PULLED = "debian:bookworm-slim"
 _TAIL = 15
 _STEP = re.compile(r"#(?P<number>\d+) \[(?:\S+ )?(?P<place>\d+/\d+)\] (?P<what>.+)")
 _ENDED = re.compile(r"#(?P<number>\d+) (?P<how>DONE [\d.]+s|CACHED|ERROR.*)")
+_WITHIN = re.compile(r"#(?P<number>\d+) (?P<seconds>\d+)\.\d+ (?P<what>.*\S.*)")
 _WIDTH = 70
+_OFTEN = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,9 +128,12 @@ def _marks(order: Order, below: str, digest: str) -> dict[str, str]:
 
 @dataclass(slots=True)
 class Progress:
-    """Follows BuildKit's plain log: each step once when it begins, once when it ends."""
+    """Follows BuildKit's plain log: each step when it begins and ends, and in a long one every
+    ten seconds what it is at."""
 
     _steps: dict[str, str] = field(default_factory=dict)
+    _said: dict[str, int] = field(default_factory=dict)
+    """How many tens of seconds of a step were told."""
     _tail: deque[str] = field(default_factory=lambda: deque(maxlen=_TAIL))
 
     def feed(self, line: str) -> Iterator[str]:
@@ -136,19 +141,27 @@ class Progress:
             self._tail.append(line)
         begun = _STEP.fullmatch(line)
         if begun and begun["number"] not in self._steps:
-            what = " ".join(begun["what"].split())
-            short = what if len(what) <= _WIDTH else f"{what[: _WIDTH - 1]}…"
             self._steps[begun["number"]] = begun["place"]
-            yield f"[{begun['place']}] {short}"
+            yield f"[{begun['place']}] {_short(begun['what'])}"
         elif (ended := _ENDED.fullmatch(line)) and ended["number"] in self._steps:
             place = self._steps.pop(ended["number"])
             how = ended["how"]
             said = how.replace("DONE", "done in").replace("CACHED", "as it was built before")
             yield f"[{place}] {said}"
+        elif (within := _WITHIN.fullmatch(line)) and within["number"] in self._steps:
+            number, seconds = within["number"], int(within["seconds"])
+            if seconds // _OFTEN > self._said.get(number, 0):
+                self._said[number] = seconds // _OFTEN
+                yield f"[{self._steps[number]}] {seconds} s: {_short(within['what'])}"
 
     @property
     def end(self) -> str:
         return "\n".join(self._tail)
+
+
+def _short(text: str) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= _WIDTH else f"{words[: _WIDTH - 1]}…"
 
 
 def log_file(name: str, now: float | None = None) -> Path:

@@ -19,7 +19,7 @@ HERE: Final = Path(__file__).parent
 DEBIAN: Final = "debian"
 """Stands for what the first image is made from."""
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?")
-_PIN = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^ ;\\]+)", re.MULTILINE)
+_PIN = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)(?:\[[^]]*])?==(?P<version>[^ ;\\]+)", re.MULTILINE)
 _TEXTS = ("title", "summary", "from")
 _LISTS = ("kernels", "packages", "variants")
 

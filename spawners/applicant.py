@@ -6,8 +6,8 @@ The service may restart at any moment; every call here is safe to repeat and is 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 
 from pydantic import JsonValue
@@ -98,6 +98,15 @@ class Applicant:
                     if found and found.state != State.STOPPING:
                         break
             raise EarlierLife from error
+
+    @asynccontextmanager
+    async def attending(self, request_id: str) -> AsyncIterator[None]:
+        """The service knows meanwhile that somebody sees to this request."""
+        listening = asyncio.create_task(self.end_of(request_id))
+        try:
+            yield
+        finally:
+            listening.cancel()
 
     async def report(self, lease_id: str, who: StartedIn) -> None:
         """Say which process it is.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from traitlets import Float, Integer, Unicode
 from traitlets.config import Configurable
 
@@ -53,11 +55,23 @@ class LeaseOptions(Configurable):
         limit for the launch itself.""",
     ).tag(config=True)
 
+    launches_at_once = Integer(
+        0,
+        min=0,
+        help="""How many servers of one machine come up at the same time; 0 for two for each
+        core of this one, and at least four. The others have their lease and wait for their
+        turn, those with a device first; ``launch_timeout`` begins with it.""",
+    ).tag(config=True)
+
     poll_interval = Integer(
         2,
         help="""Seconds between two looks at the server's process. The service watches the
         processes too; this is how soon the hub's own pages know of a death.""",
     ).tag(config=True)
+
+    @property
+    def turns(self) -> int:
+        return int(self.launches_at_once) or max(4, 2 * (os.cpu_count() or 1))
 
 
 def lease_environment(

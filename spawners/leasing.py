@@ -5,16 +5,17 @@ The request lives in the service. A hub that dies while a start waits loses noth
 start of the same server finds the same request again, and a server that is already running
 on it is adopted.
 
-    open ──▶ wait for the lease ──▶ launch ──▶ fork ──▶ tell who it is ──▶ answers HTTP
-      ▲              │ ended: refused with its cause       │ dies: refused with its log
+    open ──▶ wait for the lease ──▶ its turn ──▶ launch ──▶ tell who it is ──▶ answers HTTP
+      ▲              │ ended: refused with its cause            │ dies: refused with its log
       └── what was found is an earlier life: wait for its end
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing
 
 from jupyterhub.spawner import Spawner
 from pydantic import JsonValue
@@ -32,6 +33,7 @@ from .link import Link
 from .options import FORM, checked, from_form
 from .refusal import StartRefused, refused
 from .telling import Teller
+from .turns import Turns
 
 RELEASE_SECONDS = 0.7
 """JupyterHub gives a cancelled start one second before it goes on without it."""
@@ -44,6 +46,10 @@ ROUNDS = 5
 
 _giving_back: dict[tuple[str, str], asyncio.Task[None]] = {}
 """Withdrawals still under way, by owner and server name; they outlive their spawner."""
+
+
+_turns: defaultdict[str, Turns] = defaultdict(Turns)
+"""By machine."""
 
 
 class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has no types
@@ -208,15 +214,30 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
                 found = await self._found_running(request)
                 if request.lease is None:
                     continue
-                if found is None:
+                if found is not None:
+                    return await self._launch(request, request.lease, found)
+                # The lease is held, and no other start is asked for, as long as somebody attends.
+                async with self._applicant.attending(request.id), self._turn(request.lease):
                     await self._applicant.launch(request.id, request.lease.id)
-                return await self._launch(request, request.lease, found)
+                    return await self._launch(request, request.lease, None)
             except EarlierLife:
                 self._teller.say(5, "The previous session of this name has ended; asking anew.")
         raise Unavailable(
             "The session could not be started: its lease went back several times.",
             accepted="Please start it again.",
         )
+
+    def _turn(self, lease: LeaseOut) -> AbstractAsyncContextManager[None]:
+        """A device that is leased already is not kept waiting for those that need none."""
+
+        def tell(place: int) -> None:
+            self._teller.say(
+                55,
+                "The lease is granted. Many sessions start at this moment: "
+                f"this one is number {place} of those that wait for their turn.",
+            )
+
+        return _turns[lease.node].take(self.turns, tell, dear=bool(lease.devices))
 
     async def _open(self) -> RequestOut:
         self._teller.say(0, "Asking Carrel.")

@@ -16,6 +16,7 @@ from ..hub.client.eventstream import Parser
 from ..hub.client.failures import failure
 from ..hub.errors import Unavailable
 from ..hub.wire import OpenSessionIn, RequestOut, StartedIn, StopIn
+from ..hub.wire.grading import GradedOut
 
 SILENCE_SECONDS = 45.0
 """A stream that is silent for longer (it says something every 15 s) is a dead one."""
@@ -67,6 +68,11 @@ class Link:
     async def started(self, lease_id: str, body: StartedIn) -> RequestOut:
         return await self._call("POST", f"leases/{quote(lease_id, safe='')}/started", body)
 
+    async def graded(self, person: str) -> tuple[str, ...]:
+        """The courses that somebody teaches or grades; their folders are there."""
+        found = await self._answer("GET", f"people/{quote(person, safe='')}/graded", GradedOut)
+        return tuple(found.courses)
+
     async def statuses(self, request_id: str) -> AsyncGenerator[RequestOut | None, None]:
         """Yield the request whenever it changes, until it has ended.
 
@@ -104,6 +110,11 @@ class Link:
             raise self._away(error) from error
 
     async def _call(self, method: str, path: str, body: BaseModel | None = None) -> RequestOut:
+        return await self._answer(method, path, RequestOut, body)
+
+    async def _answer(
+        self, method: str, path: str, kind: type[M], body: BaseModel | None = None
+    ) -> M:
         try:
             answer = await pool().request(
                 method,
@@ -116,7 +127,7 @@ class Link:
         if not answer.is_success:
             raise failure(self._base, answer.status_code, answer.content)
         try:
-            return RequestOut.model_validate_json(answer.content)
+            return kind.model_validate_json(answer.content)
         except ValidationError as error:
             raise Unavailable(f"What answers at {self._base} is no Carrel.") from error
 

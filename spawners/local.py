@@ -34,6 +34,7 @@ from ..hub.scheduling.idleness import DeviceUse
 from ..hub.scheduling.model import Device
 from . import notices, processes
 from .activity import Meter, use_of, use_of_simulated
+from .course_links import course_data
 from .devices import nvml
 from .devices.environment import device_environment, readable
 from .devices.simulated import simulated_devices
@@ -300,6 +301,7 @@ def job_environment(order: LaunchOrder, state: Path) -> dict[str, str]:
         "CARREL_PROGRESS": str(order.folder.resolve() / PROGRESS),
         "CARREL_NOTICE": str(order.folder.resolve() / NOTICE),
         "CARREL_SAVED": str(order.folder.resolve() / SAVED),
+        **course_data(state, order.group),
         # By this `carrel down` finds what belongs to its installation.
         "CARREL_STATE": str(state),
     }

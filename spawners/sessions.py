@@ -25,6 +25,7 @@ from ..extensions.environment import jupyter_environment
 from ..hub.naming import safe_name
 from ..hub.ports.records import Handle
 from ..hub.wire import LeaseOut, StartedIn
+from . import course_links
 from .answering import Address
 from .leasing import LeaseMixin
 from .liveness import birthmark, environment_of, still_alive
@@ -64,6 +65,7 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
     popen_kwargs: dict[str, object]
     birthmark = ""
     _log_start = 0
+    _graded: tuple[str, ...] = ()
 
     @default("home_dir")
     def _home_dir_default(self) -> str:
@@ -106,7 +108,10 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
         own = str(Path(sys.prefix) / "bin")
         others = [part for part in env.get("PATH", os.defpath).split(os.pathsep) if part != own]
         env = env | {"PATH": os.pathsep.join([own, *others])}
-        return env | jupyter_environment(env)
+        shown = course_links.environment(self.home_dir, self._graded, self._group)
+        if self.state_root:
+            shown |= course_links.course_data(Path(self.state_root), self._group)
+        return env | jupyter_environment(env) | shown
 
     def make_preexec_fn(self, name: str) -> None:
         """Nothing runs between fork and exec: the working folder is Popen's business."""
@@ -116,6 +121,7 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
     async def start_server(self) -> Address:
         home = Path(self.home_dir)
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        await self._link_courses(home)
         self.port = next_port()  # the port of an earlier life may be somebody else's by now
         with self._open_log() as log:
             self.popen_kwargs = {
@@ -128,6 +134,17 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
             address = await super().start_server()
         self.birthmark = birthmark(self.pid)
         return address
+
+    async def _link_courses(self, home: Path) -> None:
+        graded = await course_links.graded_by(self._applicant.link, self.user.name)
+        if graded is None or not self.state_root:
+            return
+        try:
+            course_links.link_into(home, Path(self.state_root) / "courses", graded)
+        except OSError as error:
+            self.log.warning("%s sees no folder of a course: %s", self._log_name, error)
+        else:
+            self._graded = graded
 
     async def running_server(self, lease: LeaseOut) -> Address | None:
         handle = None

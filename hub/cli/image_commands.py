@@ -177,7 +177,7 @@ def _reference(text: str) -> Reference:
 def _found(catalogue: ImagesOut, text: str) -> ImageOut:
     wanted = _reference(text)
     for image in catalogue.images:
-        exact = image.digest == wanted.digest if wanted.digest else image.newest
+        exact = image.digest.startswith(wanted.digest) if wanted.digest else image.newest
         if image.name == wanted.name and exact:
             return image
     names = ", ".join(sorted({image.name for image in catalogue.images}))

@@ -13,7 +13,8 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Protocol
 
 _REFERENCE = re.compile(r"(?P<name>[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?)(?:@(?P<digest>.*))?")
-_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_DIGEST = re.compile(r"(?:sha256:)?(?P<digits>[0-9a-f]{12,64})")
+"""Also as lists show it: its first digits tell builds apart."""
 ACCEPTED = "The name of an image, such as 'torch', alone or with its digest: torch@sha256:…"
 MOST = 160
 """Characters of a reference."""
@@ -97,10 +98,14 @@ class ImageUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """What somebody wrote: a name, and perhaps a digest."""
+    """What somebody wrote: a name, and perhaps a digest or its beginning."""
 
     name: str
     digest: str = ""
+
+    def fits(self, image: Image) -> bool:
+        """Whether it may be this build; a name alone may be any of that name."""
+        return image.name == self.name and image.digest.startswith(self.digest)
 
     @classmethod
     def read(cls, text: str) -> Reference | None:
@@ -108,10 +113,10 @@ class Reference:
         found = _REFERENCE.fullmatch(text)
         if found is None:
             return None
-        digest = found["digest"]
-        if digest is not None and not _DIGEST.fullmatch(digest):
-            return None
-        return cls(name=found["name"], digest=digest or "")
+        if found["digest"] is None:
+            return cls(name=found["name"])
+        digest = _DIGEST.fullmatch(found["digest"])
+        return cls(name=found["name"], digest=f"sha256:{digest['digits']}") if digest else None
 
 
 def newest(images: tuple[Image, ...], name: str) -> Image | None:

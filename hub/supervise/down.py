@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from .. import engines
 from ..config import Settings, StateFolder
-from ..errors import BackendFailed, CarrelError, InvalidInput, NotFound
+from ..errors import BackendFailed, CarrelError, InvalidInput, NotFound, Unavailable
 from ..ports.ground import Ground
 from ..ports.records import Cause, CauseCode, RequestRecord
 from ..ports.store import Store
@@ -31,6 +31,7 @@ def down(state: StateFolder, say: Callable[[str], None]) -> None:
 
     Raises:
         BackendFailed: something did not die.
+        Unavailable: the engine does not answer; what runs on it goes on.
         InvalidInput: there is no Carrel in the folder.
     """
     if not state.settings.exists():
@@ -39,10 +40,11 @@ def down(state: StateFolder, say: Callable[[str], None]) -> None:
     # From here on no supervisor can start and hand out what is being stopped.
     with locked(state):
         running = bool(stop_stale(state, say)) or running
-        ground = engines.ground(state, Settings.load(state))
-        running = _stop_leases(state, ground, say) or running
-        if ground is not None:
-            ground.clear()
+        settings = Settings.load(state)
+        try:
+            running = _stop_all(state, settings, say) or running
+        except Unavailable as error:
+            raise _unfinished(settings, error) from error
     say("Everything is stopped." if running else f"Nothing of Carrel runs in {state.root}.")
 
 
@@ -53,6 +55,23 @@ def _stop_supervisor(state: StateFolder, say: Callable[[str], None]) -> bool:
     say(f"Stopping the control plane (process {found.pid}).")
     stop_all(lambda: (found,) if found.alive else (), _SUPERVISOR_STEPS)
     return True
+
+
+def _stop_all(state: StateFolder, settings: Settings, say: Callable[[str], None]) -> bool:
+    ground = engines.ground(state, settings)
+    running = _stop_leases(state, ground, say)
+    if ground is not None:
+        ground.clear()
+    return running
+
+
+def _unfinished(settings: Settings, error: Unavailable) -> Unavailable:
+    where = f" (on this machine: {settings.docker_host})" if settings.docker_host else ""
+    return Unavailable(
+        f"{error} Carrel itself is stopped. What runs in containers of the engine with which it "
+        f"was started{where} goes on.",
+        accepted="Start that engine, and call `carrel down` again.",
+    )
 
 
 def _stop_leases(state: StateFolder, ground: Ground | None, say: Callable[[str], None]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from .. import engines
 from ..config import LOCALHOST, Engine, Settings, StateFolder
@@ -24,20 +25,33 @@ def chosen(state: StateFolder, stored: Settings, wanted: Engine | None) -> Setti
         InvalidInput: the command line says otherwise than the file.
         Conflict: something runs on the engine that is to be left.
     """
-    said = SiteFile.load(state).engine
+    site = SiteFile.load(state)
+    said = site.engine
     if said is not None and wanted not in (None, said):
         raise InvalidInput(
             f"{state.site_file} says engine = {said.value!r}, and the command line {wanted}.",
             accepted="Change the file, or leave --engine out.",
         )
     engine = said or wanted or stored.engine
-    if engine is not stored.engine and (left := running(state, stored)):
+    host = stored.docker_host
+    if engine is Engine.DOCKER:
+        host = site.docker.host or engines.docker_host_of_environment() or host
+        host = host or engines.DEFAULT_DOCKER_HOST
+    left = frozenset[str]()
+    if engine is not stored.engine:
+        left = running(state, stored)
+    elif stored.docker_host and host != stored.docker_host:
+        # One that is gone holds nobody; it may be the same engine at another address.
+        with suppress(Unavailable):
+            left = running(state, stored)
+    if left:
+        where = stored.docker_host or stored.engine.value
         raise Conflict(
-            f"{len(left)} sessions or jobs run on the engine {stored.engine.value!r}, and would "
+            f"{len(left)} sessions or jobs run on the engine {where!r}, and would "
             "be forgotten there.",
             accepted=f"Stop them first: carrel down --state {shlex.quote(str(state.root))}",
         )
-    return stored.changed(engine=engine)
+    return stored.changed(engine=engine, docker_host=host)
 
 
 def grounded(state: StateFolder, settings: Settings, say: Callable[[str], None]) -> Settings:

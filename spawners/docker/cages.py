@@ -1,7 +1,8 @@
-"""Cages of the Docker engine: a container of the grading image for each submission.
+"""Cages of the Docker engine: a container of the course's image for each submission.
 
 Made by the one template, without any network, and never used twice. What makes one slow, the
-start and the imports, is done ahead: some wait, ready, for the next submissions.
+start and the imports, is done ahead: some wait, ready, for the next submissions. What runs inside
+is this installation's own, so that an image built long ago speaks with it all the same.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ from collections import deque
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import requests.exceptions
 from docker.errors import APIError, DockerException
 
+from ...courses.sandbox import inside
 from ...courses.sandbox.cage import WalledCage
 from ...courses.sandbox.filling import checked
 from ...courses.sandbox.port import Cage, CageSettings, Limits
@@ -30,9 +33,15 @@ from .template import Bounds, Mount, Task, container
 LABEL: Final = "carrel.cages"
 """With the installation's name; it has no lease of its own, so it is none of the reconciler's."""
 IMAGE: Final = "grading"
+"""Of a course that has none of its own."""
 HOME: Final = "/home/student"
-_HIDDEN: Final = "/opt/carrel/lib/python3.11/site-packages/carrel/courses/sample"
+_INSIDE: Final = "/carrel/inside"
+_HIDDEN: Final = "/opt/carrel/lib/python3.11/site-packages/carrel"
 """Of the image: the sample course as its teacher sees it, with solutions and hidden tests."""
+_BEGIN: Final = (
+    "import sys, runpy; sys.path[0] = '/carrel'; "
+    "runpy.run_module('inside', run_name='__main__', alter_sys=True)"
+)
 _IMPORTS_BYTES: Final = 256 << 20
 """Of the memory of a container, for what is imported and for the warden."""
 _WARDEN: Final = 1
@@ -62,6 +71,7 @@ class DockerCages:
         self._lock = threading.Lock()
         self._ahead: deque[tuple[Limits, Future[_Made]]] = deque()
         self._image = settings.image or self._newest()
+        self._mounted = {**settings.data, _INSIDE: Path(inside.__file__).parent}
         self._closed = False
 
     def open(self, limits: Limits, files: Mapping[str, bytes] | None = None) -> Cage:
@@ -141,7 +151,7 @@ class DockerCages:
             owner="",
             kind="grading",
             image=self._image,
-            command=("python", "-m", "carrel.courses.sandbox.inside", *self._settings.imports),
+            command=("python", "-c", _BEGIN, *self._settings.imports),
             uid=self._options.uid,
             network="none",
             outside=False,
@@ -151,10 +161,10 @@ class DockerCages:
                 pids=limits.processes + _WARDEN,
                 tmp=limits.disk_bytes,
             ),
-            environment=_ENVIRONMENT,
+            environment={**_ENVIRONMENT, **self._settings.environment},
             mounts=tuple(
                 Mount(source=str(source), target=target, read_only=True)
-                for target, source in self._settings.data.items()
+                for target, source in self._mounted.items()
             ),
             workdir=HOME,
         )

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from ...hub import wording
+from ...hub.config import StateFolder
 from ...hub.homes import Homes
 from ...hub.naming import safe_name
 from ...hub.ports.backend import BackendSettings
+from ...hub.ports.records import COURSE_DATA
 from ...hub.ports.world import HomeUse
 from .template import COURSES, HOMES, Mount
 
@@ -40,10 +42,17 @@ def mounts(settings: BackendSettings, owner: str, group: str) -> tuple[Mount, ..
         BackendFailed: the home cannot be made ready.
     """
     found = [Mount(source=str(homes_of(settings).ready(owner)), target=inside(owner))]
-    if (data := settings.state / "courses" / safe_name(group) / "data").is_dir():
-        target = f"{COURSES}/{safe_name(group)}"
+    if target := course_data(settings, group).get(COURSE_DATA):
+        data = StateFolder(root=settings.state).course_data(group)
         found.append(Mount(source=str(data), target=target, read_only=True))
     return tuple(found)
+
+
+def course_data(settings: BackendSettings, group: str) -> dict[str, str]:
+    """Where the container finds it, as an environment; empty where there is none."""
+    if not StateFolder(root=settings.state).course_data(group).is_dir():
+        return {}
+    return {COURSE_DATA: f"{COURSES}/{safe_name(group)}"}
 
 
 def inside(owner: str) -> str:

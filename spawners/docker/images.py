@@ -104,7 +104,8 @@ def _image(listed: Listed) -> Image | None:
     given = said if isinstance(said, Mapping) else {}
     marks = {label: text for label, text in given.items() if isinstance(text, str)}
     digest, name = listed.get("Id"), marks.get(labels.NAME, "")
-    if not isinstance(digest, str) or Reference.read(f"{name}@{digest}") is None:
+    asked = Reference.read(f"{name}@{digest}")
+    if not isinstance(digest, str) or asked is None or asked.digest != digest:
         return None
     return Image(
         name=name,

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from ...hub.folders import Owner, give_folder, lies_in
 from ...hub.ports.backend import BackendSettings, DockerOptions, LaunchOrder
-from ...hub.ports.records import Json
+from ...hub.ports.records import COURSE_DATA, Json
 from ..devices.environment import readable
 from ..processes import LEASE_VARIABLE
 from ..runner.limits import Limits
 from ..runner.order import CLAIM, FILES, LOG, NOTICE, PROGRESS, SAVED, Order
-from .homes import inside, mounts
+from .homes import course_data, inside, mounts
 from .template import ARCHIVE, ATTEMPT, INPUT, Bounds, Mount, Task, container
 
 KIND = "job"
@@ -78,7 +78,10 @@ class Jobs:
                 network=network,
                 outside=order.job.internet,
                 bounds=self._bounds,
-                environment=_environment(order),
+                environment={
+                    **_environment(order),
+                    **course_data(self.settings, order.group),
+                },
                 mounts=self.mounts(order),
                 devices=order.devices,
                 cdi=cdi,
@@ -142,6 +145,7 @@ class Jobs:
             memory_bytes=order.job.memory_bytes,
             image=order.image,
             owner=order.owner,
+            course_data=course_data(self.settings, order.group).get(COURSE_DATA, ""),
             limits=self.limits,
         )
 

@@ -29,11 +29,12 @@ from ..lease_options import devices_of
 from ..leasing import LeaseMixin
 from . import cdi, session_log
 from .engine import START_SECONDS, Engine, connect, in_words, seconds_of
-from .homes import homes_of, inside, mounts, recovery
+from .homes import course_data, homes_of, inside, mounts, recovery
 from .images import digest_of, images_on
 from .networks import Networks
 from .overlay import overlay
-from .template import LEASE, SESSION_PORT, Bounds, Task, container, name_of
+from .running import Running
+from .template import LABEL, LEASE, SESSION_PORT, Bounds, Task, container, name_of
 
 CALLS_AT_ONCE = 8
 KILL_SECONDS = 2.0
@@ -42,6 +43,17 @@ KILL_SECONDS = 2.0
 @cache
 def engine_of(host: DockerHost) -> Engine:
     return Engine(host)
+
+
+@cache
+def running_on(host: DockerHost, installation: str) -> Running:
+    """The containers of an installation that run there; of plain ones, too."""
+
+    def ask() -> frozenset[str]:
+        seen = engine_of(host).containers({LABEL: installation})
+        return frozenset(each.id for each in seen if each.running)
+
+    return Running(ask)
 
 
 class ContainerSpawner(DockerSpawner):  # type: ignore[misc]  # dockerspawner has no types
@@ -55,6 +67,9 @@ class ContainerSpawner(DockerSpawner):  # type: ignore[misc]  # dockerspawner ha
     _executor = ThreadPoolExecutor(CALLS_AT_ONCE, thread_name_prefix="docker")
     _clients: ClassVar[dict[DockerHost, docker.APIClient]] = {}
     _host: DockerHost | None = None
+    _starting = False
+    _ending = False
+    """In both, what was true a moment ago is not enough."""
 
     @property
     def options(self) -> DockerOptions:
@@ -106,14 +121,21 @@ class ContainerSpawner(DockerSpawner):  # type: ignore[misc]  # dockerspawner ha
     async def poll(self) -> int | None:
         """The exit status; None while it runs, and while nobody can say."""
         try:
+            if await self._ran_a_moment_ago():
+                return None
             found = await self.get_object()
-        except (Unavailable, APIError) as error:
+        except (CarrelError, APIError) as error:
             self.log.warning("Nothing is known of %s: %s", self._log_name, error)
             return None
         if found is None:
             return 0
         state = found["State"]
         return None if state["Running"] else int(state["ExitCode"])
+
+    async def _ran_a_moment_ago(self) -> bool:
+        if not self.object_id or self._starting or self._ending:
+            return False
+        return await running_on(self.host, self.site.installation).has(self.object_id)
 
 
 class DockerSession(LeaseMixin, ContainerSpawner):
@@ -212,6 +234,13 @@ class DockerSession(LeaseMixin, ContainerSpawner):
                 # The service knows that the lease has ended, and sees to it.
                 self.log.warning("%s was not stopped: %s", self.object_name, error)
 
+    async def stop(self, now: bool = False) -> None:
+        self._ending = True
+        try:
+            await super().stop(now)
+        finally:
+            self._ending = False
+
     # -- what DockerSpawner asks ------------------------------------------------------------
 
     async def check_allowed(self, image: str) -> str:
@@ -292,7 +321,7 @@ class DockerSession(LeaseMixin, ContainerSpawner):
             uid=options.uid,
             network=self.network_name,
             bounds=bounds,
-            environment=self.get_env(),
+            environment=self.get_env() | course_data(self.site, self._group),
             mounts=mounts(self.site, owner, self._group),
             devices=devices,
             cdi=cdi.names(self.engine, devices),

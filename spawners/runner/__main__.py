@@ -29,7 +29,7 @@ from .log import Log
 from .order import CLAIM, EVENTS, FILES, Order
 from .service import Away, Delivery, Fenced, Rejected, Service
 from .telling import Report, Teller
-from .waiting import Ready, make_ready, move_in, skip_slow_imports, worker
+from .waiting import Ready, make_ready, move_in, worker
 
 if TYPE_CHECKING:
     from .attempt import Attempt
@@ -175,7 +175,6 @@ def prepare(order: Order, folder: Path, report: Report, ready: Ready | None) -> 
         if ready is not None:
             ready.worker.submit(ready.spare.end)
         return CommandAttempt(order, folder, teller, log)
-    skip_slow_imports()
     from .execution import NotebookAttempt  # noqa: PLC0415
 
     attempt = NotebookAttempt(report, order, folder, teller, log)

@@ -40,7 +40,7 @@ class Order:
         archive_path: the uploaded .tar.gz; empty without one.
         memory_bytes: resident memory that the job's processes may hold together; 0 for any.
         image: what all of it runs in, as ``NAME@sha256:…``; empty outside of images.
-        owner: for a runner that was started before it was anybody's.
+        owner, course_data: for a runner that was started before it was anybody's.
     """
 
     lease_id: str
@@ -62,6 +62,7 @@ class Order:
     memory_bytes: int = 0
     image: str = ""
     owner: str = ""
+    course_data: str = ""
     limits: Limits = field(default_factory=Limits)
 
     def write(self, folder: Path, *, owner: Owner | None = None) -> None:

@@ -63,8 +63,8 @@ class Service:
     restart writes it a new one.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, *, timeout: float = _TIMEOUT_SECONDS) -> None:
+        self._folder, self._timeout = folder, timeout
         # A proxy that the environment names is for the outside world.
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -76,12 +76,30 @@ class Service:
             Away: the service was not there for ``PATIENCE_SECONDS``.
         """
         me = psutil.Process()
-        body: Mapping[str, Json] = {"pid": os.getpid(), "started_at": me.create_time()}
-        ends = time.monotonic() + PATIENCE_SECONDS
+        self.patiently("started", {"pid": os.getpid(), "started_at": me.create_time()})
+
+    def deliver(self, events: list[NewEvent]) -> None:
+        """Raises Away, Fenced, Rejected."""
+        self._ask("events", {"events": [as_json(event) for event in events]})
+
+    def patiently(
+        self,
+        what: str,
+        body: Mapping[str, Json] | None = None,
+        *,
+        seconds: float = PATIENCE_SECONDS,
+    ) -> bytes:
+        """Post to what the lease has, or get it where there is no body, until there is an answer.
+
+        Raises:
+            Fenced, Rejected: not this attempt.
+            Away: the service was not there for so many seconds.
+        """
+        ends = time.monotonic() + seconds
         delay = _FIRST_DELAY
         while True:
             try:
-                self._post("started", body)
+                return self._ask(what, body)
             except Away as error:
                 if time.monotonic() > ends:
                     raise
@@ -89,35 +107,29 @@ class Service:
                     print(f"carrel: waiting for the service ({error})", flush=True)
                 time.sleep(delay)
                 delay = min(_LAST_DELAY, delay * 2)
-            else:
-                return
 
-    def deliver(self, events: list[NewEvent]) -> None:
-        """Raises Away, Fenced, Rejected."""
-        self._post("events", {"events": [as_json(event) for event in events]})
-
-    def _post(self, what: str, body: Mapping[str, Json]) -> None:
+    def _ask(self, what: str, body: Mapping[str, Json] | None) -> bytes:
         order = Order.read(self._folder)
         try:
-            self._send(order, what, body)
+            return self._send(order, what, body)
         except Fenced:
             renewed = Order.read(self._folder)
             if renewed.token == order.token:
                 raise
-            self._send(renewed, what, body)
+            return self._send(renewed, what, body)
 
-    def _send(self, order: Order, what: str, body: Mapping[str, Json]) -> None:
+    def _send(self, order: Order, what: str, body: Mapping[str, Json] | None) -> bytes:
         request = urllib.request.Request(  # noqa: S310  # the address is the service's, not a user's
             f"{order.service_url}/api/v1/leases/{order.lease_id}/{what}",
-            data=json.dumps(body).encode(),
+            data=None if body is None else json.dumps(body).encode(),
             headers={
                 "Authorization": f"token {order.token}",
                 "Content-Type": "application/json",
             },
         )
         try:
-            with self._opener.open(request, timeout=_TIMEOUT_SECONDS) as response:
-                response.read()
+            with self._opener.open(request, timeout=self._timeout) as response:
+                return bytes(response.read())
         except urllib.error.HTTPError as error:
             raise _meaning(error) from error
         except (OSError, http.client.HTTPException) as error:

@@ -8,19 +8,17 @@ and rings the bell, a pipe beside it, and from there on all goes as ever.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
+from ...hub.ports.records import COURSE_DATA
 from ..processes import LEASE_VARIABLE
 from .order import BELL, LOG, Order
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from .kernels import Spare
 
 _OUTPUTS: Final = (1, 2)
@@ -43,7 +41,6 @@ def worker() -> ThreadPoolExecutor:
 
 def make_ready(folder: Path) -> Ready:
     """Do what can be done, and return when the bell rings."""
-    skip_slow_imports()
     from . import execution  # noqa: F401, PLC0415  # here, and not when the job has come
     from .kernels import Spare  # noqa: PLC0415
 
@@ -78,12 +75,5 @@ def environment(order: Order) -> Mapping[str, str]:
         "LOGNAME": order.owner,
         LEASE_VARIABLE: order.lease_id,
         "CARREL_REQUEST": order.request_id,
+        **({COURSE_DATA: order.course_data} if order.course_data else {}),
     }
-
-
-def skip_slow_imports() -> None:
-    """jsonschema tries this one for the format of addresses, which no notebook is checked for.
-
-    It builds a grammar when it is imported, which takes a second; its absence is expected.
-    """
-    sys.modules.setdefault("rfc3987_syntax", cast("ModuleType", None))

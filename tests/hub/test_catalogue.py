@@ -76,6 +76,17 @@ class TestChoosing:
         again = commands.same_job(STUDENT1, made.id)
         assert again.image == f"torch@{OLD}"
 
+    def test_a_build_may_be_named_as_lists_show_it(
+        self, commands: Commands, backend: FakeBackend
+    ) -> None:
+        assert chosen(commands, "torch@aaaaaaaaaaaa") == f"torch@{OLD}"
+        assert chosen(commands, "torch@sha256:aaaaaaaaaaaa") == f"torch@{OLD}"
+        like_it = replace(CATALOGUE[1], digest=f"sha256:{'a' * 40}{'b' * 24}")
+        backend.built = (*CATALOGUE, like_it)
+        with pytest.raises(InvalidInput, match="No engine has torch@aaaaaaaaaaaa"):
+            chosen(commands, "torch@aaaaaaaaaaaa")
+        assert chosen(commands, f"torch@{like_it.digest}") == f"torch@{like_it.digest}"
+
     @pytest.mark.parametrize(
         ("wanted", "sentence"),
         [

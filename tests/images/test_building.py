@@ -180,6 +180,25 @@ def test_progress_tells_each_step_once() -> None:
     ]
 
 
+def test_a_long_step_says_every_ten_seconds_what_it_is_at() -> None:
+    log = """\
+#5 [2/3] RUN apt-get install
+#5 2.10 Unpacking libjansson4:amd64 (2.14-2) ...
+#5 11.31 Unpacking libgssapi-krb5-2:amd64 (1.20.1-2) ...
+#5 14.00 Unpacking libkrb5-3:amd64 (1.20.1-2) ...
+#9 30.00 of a step that nobody has seen begin
+#5 43.12 Setting up libgssapi-krb5-2:amd64 (1.20.1-2) ...
+#5 DONE 44.0s
+"""
+    progress = Progress()
+    assert [sentence for line in log.splitlines() for sentence in progress.feed(line)] == [
+        "[2/3] RUN apt-get install",
+        "[2/3] 11 s: Unpacking libgssapi-krb5-2:amd64 (1.20.1-2) ...",
+        "[2/3] 43 s: Setting up libgssapi-krb5-2:amd64 (1.20.1-2) ...",
+        "[2/3] done in 44.0s",
+    ]
+
+
 class TestWheel:
     def test_the_same_code_gives_the_same_bytes(self, tmp_path: Path) -> None:
         made = []

@@ -79,6 +79,7 @@ class HubProcess:
         *,
         cmd: list[str] | None = None,
         start_timeout: int = 60,
+        more: str = "",
     ) -> None:
         self.state = state
         self.port = free_port()
@@ -87,7 +88,7 @@ class HubProcess:
             "port": self.port, "token": API_TOKEN, "hub_token": HUB_TOKEN, "state": state,
             "service": service.url, "start_timeout": start_timeout,
             "cmd": cmd or [sys.executable, "-m", "jupyterhub.tests.mocksu"],
-        })  # fmt: skip  # grouped by meaning
+        } + more)  # fmt: skip  # grouped by meaning
         self.http = httpx.Client(
             base_url=f"http://127.0.0.1:{self.port}/hub/api/",
             headers={"Authorization": f"token {API_TOKEN}"},

@@ -1,0 +1,101 @@
+"""Which engine an installation has: the one of its file, of this start, or of the last one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from carrel.hub import engines
+from carrel.hub.config import Engine, Settings, StateFolder
+from carrel.hub.errors import Conflict, Unavailable
+from carrel.hub.site_file import SiteFile
+from carrel.hub.supervise.down import down
+from carrel.hub.supervise.engine import chosen
+
+FIRST, SECOND = "unix:///run/first.sock", "unix:///run/second.sock"
+
+
+class Ground:
+    """Of an engine on which one thing runs."""
+
+    def running(self) -> tuple[str, ...]:
+        return ("s-1.1",)
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StateFolder:
+    found = StateFolder.at(tmp_path / "state")
+    found.create()
+    monkeypatch.setenv("DOCKER_HOST", FIRST)
+    return found
+
+
+@pytest.fixture
+def busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "ground", lambda *_: Ground())
+
+
+@pytest.fixture
+def silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ask(*_: object) -> None:
+        raise Unavailable("The Docker engine on local does not answer.")
+
+    monkeypatch.setattr(engines, "ground", ask)
+
+
+def host_of(state: StateFolder, settings: Settings) -> str:
+    return engines.docker_options(settings, SiteFile.load(state)).hosts[0].url
+
+
+def test_the_engine_of_the_last_start_is_found_without_its_docker_host(
+    state: StateFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen(state, Settings(), Engine.DOCKER).save(state)
+    monkeypatch.delenv("DOCKER_HOST")
+    assert host_of(state, Settings.load(state)) == FIRST
+    monkeypatch.setenv("DOCKER_HOST", SECOND)
+    assert host_of(state, Settings.load(state)) == FIRST
+
+
+def test_the_next_start_may_name_another_one(
+    state: StateFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = Settings(engine=Engine.DOCKER)
+    first = chosen(state, stored, None)
+    monkeypatch.delenv("DOCKER_HOST")
+    assert chosen(state, first, None).docker_host == FIRST
+    assert chosen(state, stored, None).docker_host == engines.DEFAULT_DOCKER_HOST
+    state.site_file.write_text(f'[docker]\nhost = "{SECOND}"\n')
+    assert host_of(state, first) == SECOND
+
+
+@pytest.mark.usefixtures("busy")
+def test_an_engine_on_which_something_runs_is_not_left(
+    state: StateFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = chosen(state, Settings(engine=Engine.DOCKER), None)
+    monkeypatch.setenv("DOCKER_HOST", SECOND)
+    with pytest.raises(Conflict, match=f"1 sessions or jobs run on the engine '{FIRST}'"):
+        chosen(state, first, None)
+
+
+@pytest.mark.usefixtures("silent")
+def test_one_that_is_gone_may_have_another_address_now(
+    state: StateFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = Settings(engine=Engine.DOCKER, docker_host=FIRST)
+    monkeypatch.setenv("DOCKER_HOST", SECOND)
+    assert chosen(state, stored, None).docker_host == SECOND
+
+
+@pytest.mark.usefixtures("silent")
+def test_down_names_the_engine_that_does_not_answer_and_says_what_goes_on(
+    state: StateFolder,
+) -> None:
+    Settings(engine=Engine.DOCKER, docker_host=FIRST).save(state)
+    with pytest.raises(Unavailable) as error:
+        down(state, print)
+    assert "The Docker engine on local does not answer." in str(error.value)
+    assert f"with which it was started (on this machine: {FIRST}) goes on" in str(error.value)
+    assert "call `carrel down` again" in str(error.value)

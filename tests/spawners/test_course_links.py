@@ -1,0 +1,55 @@
+"""Where those who grade find the folders of their courses in a session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from carrel.spawners.course_links import environment, link_into
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    made = tmp_path / "homes" / "teacher"
+    made.mkdir(parents=True)
+    return made
+
+
+def linked(home: Path) -> dict[str, str]:
+    return {each.name: str(each.readlink()) for each in (home / "courses").iterdir()}
+
+
+def test_there_is_a_link_for_each_course(home: Path, tmp_path: Path) -> None:
+    courses = tmp_path / "courses"
+    for _ in range(2):
+        link_into(home, courses, ["cs101", "cs102"])
+    assert linked(home) == {name: str(courses / name) for name in ("cs101", "cs102")}
+
+
+def test_whoever_grades_no_more_has_no_link(home: Path, tmp_path: Path) -> None:
+    courses = tmp_path / "courses"
+    link_into(home, courses, ["cs101", "cs102"])
+    (home / "courses" / "mine").symlink_to(tmp_path)
+    link_into(home, courses, ["cs102"])
+    assert linked(home) == {"cs102": str(courses / "cs102"), "mine": str(tmp_path)}
+
+
+def test_a_student_has_none(home: Path, tmp_path: Path) -> None:
+    link_into(home, tmp_path / "courses", [])
+    assert list(home.iterdir()) == []
+    assert environment(str(home), [], "cs101") == {}
+
+
+def test_a_folder_of_ones_own_stays(home: Path, tmp_path: Path) -> None:
+    (home / "courses" / "cs101").mkdir(parents=True)
+    link_into(home, tmp_path / "courses", ["cs101"])
+    assert not (home / "courses" / "cs101").is_symlink()
+
+
+@pytest.mark.parametrize(
+    ("group", "shown"), [("cs102", "cs102"), ("elsewhere", "cs101"), ("", "cs101")]
+)
+def test_formgrader_shows_the_course_of_the_session(group: str, shown: str) -> None:
+    found = environment("/home/teacher", ("cs101", "cs102"), group)
+    assert found == {"CARREL_COURSE_FOLDER": f"/home/teacher/courses/{shown}"}
