@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ..hub.errors import NotFound, Unavailable
+from ..hub.folders import to_disk
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -58,7 +59,7 @@ class FolderBlobs:
         self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
         for number in range(256):
             (self._root / f"{number:02x}").mkdir(mode=0o700, exist_ok=True)
-        _to_disk(self._root)
+        to_disk(self._root)
         self._laid_out = True
 
     def _write(self, path: Path, content: bytes) -> None:
@@ -72,20 +73,11 @@ class FolderBlobs:
                 file.flush()
                 os.fsync(descriptor)
             draft.rename(path)
-            _to_disk(path.parent)
+            to_disk(path.parent)
         except OSError:
             with suppress(FileNotFoundError):
                 draft.unlink()
             raise
-
-
-def _to_disk(folder: Path) -> None:
-    """The names in it; those of files are no part of the files."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 class MemoryBlobs:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Iterable
 
 from ..hub.errors import InvalidInput, TooLarge
 from ..hub.wire.courses import ContentOut, FileRefOut, ParcelIn
@@ -65,6 +66,15 @@ def kept(blobs: Blobs, parcel: Parcel) -> Folder:
 def content_out(blobs: Blobs, file: FileRef) -> ContentOut:
     with blobs.open(file.sha256) as content:
         return ContentOut(name=file.name, content=base64.b64encode(content.read()).decode())
+
+
+def contents(blobs: Blobs, files: Iterable[FileRef | FileRefOut]) -> dict[str, bytes]:
+    """Names and what is in them."""
+    found = {}
+    for file in files:
+        with blobs.open(file.sha256) as content:
+            found[file.name] = content.read()
+    return found
 
 
 def ref_out(file: FileRef) -> FileRefOut:

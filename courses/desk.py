@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from .checking import Checking
+from .foldering import Foldering
 from .handing import Handing
 from .keeping import Keeping
-from .returning import Returning
 from .taking import Taking
 from .writing_back import WritingBack
 
 
-class CourseDesk(Keeping, Handing, Taking, WritingBack, Returning):
+class CourseDesk(Keeping, Handing, Taking, Checking, WritingBack, Foldering):
     """Plain blocking functions, called in a thread pool by the web layer.
 
     Each either does the whole thing or raises a ``CarrelError`` and leaves nothing behind.

@@ -15,6 +15,7 @@ from enum import StrEnum
 from itertools import pairwise
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from ..hub import wording
 from ..hub.errors import InvalidInput
 from .model import Assignment, Extension, LateRule, LateStep, Member, Outage, Submission
 
@@ -213,6 +214,29 @@ def lateness(at: float, due: float | None, rule: LateRule) -> Lateness:
     if step is None:
         return Lateness(standing=Standing.TOO_LATE, seconds=late, penalty=1.0)
     return Lateness(standing=Standing.LATE, seconds=late, penalty=step.penalty)
+
+
+def now_sentence(now: float, due: float | None, rule: LateRule) -> str:
+    """What handing in at this moment means, and when that changes; for who reads it at once."""
+    if due is None:
+        return "It is never due."
+    late = lateness(now, due, rule)
+    if not late.counts:
+        return "Handed in now it is too late to count; your teacher may still take it."
+    costs = [(due + step.seconds, step.penalty) for step in rule.steps]
+    coming = [(due, late.penalty), *costs] if now <= due else [c for c in costs if c[0] >= now]
+    until = coming[0][0]
+    after = next((penalty for _, penalty in coming[1:]), None)
+    span = wording.duration(max(1.0, until - now))
+    then = "it does not count any more" if after is None else f"it costs {_percent(after)}"
+    if late.standing is Standing.ON_TIME:
+        return f"Handed in now it is on time; in {span} {then}."
+    behind = f"{wording.duration(max(1.0, late.seconds))} late"
+    return f"Handed in now it is {behind} and costs {_percent(late.penalty)}; in {span} {then}."
+
+
+def _percent(part: float) -> str:
+    return f"{part * _WHOLE:g} % of the points"
 
 
 def counting(

@@ -145,7 +145,6 @@ class Exchange:
     # -- feedback -------------------------------------------------------------------------
 
     def give_back(self, who: Identity, course: str, name: str, student: str, form: Form) -> None:
-        self._assignment(who, course, name)
         found = self._submission(who, course, name, student, form.wanted_timestamp())
         with said(_DENIED, Forbidden):
             self.desk.give_back(who, found.id, ParcelIn(files=sent_files(form.files)))

@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import fields
 
 from ..hub.wire.grading import CellScoreOut, GradeOut
-from .model import CellScore, Member, Submission, Verdict
+from .gradebook_file import Entry, Page
+from .model import CellScore, Feedback, Member, Submission, Verdict
+
+BY_HAND = "by hand"
+"""The word of a cell to which a person gave its points."""
+_FIELDS = tuple(field.name for field in fields(CellScore))
+"""A class has thousands of cells: ``asdict`` would copy each value of each, and ask for these."""
 
 
 def grades(
-    member: Member, sent: Submission, verdicts: Iterable[Verdict], penalty: float
+    member: Member,
+    sent: Submission,
+    verdicts: Iterable[Verdict],
+    penalty: float,
+    *,
+    given: Feedback | None = None,
+    page: Page | None = None,
 ) -> GradeOut:
-    """``verdicts``: of all runs, those of later runs after those of earlier ones."""
+    """``verdicts``: of all runs, those of later runs after those of earlier ones.
+
+    ``page``: what people gave them in the gradebook, which counts instead.
+    """
     own = [each for each in verdicts if each.submission == sent.id]
-    cells = newest_cells(own)
+    entries = page.cells if page is not None and page.is_of(sent.at) else {}
+    cells = [
+        with_entry(cell, entries.get((cell.notebook, cell.cell))) for cell in newest_cells(own)
+    ]
     last = own[-1] if own else None
     points = sum(cell.score or 0.0 for cell in cells)
     return GradeOut(
@@ -28,9 +46,10 @@ def grades(
         max_score=sum(cell.max_score for cell in cells),
         penalty=penalty,
         review=any(cell.review for cell in cells),
-        cells=[CellScoreOut(**asdict(cell)) for cell in cells],
+        cells=cells,
         notes=list(last.notes) if last else [],
         why_not=last.why_not if last else "Not graded yet.",
+        feedback_at=given.released_at if given else None,
     )
 
 
@@ -40,3 +59,15 @@ def newest_cells(verdicts: Iterable[Verdict]) -> list[CellScore]:
     for verdict in verdicts:
         cells |= {(cell.notebook, cell.cell): cell for cell in verdict.cells}
     return list(cells.values())
+
+
+def with_entry(cell: CellScore, entry: Entry | None) -> CellScoreOut:
+    """A cell as it counts: points that a person gave are in place of the test's."""
+    said = {name: getattr(cell, name) for name in _FIELDS}
+    if entry is not None:
+        said |= {"review": entry.waits, "comment": entry.comment, "by_hand": entry.by_hand}
+        if entry.by_hand:
+            said["score"] = entry.score
+        if entry.given is not None:
+            said |= {"word": BY_HAND, "sentence": "A person gave these points."}
+    return CellScoreOut(**said)

@@ -13,6 +13,8 @@ from ..hub.ports.world import Identity
 from ..hub.wire.administration import ConsequencesOut
 from ..hub.wire.courses import (
     ExtensionIn,
+    ExtensionOut,
+    ExtensionsOut,
     HandOutOut,
     OutageIn,
     OutageOut,
@@ -24,8 +26,9 @@ from . import due
 from .carrying import content_out, given_parcel, kept, ref_out
 from .model import Assignment, Extension, Fetched, HandOut, Outage, Role
 from .parcels import Parcel
+from .questions import report
 from .releasing import Ready, check_assignment_name, made_ready
-from .rights import TAUGHT_BY, Rights, check_open
+from .rights import GRADED_BY, TAUGHT_BY, Rights, check_open
 
 LONGEST_OUTAGE = 31 * 86400.0
 
@@ -82,17 +85,52 @@ class Handing(Rights):
             "sha256": made.files.sha256,
         }
         change = self.change(who, Action.ASSIGNMENT_RELEASE, f"{course}/{name}", after=after)
-        return _released(assignment, self.store.release(assignment, made, change=change), warnings)
+        made = self.store.release(assignment, made, change=change)
+        return self._released(assignment, made, warnings)
+
+    def released(self, who: Identity, course: str, name: str) -> ReleasedOut:
+        """For teachers and graders: the newest version, with what was found before its release.
+
+        Raises:
+            NotFound: it is not released.
+        """
+        place = self.place(who, course, GRADED_BY)
+        assignment = self.assignment(place, name)
+        return self._released(assignment, self.store.hand_out(course, name), ())
+
+    def _released(
+        self, assignment: Assignment, made: HandOut, warnings: Sequence[str]
+    ) -> ReleasedOut:
+        return ReleasedOut(
+            course=made.course,
+            assignment=made.assignment,
+            version=made.version,
+            released_at=made.released_at,
+            sha256=made.files.sha256,
+            files=[ref_out(file) for file in made.files.files],
+            due=assignment.due,
+            zone=assignment.zone,
+            late_rule=due.late_sentence(assignment.late),
+            warnings=list(warnings),
+            report=report(self.blobs, made),
+        )
 
     def _ready(
         self, assignment: Assignment, source: Parcel | None, stripped: Parcel | None
     ) -> Ready | None:
-        if stripped is not None:
-            return Ready(files=stripped, source=source or stripped)
+        """``stripped``: made by nbgrader itself, and handed out as it is."""
         if source is None:
-            return None
+            return None if stripped is None else Ready(files=stripped, source=stripped)
         seconds = assignment.seconds
-        return made_ready(assignment.name, source, cages=self.cages, seconds=seconds)
+        image = self.image_of(self.store.course(assignment.course))
+        ready = made_ready(
+            *(assignment.name, source),
+            cages=self.cages,
+            course=assignment.course,
+            image=image,
+            seconds=seconds,
+        )
+        return ready if stripped is None else replace(ready, files=stripped)
 
     def _wanted(self, before: Assignment, body: ReleaseIn) -> Assignment:
         after = replace(before, hidden=False)
@@ -156,6 +194,24 @@ class Handing(Rights):
         )
 
     # -- time -----------------------------------------------------------------------------
+
+    def extensions(self, who: Identity, course: str) -> ExtensionsOut:
+        """For teachers and graders, in the order in which they were given."""
+        self.place(who, course, GRADED_BY)
+        return ExtensionsOut(
+            extensions=[
+                ExtensionOut(
+                    assignment=each.assignment,
+                    person=each.person,
+                    section=each.section,
+                    seconds=each.seconds,
+                    given_at=each.given_at,
+                    given_by=each.given_by,
+                    why=each.why,
+                )
+                for each in self.store.extensions(course)
+            ]
+        )
 
     def extend(self, who: Identity, course: str, name: str, body: ExtensionIn) -> ConsequencesOut:
         """More time for a person or a section; several add up.
@@ -273,18 +329,3 @@ class Handing(Rights):
                     more = wording.duration(now - was)
                     said.append(f"{each.name} of {course.name} is due {more} later.")
         return said or ["It moves no due time of a class; extended ones may move."]
-
-
-def _released(assignment: Assignment, made: HandOut, warnings: Sequence[str]) -> ReleasedOut:
-    return ReleasedOut(
-        course=made.course,
-        assignment=made.assignment,
-        version=made.version,
-        released_at=made.released_at,
-        sha256=made.files.sha256,
-        files=[ref_out(file) for file in made.files.files],
-        due=assignment.due,
-        zone=assignment.zone,
-        late_rule=due.late_sentence(assignment.late),
-        warnings=list(warnings),
-    )

@@ -34,6 +34,7 @@ from nbgrader.preprocessors import (
 from ..hub.errors import InvalidInput
 from . import ipynb
 from .grading.key import AssignmentKey, KeyCell, NotebookKey
+from .imports import imports_of
 
 IGNORED = (".ipynb_checkpoints", "*.pyc", "__pycache__", ".pytest_cache")
 """Names that nbgrader leaves out of a release, files and folders alike."""
@@ -51,12 +52,14 @@ class Prepared:
         key: for grading; never leaves the trusted side.
         masters: the notebooks of the key with hidden tests and without solutions, as nbgrader
             records them in its gradebook.
+        imports: the modules that its solution and its tests import.
         warnings: sentences for the teacher about what is allowed but probably not meant.
     """
 
     files: Mapping[str, bytes]
     key: AssignmentKey
     masters: Mapping[str, NotebookNode]
+    imports: tuple[str, ...]
     warnings: tuple[str, ...] = ()
 
 
@@ -89,7 +92,14 @@ def prepare(assignment: str, source: Mapping[str, bytes]) -> Prepared:
         files[name] = ipynb.written(release)
         warnings += _warnings(name, keys[-1])
     key = AssignmentKey(assignment=assignment, notebooks=tuple(keys))
-    return Prepared(files=files, key=key, masters=masters, warnings=tuple(warnings))
+    code = [cell.source for node in nodes.values() for cell in node.cells if _is_code(cell)]
+    return Prepared(
+        files=files,
+        key=key,
+        masters=masters,
+        imports=imports_of(code, files),
+        warnings=tuple(warnings),
+    )
 
 
 def key_of_visible(prepared: Prepared, checked: AssignmentKey) -> AssignmentKey:
@@ -106,6 +116,10 @@ def _is_ignored(path: str) -> bool:
     return any(
         fnmatch.fnmatch(part, pattern) for part in PurePosixPath(path).parts for pattern in IGNORED
     )
+
+
+def _is_code(cell: NotebookNode) -> bool:
+    return bool(cell.cell_type == "code")
 
 
 def _problems(name: str, node: NotebookNode) -> Iterator[str]:

@@ -6,8 +6,7 @@ whatever is interrupted goes on; each verdict is written once.
 
 from __future__ import annotations
 
-import json
-import os
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 
@@ -18,14 +17,15 @@ from ..hub.ports.audit import Action
 from ..hub.ports.backend import OWN_WORK
 from ..hub.ports.records import JobSpec, Json, LeaseState, NewRequest, RequestRecord
 from ..hub.ports.world import Identity
-from ..hub.scheduling import quota
 from ..hub.scheduling.lifecycle import TERMINAL
 from ..hub.scheduling.model import Kind
 from ..hub.wire.grading import GradeIn, GradesOut, GradingOrderOut, GradingOut, VerdictIn, WorkOut
-from . import due
+from . import due, lasting
 from .carrying import ref_out
 from .grades import grades
+from .lasting import NOT_KNOWN
 from .model import Assignment, CellScore, GradingRun, HandOut, Member, Submission, Verdict
+from .questions import questions
 from .receipts import Book, Moved
 from .rights import GRADED_BY, Rights, check_open
 
@@ -33,8 +33,6 @@ GRADER = ("python", "-P", "-m", "carrel.hub.grader")
 """Found beside the service's own Python. Without the working folder in its path (-P)."""
 _SHORTEST, _MARGIN, _START = 600, 3.0, 60.0
 _RETRIES = 3
-_KNOWN_AFTER = 3
-"""From so many verdicts on their own times are the estimate."""
 
 
 class Judging(Rights):
@@ -52,22 +50,24 @@ class Judging(Rights):
         Raises:
             Forbidden: for students.
             InvalidInput: nothing was handed in that counts, or there is no such cell.
+                Or the image of the course is gone.
             OverMaximum: the pool or the course never has what it takes.
         """
         place = self.place(who, course, GRADED_BY)
         check_open(place.course)
         assignment = self.assignment(place, name)
+        self.image_of(place.course)  # refused here, and not by a grader that nobody looks at
         made = self.store.hand_out(course, name)
         if body.question:
             self._check_question(made, body.question)
         same = self._runs_of(made, body)
-        newest = self._newest(same)
+        newest, verdicts = self._newest(same), self.store.verdicts(course, name)
         if newest is not None and newest[1].state not in TERMINAL:
-            return self._progress(*newest)
+            return self._progress(*newest, verdicts)
         works = self._works(assignment, body.person)
         if newest is not None and newest[0].version == made.version:
-            works = self._unjudged(newest[0], works)
-        run = self._run(who, made, body, works)
+            works = _unjudged(newest[0], works, verdicts)
+        run = self._run(who, made, body, works, expected=self._expected(made, verdicts, len(works)))
         seconds = self._seconds(assignment, run)
         self.commands.admission.admit(
             Ask(owner=who.name, group=course, devices=assignment.devices, seconds=seconds)
@@ -97,20 +97,19 @@ class Judging(Rights):
             self.commands.clock(),
         )
         self.commands.pulse.beat()
-        return self._progress(self.store.run(record.id), record)
+        return self._progress(self.store.run(record.id), record, verdicts)
 
     def _check_question(self, made: HandOut, question: str) -> None:
-        known: list[str] = []
-        for file in made.source.files:
-            if file.name.endswith(".ipynb") and "/" not in file.name:
-                with self.blobs.open(file.sha256) as content:
-                    known += _graded_cells(content.read())
+        known = self._cells_of(made)
         if question not in known:
             raise InvalidInput(
                 f"{made.assignment} has no graded cell {question[:80]!r}.",
                 accepted=f"One of: {', '.join(known)}.",
                 field="question",
             )
+
+    def _cells_of(self, made: HandOut) -> list[str]:
+        return list(dict.fromkeys(each.cell for each in questions(self.blobs, made)))
 
     def _runs_of(self, made: HandOut, body: GradeIn) -> list[GradingRun]:
         found = self.store.runs(made.course, made.assignment)
@@ -139,30 +138,21 @@ class Judging(Rights):
         self, assignment: Assignment, person: str = ""
     ) -> list[tuple[Member, Submission]]:
         """What is graded of each student, by name; nothing of those who have left."""
-        known = {member.person: member for member in self.store.members(assignment.course)}
-        book = Book.read(self.store, assignment, self._moving(assignment.course), person or None)
-        members = (known.get(p) or Member(course=assignment.course, person=p) for p in book.people)
+        moved = self.moved_in(assignment.course)
+        book = Book.read(self.store, assignment, moved, person or None)
+        members = map(self.called(assignment.course), book.people)
         pairs = ((each, book.counting(each)) for each in members if each.left_at is None)
         return [(member, sent) for member, sent in pairs if sent is not None]
 
-    def _moving(self, course: str) -> Moved:
-        return Moved(extensions=self.store.extensions(course), outages=self.store.outages())
-
-    def _unjudged(self, before: GradingRun, works: list[Submission]) -> list[Submission]:
-        """What an unfinished run has left; all of it where that one came to its end."""
-        judged = self._judged(before)
-        if judged >= set(before.submissions):
-            return works
-        return [each for each in works if each.id not in judged] or works
-
-    def _judged(self, run: GradingRun) -> set[int]:
-        found = self.store.verdicts(run.course, run.assignment)
-        return {each.submission for each in found if each.request == run.request}
-
     def _run(
-        self, who: Identity, made: HandOut, body: GradeIn, works: Collection[Submission]
+        self,
+        who: Identity,
+        made: HandOut,
+        body: GradeIn,
+        works: Collection[Submission],
+        *,
+        expected: float,
     ) -> GradingRun:
-        each = made.tried.seconds if made.tried else 0.0
         return GradingRun(
             request=new_id(OWN_WORK),
             course=made.course,
@@ -173,16 +163,25 @@ class Judging(Rights):
             submissions=tuple(work.id for work in works),
             asked_at=self.commands.clock(),
             asked_by=who.name,
-            expected=len(works) * each / parallel(),
+            expected=expected,
         )
+
+    def _expected(self, made: HandOut, verdicts: Iterable[Verdict], count: int) -> float:
+        """As earlier runs of the same files went, else as the check before the release did."""
+        whole = self._runs_of(made, GradeIn())
+        runs = {run.request for run in whole if run.version == made.version}
+        came: defaultdict[str, list[float]] = defaultdict(list)
+        for each in verdicts:
+            if each.request in runs:
+                came[each.request].append(each.at)
+        checked = made.tried.pace if made.tried else NOT_KNOWN
+        return lasting.expected(lasting.as_seen(checked, came.values()), count)
 
     def _seconds(self, assignment: Assignment, run: GradingRun) -> int:
         """Its time limit: several times the estimate, at most what the course may have."""
-        worst = len(run.submissions) * assignment.seconds / parallel()
+        worst = len(run.submissions) * assignment.seconds / lasting.parallel()
         wanted = _START + (_MARGIN * run.expected if run.expected else worst)
-        most = quota.limits(quota.Tree(self.commands.store.groups()), run.course)
-        longest = most.max_seconds if most else wanted
-        return int(min(max(_SHORTEST, wanted), longest))
+        return int(min(max(_SHORTEST, wanted), self.longest(run.course)))
 
     # -- the grader's side ----------------------------------------------------------------
 
@@ -191,37 +190,24 @@ class Judging(Rights):
         run = self.store.run(self.commands.store.lease(lease_id).request_id)
         assignment = self.store.assignment(run.course, run.assignment)
         made = self.store.hand_out(run.course, run.assignment, run.version)
-        judged = self._judged(run)
-        known = {member.person: member for member in self.store.members(run.course)}
-        moved = self._moving(run.course)
+        judged = _judged(run, self.store.verdicts(run.course, run.assignment))
+        called, moved = self.called(run.course), self.moved_in(run.course)
         works = []
         for number in run.submissions:
             if number in judged:
                 continue
             sent = self.store.submission(number)
-            member = known.get(sent.person) or Member(course=run.course, person=sent.person)
             works.append(
                 WorkOut(
                     submission=sent.id,
                     person=sent.person,
                     at=sent.at,
-                    penalty=_penalty(assignment, moved, member, sent),
+                    penalty=late_penalty(assignment, moved, called(sent.person), sent),
                     files=[ref_out(file) for file in sent.files.files],
                 )
             )
-        tried = made.tried
-        return GradingOrderOut(
-            course=run.course,
-            assignment=run.assignment,
-            question=run.question,
-            due=assignment.due,
-            devices=assignment.devices,
-            seconds=assignment.seconds,
-            seconds_each=tried.seconds if tried else 0.0,
-            source=[ref_out(file) for file in made.source.files],
-            apart={name: list(ids) for name, ids in tried.apart.items()} if tried else None,
-            works=works,
-        )
+        image = self.image_of(self.store.course(run.course))
+        return order_of(assignment, made, image=image, question=run.question, works=works)
 
     def judge(self, lease_id: str, body: VerdictIn) -> bool:
         """Keep a verdict; False where the run has one of this submission.
@@ -253,24 +239,32 @@ class Judging(Rights):
         place = self.place(who, course, GRADED_BY)
         assignment = self.assignment(place, name)
         newest = self._newest(self.store.runs(course, name))
-        moved = self._moving(course)
-        verdicts = self.store.verdicts(course, name)
+        moved = self.moved_in(course)
+        verdicts, given = self.store.verdicts(course, name), self.store.feedback(course, name)
+        made = self.store.hand_out(course, name) if assignment.version else None
+        by_hand = self.by_hand(course, name)
         return GradesOut(
             course=course,
             assignment=name,
-            run=None if newest is None else self._progress(*newest),
+            run=None if newest is None else self._progress(*newest, verdicts),
+            questions=[] if made is None else self._cells_of(made),
             grades=[
-                grades(member, sent, verdicts, _penalty(assignment, moved, member, sent))
+                grades(
+                    *(member, sent, verdicts, late_penalty(assignment, moved, member, sent)),
+                    given=given.get(sent.id),
+                    page=by_hand.get(member.person),
+                )
                 for member, sent in self._counting(assignment)
             ],
         )
 
-    def _progress(self, run: GradingRun, record: RequestRecord) -> GradingOut:
-        done, total = len(self._judged(run)), len(run.submissions)
-        ended = record.state in TERMINAL
-        left: float | None = run.expected * (total - done) / total if run.expected else None
-        if done >= _KNOWN_AFTER and record.started_at is not None:
-            left = (self.commands.clock() - record.started_at) / done * (total - done)
+    def _progress(
+        self, run: GradingRun, record: RequestRecord, verdicts: Iterable[Verdict]
+    ) -> GradingOut:
+        came, total = _judged(run, verdicts).values(), len(run.submissions)
+        ended, now = record.state in TERMINAL, self.commands.clock()
+        began = now if record.started_at is None else record.started_at
+        left = lasting.left(run.expected, total, tuple(came), began=began, now=now)
         return GradingOut(
             request=run.request,
             course=run.course,
@@ -279,29 +273,56 @@ class Judging(Rights):
             question=run.question,
             state=str(record.state),
             ended=ended,
-            done=done,
+            done=len(came),
             total=total,
             expected=run.expected,
-            seconds_left=None if ended else left,
+            seconds_left=None if ended else left or None,
             asked_at=run.asked_at,
             asked_by=run.asked_by,
+            cause=record.cause.message if ended and record.cause else "",
         )
 
 
-def parallel() -> int:
-    """How many submissions are graded at one time: the grader runs on the service's machine."""
-    return len(os.sched_getaffinity(0))
+def order_of(
+    assignment: Assignment,
+    made: HandOut,
+    *,
+    image: str,
+    question: str = "",
+    works: Iterable[WorkOut] = (),
+) -> GradingOrderOut:
+    """What a grader has to know of a version, and its work."""
+    tried = made.tried
+    return GradingOrderOut(
+        course=made.course,
+        assignment=made.assignment,
+        image=image,
+        question=question,
+        due=assignment.due,
+        devices=assignment.devices,
+        seconds=assignment.seconds,
+        source=[ref_out(file) for file in made.source.files],
+        apart={name: list(ids) for name, ids in tried.apart.items()} if tried else None,
+        works=list(works),
+    )
 
 
-def _penalty(assignment: Assignment, moved: Moved, member: Member, sent: Submission) -> float:
+def _judged(run: GradingRun, verdicts: Iterable[Verdict]) -> Mapping[int, float]:
+    """When the verdict on each submission came, of those that have one from this run."""
+    return {each.submission: each.at for each in verdicts if each.request == run.request}
+
+
+def _unjudged(
+    before: GradingRun, works: list[Submission], verdicts: Iterable[Verdict]
+) -> list[Submission]:
+    """What an unfinished run has left; all of it where that one came to its end."""
+    judged = _judged(before, verdicts)
+    if judged.keys() >= set(before.submissions):
+        return works
+    return [each for each in works if each.id not in judged] or works
+
+
+def late_penalty(assignment: Assignment, moved: Moved, member: Member, sent: Submission) -> float:
     """Of what is graded; a teacher who lets count what came too late takes nothing off."""
     late = due.lateness(sent.at, moved.due(assignment, member), assignment.late)
     return 0.0 if late.standing is due.Standing.TOO_LATE else late.penalty
-
-
-def _graded_cells(notebook: bytes) -> Iterable[str]:
-    cells: list[Mapping[str, Mapping[str, Mapping[str, object]]]] = json.loads(notebook)["cells"]
-    for cell in cells:
-        role = cell.get("metadata", {}).get("nbgrader", {})
-        if role.get("grade") or role.get("task"):
-            yield str(role.get("grade_id"))

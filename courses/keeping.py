@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from ..hub import wording
 from ..hub.administration import check
 from ..hub.errors import Conflict, InvalidInput
 from ..hub.ports.audit import Action
@@ -16,7 +18,7 @@ from ..hub.wire.administration import ConsequencesOut, GroupIn
 from ..hub.wire.courses import CloneIn, CourseIn, CourseOut, CoursesOut, MemberOut, MembersOut
 from ..hub.wire.images import PinIn
 from .model import Course, Role
-from .rights import EVERYBODY, GRADED_BY, TAUGHT_BY, Place, Rights, check_open
+from .rights import EVERYBODY, GRADED_BY, SHOWN_SECONDS, TAUGHT_BY, Place, Rights, check_open
 from .roster import Plan, planned, read_roster
 
 LOCAL = "local"
@@ -40,15 +42,7 @@ class Keeping(Rights):
             InvalidInput, NotFound: of the roster, the image, the quota or the group above.
             Unavailable: JupyterHub, which has the members, is away.
         """
-        check(who)
-        self._check_new(body.name)
-        rows = read_roster(body.students) if body.students else ()
-        self._check_image(body.name, body.image)
-        group = self._group(body)
-        self.quotas.preview(group)
-        known = self.store.members(body.name)
-        unlisted = self.unlisted(body.name, fresh=bool(rows))
-        plan = planned(body.name, rows, known, unlisted=unlisted)
+        group, plan = self._wanted_course(who, body)
         self.quotas.put(group, who=who.name)
         teachers = {*self.commands.store.teachers(body.name), *body.teachers}
         self.quotas.set_teachers(body.name, teachers, who=who.name)
@@ -57,7 +51,39 @@ class Keeping(Rights):
         # Nobody leaves a group because it becomes a course: that is shown first, by `roster`.
         self._apply(who, replace(plan, leaving=(), former_teachers=()))
         self.commands.pulse.beat()
-        return self.show(who, body.name)
+        notes = list(_staying_on(plan)) if body.students else []
+        return self.show(who, body.name).model_copy(update={"notes": notes})
+
+    def preview(self, who: Identity, body: CourseIn) -> ConsequencesOut:
+        """What ``create`` would make, in sentences; refused as it would be, and nothing is made."""
+        group, plan = self._wanted_course(who, body)
+        known = {each.name for each in self.commands.store.groups()}
+        what = (
+            "becomes the group of a course" if body.name in known else "is made, group and course"
+        )
+        most = f"at most {wording.devices(group.max_devices)}" if group.max_devices else "no device"
+        users = {user.name for user in self.commands.hub.users(within=SHOWN_SECONDS)}
+        strangers = [name for name in body.teachers if name not in users]
+        said = [
+            f"{body.name} {what}, with {most}.",
+            *(f"{name} teaches it." for name in body.teachers),
+            *(f"JupyterHub does not know {name} yet: is the name right?" for name in strangers),
+            *(_staying_on(plan) if body.students else ()),
+            *replace(plan, leaving=(), former_teachers=()).sentences(),
+        ]
+        return ConsequencesOut(sentences=said, saved=False, changes=True)
+
+    def _wanted_course(self, who: Identity, body: CourseIn) -> tuple[Group, Plan]:
+        """Everything is checked, and nothing is changed."""
+        check(who)
+        self._check_new(body.name)
+        rows = read_roster(body.students) if body.students else ()
+        self._check_image(body.name, body.image)
+        group = self._group(body)
+        self.quotas.preview(group)
+        known = self.store.members(body.name)
+        unlisted = self.unlisted(body.name, known, fresh=bool(rows))
+        return group, planned(body.name, rows, known, unlisted=unlisted)
 
     def clone(self, who: Identity, source: str, body: CloneIn) -> CourseOut:
         """A course with the quota, the image and the assignments of another, and no people.
@@ -134,11 +160,12 @@ class Keeping(Rights):
         """Make the class what the roster says; in a dry run only say what that means."""
         place = self.place(who, name, TAUGHT_BY)
         check_open(place.course)
+        known = self.store.members(name)
         plan = planned(
             name,
             read_roster(students),
-            self.store.members(name),
-            unlisted=self.unlisted(name, fresh=True),
+            known,
+            unlisted=self.unlisted(name, known, fresh=True),
             teachers=self.commands.store.teachers(name),
         )
         said = list(plan.sentences()) or [_UNCHANGED]
@@ -174,7 +201,7 @@ class Keeping(Rights):
 
     def _check_new(self, name: str) -> None:
         check_group_name(name)
-        if any(course.name == name for course in self.store.courses()):
+        if self.is_course(name):
             raise Conflict(
                 f"There is a course {name} already.", accepted=f"See: carrel course show {name}"
             )
@@ -260,4 +287,15 @@ class Keeping(Rights):
             students=sum(member.role is Role.STUDENT for member in here),
             assignments=sum(each.open or not student for each in assignments),
             archived_at=course.archived_at,
+        )
+
+
+def _staying_on(plan: Plan) -> Iterator[str]:
+    """Who was in the group before it became a course, and is not on its roster."""
+    if plan.leaving:
+        names = ", ".join(member.person for member in plan.leaving)
+        yield (
+            f"In the group already, and not on the roster: {names}. They stay: nobody leaves "
+            "because a course is made. The same roster given once more, on the course's page or "
+            f"with: carrel course roster {plan.course} FILE, lets them leave after it has asked."
         )

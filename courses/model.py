@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from .lasting import NOT_KNOWN, Pace
+
 
 class Role(StrEnum):
     """What somebody is in a course; the teachers are those of the group."""
@@ -120,11 +122,13 @@ class Tried:
     """What the check before a release found.
 
     Attributes:
-        seconds: that grading one submission takes.
+        seconds: that grading one submission takes, alone.
+        pace: that of a grading run here, for what it is expected to take.
         apart: by notebook, the ids of the tests that run apart from the student's kernel.
     """
 
     seconds: float
+    pace: Pace = NOT_KNOWN
     apart: Mapping[str, tuple[str, ...]]
 
 

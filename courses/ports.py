@@ -135,7 +135,9 @@ class CourseStore(Protocol):
     def give_back(self, feedback: Feedback, *, change: Change | None = None) -> None:
         """In place of what was given back before. Raises NotFound."""
 
-    def feedback(self, course: str, assignment: str) -> dict[int, Feedback]:
+    def feedback(
+        self, course: str, assignment: str | None = None, person: str | None = None
+    ) -> dict[int, Feedback]:
         """What was given back, by submission."""
 
     # -- more time ------------------------------------------------------------------------

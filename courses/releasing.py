@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..hub.errors import BackendFailed, InvalidInput, Unavailable
 from .model import Tried
 from .parcels import Parcel
-from .sandbox.port import CageEngine, Limits
-
-MakeCages = Callable[[], CageEngine]
+from .sandbox.port import Limits, MakeCages
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?")
 
@@ -32,7 +30,13 @@ class Ready:
 
 
 def made_ready(
-    assignment: str, source: Parcel, *, cages: MakeCages | None = None, seconds: int = 600
+    assignment: str,
+    source: Parcel,
+    *,
+    cages: MakeCages | None = None,
+    course: str = "",
+    image: str = "",
+    seconds: int = 600,
 ) -> Ready:
     """Solutions and hidden tests stripped, and tried in the sandbox. Nothing is stored here.
 
@@ -40,6 +44,7 @@ def made_ready(
 
     Args:
         cages: None to try nothing.
+        image: digest of the course's image; empty for the one of the engine.
         seconds: that grading one submission may take.
 
     Raises:
@@ -49,6 +54,7 @@ def made_ready(
     """
     try:
         # Takes a second, and nbgrader is an extra.
+        from .grading import pacing  # noqa: PLC0415
         from .grading.release_check import check_release  # noqa: PLC0415
         from .handout import prepare  # noqa: PLC0415
     except ModuleNotFoundError as error:
@@ -62,18 +68,25 @@ def made_ready(
     if cages is None:
         return ready
     try:
-        engine = cages()
+        engine = cages(course=course, image=image, imports=prepared.imports)
         try:
             limits = replace(Limits(), seconds=float(seconds))
+            start = pacing.opening(engine, limits)
             found = check_release(engine, prepared, source.files, limits=limits)
+            _check_points(found.problems)
+            pace = pacing.measured(
+                *(engine, found.key, prepared, source.files),
+                limits=limits,
+                start=start,
+                one=found.seconds_each,
+            )
         finally:
             engine.close()
     except (BackendFailed, Unavailable) as error:
         said = f"It was not tried in the grading sandbox, which failed: {error.message}"
         return replace(ready, warnings=(*ready.warnings, said))
-    _check_points(found.problems)
     apart = {each.name: tuple(sorted(each.apart)) for each in found.key.notebooks}
-    tried = Tried(seconds=found.seconds_each, apart=apart)
+    tried = Tried(seconds=found.seconds_each, pace=pace, apart=apart)
     return replace(ready, warnings=(*ready.warnings, *found.in_kernel), tried=tried)
 
 
@@ -92,4 +105,5 @@ def check_assignment_name(name: str) -> None:
         raise InvalidInput(
             f"{name[:80]!r} is not a name that an assignment can have.",
             accepted="It has 1 to 64 letters, digits, dots, underscores and hyphens.",
+            field="assignment",
         )

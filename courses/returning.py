@@ -7,8 +7,12 @@ from ..hub.ports.audit import Action
 from ..hub.ports.world import Identity
 from ..hub.wire.courses import ContentOut, ParcelIn
 from .carrying import content_out, given_parcel, kept
-from .model import Feedback
+from .model import Feedback, Submission
+from .parcels import Parcel
 from .rights import GRADED_BY, Rights, check_open
+
+GRADE = ".grade.json"
+"""Beside the pages: the points as they were when they were given back. Not one of the files."""
 
 
 class Returning(Rights):
@@ -28,21 +32,25 @@ class Returning(Rights):
         parcel = given_parcel(body)
         if parcel is None:
             raise InvalidInput("There is no feedback in it.", accepted="Files.", field="files")
+        self.hand_back(who, found, parcel)
+
+    def hand_back(self, who: Identity, sent: Submission, parcel: Parcel) -> None:
+        """Whose submission it is, and whether who does it may, was asked before."""
         feedback = Feedback(
-            submission=found.id,
+            submission=sent.id,
             files=kept(self.blobs, parcel),
             released_at=self.commands.clock(),
             released_by=who.name,
         )
         change = self.change(
-            *(who, Action.FEEDBACK_RELEASE, f"{found.course}/{found.assignment}"),
-            after={"person": found.person, "number": found.number},
+            *(who, Action.FEEDBACK_RELEASE, f"{sent.course}/{sent.assignment}"),
+            after={"person": sent.person, "number": sent.number},
         )
         self.store.give_back(feedback, change=change)
 
     def feedback(self, who: Identity, submission_id: int) -> list[ContentOut]:
         """Its files; none where nothing was given back yet."""
         found = self.submission(who, submission_id)
-        given = self.store.feedback(found.course, found.assignment).get(found.id)
+        given = self.store.feedback(found.course, found.assignment, found.person).get(found.id)
         files = () if given is None else given.files.files
-        return [content_out(self.blobs, file) for file in files]
+        return [content_out(self.blobs, file) for file in files if file.name != GRADE]

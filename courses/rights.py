@@ -13,26 +13,32 @@ roster names, and whoever else is in the group at JupyterHub without having left
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 
 from ..hub.commands import Commands
 from ..hub.errors import Conflict, Forbidden, NotFound, Unavailable
+from ..hub.naming import safe_name
 from ..hub.people import People
 from ..hub.ports.audit import Action, Change
+from ..hub.ports.images import Reference
 from ..hub.ports.records import Json
 from ..hub.ports.world import Identity
 from ..hub.quota_tree import QuotaTree
+from ..hub.scheduling import quota
+from .gradebook_file import Page, pages
 from .model import Assignment, Course, Member, Role, Submission
 from .ports import Blobs, CourseStore
-from .sandbox.port import CageEngine
+from .receipts import Moved
+from .sandbox.port import MakeCages
 from .store.missing import no_assignment, no_course, no_submission
 
 TAUGHT_BY = (Role.TEACHER,)
 GRADED_BY = (Role.TEACHER, Role.GRADER)
 EVERYBODY = tuple(Role)
-_SHOWN_SECONDS = 30.0
+SHOWN_SECONDS = 30.0
 """How old the hub's list of users may be where nothing is changed by it."""
 
 
@@ -50,19 +56,20 @@ class Rights:
     """Base of the parts of ``CourseDesk``.
 
     Attributes:
-        cages: makes an engine of cages, in which a release is tried; None where there is none.
+        cages: in which a release is tried; None where there are none.
         folder: of all courses, with nbgrader's folders and gradebook of each; None without.
     """
 
     commands: Commands
     store: CourseStore
     blobs: Blobs
-    cages: Callable[[], CageEngine] | None = None
+    cages: MakeCages | None = None
     folder: Path | None = None
 
     def place(self, who: Identity, name: str, roles: Collection[Role] = EVERYBODY) -> Place:
         """Raises NotFound for strangers, and Forbidden in another role than these."""
-        found = self._place(who, self.store.course(name), self.store.memberships(who.name))
+        mine, taught = self._standing(who)
+        found = _place(who, self.store.course(name), mine, taught)
         if found is None:
             raise no_course(name)
         if found.role not in roles:
@@ -74,21 +81,24 @@ class Rights:
 
     def places(self, who: Identity) -> list[Place]:
         """All courses in which somebody has a role, by name."""
-        mine = self.store.memberships(who.name)
-        found = (self._place(who, course, mine) for course in self.store.courses())
+        mine, taught = self._standing(who)
+        found = (_place(who, course, mine, taught) for course in self.store.courses())
         return [each for each in found if each is not None]
 
-    def _place(self, who: Identity, course: Course, mine: Collection[Member]) -> Place | None:
-        known = next((each for each in mine if each.course == course.name), None)
-        member = known or Member(course=course.name, person=who.name)
-        role: Role | None = None
-        if who.admin or course.name in self.commands.store.taught_by(who.name):
-            role = Role.TEACHER
-        elif known is not None:
-            role = known.role if known.left_at is None else None
-        elif course.name in who.groups:
-            role = Role.STUDENT
-        return None if role is None else Place(course=course, role=role, member=member)
+    def is_course(self, name: str) -> bool:
+        """Or a plain group; for what is shown."""
+        return any(course.name == name for course in self.store.courses())
+
+    def grades_somewhere(self, who: Identity) -> bool:
+        """Whether some roster has them as a grader; for what is shown."""
+        return any(
+            each.role is Role.GRADER and each.left_at is None
+            for each in self.store.memberships(who.name)
+        )
+
+    def _standing(self, who: Identity) -> tuple[Collection[Member], Collection[str]]:
+        """Where the rosters have somebody, and what they teach."""
+        return self.store.memberships(who.name), self.commands.store.taught_by(who.name)
 
     def assignment(self, place: Place, name: str) -> Assignment:
         """Raises NotFound, to students also before it is released."""
@@ -105,19 +115,50 @@ class Rights:
             raise no_submission(submission_id)
         return found
 
+    def image_of(self, course: Course) -> str:
+        """Digest of the image in which its sessions start, and in which it is graded.
+
+        Empty where work runs in no images.
+
+        Raises:
+            InvalidInput: no engine has it any more.
+            Unavailable: no engine has ever said what it has.
+        """
+        if self.commands.backend.images() is None:
+            return ""
+        named = Reference.read(course.image)
+        found = self.commands.catalogue.choose(course.name, named.name if named else "")
+        return found.digest if found else ""
+
+    def longest(self, course: str) -> float:
+        """Seconds that one request of the course may ask for."""
+        most = quota.limits(quota.Tree(self.commands.store.groups()), course)
+        return most.max_seconds if most else inf
+
     def people_of(self, course: str) -> tuple[Member, ...]:
         """Everybody whom the roster knows or JupyterHub has in the group, by name; no teachers."""
-        found = (*self.store.members(course), *self.unlisted(course))
+        listed = self.store.members(course)
+        found = (*listed, *self.unlisted(course, listed))
         return tuple(sorted(found, key=lambda each: each.person))
 
-    def unlisted(self, course: str, *, fresh: bool = False) -> tuple[Member, ...]:
+    def called(self, course: str) -> Callable[[str], Member]:
+        """Gives somebody as the roster has them; whom it lacks is a plain student."""
+        known = {each.person: each for each in self.store.members(course)}
+        return lambda person: known.get(person) or Member(course=course, person=person)
+
+    def moved_in(self, course: str) -> Moved:
+        return Moved(extensions=self.store.extensions(course), outages=self.store.outages())
+
+    def unlisted(
+        self, course: str, listed: Iterable[Member], *, fresh: bool = False
+    ) -> tuple[Member, ...]:
         """Who is in the group at JupyterHub, and no roster ever said so.
 
         ``fresh``: as it is at the hub now. Raises Unavailable then, where the hub is away.
         """
-        known = {each.person for each in self.store.members(course)}
+        known = {each.person for each in listed}
         try:
-            users = self.commands.hub.users(within=0.0 if fresh else _SHOWN_SECONDS)
+            users = self.commands.hub.users(within=0.0 if fresh else SHOWN_SECONDS)
         except Unavailable:
             if fresh:
                 raise
@@ -137,6 +178,15 @@ class Rights:
                 f"{person[:80]} is not in {course}.", accepted=f"See: carrel course roster {course}"
             )
         return known
+
+    def folder_of(self, course: str) -> Path | None:
+        """Of nbgrader's folders and gradebook; None where nothing is graded."""
+        return None if self.folder is None else self.folder / safe_name(course)
+
+    def by_hand(self, course: str, assignment: str) -> Mapping[str, Page]:
+        """What the gradebook says, by student. Raises Unavailable."""
+        folder = self.folder_of(course)
+        return {} if folder is None else pages(folder, assignment)
 
     @property
     def quotas(self) -> QuotaTree:
@@ -165,6 +215,21 @@ class Rights:
             before=before or {},
             after=after or {},
         )
+
+
+def _place(
+    who: Identity, course: Course, mine: Collection[Member], taught: Collection[str]
+) -> Place | None:
+    known = next((each for each in mine if each.course == course.name), None)
+    member = known or Member(course=course.name, person=who.name)
+    role: Role | None = None
+    if who.admin or course.name in taught:
+        role = Role.TEACHER
+    elif known is not None:
+        role = known.role if known.left_at is None else None
+    elif course.name in who.groups:
+        role = Role.STUDENT
+    return None if role is None else Place(course=course, role=role, member=member)
 
 
 def check_open(course: Course) -> None:

@@ -20,16 +20,19 @@ from . import due
 from .carrying import content_out, given_parcel, kept
 from .model import (
     Assignment,
+    Feedback,
+    Fetched,
     Member,
     NewSubmission,
     Role,
     Submission,
 )
+from .own_grades import OwnGrades, newest
 from .receipts import Book, Moved
-from .rights import TAUGHT_BY, Place, Rights, check_open
+from .rights import TAUGHT_BY, Place, check_open
 
 
-class Taking(Rights):
+class Taking(OwnGrades):
     """The part of ``CourseDesk`` about what comes in."""
 
     __slots__ = ()
@@ -72,7 +75,7 @@ class Taking(Rights):
             )
         )
         with self.commands.store.together():
-            book = Book.read(self.store, assignment, self._moved_in(course), who.name)
+            book = Book.read(self.store, assignment, self.moved_in(course), who.name)
         return next(r for r in book.receipts(place.member) if r.number == made.number)
 
     # -- looking --------------------------------------------------------------------------
@@ -85,9 +88,8 @@ class Taking(Rights):
             if person not in {"", who.name}:
                 raise Forbidden("Receipts are for whoever handed in.", accepted="Your own.")
             person = who.name
-        known = {member.person: member for member in self.store.members(course)}
-        book = Book.read(self.store, assignment, self._moved_in(course), person or None)
-        members = (known.get(p) or Member(course=course, person=p) for p in book.people)
+        book = Book.read(self.store, assignment, self.moved_in(course), person or None)
+        members = map(self.called(course), book.people)
         return ReceiptsOut(receipts=[each for m in members for each in book.receipts(m)])
 
     def handed_in(self, who: Identity, submission_id: int) -> HandedInOut:
@@ -141,16 +143,17 @@ class Taking(Rights):
     def _assignments(self, place: Place) -> list[AssignmentOut]:
         name, member = place.course.name, place.member
         found = self.store.assignments(name)
-        moved = self._moved_in(name)
+        moved = self.moved_in(name)
         if place.role is not Role.STUDENT:
-            sent = self.store.submissions(name)
-            return [self._of_class(each, moved, sent) for each in found]
+            sent, fetched = self.store.submissions(name), self.store.fetched(name)
+            return [self._of_class(each, moved, sent, fetched) for each in found]
         # All of the course at once: a desk asks for every assignment.
         sent = self.store.submissions(name, person=member.person)
         fetched = self.store.fetched(name, person=member.person)
+        given = self.store.feedback(name, person=member.person)
         versions = {each.assignment: each.version for each in fetched}
         return [
-            self._of_student(member, each, self._book(each, sent, moved), versions)
+            self._of_student(member, each, self._book(each, sent, moved), versions, given)
             for each in found
             if each.open
         ]
@@ -159,11 +162,13 @@ class Taking(Rights):
         theirs = tuple(each for each in sent if each.assignment == assignment.name)
         return Book.of(self.store, assignment, moved, theirs)
 
-    def _moved_in(self, course: str) -> Moved:
-        return Moved(extensions=self.store.extensions(course), outages=self.store.outages())
-
     def _of_student(
-        self, member: Member, assignment: Assignment, book: Book, versions: Mapping[str, int]
+        self,
+        member: Member,
+        assignment: Assignment,
+        book: Book,
+        versions: Mapping[str, int],
+        given: Mapping[int, Feedback],
     ) -> AssignmentOut:
         receipts = book.receipts(member)
         version = versions.get(assignment.name, 0)
@@ -175,8 +180,19 @@ class Taking(Rights):
                 "state": self._state(shown, receipts, version),
                 "fetched_version": version,
                 "receipts": receipts,
+                "now": due.now_sentence(self.commands.clock(), shown.due, assignment.late),
+                **self._points(given[r.id] for r in receipts if r.id in given),
             }
         )
+
+    def _points(self, given: Iterable[Feedback]) -> dict[str, float | bool | None]:
+        feedback = newest(given)
+        if feedback is None:
+            return {}
+        grade = self.released_grade(feedback)
+        if grade is None:
+            return {"feedback": True}
+        return {"feedback": True, "score": grade.score, "max_score": grade.max_score}
 
     def _state(self, shown: AssignmentOut, receipts: Collection[ReceiptOut], version: int) -> str:
         if receipts:
@@ -186,13 +202,23 @@ class Taking(Rights):
         return "fetched" if version else "open"
 
     def _of_class(
-        self, assignment: Assignment, moved: Moved, sent: Collection[Submission]
+        self,
+        assignment: Assignment,
+        moved: Moved,
+        sent: Collection[Submission],
+        fetched: Collection[Fetched],
     ) -> AssignmentOut:
-        nobody = Member(course=assignment.course, person="")
-        people = {each.person for each in sent if each.assignment == assignment.name}
-        state = "open" if assignment.open else "not released"
+        nobody, name = Member(course=assignment.course, person=""), assignment.name
+        people = {each.id: each.person for each in sent if each.assignment == name}
+        verdicts = self.store.verdicts(assignment.course, name) if people else ()
+        graded = {each.submission for each in verdicts if not each.why_not}
         return self._shown(assignment, nobody, moved).model_copy(
-            update={"state": state, "submitted": len(people)}
+            update={
+                "state": "open" if assignment.open else "not released",
+                "fetched": sum(each.assignment == name for each in fetched),
+                "submitted": len(set(people.values())),
+                "graded": len({people[number] for number in graded if number in people}),
+            }
         )
 
     def _shown(self, assignment: Assignment, member: Member, moved: Moved) -> AssignmentOut:

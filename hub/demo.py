@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import threading
 
+from ..courses.desk import CourseDesk
 from ..courses.sample import copy_course_into, copy_into
 from .accounts.demo import DEMO_GROUP, demo_accounts
 from .commands import Commands
+from .demo_course import prepare_course
 from .errors import CarrelError, NotFound
 from .scheduling.model import Group
 
@@ -18,23 +20,27 @@ _MAX_DEVICES = 4
 _MAX_DEVICES_PER_USER = 2
 
 
-def prepare_demo(commands: Commands, stopping: threading.Event) -> None:
-    """Make the sample group and its members, once; later changes to them stay."""
-    try:
-        commands.store.group(DEMO_GROUP)
-    except NotFound:
-        pass
-    else:
-        return
+def prepare_demo(desk: CourseDesk, stopping: threading.Event) -> None:
+    """Make the sample group, its members and its course, once; later changes to them stay."""
     while not stopping.is_set():
         try:
-            _prepare(commands)
+            if not _has_group(desk.commands):
+                _prepare(desk.commands)
+            prepare_course(desk)
         except CarrelError as error:
             log.info("demo: %s", error)
             stopping.wait(_RETRY_SECONDS)
         else:
-            commands.pulse.beat()
+            desk.commands.pulse.beat()
             return
+
+
+def _has_group(commands: Commands) -> bool:
+    try:
+        commands.store.group(DEMO_GROUP)
+    except NotFound:
+        return False
+    return True
 
 
 def _prepare(commands: Commands) -> None:

@@ -119,6 +119,15 @@ def give_folder(path: Path, owner: Owner) -> None:
             os.fchown(descriptor, *owner)
 
 
+def to_disk(path: Path) -> None:
+    """The names in a folder of the service's own: those of files are no part of the files."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def lies_in(folder: Path, name: str) -> bool:
     """Whether anything has this name there, be it a link that leads nowhere."""
     return os.path.lexists(folder / name)

@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from ..courses.blobs import FolderBlobs
+from ..courses.carrying import contents
+from ..courses.course_folders import add_source
 from ..courses.grading.gradebook import CourseBook
 from ..courses.grading.key import AssignmentKey
 from ..courses.grading.link import Link
 from ..courses.grading.release_check import check_release
 from ..courses.grading.run import Terms, grade_class
-from ..courses.grading.service_bench import ServiceBench, contents
+from ..courses.grading.service_bench import ServiceBench
 from ..courses.handout import Prepared, prepare
+from ..courses.lasting import parallel
 from ..courses.sandbox.port import CageEngine, Limits
 from .config import Settings, StateFolder
 from .engines import cages
@@ -43,25 +47,49 @@ def grade() -> None:
     link = Link(Path(os.environ["CARREL_OUTPUT_DIR"]).parent)
     blobs = FolderBlobs(state.blobs)
     order = link.order()
-    source = contents(blobs, order.source)
-    prepared = prepare(order.assignment, source)
-    engine = cages(state, Settings.load(state))
-    limits = replace(Limits(), seconds=float(order.seconds))
-    try:
-        key = _key(engine, order, prepared, source, limits)
-        with CourseBook(state.courses / order.course, order.course) as book:
+    with at_hand(state, order) as tools:
+        folder = state.course(order.course)
+        with CourseBook(folder, order.course) as book:
             due = None if order.due is None else datetime.fromtimestamp(order.due, UTC)
-            book.save_release(prepared, due=due)
+            book.save_release(tools.prepared, due=due)
+            add_source(folder, order.assignment, tools.source)
             told = Path(os.environ["CARREL_PROGRESS"])
             bench = ServiceBench(order, link.judge, blobs, book, told=told)
             terms = Terms(
-                parallel=len(os.sched_getaffinity(0)),
+                parallel=parallel(),
                 only=frozenset({order.question}) if order.question else None,
-                expected_seconds=order.seconds_each,
-                limits=limits,
-                files=prepared.files,
+                limits=tools.limits,
+                files=tools.prepared.files,
             )
-            grade_class(engine, key, bench, terms)
+            grade_class(tools.engine, tools.key, bench, terms)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """What it takes to grade submissions to one version of an assignment."""
+
+    source: Mapping[str, bytes]
+    prepared: Prepared
+    engine: CageEngine
+    limits: Limits
+    key: AssignmentKey
+
+
+@contextmanager
+def at_hand(state: StateFolder, order: GradingOrderOut) -> Iterator[Tools]:
+    """Raises CarrelError."""
+    source = contents(FolderBlobs(state.blobs), order.source)
+    prepared = prepare(order.assignment, source)
+    engine = cages(
+        *(state, Settings.load(state)),
+        course=order.course,
+        image=order.image,
+        imports=prepared.imports,
+    )
+    limits = replace(Limits(), seconds=float(order.seconds))
+    try:
+        key = _key(engine, order, prepared, source, limits)
+        yield Tools(source=source, prepared=prepared, engine=engine, limits=limits, key=key)
     finally:
         engine.close()
 

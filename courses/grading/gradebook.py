@@ -17,17 +17,42 @@ from types import TracebackType
 from typing import Protocol, Self, cast
 
 from nbformat import NotebookNode
-from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.api import (
+    Comment,
+    Grade,
+    Gradebook,
+    MissingEntry,
+    SubmittedAssignment,
+    SubmittedNotebook,
+)
 from nbgrader.preprocessors import SaveCells
 from nbgrader.utils import compute_checksum
+from sqlalchemy import text
 
 from ...hub.errors import Conflict, InvalidInput, NotFound
 from .. import ipynb
 from ..handout import Prepared
 from .submission import NotebookResult, SubmissionResult
 
+_OF_STUDENTS = (SubmittedAssignment, SubmittedNotebook, Grade, Comment)
 NO_RESPONSE = "No response."
 """nbgrader's comment on an answer that was left as it was handed out."""
+_PENALTY = """
+update submitted_notebook set late_submission_penalty = nullif(
+    (select part from carrel_late where notebook_id = submitted_notebook.id) *
+    (select sum(coalesce(manual_score, auto_score, 0) + coalesce(extra_credit, 0))
+     from grade where notebook_id = submitted_notebook.id), 0)
+where id = {notebook} and id in (select notebook_id from carrel_late)
+"""
+_LATENESS = (
+    """create table if not exists carrel_late (
+        notebook_id varchar(32) primary key, part float not null)""",
+    f"""create trigger if not exists carrel_late_follows
+        after update of auto_score, manual_score, extra_credit on grade
+        begin {_PENALTY.format(notebook="new.notebook_id")}; end""",
+)
+"""nbgrader keeps the points that lateness costs, and not the part. So that they stay right when a
+person changes points in formgrader, the part lies beside them and a trigger follows."""
 
 
 class _Graded(Protocol):
@@ -70,6 +95,13 @@ class CourseBook:
         folder.mkdir(parents=True, exist_ok=True)
         with _alembic_at_hand():
             self._book = Gradebook(self._url, course)
+        self._released: list[object] = []
+        """Kept, so that they are read once."""
+        for statement in _LATENESS:
+            self._book.db.execute(text(statement))
+        self._book.db.commit()
+        # Else each commit is followed by a question for every cell of every notebook.
+        self._book.db().expire_on_commit = False
 
     def __enter__(self) -> Self:
         return self
@@ -105,6 +137,9 @@ class CourseBook:
                     accepted="Keep the ids and roles of the cells, or make a new assignment.",
                 ) from error
         self._book.db.expire_all()
+        for each in self._book.find_assignment(name).notebooks:
+            kinds = each.grade_cells, each.solution_cells, each.task_cells, each.source_cells
+            self._released += [cell for cells in kinds for cell in cells]
         write_files(self._folder / "release" / name, prepared.files)
 
     def record(
@@ -135,12 +170,25 @@ class CourseBook:
             _set_grades(notebook, row.grades)
             if notebook.node is not None:
                 _set_comments(notebook.node, row.comments)
-        self._book.db.commit()
+        self._book.db.flush()
         for notebook in submission.notebooks:
-            penalty = notebook.score * late_penalty
-            notebook.late_submission_penalty = penalty or None
-        self._book.db.commit()
+            self._set_lateness(notebook.id, late_penalty)
+        self._commit()
         self._write(assignment, result, files or {}, when)
+
+    def _commit(self) -> None:
+        """Afterwards what people may change is read anew, and what is the release's is not."""
+        self._book.db.commit()
+        for row in list(self._book.db):
+            if isinstance(row, _OF_STUDENTS):
+                self._book.db.expire(row)
+
+    def _set_lateness(self, notebook: str, part: float) -> None:
+        given = {"notebook": notebook, "part": part}
+        self._book.db.execute(
+            text("insert or replace into carrel_late values (:notebook, :part)"), given
+        )
+        self._book.db.execute(text(_PENALTY.format(notebook=":notebook")), given)
 
     def lines(self, assignment: str) -> list[GradeLine]:
         """Every grade of the assignment, students in order."""
@@ -167,13 +215,15 @@ class CourseBook:
         files: Mapping[str, bytes],
         when: datetime | None,
     ) -> None:
+        stamp = {} if when is None else {"timestamp.txt": f"{when:%Y-%m-%d %H:%M:%S} UTC".encode()}
+        place = Path(result.student) / assignment
+        # formgrader counts what lies there.
+        write_files(self._folder / "submitted" / place, {**files, **stamp})
         written = {name: data for name, data in files.items() if not name.endswith(".ipynb")}
         for notebook in result.notebooks:
             if notebook.node is not None:
                 written[f"{notebook.name}.ipynb"] = ipynb.written(notebook.node)
-        if when is not None:
-            written["timestamp.txt"] = f"{when:%Y-%m-%d %H:%M:%S} UTC".encode()
-        write_files(self._folder / "autograded" / result.student / assignment, written)
+        write_files(self._folder / "autograded" / place, {**written, **stamp})
 
 
 @contextmanager

@@ -37,7 +37,7 @@ class ReleaseCheck:
 
     @property
     def seconds_each(self) -> float:
-        """What one submission takes, most of which are between the two."""
+        """What one submission takes alone; most are between the two."""
         return (self.solution_seconds + self.handout_seconds) / 2
 
 

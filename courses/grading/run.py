@@ -1,4 +1,4 @@
-"""Grades a class: submissions in parallel, verdicts as they come, and an estimate of the rest.
+"""Grades a class: submissions in parallel, and verdicts as they come.
 
 One bad submission stops nobody. A verdict is given once for each submission; what was interrupted
 goes on with those that have none.
@@ -22,8 +22,6 @@ from .submission import SubmissionGrader, SubmissionResult
 _log = logging.getLogger(__name__)
 PATIENCE = 3
 """So many failures of the engine in a row end the run; what is left keeps no verdict."""
-_KNOWN_AFTER = 3
-"""From so many verdicts on their own times are the estimate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,14 +34,11 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """Attributes:
-    seconds_left: None before anything is known.
-    """
+    """How many of how many have a verdict, and the seconds since the first one began."""
 
     done: int
     total: int
     seconds: float
-    seconds_left: float | None
 
 
 class Bench(Protocol):
@@ -77,20 +72,13 @@ class Terms:
     Attributes:
         parallel: submissions at one time: the CPUs of the lease.
         only: ids of cells to grade anew; None for all.
-        expected_seconds: of one submission, from the release check; 0 for unknown.
         files: what the hand-out has beside its notebooks.
     """
 
     parallel: int = 1
     only: frozenset[str] | None = None
-    expected_seconds: float = 0.0
     limits: Limits | None = None
     files: Mapping[str, bytes] | None = None
-
-
-def expected(count: int, seconds_each: float, parallel: int) -> float | None:
-    """How long so many submissions take; None where nothing is known of one."""
-    return count * seconds_each / max(1, parallel) if seconds_each > 0 else None
 
 
 def grade_class(
@@ -182,12 +170,7 @@ class _Run:
         return failures + 1
 
     def _progress(self, done: int, total: int) -> Progress:
-        seconds = self._clock() - self._began
-        if done >= _KNOWN_AFTER:
-            left: float | None = seconds / done * (total - done)
-        else:
-            left = expected(total - done, self._terms.expected_seconds, self._terms.parallel)
-        return Progress(done=done, total=total, seconds=seconds, seconds_left=left)
+        return Progress(done=done, total=total, seconds=self._clock() - self._began)
 
     def _work(self) -> None:
         grader = SubmissionGrader(

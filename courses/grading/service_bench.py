@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ...hub.wire.courses import FileRefOut
 from ...hub.wire.grading import CellScoreIn, GradingOrderOut, VerdictIn, WorkOut
+from ..carrying import contents
 from ..ports import Blobs
 from .gradebook import CourseBook
 from .run import Progress, Work
@@ -68,14 +68,6 @@ class ServiceBench:
     def stopped(self) -> bool:
         """Who cancels a run ends its grader by a signal."""
         return False
-
-
-def contents(blobs: Blobs, files: Sequence[FileRefOut]) -> dict[str, bytes]:
-    found = {}
-    for file in files:
-        with blobs.open(file.sha256) as content:
-            found[file.name] = content.read()
-    return found
 
 
 def verdict_of(work: Work, result: SubmissionResult) -> VerdictIn:

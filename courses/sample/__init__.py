@@ -2,7 +2,7 @@
 
 ``digits.ipynb`` is for everybody. ``source/`` holds the units of "GPU programming for everybody"
 in nbgrader's format, with their solutions and tests, and ``TEACHING.md`` is the teacher's guide:
-they are for teachers only.
+they are for teachers only. ``release/`` holds what nbgrader makes of the first unit for students.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ...hub.folders import add_file
 
+FIRST_UNIT = "unit1-arrays-and-cost"
 COURSE_FOLDER = "gpu-course"
 """Where teachers find the course in their home: nbgrader's layout, with its configuration."""
 
@@ -37,6 +38,16 @@ def course_files() -> Iterator[tuple[str, Traversable]]:
     for unit in unit_names():
         name = f"source/{unit}/{unit}.ipynb"
         yield name, here / name
+
+
+def first_unit() -> tuple[dict[str, bytes], dict[str, bytes]]:
+    """The files of the first unit: as its teacher wrote them, and as they are handed out."""
+    name = f"{FIRST_UNIT}.ipynb"
+    here = files(__package__)
+    written, released = (
+        (here / step / FIRST_UNIT / name).read_bytes() for step in ("source", "release")
+    )
+    return {name: written}, {name: released}
 
 
 def unit_names() -> tuple[str, ...]:

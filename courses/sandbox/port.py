@@ -20,11 +20,10 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from ...hub.ports.backend import DockerOptions
-from ...hub.ports.records import Json
+from ...hub.ports.records import COURSE_DATA, Json
 
 ENGINES: Final = "carrel.cages"
 """The group of entry points: each is an ``EngineFactory``."""
-WARM_IMPORTS: Final = ("numpy", "pandas", "matplotlib.pyplot", "scipy", "IPython.display")
 _MIB: Final = 1 << 20
 
 
@@ -175,20 +174,26 @@ class CageSettings:
 
     Attributes:
         data: folders for all cages to read, by their absolute path inside.
-        imports: modules that are imported once, before any cage is made.
+        imports: modules that are imported before a cage gets anything of a student; those that
+            there are not, or that fail, are left out.
         ahead: how many cages wait ready, where an engine takes long to make one.
-        image: digest of the image of a container.
+        image: digest of the image of a container; empty for the one that is for grading.
         installation, docker: of the engine of containers.
         scratch: a folder of the service's own for what an engine must keep on disk.
     """
 
     data: Mapping[str, Path] = field(default_factory=dict)
-    imports: tuple[str, ...] = WARM_IMPORTS
+    imports: tuple[str, ...] = ()
     ahead: int = 2
     image: str = ""
     installation: str = ""
     docker: DockerOptions | None = None
     scratch: Path | None = None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """By which notebooks find the data of their course, here as in sessions and jobs."""
+        return {COURSE_DATA: next(iter(self.data))} if self.data else {}
 
 
 class CageEngine(Protocol):
@@ -211,3 +216,11 @@ class CageEngine(Protocol):
 
 EngineFactory = Callable[[CageSettings], CageEngine]
 """Raises BackendFailed where something is missing that it needs."""
+
+
+class MakeCages(Protocol):
+    """An engine as the installation has it, for the work of one assignment."""
+
+    def __call__(self, *, course: str, image: str, imports: tuple[str, ...]) -> CageEngine:
+        """As in ``CageSettings``, with the course's data. Raises BackendFailed, InvalidInput."""
+        ...

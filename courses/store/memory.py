@@ -243,9 +243,11 @@ class MemoryCourseStore:
             self._feedback[feedback.submission] = feedback
             self._note(change)
 
-    def feedback(self, course: str, assignment: str) -> dict[int, Feedback]:
+    def feedback(
+        self, course: str, assignment: str | None = None, person: str | None = None
+    ) -> dict[int, Feedback]:
         with self._lock:
-            found = [each.id for each in self.submissions(course, assignment)]
+            found = [each.id for each in self.submissions(course, assignment, person)]
             return {id: self._feedback[id] for id in found if id in self._feedback}
 
     # -- more time ------------------------------------------------------------------------

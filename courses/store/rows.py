@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Row
 
+from ..lasting import Pace
 from ..model import (
     Assignment,
     CellScore,
@@ -68,7 +69,7 @@ def hand_out(row: Found) -> HandOut:
 
 def _tried(data: dict[str, Any]) -> Tried:
     apart = {name: tuple(ids) for name, ids in data["apart"].items()}
-    return Tried(seconds=data["seconds"], apart=apart)
+    return Tried(seconds=data["seconds"], pace=Pace(**data.get("pace", {})), apart=apart)
 
 
 def hand_out_data(value: HandOut) -> dict[str, object]:

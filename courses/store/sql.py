@@ -132,11 +132,7 @@ class SqlCourseStore:
         self, course: str, assignment: str | None = None, person: str | None = None
     ) -> tuple[Fetched, ...]:
         table = tables.fetches
-        query = select(table).where(table.c.course == course)
-        if assignment is not None:
-            query = query.where(table.c.assignment == assignment)
-        if person is not None:
-            query = query.where(table.c.person == person)
+        query = select(table).where(_within(table, course, assignment, person))
         found = map(rows.fetched, self._read(lambda c: c.execute(query).all()))
         return tuple(sorted(found, key=lambda each: (each.assignment, each.person)))
 
@@ -167,11 +163,7 @@ class SqlCourseStore:
         self, course: str, assignment: str | None = None, person: str | None = None
     ) -> tuple[Submission, ...]:
         table = tables.submissions
-        query = select(table).where(table.c.course == course)
-        if assignment is not None:
-            query = query.where(table.c.assignment == assignment)
-        if person is not None:
-            query = query.where(table.c.person == person)
+        query = select(table).where(_within(table, course, assignment, person))
         found = map(rows.submission, self._read(lambda c: c.execute(query).all()))
         return tuple(sorted(found, key=lambda s: (s.assignment, s.person, s.number)))
 
@@ -251,12 +243,12 @@ class SqlCourseStore:
 
         self._write(work)
 
-    def feedback(self, course: str, assignment: str) -> dict[int, Feedback]:
-        query = (
-            select(tables.feedback)
-            .join(tables.submissions)
-            .where(_of(tables.submissions, course, assignment))
-        )
+    def feedback(
+        self, course: str, assignment: str | None = None, person: str | None = None
+    ) -> dict[int, Feedback]:
+        sent = tables.submissions
+        whose = _within(sent, course, assignment, person)
+        query = select(tables.feedback).join(sent).where(whose)
         found = map(rows.feedback, self._read(lambda c: c.execute(query).all()))
         return {each.submission: each for each in found}
 
@@ -361,6 +353,13 @@ def _run(connection: Connection, request: str) -> GradingRun:
     if row is None:
         raise no_run(request)
     return rows.run(row)
+
+
+def _within(
+    table: Table, course: str, assignment: str | None, person: str | None
+) -> ColumnElement[bool]:
+    wanted = {"course": course, "assignment": assignment, "person": person}
+    return and_(*_same(table, {name: value for name, value in wanted.items() if value is not None}))
 
 
 def _of(table: Table, course: str, assignment: str) -> ColumnElement[bool]:

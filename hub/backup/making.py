@@ -31,6 +31,7 @@ from pathlib import Path
 from ... import __version__
 from ..config import StateFolder
 from ..errors import BackupFailed, Conflict, InvalidInput
+from ..folders import to_disk
 from ..ports.world import Clock
 from ..wording import size as sized
 from . import database
@@ -105,17 +106,9 @@ def _check_target(state: StateFolder, target: Path) -> None:
 
 def _put_in_place(draft: Path, target: Path) -> None:
     for folder in (draft, draft.parent):
-        _sync(folder)
+        to_disk(folder)
     draft.rename(target)
-    _sync(target.parent)
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    to_disk(target.parent)
 
 
 def _copy(options: BackupOptions, draft: Path, progress: Progress, clock: Clock) -> Manifest:

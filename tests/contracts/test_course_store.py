@@ -274,6 +274,9 @@ class TestFeedback:
         site.courses.give_back(replace(given, submission=other.id))
         assert set(site.courses.feedback("cs101", "ps1")) == {first.id, other.id}
         assert site.courses.feedback("cs101", "ps2") == {}
+        assert set(site.courses.feedback("cs101")) == {first.id, other.id}
+        assert site.courses.feedback("cs101", person=first.person) == site.courses.feedback("cs101")
+        assert site.courses.feedback("cs101", "ps1", "somebody else") == {}
         with pytest.raises(NotFound):
             site.courses.give_back(replace(given, submission=99))
         assert site.lines() == [("feedback release", "cs101")] * 2

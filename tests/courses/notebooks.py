@@ -1,4 +1,4 @@
-"""A teacher's notebook in nbgrader's format: one solution, one test with a hidden part."""
+"""A teacher's notebook in nbgrader's format: solutions, and tests with a hidden part."""
 
 from __future__ import annotations
 
@@ -18,27 +18,30 @@ def _cell(grade_id: str, source: str, **role: object) -> dict[str, object]:
     }
 
 
-def source(answer: int = 42) -> bytes:
-    """As a teacher writes it."""
-    cells = [
-        _cell(
-            "answer",
-            f"def answer():\n    ### BEGIN SOLUTION\n    return {answer}\n    ### END SOLUTION",
-            solution=True,
-        ),
-        _cell(
-            "test-answer",
-            f"assert answer() > 0\n### BEGIN HIDDEN TESTS\nassert answer() == {answer}\n"
-            "### END HIDDEN TESTS",
-            grade=True,
-            locked=True,
-            points=2,
-        ),
-    ]
+def assignment(*questions: tuple[str, str, str, str, str]) -> bytes:
+    """As a teacher writes it; two points for each question.
+
+    Args:
+        questions: name, first line of the function, its solution, visible and hidden check.
+    """
+    cells = []
+    for name, head, solution, visible, hidden in questions:
+        body = f"    ### BEGIN SOLUTION\n    {solution}\n    ### END SOLUTION"
+        cells.append(_cell(name, f"{head}\n{body}", solution=True))
+        secret = f"### BEGIN HIDDEN TESTS\nassert {hidden}\n### END HIDDEN TESTS"
+        test = f"assert {visible}\n{secret}"
+        cells.append(_cell(f"test-{name}", test, grade=True, locked=True, points=2))
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
     notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": cells}
     return json.dumps(notebook).encode()
+
+
+def source(answer: int = 42) -> bytes:
+    """One question."""
+    return assignment(
+        ("answer", "def answer():", f"return {answer}", "answer() > 0", f"answer() == {answer}")
+    )
 
 
 SOURCE = source()

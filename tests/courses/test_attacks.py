@@ -58,7 +58,7 @@ def engine(course_data: Path) -> Iterator[LocalCages]:
     """Made while a token lies in the environment of whoever makes it."""
     need("bwrap", shutil.which("bwrap"), "bubblewrap is not installed")
     os.environ["CARREL_TOKEN"] = "a secret of the service"
-    made = LocalCages(CageSettings(data={"/course/data": course_data}))
+    made = LocalCages(CageSettings(data={"/course/data": course_data}, imports=("numpy",)))
     yield made
     made.close()
     del os.environ["CARREL_TOKEN"]

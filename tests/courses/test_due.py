@@ -239,3 +239,22 @@ class TestLateness:
         sent = [submission(number, when) for number, when in enumerate(times, 1)]
         found = due.counting(sent[::-1], 1000.0, TENTH, chosen)
         assert (found.number if found else None) == counts
+
+
+@pytest.mark.parametrize(
+    ("rule", "hours", "sentence"),
+    [
+        (TENTH, -3, "it is on time; in 3 h it costs 10 % of the points."),
+        (LateRule(), -3, "it is on time; in 3 h it does not count any more."),
+        (TENTH, 2, "it is 2 h late and costs 10 % of the points; in 22 h it does not count any "
+                   "more."),
+        (due.read_late("1h:-5%,24h:-20%"), 0.5,
+         "it is 30 min late and costs 5 % of the points; in 30 min it costs 20 % of the points."),
+        (TENTH, 25, "it is too late to count; your teacher may still take it."),
+    ],
+)  # fmt: skip  # a case each
+def test_what_handing_in_now_means_is_said(rule: LateRule, hours: float, sentence: str) -> None:
+    assert due.now_sentence(at("2027-02-01") + hours * HOUR, at("2027-02-01"), rule) == (
+        f"Handed in now {sentence}"
+    )
+    assert due.now_sentence(0.0, None, rule) == "It is never due."

@@ -11,13 +11,17 @@ from carrel.hub.ports.records import Cause, CauseCode, LeaseRecord, NewEvent
 from carrel.hub.scheduling.lifecycle import State
 from carrel.hub.scheduling.model import Kind
 from carrel.hub.scheduling.plan import Start
+from carrel.hub.wire.courses import CourseIn, ReleaseIn, SubmitIn
 from carrel.hub.wire.grading import CellScoreIn, GradeIn, VerdictIn
 
-from ..hub.doubles import STUDENT1, STUDENT2, TEACHER
+from ..hub.doubles import ADMIN, STUDENT1, STUDENT2, TEACHER
+from ..hub.images import BASE, CATALOGUE, NEW
 from . import desk_kit
-from .desk_kit import Desk
+from .desk_kit import Desk, files
+from .notebooks import SOURCE
 
 ALL = GradeIn()
+CLASS = "student,name\nstudent1,Ada\n"
 
 
 @pytest.fixture
@@ -59,6 +63,29 @@ def test_a_class_is_graded_as_a_request_of_who_asked(kit: Desk) -> None:
     assert kit.desk.grade(TEACHER, "cs101", "ps1", ALL).request == run.request
     assert kit.desk.grade(TEACHER, "cs101", "ps1", GradeIn(person="student2")).total == 1
     assert kit.lines()[-2:] == [("teacher", "grade", "cs101/ps1")] * 2
+
+
+def test_it_is_graded_in_the_image_of_the_course(kit: Desk) -> None:
+    kit.backend.built = CATALOGUE
+    kit.desk.create(ADMIN, CourseIn(name="ml", teachers=["teacher"], image="torch", students=CLASS))
+    assert kit.desk.image_of(kit.desk.store.course("ml")) == NEW
+    content = files({"ps1.ipynb": SOURCE})
+    kit.desk.release(TEACHER, "ml", "ps1", ReleaseIn(files=content, due=""))
+    kit.desk.submit(STUDENT1, "ml", "ps1", SubmitIn(files=content))
+    run = kit.desk.grade(TEACHER, "ml", "ps1", ALL)
+    assert kit.desk.order(granted(kit, run.request).id).image == NEW
+
+    kit.backend.built = ()
+    with pytest.raises(InvalidInput, match="There is no image"):
+        kit.desk.grade(TEACHER, "ml", "ps1", GradeIn(person="student1"))
+
+
+def test_a_course_without_an_image_is_graded_in_the_one_that_its_sessions_get(kit: Desk) -> None:
+    run = kit.desk.grade(TEACHER, "cs101", "ps1", ALL)
+    lease = granted(kit, run.request).id
+    assert kit.desk.order(lease).image == ""
+    kit.backend.built = CATALOGUE
+    assert kit.desk.order(lease).image == BASE
 
 
 def test_a_run_goes_on_with_what_has_no_verdict(kit: Desk) -> None:

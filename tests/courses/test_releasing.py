@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +13,11 @@ from carrel.courses.releasing import made_ready
 from carrel.courses.sandbox.local.engine import LocalCages
 from carrel.courses.sandbox.port import Cage, CageSettings, Limits
 from carrel.hub.errors import BackendFailed, InvalidInput
+from carrel.hub.wire.courses import ReleaseIn
 
+from ..hub.doubles import TEACHER
+from . import desk_kit
+from .desk_kit import files
 from .notebooks import SOURCE
 
 
@@ -23,8 +29,12 @@ class BrokenCages:
         pass
 
 
-def local() -> LocalCages:
-    return LocalCages(CageSettings(imports=()))
+def local(*, course: str, image: str, imports: tuple[str, ...]) -> LocalCages:
+    return LocalCages(CageSettings(image=image, imports=imports))
+
+
+def broken(*, course: str, image: str, imports: tuple[str, ...]) -> BrokenCages:
+    return BrokenCages()
 
 
 def parcel(source: bytes) -> Parcel:
@@ -48,8 +58,25 @@ def test_a_solution_that_fails_is_not_released() -> None:
     )
 
 
+def test_what_nbgrader_has_made_is_tried_by_the_source_that_came_along(tmp_path: Path) -> None:
+    kit = desk_kit.made(tmp_path)
+    kit.create()
+    desk = replace(kit.desk, cages=local)
+    wrong = ReleaseIn(files=files({"ps1.ipynb": SOURCE.replace(b"return 42", b"return 41")}))
+    stripped = Parcel.of([("ps1.ipynb", SOURCE), ("more.txt", b"of nbgrader")])
+    with pytest.raises(InvalidInput, match="The solution does not pass"):
+        desk.release(TEACHER, "cs101", "ps1", wrong, stripped=stripped)
+
+    right = ReleaseIn(files=files({"ps1.ipynb": SOURCE}), due="")
+    desk.release(TEACHER, "cs101", "ps1", right, stripped=stripped)
+    made = desk.store.hand_out("cs101", "ps1")
+    assert made.tried is not None
+    assert made.tried.pace.each > 0
+    assert {each.name for each in made.files.files} == {"ps1.ipynb", "more.txt"}
+
+
 def test_a_sandbox_that_fails_is_told_and_stops_no_release() -> None:
-    ready = made_ready("ps1", parcel(SOURCE), cages=BrokenCages)
+    ready = made_ready("ps1", parcel(SOURCE), cages=broken)
     assert ready.tried is None
     assert ready.warnings == (
         "It was not tried in the grading sandbox, which failed: bwrap is missing.",

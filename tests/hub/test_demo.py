@@ -9,10 +9,15 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from carrel.courses.sample import COURSE_FOLDER, unit_names
+from carrel.courses.blobs import MemoryBlobs
+from carrel.courses.desk import CourseDesk
+from carrel.courses.handout import prepare
+from carrel.courses.sample import COURSE_FOLDER, FIRST_UNIT, first_unit, unit_names
+from carrel.courses.store import MemoryCourseStore
 from carrel.hub import demo
 from carrel.hub.accounts.demo import DEMO_GROUP
 from carrel.hub.commands import Commands
+from carrel.hub.ports.world import Identity
 from carrel.hub.store import MemoryStore
 from carrel.spawners.fake import FakeBackend
 
@@ -26,8 +31,15 @@ def commands(tmp_path: Path) -> Commands:
     return replace(made, store=MemoryStore())
 
 
-def test_the_teacher_gets_the_course_and_students_do_not(commands: Commands) -> None:
-    demo.prepare_demo(commands, threading.Event())
+@pytest.fixture
+def desk(commands: Commands) -> CourseDesk:
+    return CourseDesk(commands, MemoryCourseStore(commands.store), MemoryBlobs())
+
+
+def test_the_teacher_gets_the_course_and_students_do_not(
+    commands: Commands, desk: CourseDesk
+) -> None:
+    demo.prepare_demo(desk, threading.Event())
     students, teacher = commands.files.home("student1"), commands.files.home("teacher")
     assert [each.name for each in students.iterdir()] == ["digits.ipynb"]
     course = teacher / COURSE_FOLDER
@@ -38,9 +50,31 @@ def test_the_teacher_gets_the_course_and_students_do_not(commands: Commands) -> 
     assert commands.store.group(DEMO_GROUP).max_devices == 4
 
 
-def test_later_starts_touch_nothing(commands: Commands) -> None:
-    demo.prepare_demo(commands, threading.Event())
+def test_later_starts_touch_nothing(commands: Commands, desk: CourseDesk) -> None:
+    demo.prepare_demo(desk, threading.Event())
     course = commands.files.home("teacher") / COURSE_FOLDER
     (course / "TEACHING.md").unlink()
-    demo.prepare_demo(commands, threading.Event())
+    demo.prepare_demo(desk, threading.Event())
     assert not (course / "TEACHING.md").exists()
+
+
+def test_students_find_the_first_unit_on_their_desk(desk: CourseDesk) -> None:
+    demo.prepare_demo(desk, threading.Event())
+    student = Identity(name="student1", groups=(DEMO_GROUP,))
+    (unit,) = desk.my_assignments(student)
+    assert (unit.course, unit.name) == (DEMO_GROUP, FIRST_UNIT)
+    files = desk.hand_out(student, DEMO_GROUP, FIRST_UNIT).files
+    assert [file.name for file in files] == [f"{FIRST_UNIT}.ipynb"]
+
+
+def test_a_unit_that_its_teacher_has_withdrawn_stays_so(desk: CourseDesk) -> None:
+    demo.prepare_demo(desk, threading.Event())
+    desk.withdraw(Identity(name="teacher"), DEMO_GROUP, FIRST_UNIT)
+    demo.prepare_demo(desk, threading.Event())
+    assert not desk.store.assignment(DEMO_GROUP, FIRST_UNIT).open
+    assert desk.store.hand_out(DEMO_GROUP, FIRST_UNIT).version == 1
+
+
+def test_what_ships_of_the_first_unit_is_what_nbgrader_makes_of_it() -> None:
+    source, released = first_unit()
+    assert prepare(FIRST_UNIT, source).files == released

@@ -1,4 +1,4 @@
-"""``python -m …sandbox.inside MODULE…``: the one cage of a container.
+"""``python -m inside MODULE…``: the one cage of a container.
 
 Standard input and output are the line to the outside. The container is the wall: it was made for
 one submission, and this is its first process.

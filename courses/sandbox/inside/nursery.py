@@ -30,7 +30,8 @@ _FIRST_TIMES: Final = ("None", "0", "1 / 0", "%precision", "def f(:", "display(0
 def prepare(modules: Iterable[str], *, walled: bool) -> Start:
     """Whatever takes time and is the same for all."""
     for name in modules:
-        with contextlib.suppress(ImportError):
+        # Whatever it raises it raises once more where a notebook imports it, and is told there.
+        with contextlib.suppress(Exception, SystemExit):
             importlib.import_module(name)
     shell = make_shell()
     for source in _FIRST_TIMES:

@@ -47,7 +47,7 @@ def command(settings: CageSettings, *, orders: int, users: int) -> list[str]:
         *("--dir", "/proc", "--dir", _HOME, "--dir", "/run", "--dir", "/var/tmp"),  # noqa: S108
         *("--remount-ro", "/dev", "--remount-ro", "/"),
         *("--new-session", "--chdir", "/"),
-        *_environment(),
+        *_environment(settings.environment),
         *(sys.executable, "-I", "-c", _BEGIN, str(orders), *settings.imports),
     ]
 
@@ -130,7 +130,7 @@ def _data(data: Mapping[str, Path]) -> Iterator[str]:
         yield from _bound(source, target)
 
 
-def _environment() -> Iterator[str]:
+def _environment(more: Mapping[str, str]) -> Iterator[str]:
     """None of the service's own: there are tokens in it."""
     yield "--clearenv"
     threads = dict.fromkeys(
@@ -146,6 +146,7 @@ def _environment() -> Iterator[str]:
         "IPYTHONDIR": "/tmp/ipython",  # noqa: S108
         "PYTHONDONTWRITEBYTECODE": "1",
         **threads,
+        **more,
     }
     for name, value in own.items():
         yield from ("--setenv", name, value)

@@ -92,6 +92,13 @@ def test_a_persons_score_stays_and_lateness_costs(
     with Gradebook(f"sqlite:///{tmp_path / 'cs101/gradebook.db'}") as theirs:
         notebook = theirs.find_submission_notebook("problem1", "ps1", "student1")
         assert notebook.late_submission_penalty == pytest.approx(0.225)
+        # As formgrader does it, afterwards.
+        row = theirs.find_grade("correct_squares", "problem1", "ps1", "student1")
+        row.manual_score, row.extra_credit = 1.0, 0.5
+        theirs.db.commit()
+    with Gradebook(f"sqlite:///{tmp_path / 'cs101/gradebook.db'}") as theirs:
+        notebook = theirs.find_submission_notebook("problem1", "ps1", "student1")
+        assert notebook.late_submission_penalty == pytest.approx(0.1 * notebook.score)
 
 
 def test_cells_of_an_assignment_that_was_graded_stay(

@@ -1,0 +1,70 @@
+"""How long a grading run lasts: said before it begins, and corrected by how it goes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Final
+
+ENOUGH: Final = 10
+"""So many verdicts of an earlier run say more than the check before the release."""
+_BEFORE: Final = 4.0
+"""Seconds until a grader is at its first submission: Python, nbgrader, the key, the gradebook."""
+_BELIEF: Final = 5
+"""Verdicts that weigh as much as what was expected."""
+_LEAST: Final = 0.1
+"""Of what is left by the pace, while it lasts longer than expected and nothing else is known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """Attributes:
+    start: seconds that the engine takes until its first cage is there.
+    each: seconds from one verdict to the next, while as many are graded at once as in a run.
+        0 where nothing is known.
+    """
+
+    start: float = 0.0
+    each: float = 0.0
+
+
+NOT_KNOWN: Final = Pace()
+
+
+def parallel() -> int:
+    """How many submissions are graded at one time: the grader runs on the service's machine."""
+    return len(os.sched_getaffinity(0))
+
+
+def pace_of(start: float, took: Sequence[float], at_once: int) -> Pace:
+    """``took``: seconds of each of some submissions, of which so many were graded at once."""
+    return Pace(start=start, each=sum(took) / len(took) / at_once if took else 0.0)
+
+
+def as_seen(pace: Pace, runs: Iterable[Sequence[float]]) -> Pace:
+    """The pace of earlier runs, of each of which it is known when the verdicts came."""
+    seen = [(max(came) - min(came)) / (len(came) - 1) for came in runs if len(came) >= ENOUGH]
+    return Pace(start=pace.start, each=median(seen)) if seen else pace
+
+
+def expected(pace: Pace, count: int) -> float:
+    """Seconds that a run of so many takes from its start; 0 where nothing is known."""
+    return _BEFORE + pace.start + count * pace.each if pace.each > 0 else 0.0
+
+
+def left(expected: float, total: int, came: Sequence[float], *, began: float, now: float) -> float:
+    """Seconds that a run has before it; 0 where nothing is known, and at its end.
+
+    Args:
+        expected: seconds of all of it; 0 for unknown.
+        came: when its verdicts came.
+    """
+    done = len(came)
+    if done < 2:  # noqa: PLR2004 - from one to the next
+        return max(expected * (total - done) / total * _LEAST, expected - (now - began))
+    seen, last = (max(came) - min(came)) / (done - 1), max(came)
+    belief = _BELIEF if expected else 0
+    each = (belief * expected / total + done * seen) / (belief + done)
+    return max(0.0, each * (total - done) - min(now - last, each))

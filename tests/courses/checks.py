@@ -1,0 +1,24 @@
+"""What the checker of a check and the loop leave behind, without either of them."""
+
+from __future__ import annotations
+
+from carrel.hub.commands import Commands
+from carrel.hub.ports.records import Cause, CauseCode
+from carrel.hub.scheduling.lifecycle import State
+from carrel.hub.scheduling.plan import Start
+from carrel.hub.wire.checking import RESULT
+from carrel.hub.wire.grading import VerdictIn
+
+
+def came_out(
+    commands: Commands, request: str, result: VerdictIn | None, state: State = State.SUCCEEDED
+) -> None:
+    store, now = commands.store, commands.clock()
+    (lease,) = store.grant([Start(request_id=request, devices=())], now=now, lease_seconds=60.0)
+    store.launch(lease.id, now=now)
+    folder = commands.files.attempt_folder(request, lease.epoch)
+    if result is not None:
+        (folder / RESULT).write_text(result.model_dump_json())
+    cause = Cause(code=CauseCode.SUCCEEDED, message="The engine is away.")
+    store.stop(request, state, cause, now=now)
+    store.finish(lease.id, now=now, charge_until=now)

@@ -1,0 +1,184 @@
+"""Points that people give in nbgrader's formgrader count, and Carrel and nbgrader agree on them."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from nbgrader.api import Gradebook
+
+from carrel.courses import gradebook_file
+from carrel.courses.grades import grades
+from carrel.courses.grading.gradebook import CourseBook
+from carrel.courses.grading.release_check import ReleaseCheck
+from carrel.courses.grading.run import Work
+from carrel.courses.grading.service_bench import verdict_of
+from carrel.courses.grading.submission import SubmissionGrader
+from carrel.courses.handout import prepare
+from carrel.courses.model import CellScore, Folder, Member, Submission, Verdict
+from carrel.courses.sandbox.port import CageEngine
+from carrel.hub.errors import Unavailable
+from carrel.hub.wire.grading import CellScoreOut, GradeOut
+
+from . import ps1
+
+AT = datetime(2027, 2, 1, 17, 0, 0, 250_000, tzinfo=UTC)
+SENT = Submission(
+    id=7,
+    number=1,
+    course="cs101",
+    assignment="ps1",
+    person="student1",
+    at=AT.timestamp(),
+    files=Folder(sha256="", files=()),
+)
+PENALTY = 0.1
+
+
+class Graded:
+    """One submission of ps1, late, with its verdicts and its page of the gradebook."""
+
+    def __init__(self, folder: Path, cages: CageEngine, check: ReleaseCheck) -> None:
+        self.folder, self._cages, self._check = folder, cages, check
+        self._verdicts: list[Verdict] = []
+
+    def grade(self, question: str = "") -> None:
+        only = frozenset({question}) if question else None
+        grader = SubmissionGrader(self._cages, self._check.key)
+        try:
+            result = grader.grade("student1", ps1.SOLUTIONS["right"], only=only)
+        finally:
+            grader.close()
+        with CourseBook(self.folder, "cs101") as book:
+            book.record("ps1", result, submitted_at=AT, late_penalty=PENALTY)
+        given = verdict_of(Work(number=SENT.id, student="student1"), result)
+        cells = tuple(CellScore(**cell.model_dump()) for cell in given.cells)
+        self._verdicts.append(
+            Verdict(request="g", submission=SENT.id, at=0.0, seconds=0.0, cells=cells)
+        )
+
+    @contextmanager
+    def formgrader(self) -> Iterator[Gradebook]:
+        with Gradebook(f"sqlite:///{self.folder / 'gradebook.db'}", "cs101") as book:
+            yield book
+            book.db.commit()
+
+    def give(
+        self, cell: str, notebook: str, *, score: float | None = None, extra: float | None = None
+    ) -> None:
+        """What formgrader's page does when points are typed in (``GradeHandler.put``)."""
+        with self.formgrader() as book:
+            row = book.find_grade(cell, notebook, "ps1", "student1")
+            row.manual_score, row.extra_credit = score, extra
+            row.needs_manual_grade = score is None and row.auto_score is None
+
+    def out(self) -> GradeOut:
+        page = gradebook_file.pages(self.folder, "ps1").get("student1")
+        member = Member(course="cs101", person="student1")
+        return grades(member, SENT, self._verdicts, PENALTY, page=page)
+
+    def cell(self, name: str) -> CellScoreOut:
+        return next(cell for cell in self.out().cells if cell.cell == name)
+
+    def of_nbgrader(self) -> float:
+        with self.formgrader() as book:
+            submission = book.find_submission("ps1", "student1")
+            return float(submission.score - submission.late_submission_penalty)
+
+
+@pytest.fixture
+def graded(tmp_path: Path, ps1_book: Path, cages: CageEngine, ps1_check: ReleaseCheck) -> Graded:
+    folder = shutil.copytree(ps1_book, tmp_path / "cs101")
+    made = Graded(folder, cages, ps1_check)
+    made.grade()
+    return made
+
+
+@pytest.fixture(scope="module")
+def ps1_book(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made") / "cs101"
+    with CourseBook(folder, "cs101") as book:
+        book.save_release(prepare("ps1", ps1.source()), due=None)
+    return folder
+
+
+def test_given_points_count_and_both_gradebooks_agree(graded: Graded) -> None:
+    waiting = [cell for cell in graded.out().cells if cell.word == "needs a person"]
+    assert waiting
+    assert all(cell.score is None and cell.review for cell in waiting)
+    assert graded.out().score == pytest.approx(graded.of_nbgrader())
+
+    for cell in waiting:
+        graded.give(cell.cell, cell.notebook, score=cell.max_score / 2)
+    graded.give("correct_squares", "problem1", score=0.25, extra=0.5)
+    with graded.formgrader() as book:
+        said = book.find_comment(waiting[0].cell, waiting[0].notebook, "ps1", "student1")
+        said.manual_comment = "Say why."
+
+    corrected = graded.cell("correct_squares")
+    assert (corrected.word, corrected.score, corrected.by_hand) == ("by hand", 0.75, True)
+    first = graded.cell(waiting[0].cell)
+    assert (first.word, first.score, first.comment) == (
+        *("by hand", waiting[0].max_score / 2, "Say why."),
+    )
+    assert not graded.out().review
+    assert graded.out().score == pytest.approx(graded.of_nbgrader())
+
+
+def test_a_regrade_keeps_what_people_gave(graded: Graded) -> None:
+    waiting = next(cell for cell in graded.out().cells if cell.word == "needs a person")
+    graded.give(waiting.cell, waiting.notebook, score=1.0)
+    graded.give("squares_invalid_input", "problem1", extra=0.5)
+    graded.grade("correct_squares")
+    assert (graded.cell(waiting.cell).score, graded.cell(waiting.cell).review) == (1.0, False)
+    assert graded.cell("squares_invalid_input").score == 1.5
+    graded.grade()
+    # As in nbgrader: it stays, and is to be looked at again.
+    assert (graded.cell(waiting.cell).score, graded.cell(waiting.cell).review) == (1.0, True)
+    assert graded.out().score == pytest.approx(graded.of_nbgrader())
+
+
+def test_a_page_about_another_submission_says_nothing(graded: Graded) -> None:
+    page = gradebook_file.pages(graded.folder, "ps1")["student1"]
+    assert page.is_of(SENT.at)
+    assert not page.is_of(SENT.at + 3600)
+
+
+def test_a_file_that_is_no_gradebook_is_refused(tmp_path: Path) -> None:
+    assert gradebook_file.pages(tmp_path, "ps1") == {}
+    (tmp_path / "gradebook.db").write_bytes(b"nothing of the kind" * 100)
+    with pytest.raises(Unavailable, match="cannot be read"):
+        gradebook_file.pages(tmp_path, "ps1")
+    (tmp_path / "gradebook.db").unlink()
+    (tmp_path / "elsewhere.db").touch()
+    (tmp_path / "gradebook.db").symlink_to(tmp_path / "elsewhere.db")
+    assert gradebook_file.pages(tmp_path, "ps1") == {}
+
+
+def test_in_a_gradebook_that_is_being_made_is_nothing_yet(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "gradebook.db") as book:
+        book.execute("create table assignment (id, name)")
+    assert gradebook_file.pages(tmp_path, "ps1") == {}
+
+
+def test_a_gradebook_that_never_ends_is_given_up(tmp_path: Path) -> None:
+    """Who may write the file may put anything into it, such as a view in a table's place."""
+    columns = "0 as id, 0 as notebook_id, 0 as cell_id, 0 as auto_score"
+    with sqlite3.connect(tmp_path / "gradebook.db") as book:
+        book.execute(
+            "create view assignment as select 'ps1' as name, i as id from (with recursive n(i) as "
+            "(select 1 union all select i + 1 from n) select i from n)"
+        )
+        for table in ("submitted_assignment", "submitted_notebook", "notebook", "base_cell"):
+            book.execute(f"create table {table} (id, assignment_id, notebook_id, student_id, name)")
+        book.execute("alter table submitted_assignment add column timestamp")
+        book.execute(f"create view comment as select {columns}, '' as manual_comment")
+        rest = "0 as manual_score, 0 as extra_credit, 0 as needs_manual_grade"
+        book.execute(f"create view grade as select {columns}, {rest}")
+    with pytest.raises(Unavailable, match="interrupted"):
+        gradebook_file.pages(tmp_path, "ps1")

@@ -1,0 +1,51 @@
+"""The cheats, and the notebooks that nbgrader tries itself with, in containers: scored the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from carrel.courses.grading.release_check import ReleaseCheck, check_release
+from carrel.courses.handout import prepare
+from carrel.courses.sandbox.port import CageEngine, CageSettings
+from carrel.spawners.docker.cages import DockerCages
+
+from ...contracts.test_sandbox import docker_options
+from ...docker_engine import DockerEngine
+from . import cheats
+from .test_adversarial import (
+    key,
+    test_each_submission_of_nbgraders_tests_has_its_verdict,
+    test_hiding_the_traceback_is_noticed_in_the_students_kernel,
+    test_what_a_cell_does_ends_with_its_cage,
+)
+from .test_fidelity import (
+    test_no_cheat_gets_points_here,
+    test_what_one_kernel_cannot_prevent_is_known,
+)
+
+pytestmark = [pytest.mark.docker, pytest.mark.slow]
+
+__all__ = [
+    "key",
+    "test_each_submission_of_nbgraders_tests_has_its_verdict",
+    "test_hiding_the_traceback_is_noticed_in_the_students_kernel",
+    "test_no_cheat_gets_points_here",
+    "test_what_a_cell_does_ends_with_its_cage",
+    "test_what_one_kernel_cannot_prevent_is_known",
+]
+
+
+@pytest.fixture(scope="session")
+def cages(docker_engine: DockerEngine, base_image: str) -> Iterator[CageEngine]:
+    """In the place of those of this machine."""
+    settings = CageSettings(image=base_image, installation="cheats")
+    engine = DockerCages(settings, docker_options(docker_engine.url))
+    yield engine
+    engine.close()
+
+
+@pytest.fixture(scope="session")
+def secret_check(cages: CageEngine) -> ReleaseCheck:
+    return check_release(cages, prepare("secret", cheats.source()), cheats.source())

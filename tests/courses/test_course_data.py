@@ -1,0 +1,53 @@
+"""The data of a course: what runs for it finds them by one name, and cannot write them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from carrel.courses.sandbox.local.engine import create
+from carrel.courses.sandbox.port import CageSettings, CellStatus, Limits, Step
+from carrel.hub.config import StateFolder
+from carrel.hub.ports.backend import BackendSettings
+from carrel.spawners.course_links import course_data
+from carrel.spawners.docker import homes
+
+READ = "import os\nopen(os.environ['CARREL_COURSE_DATA'] + '/points.csv').read()"
+WRITE = "open(os.environ['CARREL_COURSE_DATA'] + '/points.csv', 'w')"
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    data = StateFolder.at(tmp_path).course_data("cs101")
+    data.mkdir(parents=True)
+    (data / "points.csv").write_text("1,2\n")
+    return tmp_path
+
+
+def test_what_is_handed_in_reads_them_in_its_cage_and_cannot_write_them(state: Path) -> None:
+    data = StateFolder.at(state).course_data("cs101")
+    engine = create(CageSettings(data={"/course/cs101": data}))
+    try:
+        cage = engine.open(Limits(), {})
+        steps = [Step(cell_id=name, source=name) for name in (READ, WRITE)]
+        read, written = cage.run(steps)
+        cage.close()
+    finally:
+        engine.close()
+    assert read.outputs[0]["data"] == {"text/plain": r"'1,2\n'"}
+    assert written.status is CellStatus.ERROR
+    assert (data / "points.csv").read_text() == "1,2\n"
+
+
+def test_processes_of_this_machine_find_them_in_the_state_folder(state: Path) -> None:
+    assert course_data(state, "cs101") == {
+        "CARREL_COURSE_DATA": str(state / "courses" / "cs101" / "data")
+    }
+    assert course_data(state, "cs102") == {}
+
+
+def test_a_container_of_another_group_has_no_such_folder(state: Path) -> None:
+    settings = BackendSettings(state=state, service_url="http://127.0.0.1:1/services/carrel")
+    assert homes.course_data(settings, "cs101") == {"CARREL_COURSE_DATA": "/course/cs101"}
+    assert homes.course_data(settings, "cs102") == {}

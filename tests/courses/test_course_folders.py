@@ -1,0 +1,61 @@
+"""The folder of a course: whose it is, and what lies in it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from carrel.courses.desk import CourseDesk
+from carrel.hub.wire.courses import ReleaseIn
+
+from ..hub.doubles import ADMIN, TEACHER
+from . import desk_kit
+from .notebooks import SOURCE
+
+ROSTER = "student,name,role\nstudent1,Ada,\ngus,Gus,grader\n"
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> CourseDesk:
+    kit = desk_kit.made(tmp_path)
+    kit.create(students=ROSTER)
+    return replace(kit.desk, folder=tmp_path / "courses")
+
+
+def test_those_who_grade_get_it_made_and_nobody_else_does(desk: CourseDesk, tmp_path: Path) -> None:
+    for person in ("student1", "admin", "stranger"):
+        assert desk.graded_by(person) == ()
+    assert not (tmp_path / "courses").exists()
+    for person in ("teacher", "gus"):
+        assert desk.graded_by(person) == ("cs101",)
+    folder = tmp_path / "courses" / "cs101"
+    assert sorted(each.name for each in folder.iterdir()) == [
+        *("data", "nbgrader_config.py", "source"),
+    ]
+    assert 'course_id = "cs101"' in (folder / "nbgrader_config.py").read_text()
+
+
+def test_what_a_teacher_wrote_stays(desk: CourseDesk, tmp_path: Path) -> None:
+    desk.graded_by("teacher")
+    config = tmp_path / "courses" / "cs101" / "nbgrader_config.py"
+    config.write_text("# mine\n")
+    desk.graded_by("teacher")
+    assert config.read_text() == "# mine\n"
+
+
+def test_a_grader_who_has_left_sees_it_no_more(desk: CourseDesk) -> None:
+    desk.roster(ADMIN, "cs101", "student\nstudent1\n")
+    assert desk.graded_by("gus") == ()
+
+
+def test_formgrader_finds_what_was_released_there(desk: CourseDesk, tmp_path: Path) -> None:
+    notebook = desk_kit.files({"ps1.ipynb": SOURCE})
+    desk.release(TEACHER, "cs101", "ps1", ReleaseIn(files=notebook))
+    desk.graded_by("teacher")
+    written = tmp_path / "courses" / "cs101" / "source" / "ps1" / "ps1.ipynb"
+    assert written.read_bytes() == SOURCE
+    written.write_text("mine")
+    desk.graded_by("teacher")
+    assert written.read_text() == "mine"
