@@ -87,12 +87,19 @@ def serve(state: StateFolder, settings: Settings) -> None:
     loop = Loop(commands, node=NODE, idling=idling, vitals=vitals)
     loop.inventory()
     stopping = threading.Event()
+    courses = CourseDesk(
+        commands,
+        SqlCourseStore(store.transactions),
+        FolderBlobs(state.blobs),
+        partial(engines.cages, state, settings),
+        state.courses,
+    )
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         cycling = asyncio.create_task(loop.run())
         if settings.demo:
-            threading.Thread(target=prepare_demo, args=(commands, stopping), daemon=True).start()
+            threading.Thread(target=prepare_demo, args=(courses, stopping), daemon=True).start()
         try:
             yield
         finally:
@@ -114,13 +121,7 @@ def serve(state: StateFolder, settings: Settings) -> None:
         metrics_token=secrets.metrics_token,
         vitals=vitals,
         checks={"store": store.check, "hub": hub.check},
-        courses=CourseDesk(
-            commands,
-            SqlCourseStore(store.transactions),
-            FolderBlobs(state.blobs),
-            partial(engines.cages, state, settings),
-            state.courses,
-        ),
+        courses=courses,
     )
     server = Server.of(app, port=settings.service_port, host=settings.internal_ip)
     try:

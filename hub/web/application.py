@@ -35,12 +35,15 @@ from . import (
     admin_pages,
     admin_routes,
     assets,
+    assignment_pages,
     calendar_pages,
     calendar_routes,
     changes,
+    course_pages,
     course_routes,
     errors,
     exchange_routes,
+    graded_pages,
     grading_pages,
     guests,
     history_pages,
@@ -52,13 +55,16 @@ from . import (
     list_pages,
     monitoring,
     pages,
+    release_pages,
     reports,
     routes,
     schema,
     session_pages,
     session_routes,
     signing_in,
+    student_routes,
     submit_pages,
+    teaching_pages,
 )
 from .auth import SignIn
 from .bodies import BodyLimit
@@ -176,7 +182,10 @@ def _route(app: FastAPI) -> None:
         app.include_router(page.router, prefix=site)
     for page in (admin_pages, calendar_pages, image_pages, grading_pages, signing_in):
         app.include_router(page.router, prefix=site)
+    app.include_router(assignment_pages.router, prefix=site)
     app.include_router(idle_routes.pages, prefix=site)
+    for page in (course_pages, teaching_pages, release_pages, graded_pages):
+        app.include_router(page.router, prefix=site)
     app.include_router(reports.router, prefix=api)
     app.include_router(routes.router, prefix=api)
     app.include_router(history_routes.router, prefix=api)
@@ -185,6 +194,7 @@ def _route(app: FastAPI) -> None:
     app.include_router(calendar_routes.router, prefix=api)
     app.include_router(image_routes.router, prefix=api)
     app.include_router(course_routes.router, prefix=api)
+    app.include_router(student_routes.router, prefix=api)
     app.include_router(exchange_routes.router, prefix=api)
     app.include_router(idle_routes.router, prefix=api)
     app.include_router(changes.router, prefix=api)

@@ -21,6 +21,8 @@ MAX_API_BYTES = 48 * 1024 * 1024
 MAX_FORM_BYTES = 256 * 1024
 SUBMIT_PREFIX = f"{SERVICE_PREFIX}submit"
 """Its form holds a notebook."""
+COURSE_PREFIX = f"{SERVICE_PREFIX}course"
+"""Of one course and of the list of them: their forms hold rosters and folders of files."""
 _DRAIN_BYTES = 1024 * 1024 * 1024
 _DRAIN_SECONDS = 30.0
 
@@ -69,7 +71,7 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        large = scope["path"].startswith((API_PREFIX, SUBMIT_PREFIX))
+        large = scope["path"].startswith((API_PREFIX, SUBMIT_PREFIX, COURSE_PREFIX))
         limit = MAX_API_BYTES if large else MAX_FORM_BYTES
         guard = _Guard(receive, send, limit)
         declared = dict(scope["headers"]).get(b"content-length", b"0")

@@ -57,11 +57,14 @@ class Web:
     def render(self, template: str, **values: object) -> str:
         """A page or a part of one."""
         who = values.get("who")
-        teaches = self.figures.teaches(who) if isinstance(who, Identity) else []
+        teaches, grades = [], False
+        if isinstance(who, Identity):
+            teaches, grades = self.figures.teaches(who), self.courses.grades_somewhere(who)
         return self.templates.get_template(template).render(
             settings=self.settings,
             now=self.clock(),
             teaches=teaches,
+            runs_courses=bool(teaches) or grades or (isinstance(who, Identity) and who.admin),
             **values,
         )
 

@@ -28,6 +28,8 @@ from .context import web_of
 from .routes import Reader, Writer
 
 _FORM = "application/x-www-form-urlencoded"
+_PARTS = "multipart/form-data"
+"""As `curl -F` sends a form; ngshare takes both."""
 _MOST_FIELDS = 20
 
 CourseId = Annotated[str, Path(max_length=64)]
@@ -50,10 +52,13 @@ async def _fields(request: Request) -> dict[str, str]:
     body = await request.body()
     if not body:
         return {}
+    if kind == _PARTS:
+        parts = await request.form(max_fields=_MOST_FIELDS, max_part_size=len(body))
+        return {name: value for name, value in parts.items() if isinstance(value, str)}
     if kind != _FORM:
         raise InvalidInput(
             f"The body is of the type {kind[:60] or 'nothing'!r}.",
-            accepted=f"A form: 'Content-Type: {_FORM}'.",
+            accepted=f"A form: 'Content-Type: {_FORM}', or {_PARTS}.",
         )
     return await run_in_threadpool(_read, body)
 

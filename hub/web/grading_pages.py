@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Annotated
+from urllib.parse import quote, urlencode
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends, Query
+from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from ...courses.grade_table import csv_text
 from ..config import SERVICE_PREFIX
-from ..errors import CarrelError
-from ..wire.grading import GradeIn
+from ..errors import CarrelError, InvalidInput
+from ..wire.grading import GradeIn, GradesOut
+from .class_view import Choice, counted, due_feedback, interrupted, rows_of
 from .context import Web
 from .course_routes import AssignmentName, CourseName
 from .gate import Visitor
@@ -17,37 +24,183 @@ from .guests import Form, Guest, html
 from .routes import Carrel
 from .signing_in import SEE_OTHER
 
+_PATIENCE_SECONDS = 4.0
+_LARGEST = 2**53
+
 router = APIRouter(include_in_schema=False, prefix="/course/{course}/grading/{assignment}")
+
+
+async def _choice(
+    text: Annotated[str, Query(max_length=100)] = "",
+    section: Annotated[str, Query(max_length=200)] = "",
+    standing: Annotated[str, Query(max_length=40)] = "",
+) -> Choice:
+    return Choice(text=text.strip(), section=section, standing=standing)
+
+
+Chosen = Annotated[Choice, Depends(_choice)]
 
 
 @router.get("")
 def grading(
-    web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName
+    web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName, chosen: Chosen
 ) -> Response:
     """For teachers and graders."""
-    return _page(web, visitor, course, assignment)
+    return _page(web, visitor, course, assignment, chosen)
 
 
 @router.get("/live")
 def grading_live(
-    web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName
+    web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName, chosen: Chosen
 ) -> Response:
     """The part of that page that changes by itself."""
+    shown = _shown(web, visitor, course, assignment, chosen)
+    return html(web.render("grading_live.html", csrf=_csrf(web, visitor), **shown))
+
+
+@router.get("/csv")
+def table(web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName) -> Response:
+    """As ``carrel course grades --csv``."""
     found = web.courses.grades(visitor.identity, course, assignment)
-    return html(web.render("grading_live.html", found=found))
+    name = quote(f"{course}-{assignment}.csv")
+    held = {"Content-Disposition": f"attachment; filename*=UTF-8''{name}"}
+    return Response(csv_text(found), media_type="text/csv; charset=utf-8", headers=held)
 
 
 @router.post("")
-def grade(
+def act(
     web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName, fields: Form
 ) -> Response:
-    """Grade the class, or one question of it."""
-    question = fields.get("question", "").strip()[:200]
+    """Grade the class, or a part of it, or let a late submission count: by the button."""
     try:
-        web.courses.grade(visitor.identity, course, assignment, GradeIn(question=question))
+        _do(web, visitor, course, assignment, fields)
     except CarrelError as error:
-        return _page(web, visitor, course, assignment, error=error, question=question)
-    return RedirectResponse(_address(course, assignment), SEE_OTHER)
+        return _page(web, visitor, course, assignment, Choice(), error=error)
+    back = fields.get("person", "") if fields.get("back") == "student" else ""
+    return RedirectResponse(grading_url(course, assignment, back), SEE_OTHER)
+
+
+def _do(
+    web: Web, visitor: Visitor, course: str, assignment: str, fields: Mapping[str, str]
+) -> None:
+    match fields.get("do", "grade"):
+        case "grade":
+            body = GradeIn(
+                question=fields.get("question", "").strip()[:200],
+                person=fields.get("person", "").strip()[:64],
+            )
+            web.courses.grade(visitor.identity, course, assignment, body)
+        case "count" | "uncount" as do:
+            number = fields.get("submission", "")
+            if not (number.isascii() and number.isdigit() and int(number[:20]) <= _LARGEST):
+                raise InvalidInput("There is no such submission.", accepted="Use the buttons.")
+            web.courses.choose(visitor.identity, int(number), counts=do == "count")
+        case _:
+            raise InvalidInput("The form says nothing to do.", accepted="Use its buttons.")
+
+
+# -- feedback ---------------------------------------------------------------------------------
+
+
+@router.post("/feedback")
+def release_feedback(
+    *,
+    request: Request,
+    web: Carrel,
+    visitor: Guest,
+    course: CourseName,
+    assignment: AssignmentName,
+    fields: Form,
+) -> Response:
+    """To everybody who was graded, or to one: as many as come in a while, and then the others.
+
+    A page takes nbgrader a moment for each student; the page goes on by itself.
+    """
+    who, person = visitor.identity, fields.get("person", "")[:64]
+    try:
+        if person:
+            web.courses.release_feedback(who, course, assignment, person)
+            return RedirectResponse(grading_url(course, assignment, person), SEE_OTHER)
+        since, after = _since(web, fields), fields.get("after", "")
+        found = web.courses.grades(who, course, assignment)
+        due = [each for each in due_feedback(found, since) if each > after]
+        tried, problems = _released(web, visitor, found, due)
+        missed = _missed(web, visitor, course, assignment, since) if tried == len(due) else []
+    except CarrelError as error:
+        return _page(web, visitor, course, assignment, Choice(), error=error)
+    told = {
+        "left": len(due) - tried,
+        "after": due[tried - 1] if tried else "",
+        "missed": {each: problems.get(each, "") for each in missed},
+        "since": "" if since is None else since,
+        "address": grading_url(course, assignment),
+        "csrf": _csrf(web, visitor),
+    }
+    if request.headers.get("hx-request"):
+        return html(web.render("grading_feedback.html", told=told))
+    return _page(web, visitor, course, assignment, Choice(), told=told)
+
+
+def _since(web: Web, fields: Mapping[str, str]) -> float | None:
+    """None for whoever lacks feedback; else all whose feedback is older than this moment."""
+    given = fields.get("since", "")
+    if given in {"", "now"}:
+        return web.clock() if given else None
+    try:
+        return float(given)
+    except ValueError:
+        raise InvalidInput(
+            "The form says no moment.", accepted="Use the buttons of the page."
+        ) from None
+
+
+def _released(
+    web: Web, visitor: Visitor, found: GradesOut, due: list[str]
+) -> tuple[int, dict[str, str]]:
+    """How many were tried before the patience ended, and by name what went wrong."""
+    until, problems = time.monotonic() + _PATIENCE_SECONDS, dict[str, str]()
+    for tried, person in enumerate(due, 1):
+        try:
+            web.courses.release_feedback(visitor.identity, found.course, found.assignment, person)
+        except CarrelError as error:
+            problems[person] = str(error)
+        if time.monotonic() > until:
+            return tried, problems
+    return len(due), problems
+
+
+def _missed(
+    web: Web, visitor: Visitor, course: str, assignment: str, since: float | None
+) -> list[str]:
+    """Who was graded and still has none, when everybody was tried."""
+    return due_feedback(web.courses.grades(visitor.identity, course, assignment), since)
+
+
+# -- within -----------------------------------------------------------------------------------
+
+
+def _shown(
+    web: Web, visitor: Visitor, course: str, assignment: str, chosen: Choice
+) -> dict[str, object]:
+    who = visitor.identity
+    found = web.courses.grades(who, course, assignment)
+    members = web.courses.members(who, course).members
+    receipts = web.courses.receipts(who, course, assignment).receipts
+    rows = rows_of(found, members, receipts)
+    return {
+        "found": found,
+        "open": web.courses.show(who, course).archived_at is None,
+        "rows": [row for row in rows if chosen.takes(row)],
+        "everybody": len(rows),
+        "counts": counted(rows),
+        "sections": sorted({row.section for row in rows if row.section}),
+        "interrupted": interrupted(found.run) if found.run else "",
+        "lacking": len(due_feedback(found, None)),
+        "given": sum(grade.feedback_at is not None for grade in found.grades),
+        "chosen": chosen,
+        "address": grading_url(course, assignment),
+        "query": urlencode({name: value for name, value in asdict(chosen).items() if value}),
+    }
 
 
 def _page(
@@ -55,22 +208,28 @@ def _page(
     visitor: Visitor,
     course: str,
     assignment: str,
+    chosen: Choice,
     *,
     error: CarrelError | None = None,
-    question: str = "",
+    told: Mapping[str, object] | None = None,
 ) -> Response:
-    found = web.courses.grades(visitor.identity, course, assignment)
     page = web.render(
         "grading.html",
-        found=found,
+        **_shown(web, visitor, course, assignment, chosen),
+        place=web.courses.show(visitor.identity, course),
         error=error,
-        question=question,
-        address=_address(course, assignment),
+        told=told,
         who=visitor.identity,
-        csrf=web.gate.csrf.issue(visitor.session),
+        csrf=_csrf(web, visitor),
     )
     return html(page, status=error.http_status if error else 200)
 
 
-def _address(course: str, assignment: str) -> str:
-    return f"{SERVICE_PREFIX}course/{quote(course, safe='')}/grading/{quote(assignment, safe='')}"
+def _csrf(web: Web, visitor: Visitor) -> str:
+    return web.gate.csrf.issue(visitor.session)
+
+
+def grading_url(course: str, assignment: str, person: str = "") -> str:
+    """Of a class, or of one student in it."""
+    page = f"{SERVICE_PREFIX}course/{quote(course, safe='')}/grading/{quote(assignment, safe='')}"
+    return f"{page}/student/{quote(person, safe='')}" if person else page

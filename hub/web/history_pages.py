@@ -178,7 +178,9 @@ def use_live(web: Carrel, visitor: Guest, span: Span = "week", group: Group = ""
 def course(web: Carrel, visitor: Guest, group: Course, span: Span = "week") -> Response:
     """The requests, the use and the waits of a course; nobody else knows that it exists."""
     found = _course(web, visitor, group, span)
-    return html(web.render("course.html", **found, **_around(visitor, web)))
+    is_course = web.courses.is_course(group)
+    page = web.render("course.html", is_course=is_course, **found, **_around(visitor, web))
+    return html(page)
 
 
 @router.get("/course/{group}/live")

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Request
 
 from ..wire import EventsIn, OpenSessionIn, Out, RequestOut, StartedIn, StopIn
-from ..wire.grading import GradingOrderOut, KeptOut, VerdictIn
+from ..wire.grading import GradedOut, GradingOrderOut, KeptOut, VerdictIn
 from .bodies import json_body
 from .context import web_of
 from .gate import token_of
@@ -53,6 +53,17 @@ def open_session(
 ) -> RequestOut:
     """The live request of this server, or a new one: safe to repeat."""
     return web.commands.open_session(body)
+
+
+@router.get(
+    "/people/{person}/graded",
+    tags=["hub"],
+    summary="Which courses somebody grades",
+    dependencies=[Depends(_hub)],
+)
+def graded(web: Carrel, person: Annotated[str, Path(max_length=64)]) -> GradedOut:
+    """As a teacher or a grader: their sessions see the folders of these, which are made."""
+    return GradedOut(courses=list(web.courses.graded_by(person)))
 
 
 @router.post(

@@ -103,6 +103,22 @@ class ExtensionIn(In):
     why: Why = ""
 
 
+class ExtensionOut(Out):
+    """More time that was given: to a person or to a section."""
+
+    assignment: str
+    person: str
+    section: str
+    seconds: int
+    given_at: float
+    given_by: str
+    why: str
+
+
+class ExtensionsOut(Out):
+    extensions: list[ExtensionOut]
+
+
 class OutageIn(In):
     """Body of ``POST /api/v1/outages``; without ``course`` it was one for all of them."""
 
@@ -127,7 +143,8 @@ class OutagesOut(Out):
 class CourseOut(Out):
     """``role`` is the caller's: teacher, grader or student; administrators are as teachers.
 
-    ``image`` is ``local`` where work runs on the machine itself.
+    ``image`` is ``local`` where work runs on the machine itself. ``notes`` says, when it has just
+    been made, what a roster left as it was.
     """
 
     name: str
@@ -138,6 +155,7 @@ class CourseOut(Out):
     students: int
     assignments: int
     archived_at: float | None = None
+    notes: list[str] = []
 
 
 class CoursesOut(Out):
@@ -183,6 +201,32 @@ class HandOutOut(Out):
     files: list[ContentOut]
 
 
+class NotebookTestsOut(Out):
+    """How the graded cells of a notebook are graded, by their nbgrader ids.
+
+    ``apart`` are tests that run apart from the student's kernel, ``in_kernel`` those that run in
+    it, ``by_hand`` what a person grades.
+    """
+
+    notebook: str
+    apart: list[str]
+    in_kernel: list[str]
+    by_hand: list[str]
+
+
+class ReleaseReportOut(Out):
+    """What the check before a release found: the solution got all ``points`` of the tests, and the
+    hand-out none.
+
+    ``tried`` is false where it was not made, and ``seconds`` is what grading one submission takes.
+    """
+
+    tried: bool
+    seconds: float
+    points: float
+    notebooks: list[NotebookTestsOut]
+
+
 class ReleasedOut(Out):
     """What a release handed out, and what the teacher should look at."""
 
@@ -196,6 +240,7 @@ class ReleasedOut(Out):
     zone: str
     late_rule: str
     warnings: list[str] = []
+    report: ReleaseReportOut
 
 
 class HandedInOut(Out):
@@ -244,8 +289,10 @@ class AssignmentOut(Out):
     """An assignment as the caller has it.
 
     ``due`` is the caller's own, ``class_due`` the one of everybody; both null where it never is.
-    ``state`` is one of: not released, open, fetched, submitted, closed. ``submitted`` counts
-    students, for teachers and graders.
+    ``state`` is one of: not released, open, fetched, submitted, closed. ``fetched``, ``submitted``
+    and ``graded`` count students, for teachers and graders. ``now`` says what handing in at this
+    moment means. ``feedback`` is whether a student has any; then ``score`` and ``max_score`` are
+    the points, where they are known.
     """
 
     course: str
@@ -263,7 +310,13 @@ class AssignmentOut(Out):
     devices: int
     seconds: int
     receipts: list[ReceiptOut] = []
+    now: str = ""
+    score: float | None = None
+    max_score: float | None = None
+    feedback: bool = False
+    fetched: int | None = None
     submitted: int | None = None
+    graded: int | None = None
 
 
 class AssignmentsOut(Out):

@@ -37,7 +37,10 @@ class FeedbackOut(Out):
 
 
 class CellScoreOut(Out):
-    """``score`` is null where a person decides, ``review`` says that one should look at it."""
+    """``score`` is null until a person decides, ``review`` says that one should look at it.
+
+    ``by_hand``: a person gave points, or some on top of the test's; ``comment`` is theirs.
+    """
 
     notebook: str
     cell: str
@@ -46,13 +49,15 @@ class CellScoreOut(Out):
     score: float | None
     max_score: float
     review: bool = False
+    by_hand: bool = False
+    comment: str = ""
 
 
 class GradeOut(Out):
     """What one student has: the newest verdict on each cell of the submission that counts.
 
     ``penalty`` is the part of the points that lateness takes; ``score`` has it taken off.
-    ``why_not`` says why there is no verdict.
+    ``why_not`` says why there is no verdict, ``feedback_at`` when they got feedback on it.
     """
 
     person: str
@@ -68,12 +73,14 @@ class GradeOut(Out):
     cells: list[CellScoreOut] = []
     notes: list[str] = []
     why_not: str = ""
+    feedback_at: float | None = None
 
 
 class GradingOut(Out):
     """A grading run: ``request`` is its request on the pool.
 
-    ``seconds_left`` is null before anything is known, and once it is over.
+    ``seconds_left`` is null before anything is known, and once it is over. ``cause`` is a sentence
+    about how it ended.
     """
 
     request: str
@@ -89,15 +96,43 @@ class GradingOut(Out):
     seconds_left: float | None = None
     asked_at: float
     asked_by: str
+    cause: str = ""
 
 
 class GradesOut(Out):
-    """How an assignment is graded: ``run`` is the newest run, null before the first one."""
+    """How an assignment is graded: ``run`` is the newest run, null before the first one.
+
+    ``questions`` are the ids of its graded cells, in their order.
+    """
 
     course: str
     assignment: str
     run: GradingOut | None = None
+    questions: list[str] = []
     grades: list[GradeOut]
+
+
+class GradedOut(Out):
+    """The courses that somebody teaches or grades, by name."""
+
+    courses: list[str]
+
+
+class MyGradeOut(Out):
+    """A student's own grade, as it was when feedback on it was released last.
+
+    ``submission`` and ``pages`` are where the feedback is: of what, and its files. ``grade`` is
+    null before feedback is released, and where the teacher's own nbgrader has made it;
+    ``sentence`` says which.
+    """
+
+    course: str
+    assignment: str
+    submission: int | None = None
+    released_at: float | None = None
+    grade: GradeOut | None = None
+    pages: list[str] = []
+    sentence: str = ""
 
 
 # -- between the service and its grader -------------------------------------------------------
@@ -114,15 +149,18 @@ class WorkOut(Out):
 
 
 class GradingOrderOut(Out):
-    """What the grader of an attempt has to do. ``apart`` is null where no check found it."""
+    """What the grader of an attempt has to do. ``apart`` is null where no check found it.
+
+    ``image`` is the digest of the image in which it is graded, empty where there are no images.
+    """
 
     course: str
     assignment: str
+    image: str
     question: str
     due: float | None
     devices: int
     seconds: int
-    seconds_each: float
     source: list[FileRefOut]
     apart: dict[str, list[str]] | None
     works: list[WorkOut]

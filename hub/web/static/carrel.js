@@ -105,7 +105,8 @@
   // So that times are read as they are shown here.
   const nameTheZone = () => {
     const { timeZone } = new Intl.DateTimeFormat().resolvedOptions();
-    for (const field of document.querySelectorAll("[data-zone]")) field.value = timeZone;
+    // One that was chosen before stays.
+    for (const field of document.querySelectorAll("[data-zone]")) field.value ||= timeZone;
   };
 
   // The tail of a job's log, fetched piece by piece and only ever shown as text.

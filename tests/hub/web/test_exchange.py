@@ -25,6 +25,7 @@ from carrel.hub.web.auth import ACCESS_SCOPE, READ_SCOPE
 from carrel.hub.wire.courses import CourseIn
 from carrel.spawners.fake import FakeBackend
 
+from ...courses.notebooks import SOURCE
 from ..doubles import ADMIN, STRANGER, STUDENT1, STUDENT2, TEACHER, Clock, FakeHub, build
 from .fakes import ALL_SCOPES, API, HUB_TOKEN, FakeSignIn, World
 
@@ -176,11 +177,11 @@ class TestAssignments:
         assert course.store.fetched("cs101", "ps1") == ()
 
     def test_the_solution_may_come_along_and_stays_with_the_teachers(self, site: Site) -> None:
-        source = {"ps1.ipynb": b'{"solution": 42}'}
+        source = {"ps1.ipynb": SOURCE}
         due = "2027-01-20 18:00 UTC"
         assert site.release(source=tree(source), due=due).status_code == 200
         made = site.store.hand_out("cs101", "ps1")
-        assert [file.size for file in made.source.files] == [16]
+        assert [file.size for file in made.source.files] == [len(SOURCE)]
         assert site.store.assignment("cs101", "ps1").due == 1_800_468_000.0
         for who in (STUDENT1, TEACHER):
             assert unpacked(site.get(who, "assignment/cs101/ps1")) == FILES
@@ -341,6 +342,17 @@ class TestRefusedFiles:
         program = course.world.program("student1")
         answer = program.post(f"{AT}/submission/cs101/ps1", content=b"files=", headers=headers)
         assert said(answer)[0] == 413
+
+    def test_a_form_in_parts_is_taken_like_any_other(self, course: Site) -> None:
+        fields = {"files": (None, tree({"ps1.ipynb": b"x" * 2_000_000}))}
+        sent = course.world.program("student1").post(f"{AT}/submission/cs101/ps1", files=fields)
+        assert sent.status_code == 200, sent.text
+        broken = course.world.program("student1").post(
+            f"{AT}/submission/cs101/ps1",
+            content=b"no parts",
+            headers={"Content-Type": "multipart/form-data; boundary=x"},
+        )
+        assert broken.status_code == 400
 
     def test_another_form_of_body_is_refused(self, course: Site) -> None:
         program = course.world.program("student1")

@@ -94,8 +94,10 @@ def test_a_course_is_for_its_teachers_and_does_not_exist_for_others(world: World
 
 
 def test_only_teachers_have_the_way_to_their_course(world: World) -> None:
-    assert f"{PREFIX}course/cs101" in world.browser("ben-oauth").get(f"{PREFIX}usage").text
-    assert f"{PREFIX}course/" not in world.browser("ada-oauth").get(f"{PREFIX}usage").text
+    way = f'href="{PREFIX}courses"'
+    assert way in world.browser("ben-oauth").get(f"{PREFIX}usage").text
+    assert f'href="{PREFIX}course/cs101"' in world.browser("ben-oauth").get(f"{PREFIX}courses").text
+    assert f"{PREFIX}course" not in world.browser("ada-oauth").get(f"{PREFIX}usage").text
 
 
 def test_the_same_by_rest(world: World) -> None:

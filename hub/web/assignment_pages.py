@@ -1,0 +1,184 @@
+"""The page of an assignment for who takes a course: get it, check it, hand it in, see points."""
+
+from __future__ import annotations
+
+import base64
+import io
+import zipfile
+from typing import Annotated
+from urllib.parse import quote
+
+from fastapi import APIRouter, Path
+from starlette.responses import RedirectResponse, Response
+
+from ..config import SERVICE_PREFIX
+from ..errors import CarrelError, NotFound
+from ..wire.base import LARGEST
+from ..wire.courses import AssignmentOut, SubmitIn
+from .context import Web
+from .course_routes import AssignmentName, CourseName
+from .gate import Visitor
+from .guests import Follower, Guest, html
+from .job_outputs import SANDBOXED
+from .routes import Carrel
+from .signing_in import SEE_OTHER
+from .uploads import Uploads
+
+SubmissionId = Annotated[int, Path(ge=1, le=LARGEST)]
+PageName = Annotated[str, Path(max_length=512)]
+
+router = APIRouter(include_in_schema=False, prefix="/course/{course}/assignment/{assignment}")
+
+
+@router.get("")
+def show(web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName) -> Response:
+    """As whoever asks has it."""
+    return _page(web, visitor, course, assignment)
+
+
+@router.get("/live")
+def show_live(
+    web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName
+) -> Response:
+    """How it stands: the first of the parts that change by themselves."""
+    return html(web.render("assignment_stand.html", **_values(web, visitor, course, assignment)))
+
+
+@router.get("/live/work")
+def work_live(
+    web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName
+) -> Response:
+    """What was checked and handed in: the other one."""
+    return html(web.render("assignment_work.html", **_values(web, visitor, course, assignment)))
+
+
+@router.get("/hand-out")
+def hand_out(
+    web: Carrel, visitor: Follower, course: CourseName, assignment: AssignmentName
+) -> Response:
+    """The newest version as a .zip, in a folder of the assignment's name."""
+    made = web.courses.hand_out(visitor.identity, course, assignment)
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in made.files:
+            archive.writestr(f"{assignment}/{file.name}", base64.b64decode(file.content))
+    saved_as = f'attachment; filename="{quote(assignment)}.zip"'
+    return Response(
+        packed.getvalue(),
+        media_type="application/zip",
+        headers={"Content-Disposition": saved_as},
+    )
+
+
+@router.post("/submit")
+def submit(
+    web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName, sent: Uploads
+) -> Response:
+    """All of it or nothing: back to the page with the receipt, or with what was wrong."""
+    try:
+        mine = _mine(web, visitor, course, assignment)
+        body = SubmitIn(files=sent.folder("files"), version=mine.fetched_version)
+        receipt = web.courses.submit(visitor.identity, course, assignment, body)
+    except CarrelError as error:
+        return _page(web, visitor, course, assignment, error=error, tried="submit")
+    return RedirectResponse(f"{_address(course, assignment)}#receipt-{receipt.number}", SEE_OTHER)
+
+
+@router.post("/check")
+def check(
+    web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName, sent: Uploads
+) -> Response:
+    """On the files that came, or on what was handed in last."""
+    try:
+        body = SubmitIn(files=sent.folder("files"))
+        web.courses.check(visitor.identity, course, assignment, body)
+    except CarrelError as error:
+        return _page(web, visitor, course, assignment, error=error, tried="check")
+    return RedirectResponse(f"{_address(course, assignment)}#check-title", SEE_OTHER)
+
+
+@router.get("/feedback/{submission}/{name}")
+def feedback(
+    *,
+    web: Carrel,
+    visitor: Guest,
+    course: CourseName,
+    assignment: AssignmentName,
+    submission: SubmissionId,
+    name: PageName,
+) -> Response:
+    """A page that its teacher gave back, framed."""
+    _feedback_page(web, visitor, submission, name)
+    page = web.render(
+        "assignment_feedback.html",
+        course=course,
+        assignment=assignment,
+        submission=submission,
+        name=name,
+        address=_address(course, assignment),
+        who=visitor.identity,
+        csrf=web.gate.csrf.issue(visitor.session),
+    )
+    return html(page)
+
+
+@router.get("/feedback/{submission}/{name}/content")
+def feedback_content(
+    web: Carrel, visitor: Follower, submission: SubmissionId, name: PageName
+) -> Response:
+    """Of one's own submission alone, whatever course the address names. Nothing in it runs."""
+    page = _feedback_page(web, visitor, submission, name)
+    return Response(page, media_type="text/html; charset=utf-8", headers=SANDBOXED)
+
+
+def _feedback_page(web: Web, visitor: Visitor, submission: int, name: str) -> bytes:
+    for file in web.courses.feedback(visitor.identity, submission):
+        if file.name == name and name.endswith(".html"):
+            return base64.b64decode(file.content)
+    raise NotFound(f"There is no feedback {name[:80]!r} on this submission.")
+
+
+def _mine(web: Web, visitor: Visitor, course: str, assignment: str) -> AssignmentOut:
+    for each in web.courses.assignments(visitor.identity, course).assignments:
+        if each.name == assignment:
+            return each
+    raise NotFound(f"{course} has no assignment {assignment[:80]!r}.")
+
+
+def _values(web: Web, visitor: Visitor, course: str, assignment: str) -> dict[str, object]:
+    who = visitor.identity
+    mine, place = _mine(web, visitor, course, assignment), web.courses.show(who, course)
+    student = place.role == "student"
+    return {
+        "course": place,
+        "mine": mine,
+        "checks": web.courses.checks(who, course, assignment).checks,
+        "result": web.courses.my_grade(who, course, assignment) if student else None,
+        "address": _address(course, assignment),
+    }
+
+
+def _page(
+    web: Web,
+    visitor: Visitor,
+    course: str,
+    assignment: str,
+    *,
+    error: CarrelError | None = None,
+    tried: str = "",
+) -> Response:
+    page = web.render(
+        "assignment.html",
+        **_values(web, visitor, course, assignment),
+        error=error,
+        tried=tried,
+        who=visitor.identity,
+        csrf=web.gate.csrf.issue(visitor.session),
+    )
+    return html(page, status=error.http_status if error else 200)
+
+
+def _address(course: str, assignment: str) -> str:
+    return (
+        f"{SERVICE_PREFIX}course/{quote(course, safe='')}/assignment/{quote(assignment, safe='')}"
+    )
