@@ -6,6 +6,7 @@ import json
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -27,6 +28,7 @@ class FakeService:
         refuse: (status, body) for the next PUT /sessions and POST /requests, until it is None.
         calls: every call as (method, path below the prefix, body).
         shown: every state of a request that a stream has told, with the request's id.
+        beats: of streams that had nothing to tell and still had somebody to tell it to.
         files: of a job, by name; page: how many requests a page of the list has at most.
         problems: refuse in the form of RFC 9457, without the older one.
         free: how many devices may be granted at once by PUT /sessions.
@@ -46,6 +48,7 @@ class FakeService:
         self.problems = False
         self.calls: list[tuple[str, str, Any]] = []
         self.shown: list[tuple[str, str]] = []
+        self.beats: Counter[str] = Counter()
         self.headers: list[dict[str, str]] = []
         self.refuse: tuple[int, dict[str, Any]] | None = None
         self.fail_next: list[int] = []
@@ -384,11 +387,13 @@ class _Handler(BaseHTTPRequestHandler):
             with self.fake.news:
                 request = self.fake.requests[id_]
                 events = [e for e in self.fake.events.get(id_, []) if e["id"] > after]
-                if request == said and not events:
-                    self.fake.news.wait(1.0)
+                idle = request == said and not events and not self.fake.news.wait(0.2)
                 if self.fake.closing:
                     return
                 request = self.fake.requests[id_]
+            if idle:
+                self.send(": still here")
+                self.fake.beats[id_] += 1
             for event in events:
                 after = event["id"]
                 self.send(f"id: {after}\nevent: {event['kind']}\ndata: {json.dumps(event)}")

@@ -47,6 +47,20 @@ def working(client: Client, named: str) -> str:
     return named or _only(client.courses(), "are in")
 
 
+def in_question(client: Client, named: str) -> CourseOut:
+    """The course that is named, else the only one that this person teaches, else is in.
+
+    Raises:
+        InvalidInput: there is none, or there are several.
+    """
+    if named:
+        return client.course(named)
+    mine = client.courses()
+    taught = [each for each in mine if each.role == "teacher"]
+    name = _only(taught, "teach") if taught else _only(mine, "are in")
+    return next(each for each in mine if each.name == name)
+
+
 def _only(courses: Iterable[CourseOut], how: str) -> str:
     found = [course.name for course in courses if course.archived_at is None]
     if len(found) == 1:

@@ -15,6 +15,7 @@ from ..wire.courses import (
 )
 from . import printing
 from .client_base import ClientCommand, Listing, json_option, site_option
+from .course_checking import CHECKING_COMMANDS
 from .course_grading import GRADING_COMMANDS
 from .course_teaching import TEACHING_COMMANDS, say
 from .course_work import STUDENTS_COMMANDS
@@ -35,6 +36,7 @@ def course_command() -> None:
     As a student:
       carrel course assignments
       carrel course fetch ps1
+      carrel course check ps1 --watch
       carrel course submit ps1
     As a teacher:
       carrel course release ps1 --due "2027-02-01 18:00 Europe/Berlin" --late "24h:-10%"
@@ -188,6 +190,7 @@ def show_command(*, course: str, as_json: bool, site: str | None) -> None:
         ("Students", str(found.students)),
         ("Assignments", str(found.assignments)),
         ("Image", found.image),
+        ("Data", "in $CARREL_COURSE_DATA, for its sessions, jobs and grading"),
         ("Archived", "yes: it can only be read" if found.archived_at is not None else ""),
     ]
     for name, value in facts:
@@ -283,7 +286,14 @@ def _made(course: CourseOut, *, as_json: bool) -> None:
         f"Made the course {course.name}: {course.students} students, "
         f"taught by {', '.join(course.teachers) or 'nobody yet'}, image {course.image}."
     )
+    for note in course.notes:
+        click.echo(f"Look at this: {plain(note)}", err=True)
 
 
-for _command in (*TEACHING_COMMANDS, *GRADING_COMMANDS, *STUDENTS_COMMANDS):
+for _command in (
+    *TEACHING_COMMANDS,
+    *GRADING_COMMANDS,
+    *STUDENTS_COMMANDS,
+    *CHECKING_COMMANDS,
+):
     course_command.add_command(_command)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import sys
 import time
 from collections.abc import Iterator
@@ -11,12 +10,21 @@ from pathlib import Path
 import click
 
 from ...courses import due, folders
+from ...courses.grade_table import csv_text
 from .. import wording
 from ..client import Client
-from ..wire.grading import GradeIn, GradeOut, GradesOut, GradingOut
+from ..errors import InvalidInput
+from ..wire.grading import GradeIn, GradeOut, GradingOut
 from . import printing
 from .client_base import ClientCommand, json_option, site_option
-from .course_choice import assignment_argument, course_option, teaching, working
+from .course_choice import (
+    assignment_argument,
+    course_option,
+    in_question,
+    teaching,
+    working,
+)
+from .course_own import own_grades
 from .terminal import plain
 
 _EVERY = 1.0
@@ -98,15 +106,18 @@ def _progress(run: GradingOut) -> str:
 
 
 @click.command("grades", cls=ClientCommand)
-@assignment_argument
+@click.argument("assignment", required=False)
 @course_option
 @click.option("--csv", "as_csv", is_flag=True, help="A table for other programs, cell by cell.")
 @json_option
 @site_option
 def grades_command(
-    *, assignment: str, course: str, as_csv: bool, as_json: bool, site: str | None
+    *, assignment: str | None, course: str, as_csv: bool, as_json: bool, site: str | None
 ) -> None:
-    """List what everybody has in an assignment (teachers and graders).
+    """List the points in an assignment: one's own, or everybody's (teachers and graders).
+
+    A student sees the own points once feedback is released, and without an assignment those of
+    all assignments.
 
     \b
     Examples:
@@ -114,11 +125,17 @@ def grades_command(
       carrel course grades ps1 --csv > ps1.csv
     """
     with Client.from_environment(site) as client:
-        found = client.grades(teaching(client, course), assignment)
+        place = in_question(client, course)
+        if place.role == "student":
+            own_grades(client, place.name, assignment, as_json=as_json)
+            return
+        if assignment is None:
+            raise InvalidInput("Which assignment?", accepted="Its name: carrel course grades ps1.")
+        found = client.grades(place.name, assignment)
     if as_json:
         printing.as_json(found)
     elif as_csv:
-        _csv(found)
+        click.echo(csv_text(found), nl=False)
     elif not found.grades:
         click.echo(f"Nothing was handed in for {assignment} that counts.")
     else:
@@ -134,29 +151,6 @@ def _row(grade: GradeOut) -> list[str]:
         "yes" if grade.review else "",
         plain(grade.why_not or cells),
     ]
-
-
-def _csv(found: GradesOut) -> None:
-    """One line for each student, with a column for each cell; names as they are in nbgrader."""
-    cells = list(dict.fromkeys((c.notebook, c.cell) for each in found.grades for c in each.cells))
-    out = csv.writer(sys.stdout, lineterminator="\n")
-    named = [f"{notebook}/{cell}" for notebook, cell in cells]
-    out.writerow(["student", "name", "section", "score", "max_score", "late_penalty", *named])
-    for each in found.grades:
-        scores = {(c.notebook, c.cell): c.score for c in each.cells}
-        given = [scores.get(cell) for cell in cells]
-        out.writerow(
-            [
-                *map(_harmless, (each.person, each.full_name, each.section)),
-                *(each.score, each.max_score, each.penalty),
-                *("" if score is None else score for score in given),
-            ]
-        )
-
-
-def _harmless(text: str) -> str:
-    """What a spreadsheet would take for a formula is text."""
-    return f"'{text}" if text[:1] in "=+-@\t\r" and text else text
 
 
 @click.command("feedback", cls=ClientCommand)

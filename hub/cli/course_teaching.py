@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from ...courses import due, folders
+from ...courses.telling import sentences
 from ..client import Client, values
 from ..wire.administration import ConsequencesOut
 from ..wire.courses import ExtensionIn, OutageIn, ReleasedOut, ReleaseIn
@@ -75,6 +76,8 @@ def _released(made: ReleasedOut) -> None:
     click.echo(f"Released {made.assignment} of {made.course}, version {made.version}.")
     click.echo(f"Files: {', '.join(plain(file.name) for file in made.files)}.")
     click.echo(f"Due: {due_text(made.due, made.zone)}. {made.late_rule}")
+    for sentence in sentences(made.report):
+        click.echo(plain(sentence))
     for warning in made.warnings:
         click.echo(f"Look at this: {plain(warning)}", err=True)
 

@@ -19,6 +19,10 @@ from .site import Site
 Query: TypeAlias = Mapping[str, str | int | Sequence[str]]
 
 
+RELEASE_SECONDS = 3600.0
+"""A release is tried in the grading sandbox before it is answered."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """One request of HTTP.

@@ -9,6 +9,7 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from ..wire.administration import ConsequencesOut
+from ..wire.checking import CheckOut, ChecksOut
 from ..wire.courses import (
     AssignmentOut,
     AssignmentsOut,
@@ -29,8 +30,8 @@ from ..wire.courses import (
     ReleaseIn,
     SubmitIn,
 )
-from ..wire.grading import FeedbackIn, FeedbackOut, GradeIn, GradesOut, GradingOut
-from .calls import Call
+from ..wire.grading import FeedbackIn, FeedbackOut, GradeIn, GradesOut, GradingOut, MyGradeOut
+from .calls import RELEASE_SECONDS, Call
 from .connection import Connection, segment
 
 M = TypeVar("M", bound=BaseModel)
@@ -87,7 +88,8 @@ class CourseCalls(Connection):
     async def release(self, course: str, assignment: str, body: ReleaseIn) -> ReleasedOut:
         """Sent again where its answer got lost: the same files are no new version."""
         path = f"{_assignment(course, assignment)}/release"
-        return await self._repeated(_call("POST", path, body), ReleasedOut)
+        call = replace(_call("POST", path, body), silence=RELEASE_SECONDS)
+        return await self._repeated(call, ReleasedOut)
 
     async def hand_out(
         self, course: str, assignment: str, *, version: int | None = None
@@ -125,6 +127,17 @@ class CourseCalls(Connection):
         path = f"submissions/{submission}/counts"
         return await self._repeated(Call(method="DELETE" if undo else "PUT", path=path), ReceiptOut)
 
+    # -- before it counts -----------------------------------------------------------------
+
+    async def check(self, course: str, assignment: str, body: SubmitIn) -> CheckOut:
+        """On these files, or without any on what one handed in last."""
+        path = f"{_assignment(course, assignment)}/checks"
+        return await self._repeated(_call("POST", path, body), CheckOut)
+
+    async def checks(self, course: str, assignment: str) -> list[CheckOut]:
+        """One's own of the last day, the newest first."""
+        return (await self._get(f"{_assignment(course, assignment)}/checks", ChecksOut)).checks
+
     # -- grading --------------------------------------------------------------------------
 
     async def grade(self, course: str, assignment: str, body: GradeIn) -> GradingOut:
@@ -134,6 +147,10 @@ class CourseCalls(Connection):
 
     async def grades(self, course: str, assignment: str) -> GradesOut:
         return await self._get(f"{_assignment(course, assignment)}/grading", GradesOut)
+
+    async def my_grade(self, course: str, assignment: str) -> MyGradeOut:
+        """As a student: as it was when feedback was released."""
+        return await self._get(f"{_assignment(course, assignment)}/my-grade", MyGradeOut)
 
     async def release_feedback(self, course: str, assignment: str, person: str) -> ConsequencesOut:
         """On what counts of one student, as it is graded now."""

@@ -23,10 +23,16 @@ class ExchangeCalls(Connection):
         return self._read(await self._transport.send(call), model)
 
     async def to_exchange(
-        self, path: tuple[str, ...], model: type[M], form: Mapping[str, str]
+        self,
+        path: tuple[str, ...],
+        model: type[M],
+        form: Mapping[str, str],
+        *,
+        silence: float | None = None,
     ) -> M:
         """Sent again where its answer got lost: only what may be repeated."""
-        return await self._repeated(Call(method="POST", path=_joined(path), form=form), model)
+        call = Call(method="POST", path=_joined(path), form=form, silence=silence)
+        return await self._repeated(call, model)
 
     async def out_of_exchange(self, path: tuple[str, ...], model: type[M]) -> M:
         return self._read(

@@ -10,10 +10,16 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from carrel.courses.parcels import Parcel
+from carrel.courses.returning import GRADE
 from carrel.hub.cli import cli
+from carrel.hub.ports.records import RequestFilter
 from carrel.hub.ports.world import Identity
 from carrel.hub.web.application import Server
+from carrel.hub.web.context import Web
+from carrel.hub.wire.grading import CellScoreIn, CellScoreOut, GradeOut, VerdictIn
 
+from ...courses.checks import came_out
 from ...courses.notebooks import SOURCE, source
 from ...fake_service import eventually
 from ...ports import free_port
@@ -71,8 +77,19 @@ def course(carrel: Carrel) -> Carrel:
         "Released ps1 of cs101, version 1.\nFiles: ps1.ipynb.\n"
         "Due: 1 Feb 2027 17:00 (UTC), which is 1 Feb 18:00 in Europe/Berlin. "
         "Up to 24h late costs 10 % of the points; later does not count.\n"
+        "It was not tried in the grading sandbox before it was released.\n"
     )
     return carrel
+
+
+def test_whom_the_roster_of_a_new_course_lacks_is_named_and_stays(
+    carrel: Carrel, tmp_path: Path
+) -> None:
+    (tmp_path / "roster.csv").write_text("student\nstudent1\n")
+    made = carrel(ADMIN, "create", "cs101", "--students", "roster.csv")
+    assert "Made the course cs101: 2 students" in made.stdout
+    assert "In the group already, and not on the roster: student2. They stay" in made.stderr
+    assert "student2 leaves" in carrel(TEACHER, "roster", "cs101", "roster.csv").output
 
 
 def test_a_student_fetches_works_and_hands_in(course: Carrel, tmp_path: Path) -> None:
@@ -92,6 +109,56 @@ def test_a_student_fetches_works_and_hands_in(course: Carrel, tmp_path: Path) ->
     assert receipt["sha256"] in again.output
     assert receipt["sha256"] in course(STUDENT1, "receipts", "ps1").output
     assert "submitted" in course(STUDENT1, "assignments").output
+
+
+def test_a_student_checks_and_nothing_of_it_counts(course: Carrel, site: Site) -> None:
+    course(STUDENT1, "fetch", "ps1")
+    assert "You have checked nothing" in course(STUDENT1, "check", "ps1", "--last").stderr
+    asked = course(STUDENT1, "check", "ps1", "--course", "cs101")
+    assert "Waiting in the queue." in asked.output, asked.stderr
+    assert "carrel course check ps1 --last" in asked.output
+    (request,) = site.commands.store.requests(RequestFilter(labels={"check": "yes"}))
+    cells = [
+        CellScoreIn(notebook="ps1", cell=cell, word=word, sentence=said, score=1.0, max_score=1.0)
+        for cell, word, said in [("first", "passed", "All\nis well."), ("second", "failed", "No.")]
+    ]
+    result = VerdictIn(submission=1, seconds=1.0, cells=cells, notes=["Cell 3 was stopped."])
+    came_out(site.commands, request.id, result)
+    assert course(STUDENT1, "check", "ps1", "--last").output == (
+        f"Check of ps1 ({request.id}): 1 of 2 tests that you can see passes.\n"
+        "CELL    RESULT  WHY\n"
+        "first   passed  All is well.\n"
+        "second  failed  No.\n"
+        "Cell 3 was stopped.\n"
+        "Nothing of this counts. Grading may have tests that you cannot see.\n"
+    )
+    assert course(STUDENT1, "check", "ps1", "--last", "--watch").exit_code == 1
+    assert "Nothing was handed in" in course(STUDENT1, "receipts", "ps1").output
+
+
+def test_a_student_has_own_grades_once_feedback_is_released(course: Carrel, site: Site) -> None:
+    assert "not released feedback yet" in course(STUDENT1, "grades", "ps1").output
+    assert "no feedback yet" in course(STUDENT1, "grades").output
+    assert "Which assignment?" in course(TEACHER, "grades").stderr
+    course(STUDENT1, "fetch", "ps1")
+    sent = json.loads(course(STUDENT1, "submit", "ps1", "--json").output)
+    cell = CellScoreOut(
+        notebook="ps1", cell="squares", word="failed", sentence="No.", score=1.0, max_score=2.0
+    )
+    grade = GradeOut(
+        person="student1", submission=sent["id"], number=1, score=1.0, max_score=2.0, cells=[cell]
+    )
+    web: Web = site.world.app.state.web
+    pages = {"ps1.html": b"Well done.", GRADE: grade.model_dump_json().encode()}
+    submission = web.courses.store.submission(sent["id"])
+    web.courses.hand_back(TEACHER, submission, Parcel.of(pages.items()))
+    assert course(STUDENT1, "grades", "ps1").output == (
+        "ps1 of cs101, submission 1: 1 of 2 points.\n"
+        "CELL     RESULT  SCORE  OF  WHY\n"
+        "squares  failed      1   2  No.\n"
+        "Pages with comments: carrel course feedback ps1\n"
+    )
+    assert "submitted      1   2" in course(STUDENT1, "grades").output
 
 
 def test_a_new_version_is_merged_into_the_folder(course: Carrel, tmp_path: Path) -> None:
