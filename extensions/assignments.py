@@ -1,4 +1,4 @@
-"""``%carrel fetch-assignment`` and ``submit-assignment``: from inside the assignment's folder too.
+"""``%carrel fetch-assignment`` and its sisters: from inside the assignment's folder too.
 
 A notebook's kernel works where the notebook lies, which is the folder that is to be handed in;
 in a terminal one stands above it.
@@ -12,7 +12,11 @@ from pathlib import Path
 from ..courses.folders import Mark, mark_of
 from ..hub.errors import InvalidInput
 
-COMMANDS = {"fetch-assignment": "fetch", "submit-assignment": "submit"}
+COMMANDS = {
+    "fetch-assignment": "fetch",
+    "check-assignment": "check",
+    "submit-assignment": "submit",
+}
 """Magics → commands of ``carrel course``."""
 
 
@@ -26,6 +30,8 @@ def as_typed(words: Sequence[str], here: Path) -> list[str]:
     command = COMMANDS[magic]
     if "--help" in rest:
         return ["course", command, "--help"]
+    if command == "check":
+        rest = _watched(rest)
     mark = mark_of(here)
     named = bool(rest) and not rest[0].startswith("-")
     if not named and mark is None:
@@ -36,6 +42,11 @@ def as_typed(words: Sequence[str], here: Path) -> list[str]:
         return ["course", command, *rest]
     options = rest[1:] if named else rest
     return ["course", command, mark.assignment, *_place(command, options), *_of(mark, options)]
+
+
+def _watched(rest: Sequence[str]) -> list[str]:
+    """Who checks from a cell waits for what comes out, unless they ask for the last one."""
+    return [*rest] if {"--watch", "--last"} & set(rest) else [*rest, "--watch"]
 
 
 def _place(command: str, options: Sequence[str]) -> list[str]:

@@ -36,10 +36,11 @@ HELP = """%carrel COMMAND, as in a terminal:
   %carrel cancel --label sweep=7 --yes
   %carrel usage
   %carrel fetch-assignment ps1
+  %carrel check-assignment ps1
   %carrel submit-assignment ps1
 
 submit and run give a Job:   job = %carrel submit train.ipynb
-submit-assignment hands in what is saved: save the notebook before.
+check-assignment and submit-assignment take what is saved: save the notebook before.
 With --wait or --follow they show what happens until its end.
 %carrel COMMAND --help explains one. Further ones: """ + ", ".join(COMMANDS[5:11])
 

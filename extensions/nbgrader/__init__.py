@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+COURSE_FOLDER = "CARREL_COURSE_FOLDER"
+"""Set in the sessions of those who grade: the folder that formgrader shows."""
 _HERE = "carrel.extensions.nbgrader"
 _CLASSES = {
     "exchange": "exchange.Exchange",
@@ -26,3 +28,8 @@ def configure(c: Any) -> None:  # traitlets' configuration: any name is an attri
     """Let nbgrader speak with Carrel; ``c`` is what ``get_config()`` gives."""
     for name, place in _CLASSES.items():
         setattr(c.ExchangeFactory, name, f"{_HERE}.{place}")
+
+
+def show_course(c: Any, folder: str) -> None:
+    """Let formgrader show the course in this folder, whatever the session's own folder is."""
+    c.FormgradeExtension.CourseDirectory.root = folder

@@ -9,6 +9,7 @@ from pathlib import Path
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.exchange import abc
 
+from ...hub.client.calls import RELEASE_SECONDS
 from ...hub.wire.exchange import DoneOut, NamesOut, SentListOut, SentOut, TreeOut
 from .exchange import PAGE, TIMESTAMP_FILE, Exchange, moment, packed, unpack
 
@@ -46,7 +47,8 @@ class ExchangeReleaseAssignment(Exchange, abc.ExchangeReleaseAssignment):  # typ
             form["source"] = packed(self.read(self.source_path))
         if due := self._due():
             form["due"] = due
-        self.client.to_exchange(("assignment", course, assignment), DoneOut, form)
+        place = "assignment", course, assignment
+        self.client.to_exchange(place, DoneOut, form, silence=RELEASE_SECONDS)
         self.log.info("Released as: %s %s", course, assignment)
 
     def _folder(self, step: str) -> Path:

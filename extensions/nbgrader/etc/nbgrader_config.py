@@ -1,5 +1,12 @@
-"""Read by nbgrader in every session: it speaks with Carrel."""
+"""Read by nbgrader in every session: it speaks with Carrel, and formgrader shows the course."""
 
-from carrel.extensions.nbgrader import configure
+import os
 
-configure(get_config())  # type: ignore[name-defined]  # noqa: F821  # nbgrader puts it here
+from carrel.extensions.nbgrader import COURSE_FOLDER, configure, show_course
+from carrel.extensions.nbgrader.taming import tame_formgrader
+
+c = get_config()  # type: ignore[name-defined]  # noqa: F821  # nbgrader puts it here
+configure(c)
+tame_formgrader(c)
+if folder := os.environ.get(COURSE_FOLDER):
+    show_course(c, folder)
