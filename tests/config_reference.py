@@ -46,6 +46,8 @@ SET_BY_CARREL: Mapping[str, str] = {
     "CARREL_NOTICE": "in jobs: why and until when its devices are asked back; the file is there "
     "only then",
     "CARREL_RECOVERY": "in sessions: that the home is full, and what to do; it is there only then",
+    "CARREL_COURSE_DATA": "the data of its course, only to be read; only where there are any",
+    "CARREL_COURSE_FOLDER": "in sessions of those who grade: the course that formgrader shows",
     "CARREL_SAVED": "in jobs: touched by the job when its work is saved",
     "CUDA_VISIBLE_DEVICES": "the leased devices and no other, by UUID",
     "CUDA_DEVICE_ORDER": "`PCI_BUS_ID`",

@@ -60,7 +60,7 @@ LAYERS = (
         "hub.audited",
     ),
     ("hub.web", "spawners", "extensions", "courses", "images"),
-    ("hub.engines", "hub.app", "hub.demo", "hub.grader"),
+    ("hub.engines", "hub.app", "hub.demo", "hub.demo_course", "hub.grader", "hub.checker"),
     ("hub.supervise", "hub.backup", "hub.cli", "hub.jupyterhub_config"),
 )
 # JupyterHub and nbgrader run these by their paths: there is no package to be relative to.

@@ -1,65 +1,61 @@
 """How fast a class is graded: the grading sandbox beside ``nbgrader autograde``.
 
-Submissions of nbgrader's example assignment ps1, by turns in batches: the same submissions by
-both, each into a gradebook of its own, start-up included on both sides. Every submission is
+Submissions of nbgrader's example assignment ps1, in batches: the same submissions by both, each in
+a process and into a gradebook of its own, start-up included on both sides. Every submission is
 another text, so nothing can be remembered from one to the next. Scores are compared cell by cell.
+
+With ``--image carrel/datascience`` the same once more in containers of that image, which has the
+numpy that ps1 needs, of the engine at DOCKER_HOST.
 """
 
 from __future__ import annotations
 
+import json
 import logging
-import os
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import cycle, islice
+from math import ceil
 from pathlib import Path
 
-from carrel.courses.grading.gradebook import CourseBook
-from carrel.courses.grading.release_check import ReleaseCheck, check_release
-from carrel.courses.grading.run import Progress, Terms, Work, grade_class
-from carrel.courses.grading.submission import SubmissionResult
-from carrel.courses.handout import Prepared, prepare
-from carrel.courses.sandbox.local.engine import create
-from carrel.courses.sandbox.port import CageSettings
+from carrel.courses import lasting
+from carrel.courses.grading import pacing
+from carrel.courses.grading.release_check import check_release
+from carrel.courses.handout import prepare
+from carrel.courses.lasting import Pace
+from carrel.courses.sandbox.port import Limits
 
 from ..courses.grading import golden, ps1
-from ..courses.grading.bench import MemoryBench
 from . import report
-from .report import AtMost, FasterThan, Row
+from .grading_run import APART, cages
+from .report import AtMost, Beside, FasterThan, Row
 
-COUNT, BATCH = 60, 20
+COUNT, BATCH = 60, 60
 DISTINCT = tuple(name for name in ps1.SOLUTIONS if name != "no end")
 """That one spends its time on the text of tracebacks, here as there."""
 FASTER = 5
 ESTIMATE_PERCENT = 25
+LOCAL = ""
+"""In the place of an image: the cages of this machine."""
+_ROOT = Path(__file__).parents[2]
 
 Submissions = Mapping[str, Mapping[str, bytes]]
 
 
 @dataclass(slots=True)
 class Found:
-    """Seconds of each batch; cells whose scores differ."""
+    """Of each batch seconds and percent by image; cells whose scores differ."""
 
-    ours: list[float] = field(default_factory=list)
+    ours: dict[str, list[float]]
+    off: dict[str, list[float]]
     nbgrader: list[float] = field(default_factory=list)
-    off: list[float] = field(default_factory=list)
     cells: int = 0
     differing: int = 0
-
-
-class BookBench(MemoryBench):
-    """Puts each verdict into a gradebook as it comes, as nbgrader does."""
-
-    def __init__(self, submissions: Submissions, book: CourseBook) -> None:
-        super().__init__(submissions)
-        self._book = book
-
-    def graded(self, work: Work, result: SubmissionResult) -> None:
-        super().graded(work, result)
-        self._book.record("ps1", result, files=self.files(work))
 
 
 def submissions(count: int) -> Submissions:
@@ -76,64 +72,70 @@ def submissions(count: int) -> Submissions:
     }
 
 
-def batches(whole: Submissions, size: int) -> Sequence[Submissions]:
+def batches(whole: Submissions, most: int) -> Sequence[Submissions]:
+    """Of about the same size."""
     names = list(whole)
+    size = ceil(len(names) / ceil(len(names) / most))
     return [
         {name: whole[name] for name in names[at : at + size]} for at in range(0, len(names), size)
     ]
 
 
-def measure(count: int, size: int) -> Found:
-    found = Found()
-    prepared = prepare("ps1", ps1.source())
-    parallel = os.cpu_count() or 1
+def measure(count: int, most: int, images: Sequence[str]) -> Found:
+    found = Found({image: [] for image in images}, {image: [] for image in images})
+    paces = {image: _released(image) for image in images}
     with tempfile.TemporaryDirectory() as place:
-        for number, batch in enumerate(batches(submissions(count), size)):
-            theirs, ours = Path(place, f"theirs{number}"), Path(place, f"ours{number}")
+        for number, batch in enumerate(batches(submissions(count), most)):
+            theirs = Path(place, f"theirs{number}")
             golden.lay_out(theirs, "ps1", ps1.source(), batch)
-            began = time.monotonic()
-            golden.nbgrader(theirs, "autograde", "ps1")
-            found.nbgrader.append(time.monotonic() - began)
-            _ours(ours, prepared, batch, parallel, found)
-            _compare(golden.autograded(theirs, "ps1"), golden.autograded(ours, "ps1"), found)
-            report.note(
-                f"batch {number}: {len(batch)} submissions, ours {found.ours[-1]:.1f} s, "
-                f"nbgrader {found.nbgrader[-1]:.1f} s, estimate off by {found.off[-1]:.0f} %"
-            )
+            peer = partial(golden.nbgrader, theirs, "autograde", "ps1")
+            found.nbgrader.append(_seconds(peer))
+            report.note(f"batch {number}: {len(batch)} by nbgrader {found.nbgrader[-1]:.1f} s")
+            scores = golden.autograded(theirs, "ps1")
+            for image, (pace, apart) in paces.items():
+                ours = Path(place, f"ours{number}{len(image)}")
+                golden.lay_out(ours, "ps1", ps1.source(), batch)
+                (ours / "gradebook.db").unlink()
+                (ours / APART).write_text(json.dumps(apart), encoding="utf-8")
+                took = _seconds(partial(_graded, ours, image))
+                expected = lasting.expected(pace, len(batch))
+                found.ours[image].append(took)
+                found.off[image].append(abs(expected - took) / took * 100)
+                _compare(scores, golden.autograded(ours, "ps1"), found)
+                report.note(
+                    f"batch {number}: {len(batch)} in {image or 'cages of this machine'} "
+                    f"{took:.1f} s, expected {expected:.1f} s"
+                )
     return found
 
 
-def _ours(
-    folder: Path, prepared: Prepared, batch: Submissions, parallel: int, found: Found
-) -> None:
-    with CourseBook(folder, "cs101") as book:
-        book.save_release(prepared, due=None)
-        check = _checked(prepared)
-        bench = BookBench(batch, book)
-        began = time.monotonic()
-        engine = create(CageSettings())
-        try:
-            terms = Terms(parallel=parallel, expected_seconds=check.seconds_each, files={})
-            last = grade_class(engine, check.key, bench, terms)
-        finally:
-            engine.close()
-        found.ours.append(time.monotonic() - began)
-    found.off.append(_off(bench.told[0], last))
+def _graded(folder: Path, image: str) -> None:
+    command = [sys.executable, "-m", "tests.benchmarks.grading_run", str(folder), image]
+    subprocess.run(command, cwd=_ROOT, check=True, stderr=subprocess.DEVNULL)
 
 
-def _checked(prepared: Prepared) -> ReleaseCheck:
-    """At release, long before."""
-    engine = create(CageSettings())
+def _seconds(work: Callable[[], object]) -> float:
+    began = time.monotonic()
+    work()
+    return time.monotonic() - began
+
+
+def _released(image: str) -> tuple[Pace, Mapping[str, list[str]]]:
+    """What a release finds: how fast grading is here, and which tests run apart."""
+    prepared, limits = prepare("ps1", ps1.source()), Limits()
+    engine = cages(prepared, image)
     try:
-        return check_release(engine, prepared, ps1.source())
+        start = pacing.opening(engine, limits)
+        check = check_release(engine, prepared, ps1.source(), limits=limits)
+        pace = pacing.measured(
+            *(engine, check.key, prepared, ps1.source()),
+            limits=limits,
+            start=start,
+            one=check.seconds_each,
+        )
     finally:
         engine.close()
-
-
-def _off(first: Progress, last: Progress) -> float:
-    """How far the estimate at the start was from the end, in percent of it."""
-    assert first.seconds_left is not None
-    return abs(first.seconds_left - last.seconds) / last.seconds * 100
+    return pace, {each.name: sorted(each.apart) for each in check.key.notebooks}
 
 
 def _compare(theirs: golden.Scores, ours: golden.Scores, found: Found) -> None:
@@ -144,28 +146,40 @@ def _compare(theirs: golden.Scores, ours: golden.Scores, found: Found) -> None:
 
 
 def rows(found: Found, count: int, command: str) -> Sequence[Row]:
-    def row(name: str, ours: float, goal: FasterThan | AtMost, unit: str) -> Row:
+    def row(name: str, ours: float, goal: FasterThan | AtMost | Beside, unit: str) -> Row:
         return Row(name=name, ours=ours, goal=goal, unit=unit, command=command)
 
-    each, theirs = sum(found.ours) / count * 1000, sum(found.nbgrader) / count * 1000
-    off = sorted(found.off)[len(found.off) // 2]
-    return [
-        row("one submission", each, FasterThan(peer=theirs, times=FASTER), "ms"),
-        row(f"cells of {found.cells} with another score", found.differing, AtMost(limit=0), ""),
-        row("the first estimate against the end", off, AtMost(limit=ESTIMATE_PERCENT), "%"),
+    def off(image: str) -> float:
+        return sorted(found.off[image])[len(found.off[image]) // 2]
+
+    each = {image: sum(seconds) / count * 1000 for image, seconds in found.ours.items()}
+    theirs = sum(found.nbgrader) / count * 1000
+    made = [
+        row("one submission", each.pop(LOCAL), FasterThan(peer=theirs, times=FASTER), "ms"),
+        row("the first estimate against the end", off(LOCAL), AtMost(limit=ESTIMATE_PERCENT), "%"),
     ]
+    for image, ours in each.items():
+        made += [
+            row(f"one submission in containers of {image}", ours, Beside(peer=theirs), "ms"),
+            row("their first estimate", off(image), AtMost(limit=ESTIMATE_PERCENT), "%"),
+        ]
+    cells = f"cells of {found.cells} with another score"
+    return [*made, row(cells, found.differing, AtMost(limit=0), "")]
 
 
 def main() -> int:
     parser = report.parser("The grading sandbox beside nbgrader autograde.")
     parser.add_argument("--count", type=int, default=COUNT)
-    parser.add_argument("--batch", type=int, default=BATCH)
+    parser.add_argument("--batch", type=int, default=BATCH, help="submissions at most (60)")
+    parser.add_argument("--image", help="in its containers, too: carrel/datascience")
     options = parser.parse_args()
     logging.getLogger("traitlets").setLevel(logging.ERROR)
-    found = measure(options.count, options.batch)
-    command = report.command_line(
-        "tests.benchmarks.grading", f"--count {options.count}", f"--batch {options.batch}"
-    )
+    images = [LOCAL, *([options.image] if options.image else [])]
+    found = measure(options.count, options.batch, images)
+    words = [f"--count {options.count}", f"--batch {options.batch}"]
+    if options.image:
+        words.append(f"--image {options.image}")
+    command = report.command_line("tests.benchmarks.grading", *words)
     return report.finish(rows(found, options.count, command), as_json=options.json)
 
 

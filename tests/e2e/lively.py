@@ -8,6 +8,8 @@ cs101 has a budget and a term, vision a reservation next week.
 from __future__ import annotations
 
 import base64
+import hashlib
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -121,13 +123,23 @@ def _administered(site: Installation) -> str:
 
 
 def _taught(site: Installation) -> None:
-    """A course of its own with one student, who has handed something in."""
+    """A course of its own with one student, who has handed something in and got feedback."""
     file = {"name": "ps1.ipynb", "content": base64.b64encode(source()).decode()}
     students = "student,name\nstudent3,Cleo\n"
     _made(site, "POST", "/courses", "admin", name="seminar", students=students)
     place = "/courses/seminar/assignments/ps1"
     _made(site, "POST", f"{place}/release", "admin", files=[file])
-    _made(site, "POST", f"{place}/submissions", "student3", files=[file])
+    sent = _made(site, "POST", f"{place}/submissions", "student3", files=[file])
+    page = b"<h1>ps1</h1><p>Well done.</p>"
+    given = {
+        "path": "ps1.html",
+        "content": base64.b64encode(page).decode(),
+        "checksum": hashlib.md5(page, usedforsecurity=False).hexdigest(),
+    }
+    when = datetime.fromtimestamp(sent["at"], UTC).strftime("%Y-%m-%d %H:%M:%S.%f UTC")
+    form = {"timestamp": when, "files": json.dumps([given])}
+    answer = site.api("POST", "/exchange/feedback/seminar/ps1/student3", user="admin", data=form)
+    assert answer.status_code == 200, answer.text
 
 
 def _dated(site: Installation) -> None:

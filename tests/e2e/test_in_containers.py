@@ -1,4 +1,4 @@
-"""Containers in a real browser: two students and one device, an image, and a home that is full."""
+"""Containers: two students and one device, an image, a home that is full, and a class graded."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import expect
 
+from carrel.hub.config import StateFolder
+from carrel.spawners.docker.cages import LABEL
+
+from ..courses.notebooks import source
 from ..docker.lab import HOME_MIB, LIMITED
 from ..docker_engine import DockerEngine, site_file
 from ..requirements import need
 from .browser import SESSION_MS, Person, chromium
+from .classes import PS1, ask, hand_in, handed
 from .support import Installation, installation
 from .two_students import Work, two_students_and_one_device
 from .widget_pages import write_notebook
@@ -54,7 +59,7 @@ def test_a_full_home_is_said_on_the_desk_and_in_the_recovery_session(site: Insta
         person.sign_in()
         page = person.page
         expect(page.locator("#home-full")).to_contain_text("Your home is full.")
-        page.locator("#home-full").scroll_into_view_if_needed()
+        page.locator("#home-full").hover()  # scrolls there, also while the page renews itself
         bar = page.get_by_role("meter", name="Space in my home")
         assert bar.evaluate("bar => bar.optimum < bar.high && bar.high < bar.value"), "it is red"
         person.picture("containers-7-desk-with-a-full-home")
@@ -73,3 +78,45 @@ def test_a_full_home_is_said_on_the_desk_and_in_the_recovery_session(site: Insta
         assert person.complaints == []
     (session,) = site.api("GET", "/requests?kind=session", user=name).json()["requests"]
     assert session["image"].startswith("base@sha256:")
+
+
+ANSWERS = {
+    "student1": "def answer():\n    return 42",
+    "student2": "import os\nos._exit(0)",
+    # The service has numpy, and the image of the course has not.
+    "student3": "import numpy\ndef answer():\n    return 42",
+}
+
+
+@pytest.mark.slow
+def test_a_class_is_graded_in_containers_of_its_image(
+    site: Installation, docker_engine: DockerEngine
+) -> None:
+    students = "\n".join(["student", *ANSWERS])
+    made = {"name": "cs102", "teachers": ["teacher"], "students": students, "image": "base"}
+    ask(site, "POST", "/courses", "admin", **made)
+    wrong = source().replace(b"return 42", b"return 41")
+    refused = site.api("POST", f"{PS1}/release", user="teacher", json={"files": handed(wrong)})
+    assert "The solution does not pass 'test-answer'" in refused.text
+    released = ask(site, "POST", f"{PS1}/release", "teacher", files=handed(source()))
+    assert released["warnings"] == []
+    for student, answer in ANSWERS.items():
+        hand_in(site, student, answer)
+
+    watched = site.cli("course", "grade", "ps1", "--course", "cs102", "--watch", user="teacher")
+    assert "3 of 3" in watched.stdout
+    shown = ask(site, "GET", f"{PS1}/grading", "teacher")
+    assert shown["run"]["state"] == "succeeded"
+    cells = {each["person"]: each["cells"][0] for each in shown["grades"]}
+    assert {who: (cell["word"], cell["score"]) for who, cell in cells.items()} == {
+        "student1": ("passed", 2.0),
+        "student2": ("not run", 0.0),
+        "student3": ("failed", 0.0),
+    }
+
+    words = ("course", "feedback", "ps1", "--course", "cs102")
+    assert site.cli(*words, "--release", user="teacher").stdout.count("has feedback") == 3
+    site.cli(*words, "--to", str(site.state / "pages"), user="student2")
+    assert "<script" not in (site.state / "pages" / "ps1.html").read_text()
+    mine = f"{LABEL}={StateFolder.at(site.state).installation}"
+    assert docker_engine.client().containers(all=True, filters={"label": mine}) == []

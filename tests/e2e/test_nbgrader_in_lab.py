@@ -10,6 +10,7 @@ from playwright.sync_api import Locator, expect
 from ..courses.notebooks import source
 from ..hub.web.test_exchange import tree
 from .browser import SESSION_MS, Person
+from .classes import the_demo_is_ready
 from .support import Installation
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -20,8 +21,7 @@ USER = "student1"
 @pytest.fixture
 def released(site: Installation) -> Installation:
     """One assignment of cs101, and student1 in a session."""
-    body = {"name": "cs101", "teachers": ["teacher"], "students": "student,name\nstudent1,Ada\n"}
-    assert site.api("POST", "/courses", user="admin", json=body).status_code == 201
+    the_demo_is_ready(site)
     form = {"files": tree({"ps1.ipynb": source()})}
     made = site.api("POST", "/exchange/assignment/cs101/ps1", user="teacher", data=form)
     assert made.status_code == 200, made.text

@@ -60,11 +60,11 @@ class Terminal:
 
 def write_source(teacher: Terminal, answer: int = 42) -> None:
     """The folder of a course, as a teacher has it, with its name and nothing about Carrel."""
-    folder = teacher.home / "cs101"
+    folder = teacher.home / "cs102"
     place = folder / "source" / "ps1"
     place.mkdir(parents=True, exist_ok=True)
     (folder / "nbgrader_config.py").write_text(
-        "c = get_config()\nc.CourseDirectory.course_id = 'cs101'\n"
+        "c = get_config()\nc.CourseDirectory.course_id = 'cs102'\n"
     )
     (place / "ps1.ipynb").write_bytes(source(answer))
     (place / "data.csv").write_text("1,2\n")
@@ -80,7 +80,7 @@ def solve(student: Terminal, solution: str) -> None:
 @pytest.fixture(scope="module")
 def course(site: Installation) -> Installation:
     body = {
-        "name": "cs101",
+        "name": "cs102",
         "teachers": ["teacher"],
         "students": "student,name\nstudent1,Ada\n",
     }
@@ -92,13 +92,13 @@ def course(site: Installation) -> Installation:
 def test_stock_commands_release_fetch_submit_collect_and_give_back(course: Installation) -> None:
     teacher, student = Terminal.of(course, "teacher"), Terminal.of(course, "student1")
     write_source(teacher)
-    teacher.nbgrader("generate_assignment", "ps1", folder="cs101")
-    released = teacher.nbgrader("release_assignment", "ps1", folder="cs101")
-    assert "Released as: cs101 ps1" in released
+    teacher.nbgrader("generate_assignment", "ps1", folder="cs102")
+    released = teacher.nbgrader("release_assignment", "ps1", folder="cs102")
+    assert "Released as: cs102 ps1" in released
     assert "No nbgrader_config.py" not in released
 
-    assert "cs101 ps1\n" in student.nbgrader("list")
-    student.nbgrader("fetch_assignment", "ps1", "--course", "cs101")
+    assert "cs102 ps1\n" in student.nbgrader("list")
+    student.nbgrader("fetch_assignment", "ps1", "--course", "cs102")
     assert sorted(each.name for each in (student.home / "ps1").glob("[!.]*")) == [
         *("data.csv", "ps1.ipynb")
     ]
@@ -107,21 +107,21 @@ def test_stock_commands_release_fetch_submit_collect_and_give_back(course: Insta
     assert "raise NotImplementedError" in fetched
 
     solve(student, WRONG)
-    student.nbgrader("submit", "ps1", "--course", "cs101")
+    student.nbgrader("submit", "ps1", "--course", "cs102")
     solve(student, RIGHT)
-    assert "this one is graded" in student.nbgrader("submit", "ps1", "--course", "cs101")
+    assert "this one is graded" in student.nbgrader("submit", "ps1", "--course", "cs102")
 
-    assert teacher.nbgrader("list", "--inbound", folder="cs101").count("cs101 student1 ps1") == 2
-    teacher.nbgrader("collect", "ps1", folder="cs101")
-    collected = teacher.home / "cs101" / "submitted" / "student1" / "ps1"
+    assert teacher.nbgrader("list", "--inbound", folder="cs102").count("cs102 student1 ps1") == 2
+    teacher.nbgrader("collect", "ps1", folder="cs102")
+    collected = teacher.home / "cs102" / "submitted" / "student1" / "ps1"
     assert sorted(each.name for each in collected.iterdir()) == [
         *("data.csv", "ps1.ipynb", "timestamp.txt")
     ]
-    teacher.nbgrader("autograde", "ps1", folder="cs101")
-    teacher.nbgrader("generate_feedback", "ps1", folder="cs101")
-    teacher.nbgrader("release_feedback", "ps1", folder="cs101")
+    teacher.nbgrader("autograde", "ps1", folder="cs102")
+    teacher.nbgrader("generate_feedback", "ps1", folder="cs102")
+    teacher.nbgrader("release_feedback", "ps1", folder="cs102")
 
-    student.nbgrader("fetch_feedback", "ps1", "--course", "cs101")
+    student.nbgrader("fetch_feedback", "ps1", "--course", "cs102")
     (page,) = (student.home / "ps1" / "feedback").rglob("*.html")
     assert page.name == "ps1.html"
     assert page.parent.name == (collected / "timestamp.txt").read_text()

@@ -1,0 +1,228 @@
+"""A course in the browser: made, released, worked on, graded, corrected, and given back.
+
+One student is late, one cheats, and one never comes to an end.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import sqlite3
+import zipfile
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, FilePayload, Page, expect
+
+from ..courses.notebooks import assignment
+from .browser import SESSION_MS, Person, another_page
+from .support import Installation
+
+pytestmark = pytest.mark.browser
+PATIENCE_MS = 90_000
+"""A class is graded."""
+ROSTER = """\
+student,name,section
+student1,Ada,evening
+student2,Ben,day
+cleo,Cleo,evening
+dora,Dora,evening
+"""
+ANSWER = "def answer():\n    return 42"
+DOUBLE = "def double(x):\n    return 2 * x"
+FLOAT = "def double(x):\n    return 2.0 * x"
+CHEAT = """\
+class Anything(int):
+    def __eq__(self, other):
+        return True
+    __hash__ = int.__hash__
+
+def answer():
+    return Anything(1)"""
+LOOP = "def answer():\n    while True:\n        pass"
+STRICT = "isinstance(double(3), int) and double(3) == 6"
+FAIR = "double(3) == 6"
+
+
+def teachers(fair: bool = False) -> bytes:
+    return assignment(
+        ("answer", "def answer():", "return 42", "answer() > 0", "answer() == 42"),
+        ("double", "def double(x):", "return 2 * x", "double(1) == 2", FAIR if fair else STRICT),
+    )
+
+
+def solved(hand_out: bytes, **solutions: str) -> FilePayload:
+    """The notebook of a hand-out with a student's solutions in it."""
+    with zipfile.ZipFile(io.BytesIO(hand_out)) as archive:
+        (name,) = (each for each in archive.namelist() if each.endswith(".ipynb"))
+        notebook = json.loads(archive.read(name))
+    for cell in notebook["cells"]:
+        cell["source"] = solutions.get(cell["metadata"]["nbgrader"]["grade_id"], cell["source"])
+    content = json.dumps(notebook).encode()
+    return {"name": "ps1.ipynb", "mimeType": "application/json", "buffer": content}
+
+
+def file(name: str, content: bytes) -> FilePayload:
+    return {"name": name, "mimeType": "application/octet-stream", "buffer": content}
+
+
+def hand_out_of(page: Page) -> bytes:
+    with page.expect_download() as loading:
+        page.click("#hand-out")
+    return Path(loading.value.path()).read_bytes()
+
+
+def course_is_made(admin: Person) -> None:
+    page = admin.page
+    page.goto(admin.site.service + "/courses")
+    page.fill("#new-name", "ml1")
+    page.fill("#new-teachers", "teacher")
+    page.set_input_files("#roster", [file("roster.csv", ROSTER.encode())])
+    with another_page(page):
+        page.click("#preview-course")
+    expect(page.locator(".preview")).to_contain_text("student1")
+    with another_page(page):
+        page.click("#create-course")
+    expect(page.get_by_role("heading", name="ml1")).to_be_visible()
+
+
+def assignment_is_released(teacher: Person) -> None:
+    """Due in an hour; who learns in the evening has two days more."""
+    page = teacher.page
+    page.goto(teacher.site.service + "/courses")
+    page.click("#course-ml1")
+    page.click("#to-release")
+    page.fill("#release-assignment", "ps1")
+    page.set_input_files("#files", [file("ps1.ipynb", teachers())])
+    due = datetime.now(UTC) + timedelta(hours=1)
+    page.fill("#release-due", due.strftime("%Y-%m-%dT%H:%M"))
+    page.fill("#release-zone", "UTC")
+    page.fill("#release-late", "24h:-10%")
+    page.fill("#release-time", "20s")
+    with another_page(page):
+        page.click("#release")
+    expect(page.locator("#released")).to_contain_text("Released ps1, version 1")
+    teacher.picture("course-released")
+    page.goto(teacher.site.service + "/course/ml1/teach")
+    page.select_option("#extend-whom", "section:evening")
+    page.fill("#extend-span", "48h")
+    with another_page(page):
+        page.click("#extend")
+    expect(page.locator("#extensions-region")).to_contain_text("evening")
+
+
+def two_hours_pass(site: Installation) -> None:
+    with closing(sqlite3.connect(site.state / "carrel.db")) as database, database:
+        database.execute("update assignments set due = due - 7200 where course = 'ml1'")
+
+
+def at_the_assignment(student: Person) -> None:
+    student.desk()
+    with another_page(student.page):
+        student.page.locator("#assignment-ml1-ps1").click()
+
+
+def is_handed_in(student: Person, work: FilePayload) -> None:
+    page = student.page
+    page.set_input_files("#submit-files", [work])
+    with another_page(page):
+        page.click("#submit")
+    expect(page.locator("#receipt-1")).to_contain_text("SHA-256")
+
+
+def row(page: Page, student: str) -> str:
+    found = page.locator("#grades-region tbody tr").filter(has_text=student)
+    return found.inner_text()
+
+
+def graded(teacher: Person, question: str = "") -> None:
+    page = teacher.page
+    page.goto(teacher.site.service + "/course/ml1/grading/ps1")
+    page.select_option("#question", question)
+    with another_page(page):
+        page.click("#grade")
+    # Watched: nobody reloads.
+    expect(page.locator("#progress")).to_contain_text("4 of 4 graded, succeeded")
+
+
+def test_from_the_roster_to_the_feedback(site: Installation, browser: Browser) -> None:
+    for name in ("cleo", "dora"):
+        done = site.cli("user", "add", name, "--state", str(site.state))
+        site.passwords[name] = done.stdout.split()[-1]
+    people = {
+        name: Person.sits_down(browser, site, name)
+        for name in ("admin", "teacher", "student1", "student2", "cleo", "dora")
+    }
+    admin, teacher, student1, student2, cleo, dora = people.values()
+    for each in people.values():
+        each.sign_in()
+    course_is_made(admin)
+    assignment_is_released(teacher)
+
+    at_the_assignment(student1)
+    page = student1.page
+    hand_out = hand_out_of(page)
+    assert b"42" not in hand_out
+    page.set_input_files("#check-files", [solved(hand_out, answer=ANSWER)])
+    page.click("#check")
+    checked = page.locator("#assignment-work")
+    expect(checked.get_by_role("row").filter(has_text="test-answer")).to_contain_text("passed")
+    expect(checked.get_by_role("row").filter(has_text="test-double")).not_to_contain_text("passed")
+    student1.picture("course-checked")
+    is_handed_in(student1, solved(hand_out, answer=ANSWER, double=DOUBLE))
+    expect(page.locator("#receipt-1")).to_contain_text("On time")
+
+    two_hours_pass(site)
+    for student, work in (
+        (student2, solved(hand_out, answer=ANSWER, double=FLOAT)),
+        (cleo, solved(hand_out, answer=CHEAT, double=DOUBLE)),
+        (dora, solved(hand_out, answer=LOOP, double=DOUBLE)),
+    ):
+        at_the_assignment(student)
+        is_handed_in(student, work)
+    expect(student2.page.locator("#receipt-1")).to_contain_text("which costs 10 % of the points")
+    the_class_is_graded_and_corrected(teacher)
+
+    page = teacher.page
+    page.click("#feedback")
+    expect(page.locator("#feedback-told")).to_contain_text("has feedback", timeout=SESSION_MS)
+    teacher.picture("course-feedback")
+    each_sees_the_own_feedback(student1, student2)
+    assert [each.complaints for each in people.values()] == [[]] * len(people)
+
+
+def the_class_is_graded_and_corrected(teacher: Person) -> None:
+    graded(teacher)
+    page = teacher.page
+    teacher.picture("course-graded")
+    assert "4 of 4" in row(page, "student1")
+    assert "1.8 of 4" in row(page, "student2")
+    assert "2 of 4" in row(page, "cleo")
+    assert "time" in row(page, "dora")
+
+    # The teacher finds a test too strict: it is released anew, and one question graded for all.
+    page.goto(teacher.site.service + "/course/ml1/release?assignment=ps1")
+    page.set_input_files("#files", [file("ps1.ipynb", teachers(fair=True))])
+    with another_page(page):
+        page.click("#release")
+    expect(page.locator("#released")).to_contain_text("version 2")
+    graded(teacher, "test-double")
+    assert "3.6 of 4" in row(page, "student2")
+    assert "4 of 4" in row(page, "student1")
+
+
+def each_sees_the_own_feedback(student1: Person, student2: Person) -> None:
+    at_the_assignment(student1)
+    page = student1.page
+    expect(page.locator("#score")).to_contain_text("4 of 4 points")
+    own = page.locator("#feedback-1").get_attribute("href")
+    page.click("#feedback-1")
+    expect(page.frame_locator("iframe").locator("body")).to_contain_text("def answer")
+    student1.picture("course-own-feedback")
+    at_the_assignment(student2)
+    expect(student2.page.locator("#score")).to_contain_text("3.6 of 4 points")
+    refused = student2.page.goto(student2.site.url + str(own))
+    assert refused is not None
+    assert refused.status == 404
