@@ -76,14 +76,16 @@ lock: $(MADE)/lock ## Write requirements/*.txt anew (newest versions with ARGS=-
 		--extra runner --extra hub --extra session --extra courses --extra sample $(ARGS)
 	$(COMPILE) requirements/dev.in -c requirements/up.txt -o requirements/dev.txt $(ARGS)
 	$(COMPILE) pyproject.toml -c requirements/up.txt -o images/base/requirements.txt \
-		--extra runner --extra session $(ARGS)
+		--extra runner --extra session --extra courses $(ARGS)
 	for name in datascience grading; do \
 		$(COMPILE) images/$$name/requirements.in -c images/base/requirements.txt \
 			-o images/$$name/requirements.txt $(ARGS) || exit 1; done
-	for name in cpu cuda; do \
+	for name in cuda cpu; do \
 		$(COMPILE) images/torch/requirements-$$name.in -c images/base/requirements.txt \
 			-c images/datascience/requirements.txt -o images/torch/requirements-$$name.txt \
-			$(ARGS) || exit 1; done
+			$(ARGS) || { echo "images/torch/requirements-$$name.txt is as it was; all before it are written anew." \
+			"The CPU build of PyTorch is not in every index: put its wheel into a folder and name that:" \
+			'make lock ARGS="--find-links DIR"' >&2; exit 1; }; done
 
 .PHONY: build
 build: $(MADE)/dev ## Build the wheel into dist/
@@ -100,7 +102,7 @@ clean: ## Remove everything that was built; state folders are not touched
 
 # uv resolves; it is no dependency of Carrel, so that it has an environment of its own.
 COMPILE = $(VENV)/lock/bin/uv pip compile --quiet --python-version 3.11 --generate-hashes \
-	--no-emit-index-url --no-emit-find-links --no-header
+	--no-strip-extras --no-emit-index-url --no-emit-find-links --no-header
 
 $(MADE)/python:
 	@test -n "$(PYTHON)" || { echo "Carrel needs Python 3.11 or newer, and none was found. Install it (on Debian: apt-get install python3 python3-venv), or name one: make up PYTHON=/path/to/python3.11" >&2; exit 1; }
