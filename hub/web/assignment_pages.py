@@ -13,18 +13,16 @@ from starlette.responses import RedirectResponse, Response
 
 from ..config import SERVICE_PREFIX
 from ..errors import CarrelError, NotFound
-from ..wire.base import LARGEST
 from ..wire.courses import AssignmentOut, SubmitIn
 from .context import Web
-from .course_routes import AssignmentName, CourseName
+from .course_routes import AssignmentName, CourseName, SubmissionId
 from .gate import Visitor
 from .guests import Follower, Guest, html
 from .job_outputs import SANDBOXED
-from .routes import Carrel
+from .routes import Carrel, attachment
 from .signing_in import SEE_OTHER
 from .uploads import Uploads
 
-SubmissionId = Annotated[int, Path(ge=1, le=LARGEST)]
 PageName = Annotated[str, Path(max_length=512)]
 
 router = APIRouter(include_in_schema=False, prefix="/course/{course}/assignment/{assignment}")
@@ -62,11 +60,10 @@ def hand_out(
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in made.files:
             archive.writestr(f"{assignment}/{file.name}", base64.b64decode(file.content))
-    saved_as = f'attachment; filename="{quote(assignment)}.zip"'
     return Response(
         packed.getvalue(),
         media_type="application/zip",
-        headers={"Content-Disposition": saved_as},
+        headers={"Content-Disposition": attachment(f"{assignment}.zip")},
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from typing import Annotated
-from urllib.parse import quote
 
 from fastapi import APIRouter, Path
 from starlette.responses import Response
@@ -15,7 +14,7 @@ from .course_routes import AssignmentName, CourseName, SubmissionId
 from .grading_pages import grading_url
 from .guests import Follower, Guest, html
 from .job_outputs import SANDBOXED
-from .routes import SAFE_CONTENT, Carrel
+from .routes import SAFE_CONTENT, Carrel, attachment
 
 Person = Annotated[str, Path(max_length=64)]
 FileName = Annotated[str, Path(max_length=1000)]
@@ -107,14 +106,10 @@ def file(
     web.courses.place(visitor.identity, course, GRADED_BY)
     for each in web.courses.handed_in(visitor.identity, submission).files:
         if each.name == name:
-            saved = {"Content-Disposition": f"attachment; filename*=UTF-8''{_last(name)}"}
+            saved = {"Content-Disposition": attachment(name.rpartition("/")[2])}
             return Response(
                 base64.b64decode(each.content),
                 media_type="application/octet-stream",
                 headers=SAFE_CONTENT | saved,
             )
     raise NotFound(f"There is no file {name[:80]!r} in this submission.")
-
-
-def _last(name: str) -> str:
-    return quote(name.rpartition("/")[2], safe="")

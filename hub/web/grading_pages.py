@@ -15,17 +15,17 @@ from starlette.responses import RedirectResponse, Response
 from ...courses.grade_table import csv_text
 from ..config import SERVICE_PREFIX
 from ..errors import CarrelError, InvalidInput
+from ..wire.base import LARGEST
 from ..wire.grading import GradeIn, GradesOut
 from .class_view import Choice, counted, due_feedback, interrupted, rows_of
 from .context import Web
 from .course_routes import AssignmentName, CourseName
 from .gate import Visitor
 from .guests import Form, Guest, html
-from .routes import Carrel
+from .routes import Carrel, attachment
 from .signing_in import SEE_OTHER
 
 _PATIENCE_SECONDS = 4.0
-_LARGEST = 2**53
 
 router = APIRouter(include_in_schema=False, prefix="/course/{course}/grading/{assignment}")
 
@@ -62,9 +62,8 @@ def grading_live(
 def table(web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName) -> Response:
     """As ``carrel course grades --csv``."""
     found = web.courses.grades(visitor.identity, course, assignment)
-    name = quote(f"{course}-{assignment}.csv")
-    held = {"Content-Disposition": f"attachment; filename*=UTF-8''{name}"}
-    return Response(csv_text(found), media_type="text/csv; charset=utf-8", headers=held)
+    saved = {"Content-Disposition": attachment(f"{course}-{assignment}.csv")}
+    return Response(csv_text(found), media_type="text/csv; charset=utf-8", headers=saved)
 
 
 @router.post("")
@@ -92,7 +91,7 @@ def _do(
             web.courses.grade(visitor.identity, course, assignment, body)
         case "count" | "uncount" as do:
             number = fields.get("submission", "")
-            if not (number.isascii() and number.isdigit() and int(number[:20]) <= _LARGEST):
+            if not (number.isascii() and number.isdigit() and int(number[:20]) <= LARGEST):
                 raise InvalidInput("There is no such submission.", accepted="Use the buttons.")
             web.courses.choose(visitor.identity, int(number), counts=do == "count")
         case _:

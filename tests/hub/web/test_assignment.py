@@ -12,6 +12,7 @@ from carrel.courses.parcels import Parcel
 from carrel.courses.returning import GRADE
 from carrel.hub.web import Person
 from carrel.hub.web.context import Web
+from carrel.hub.web.routes import attachment
 from carrel.hub.wire.grading import CellScoreIn, CellScoreOut, GradeOut, VerdictIn
 
 from ...courses.checks import came_out
@@ -73,7 +74,7 @@ def test_it_says_how_the_assignment_stands(course: Site, browser: Client) -> Non
 
 def test_the_hand_out_comes_as_a_zip(browser: Client) -> None:
     answer = browser.get(f"{PAGE}/hand-out")
-    assert answer.headers["content-disposition"] == 'attachment; filename="ps1.zip"'
+    assert answer.headers["content-disposition"] == attachment("ps1.zip")
     with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
         assert archive.namelist() == ["ps1/ps1.ipynb"]
         assert b"BEGIN SOLUTION" not in archive.read("ps1/ps1.ipynb")

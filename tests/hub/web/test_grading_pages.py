@@ -17,6 +17,8 @@ from carrel.hub.errors import Conflict
 from carrel.hub.ports.world import Identity
 from carrel.hub.web import Person
 from carrel.hub.web.auth import ACCESS_SCOPE
+from carrel.hub.web.routes import attachment
+from carrel.hub.wire import LARGEST
 from carrel.hub.wire.administration import ConsequencesOut
 
 from ..doubles import STUDENT1, TEACHER
@@ -101,7 +103,7 @@ def test_one_question_is_chosen_from_those_that_there_are(graded: Site) -> None:
 def test_the_table_is_the_one_of_the_command(graded: Site) -> None:
     answer = graded.page(TEACHER).get(f"{GRADING}/csv")
     assert answer.headers["content-type"] == "text/csv; charset=utf-8"
-    assert "cs101-ps1.csv" in answer.headers["content-disposition"]
+    assert answer.headers["content-disposition"] == attachment("cs101-ps1.csv")
     rows = list(csv.DictReader(io.StringIO(answer.text)))
     assert [row["student"] for row in rows][-1] == "person007"
     assert "ps1/test-answer" in rows[0]
@@ -118,7 +120,8 @@ def test_a_late_one_is_let_count_and_left_to_the_clock_again(graded: Site) -> No
     assert "Not graded yet." in shown(graded.page(TEACHER).get(place))
     assert send(graded, GRADING, do="uncount", **asked).status_code == 303
     assert "Nothing counts" in graded.page(TEACHER).get(place).text
-    assert send(graded, GRADING, do="count", submission="x").status_code == 400
+    for nothing in ("x", str(LARGEST + 1)):
+        assert send(graded, GRADING, do="count", submission=nothing).status_code == 400
 
 
 def test_one_student_is_read_with_verdicts_receipts_and_files(graded: Site) -> None:
@@ -131,7 +134,7 @@ def test_one_student_is_read_with_verdicts_receipts_and_files(graded: Site) -> N
     (file,) = re.findall(r'href="([^"]*/file/[^"]*)"', page)
     answer = graded.page(TEACHER).get(file)
     assert answer.content == b"work of person005"
-    assert answer.headers["content-disposition"].startswith("attachment")
+    assert answer.headers["content-disposition"] == attachment("ps1.ipynb")
     assert "sandbox" in answer.headers["content-security-policy"]
     assert graded.page(TEACHER).get(f"{file}x").status_code == 404
     assert graded.page(TEACHER).get(f"{GRADING}/student/person000").status_code == 404
