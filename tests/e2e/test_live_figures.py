@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from .browser import Person
 from .support import Installation
@@ -49,10 +49,19 @@ def test_a_date_is_read_in_the_zone_in_which_the_page_shows_it(
     zone = page.context.new_cdp_session(page)
     zone.send("Emulation.setTimezoneOverride", {"timezoneId": "Asia/Tokyo"})
     admin.sign_in()
-    page.goto(f"{site.service}/admin/pool")
+    # Sent before the scripts that a page can wait for are there.
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/static/carrel.js", hold)
+    page.goto(f"{site.service}/admin/pool", wait_until="commit")
     page.locator("[id^=change-SIM]").first.click()
     page.get_by_label("Stop what is left").fill("2034-11-22 18:00")
-    page.click("#preview")
+    page.locator("#preview").click(no_wait_after=True)
+    expect(page.locator("#target .preview")).to_be_visible()
+    held[-1].continue_()
     then = page.locator("#target .preview time").first
     expect(then).to_have_attribute("datetime", "2034-11-22T09:00:00Z")
     expect(then).to_contain_text("Nov 22, 2034, 6:00:00")

@@ -102,13 +102,6 @@
     write(document.getElementById("most-hours"), hours);
   };
 
-  // So that times are read as they are shown here.
-  const nameTheZone = () => {
-    const { timeZone } = new Intl.DateTimeFormat().resolvedOptions();
-    // One that was chosen before stays.
-    for (const field of document.querySelectorAll("[data-zone]")) field.value ||= timeZone;
-  };
-
   // The tail of a job's log, fetched piece by piece and only ever shown as text.
   const KEPT = 200000;
   const followLog = (log) => {
@@ -209,7 +202,6 @@
   document.addEventListener("htmx:afterSwap", (event) => {
     if (event.detail.target?.id !== "submit-fields") return;
     limitToGroup();
-    nameTheZone();
     (document.querySelector("[aria-invalid]") || document.getElementById("form-problem"))?.focus();
   });
 
@@ -217,7 +209,6 @@
     tick();
     announce();
     limitToGroup();
-    nameTheZone();
     setInterval(tick, 1000);
     const log = document.getElementById("log");
     if (log) followLog(log);
