@@ -6,12 +6,10 @@ import base64
 import io
 import zipfile
 from typing import Annotated
-from urllib.parse import quote
 
 from fastapi import APIRouter, Path
 from starlette.responses import RedirectResponse, Response
 
-from ..config import SERVICE_PREFIX
 from ..errors import CarrelError, NotFound
 from ..wire.courses import AssignmentOut, SubmitIn
 from .context import Web
@@ -19,6 +17,7 @@ from .course_routes import AssignmentName, CourseName, SubmissionId
 from .gate import Visitor
 from .guests import Follower, Guest, html
 from .job_outputs import SANDBOXED
+from .links import course_url
 from .routes import Carrel, attachment
 from .signing_in import SEE_OTHER
 from .uploads import Uploads
@@ -78,7 +77,8 @@ def submit(
         receipt = web.courses.submit(visitor.identity, course, assignment, body)
     except CarrelError as error:
         return _page(web, visitor, course, assignment, error=error, tried="submit")
-    return RedirectResponse(f"{_address(course, assignment)}#receipt-{receipt.number}", SEE_OTHER)
+    page = course_url(course, "assignment", assignment)
+    return RedirectResponse(f"{page}#receipt-{receipt.number}", SEE_OTHER)
 
 
 @router.post("/check")
@@ -91,7 +91,8 @@ def check(
         web.courses.check(visitor.identity, course, assignment, body)
     except CarrelError as error:
         return _page(web, visitor, course, assignment, error=error, tried="check")
-    return RedirectResponse(f"{_address(course, assignment)}#check-title", SEE_OTHER)
+    page = course_url(course, "assignment", assignment)
+    return RedirectResponse(f"{page}#check-title", SEE_OTHER)
 
 
 @router.get("/feedback/{submission}/{name}")
@@ -112,7 +113,7 @@ def feedback(
         assignment=assignment,
         submission=submission,
         name=name,
-        address=_address(course, assignment),
+        address=course_url(course, "assignment", assignment),
         who=visitor.identity,
         csrf=web.gate.csrf.issue(visitor.session),
     )
@@ -151,7 +152,7 @@ def _values(web: Web, visitor: Visitor, course: str, assignment: str) -> dict[st
         "mine": mine,
         "checks": web.courses.checks(who, course, assignment).checks,
         "result": web.courses.my_grade(who, course, assignment) if student else None,
-        "address": _address(course, assignment),
+        "address": course_url(course, "assignment", assignment),
     }
 
 
@@ -173,9 +174,3 @@ def _page(
         csrf=web.gate.csrf.issue(visitor.session),
     )
     return html(page, status=error.http_status if error else 200)
-
-
-def _address(course: str, assignment: str) -> str:
-    return (
-        f"{SERVICE_PREFIX}course/{quote(course, safe='')}/assignment/{quote(assignment, safe='')}"
-    )

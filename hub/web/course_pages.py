@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from urllib.parse import quote
 
 from fastapi import APIRouter
 from starlette.responses import RedirectResponse, Response
 
-from ..config import SERVICE_PREFIX
 from ..errors import CarrelError
 from ..wire.administration import ConsequencesOut
 from ..wire.courses import CourseOut
@@ -17,21 +15,16 @@ from .course_forms import CourseForm
 from .gate import Visitor
 from .guests import Guest, html
 from .image_pages import image_choices
+from .links import course_url
 from .routes import Carrel
 from .signing_in import SEE_OTHER
 from .uploads import Uploaded, Uploads
 
-COURSES = f"{SERVICE_PREFIX}courses"
 TOP = "#main"
 """Where a redirect names no place in its page, browsers go to the one that the form named."""
 _STAFF = ("teacher", "grader")
 
 router = APIRouter(include_in_schema=False, prefix="/courses")
-
-
-def teach_url(course: str, page: str = "teach") -> str:
-    """A page of a course for those who teach or grade it."""
-    return f"{SERVICE_PREFIX}course/{quote(course, safe='')}/{page}"
 
 
 @router.get("")
@@ -54,7 +47,7 @@ def create(web: Carrel, visitor: Guest, sent: Uploads) -> Response:
         return _page(web, visitor, form, error=error)
     if made.notes:
         return _page(web, visitor, CourseForm(), made=made)
-    return RedirectResponse(teach_url(made.name) + TOP, SEE_OTHER)
+    return RedirectResponse(course_url(made.name, "teach") + TOP, SEE_OTHER)
 
 
 def _with_roster(form: CourseForm, sent: Uploaded) -> CourseForm:

@@ -11,9 +11,9 @@ from starlette.responses import Response
 from ...courses.rights import GRADED_BY
 from ..errors import NotFound
 from .course_routes import AssignmentName, CourseName, SubmissionId
-from .grading_pages import grading_url
 from .guests import Follower, Guest, html
 from .job_outputs import SANDBOXED
+from .links import course_url
 from .routes import SAFE_CONTENT, Carrel, attachment
 
 Person = Annotated[str, Path(max_length=64)]
@@ -46,7 +46,7 @@ def student(
         receipts=receipts,
         before=names[here - 1] if here else "",
         after=names[here + 1] if here is not None and here + 1 < len(names) else "",
-        address=grading_url(course, assignment),
+        address=course_url(course, "grading", assignment),
         who=who,
         csrf=web.gate.csrf.issue(visitor.session),
     )
@@ -69,7 +69,7 @@ def preview(
         place=web.courses.show(who, course),
         grade=grade,
         notebooks=list(dict.fromkeys(cell.notebook for cell in grade.cells)),
-        address=grading_url(course, assignment),
+        address=course_url(course, "grading", assignment),
         who=who,
         csrf=web.gate.csrf.issue(visitor.session),
     )

@@ -6,14 +6,13 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Annotated
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Query
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from ...courses.grade_table import csv_text
-from ..config import SERVICE_PREFIX
 from ..errors import CarrelError, InvalidInput
 from ..wire.base import LARGEST
 from ..wire.grading import GradeIn, GradesOut
@@ -22,6 +21,7 @@ from .context import Web
 from .course_routes import AssignmentName, CourseName
 from .gate import Visitor
 from .guests import Form, Guest, html
+from .links import course_url
 from .routes import Carrel, attachment
 from .signing_in import SEE_OTHER
 
@@ -75,8 +75,9 @@ def act(
         _do(web, visitor, course, assignment, fields)
     except CarrelError as error:
         return _page(web, visitor, course, assignment, Choice(), error=error)
-    back = fields.get("person", "") if fields.get("back") == "student" else ""
-    return RedirectResponse(grading_url(course, assignment, back), SEE_OTHER)
+    person = fields.get("person", "") if fields.get("back") == "student" else ""
+    student = ("student", person) if person else ()
+    return RedirectResponse(course_url(course, "grading", assignment, *student), SEE_OTHER)
 
 
 def _do(
@@ -119,7 +120,8 @@ def release_feedback(
     try:
         if person:
             web.courses.release_feedback(who, course, assignment, person)
-            return RedirectResponse(grading_url(course, assignment, person), SEE_OTHER)
+            page = course_url(course, "grading", assignment, "student", person)
+            return RedirectResponse(page, SEE_OTHER)
         since, after = _since(web, fields), fields.get("after", "")
         found = web.courses.grades(who, course, assignment)
         due = [each for each in due_feedback(found, since) if each > after]
@@ -132,7 +134,7 @@ def release_feedback(
         "after": due[tried - 1] if tried else "",
         "missed": {each: problems.get(each, "") for each in missed},
         "since": "" if since is None else since,
-        "address": grading_url(course, assignment),
+        "address": course_url(course, "grading", assignment),
         "csrf": _csrf(web, visitor),
     }
     if request.headers.get("hx-request"):
@@ -197,7 +199,7 @@ def _shown(
         "lacking": len(due_feedback(found, None)),
         "given": sum(grade.feedback_at is not None for grade in found.grades),
         "chosen": chosen,
-        "address": grading_url(course, assignment),
+        "address": course_url(course, "grading", assignment),
         "query": urlencode({name: value for name, value in asdict(chosen).items() if value}),
     }
 
@@ -226,9 +228,3 @@ def _page(
 
 def _csrf(web: Web, visitor: Visitor) -> str:
     return web.gate.csrf.issue(visitor.session)
-
-
-def grading_url(course: str, assignment: str, person: str = "") -> str:
-    """Of a class, or of one student in it."""
-    page = f"{SERVICE_PREFIX}course/{quote(course, safe='')}/grading/{quote(assignment, safe='')}"
-    return f"{page}/student/{quote(person, safe='')}" if person else page

@@ -1,4 +1,4 @@
-"""Addresses of sessions: where one waits for it, and where one ends inside it."""
+"""Addresses of pages: of a course, of the wait for a session, and of where one ends inside it."""
 
 from __future__ import annotations
 
@@ -22,6 +22,11 @@ def server_of(segment: str) -> str:
 
 def segment_of(server_name: str) -> str:
     return quote(server_name, safe="") or DEFAULT_SERVER
+
+
+def course_url(course: str, *steps: str) -> str:
+    """A page of a course, by the names on the way to it."""
+    return f"{SERVICE_PREFIX}course/{'/'.join(quote(step, safe='') for step in (course, *steps))}"
 
 
 def wait_url(server_name: str, wanted: str = "") -> str:

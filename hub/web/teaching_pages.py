@@ -13,10 +13,11 @@ from ..wire.administration import ConsequencesOut
 from ..wire.courses import MemberOut
 from .context import Web
 from .course_forms import clone_body, extension_body, outage_body
-from .course_pages import TOP, teach_url
+from .course_pages import TOP
 from .course_routes import CourseName
 from .gate import Visitor
 from .guests import Form, Guest, html
+from .links import course_url
 from .routes import Carrel
 from .signing_in import SEE_OTHER
 from .uploads import Uploads
@@ -42,7 +43,7 @@ def change(web: Carrel, visitor: Guest, course: CourseName, fields: Form) -> Res
         return _overview(web, visitor, course, error=error, filled=fields)
     if said is not None:
         return _overview(web, visitor, course, said=said)
-    return RedirectResponse(teach_url(target) + TOP, SEE_OTHER)
+    return RedirectResponse(course_url(target, "teach") + TOP, SEE_OTHER)
 
 
 def _do(
@@ -121,7 +122,7 @@ def roster(web: Carrel, visitor: Guest, course: CourseName, sent: Uploads) -> Re
     except CarrelError as error:
         return _people(web, visitor, course, error=error)
     if apply:
-        return RedirectResponse(teach_url(course, "people"), SEE_OTHER)
+        return RedirectResponse(course_url(course, "people"), SEE_OTHER)
     return _people(web, visitor, course, said=said, table=table)
 
 
