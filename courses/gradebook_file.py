@@ -1,7 +1,8 @@
 """What people wrote into a course's gradebook with nbgrader's formgrader: points and comments.
 
-It is read without nbgrader, which is an extra and takes seconds to import, and only read: the
-file lies where teachers' programs may write.
+It is read without nbgrader, which is an extra and takes seconds to import, and never opened: the
+file lies where teachers' programs may write. SQLite would follow a link there, and do what a
+journal beside it says, with the rights of the service. A copy is looked at (``locked_file``).
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ..hub.errors import Unavailable
+from . import locked_file
 
 NAME = "gradebook.db"
-_PATIENCE = 5.0
 _MOST_STEPS = 1000
 """Of a thousand instructions each: what takes more is no gradebook that nbgrader made."""
 _LOOK_EVERY = 1000
@@ -32,6 +33,10 @@ join base_cell cell on cell.id = g.cell_id
 left join (comment c join base_cell said on said.id = c.cell_id)
        on c.notebook_id = sn.id and said.name = cell.name
 where a.name = ?
+"""
+_MADE_BY_OTHERS = """
+select type || ' ' || name from sqlite_master
+where type in ('view', 'trigger') and name <> 'carrel_late_follows'
 """
 _TABLES = {
     *("assignment", "submitted_assignment", "submitted_notebook", "notebook"),
@@ -106,12 +111,17 @@ def pages(folder: Path, assignment: str) -> Mapping[str, Page]:
 
 
 def copy(folder: Path, to: Path) -> None:
-    """A gradebook of one's own, as it is at this moment. Raises Unavailable."""
+    """A gradebook of one's own, as it is at this moment, for nbgrader to open.
+
+    Raises:
+        Unavailable: there is none, or one with more in it than tables.
+    """
     with _opened(folder) as book:
         if book is None:
             raise Unavailable(f"There is no gradebook in {folder}.")
-        with closing(sqlite3.connect(to)) as target:
-            book.backup(target)
+        if strange := book.execute(_MADE_BY_OTHERS).fetchone():
+            raise _unreadable(folder, f"nbgrader makes no {strange[0][:80]}")
+        to.write_bytes(book.serialize())
 
 
 def _tables(book: sqlite3.Connection) -> frozenset[str]:
@@ -120,22 +130,30 @@ def _tables(book: sqlite3.Connection) -> frozenset[str]:
 
 @contextmanager
 def _opened(folder: Path) -> Iterator[sqlite3.Connection | None]:
-    path = folder / NAME
-    if path.is_symlink() or not path.is_file():
-        yield None
-        return
+    """A copy in memory; None where there is no gradebook, or something else by its name."""
     try:
-        with closing(
-            sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=_PATIENCE)
-        ) as book:
+        content = locked_file.read(folder, NAME)
+        if not content:
+            yield None
+            return
+        with closing(sqlite3.connect(":memory:")) as book:
+            book.deserialize(content)
             steps = iter(range(_MOST_STEPS))
             book.set_progress_handler(lambda: next(steps, None) is None, _LOOK_EVERY)
             yield book
+    except FileNotFoundError:
+        yield None
+    except OSError as error:
+        raise _unreadable(folder, error.strerror or str(error)) from error
     except sqlite3.Error as error:
-        raise Unavailable(
-            f"The gradebook of {folder.name} cannot be read: {error}.",
-            accepted="Its teachers can try again; grading makes it whole again.",
-        ) from error
+        raise _unreadable(folder, str(error)) from error
+
+
+def _unreadable(folder: Path, why: str) -> Unavailable:
+    return Unavailable(
+        f"The gradebook of {folder.name} cannot be read: {why}.",
+        accepted="Its teachers can try again, or look what lies there in the course's folder.",
+    )
 
 
 def _seconds(at: str | None) -> float | None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from nbgrader.api import Gradebook
 
-from carrel.courses import gradebook_file
+from carrel.courses import gradebook_file, locked_file
 from carrel.courses.grades import grades
 from carrel.courses.grading.gradebook import CourseBook
 from carrel.courses.grading.release_check import ReleaseCheck
@@ -157,7 +157,56 @@ def test_a_file_that_is_no_gradebook_is_refused(tmp_path: Path) -> None:
     (tmp_path / "gradebook.db").unlink()
     (tmp_path / "elsewhere.db").touch()
     (tmp_path / "gradebook.db").symlink_to(tmp_path / "elsewhere.db")
-    assert gradebook_file.pages(tmp_path, "ps1") == {}
+    with pytest.raises(Unavailable, match="it is a link"):
+        gradebook_file.pages(tmp_path, "ps1")
+
+
+def test_what_is_read_is_of_one_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(locked_file, "PATIENCE", 0.05)
+    path = tmp_path / "gradebook.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as book:
+        book.execute("create table assignment (id, name)")
+        book.execute("begin immediate")
+        book.execute("insert into assignment values (1, 'ps1')")
+        # Prepared, with its journal there: who reads comes before it.
+        assert gradebook_file.pages(tmp_path, "ps1") == {}
+        book.execute("rollback")
+        book.execute("begin exclusive")
+        with pytest.raises(Unavailable, match="it is being written"):
+            gradebook_file.pages(tmp_path, "ps1")
+        book.execute("commit")
+        assert gradebook_file.pages(tmp_path, "ps1") == {}
+        # What is in a write-ahead log would be missing.
+        book.execute("pragma journal_mode = wal")
+        book.execute("insert into assignment values (2, 'ps2')")
+        with pytest.raises(Unavailable, match="cannot be read"):
+            gradebook_file.pages(tmp_path, "ps1")
+
+
+def test_a_journal_in_the_gradebooks_name_moves_nothing(tmp_path: Path) -> None:
+    """SQLite would play it back, through a link, and remove the file that it names."""
+    with closing(sqlite3.connect(tmp_path / "gradebook.db")) as book:
+        book.execute("create table assignment (id, name)")
+    before = (tmp_path / "gradebook.db").read_bytes()
+    (tmp_path / "gradebook.db-journal").write_bytes(bytes.fromhex("d9d505f920a163d7") + bytes(504))
+    with pytest.raises(Unavailable, match="did not come to an end"):
+        gradebook_file.pages(tmp_path, "ps1")
+    assert (tmp_path / "gradebook.db").read_bytes() == before
+    assert (tmp_path / "gradebook.db-journal").exists()
+    (tmp_path / "gradebook.db-journal").unlink()
+    (tmp_path / "gradebook.db-journal").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(Unavailable, match="cannot be read"):
+        gradebook_file.pages(tmp_path, "ps1")
+
+
+def test_in_nbgraders_name_only_tables_are_opened(graded: Graded, tmp_path: Path) -> None:
+    gradebook_file.copy(graded.folder, tmp_path / "copy.db")
+    with Gradebook(f"sqlite:///{tmp_path / 'copy.db'}", "cs101") as book:
+        assert [each.id for each in book.students] == ["student1"]
+    with closing(sqlite3.connect(graded.folder / "gradebook.db")) as book:
+        book.execute("create trigger mine after update on grade begin delete from grade; end")
+    with pytest.raises(Unavailable, match="nbgrader makes no trigger mine"):
+        gradebook_file.copy(graded.folder, tmp_path / "copy.db")
 
 
 def test_in_a_gradebook_that_is_being_made_is_nothing_yet(tmp_path: Path) -> None:
