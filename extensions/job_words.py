@@ -10,7 +10,7 @@ from ..hub.wire import RequestOut
 
 
 def what(request: RequestOut) -> str:
-    return request.notebook or " ".join(request.command)
+    return wording.work(request.kind, request.notebook, request.command, request.labels)
 
 
 def told(request: RequestOut) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from .errors import NotFound
 from .ports.records import RequestRecord
 from .ports.world import Files
-from .scheduling.model import PriorityClass
+from .scheduling.model import Kind, PriorityClass
 from .views import plain
 from .wire import JobIn, NotebookIn
 
@@ -20,11 +20,13 @@ def same_job(record: RequestRecord, files: Files) -> JobIn:
     """What was submitted, without its idempotency key.
 
     Raises:
-        NotFound: it is a session, or its files are no longer there.
+        NotFound: it is a session or the service's own work, or its files are no longer there.
     """
     job = record.job
     if job is None:
         raise NotFound(f"{record.id} is a session: start it from the desk.")
+    if record.kind is Kind.GRADING:
+        raise NotFound(f"{record.id} grades for a course: ask for it from there once more.")
     notebook, archive = None, ""
     if job.notebook_name:
         content = _read(files.input_path(record.id), record.id).decode()

@@ -6,7 +6,6 @@ their course; administrators see all.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -31,7 +30,7 @@ from .wire import (
     WaitOut,
     WarningOut,
 )
-from .wording import drain_warning, idle_warning, server, wait_sentence
+from .wording import drain_warning, idle_warning, server, wait_sentence, work
 
 _LONGEST_TITLE = 120
 
@@ -244,9 +243,9 @@ def queue_entry_out(wait: Wait, record: RequestRecord, viewer: Viewer) -> QueueE
 
 
 def title(record: RequestRecord) -> str:
-    """What a person calls it: the notebook, the command, the session's name."""
-    if record.job is not None:
-        return record.job.notebook_name or shlex.join(record.job.command)[:_LONGEST_TITLE]
+    """What a person calls it."""
+    if (job := record.job) is not None:
+        return work(record.kind, job.notebook_name, job.command, record.labels)[:_LONGEST_TITLE]
     return server(record.server_name)
 
 

@@ -6,11 +6,12 @@ Sentences hold no times of day: those are shown beside them, in the reader's own
 from __future__ import annotations
 
 import datetime
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from .ports.notices import NoticeKind
-from .scheduling.model import Device
+from .scheduling.model import Device, Kind
 from .scheduling.plan import Reason, Wait
 from .scheduling.wordforms import hours, span
 
@@ -340,3 +341,10 @@ def _value(name: str, value: object, moment: Callable[[float], str]) -> str:
 def server(name: str) -> str:
     """The name of a session as people read it."""
     return name or "default session"
+
+
+def work(kind: str, notebook: str, command: Sequence[str], labels: Mapping[str, str]) -> str:
+    """What is no session, as people call it: its notebook, its command, or what it grades."""
+    if kind == Kind.GRADING and "assignment" in labels:
+        return f"{'Check' if 'check' in labels else 'Grading'} of {labels['assignment']}"
+    return notebook or shlex.join(command)

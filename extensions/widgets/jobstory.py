@@ -16,6 +16,7 @@ from ...hub.wire import DeviceOut, EventOut, RequestOut
 from ...hub.wording import devices as devices_words
 from ...hub.wording import state as state_words
 from ...hub.wording import state_meaning
+from ..job_words import what
 from .feeds import Snapshot
 
 TAIL_CHARACTERS = 16_000
@@ -233,7 +234,7 @@ def job_facts(request: RequestOut) -> dict[str, JsonValue]:
     lease = None if waits else request.lease
     return {
         "id": request.id,
-        "title": request.notebook or " ".join(request.command) or request.id,
+        "title": what(request) or request.id,
         "kind": "command" if request.command else request.kind,
         "state": request.state,
         "state_words": state_words(request.state),

@@ -24,7 +24,7 @@ from ..wire import (
 from .terminal import plain
 
 _WIDEST = 40
-"""How much of a command fits into a list."""
+"""How much of a name fits into a list."""
 
 
 def as_json(value: object) -> None:
@@ -147,7 +147,7 @@ def place(request: RequestOut) -> str:
 def what(request: RequestOut) -> str:
     if request.kind == "session":
         return f"session {request.server_name}".strip()
-    return request.notebook or shlex.join(request.command)[:_WIDEST] or request.kind
+    return wording.work(request.kind, request.notebook, request.command, request.labels)[:_WIDEST]
 
 
 def devices_of(request: RequestOut) -> str:
@@ -189,7 +189,8 @@ def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
         yield "Held until", f"{local_time(request.claim_by, now)} ({left} left to claim it)"
     if progress := request.progress:
         yield "Progress", _progress(progress)
-    yield "Command", shlex.join(request.command)
+    if request.kind != "grading":  # the service's own, of which the label says enough
+        yield "Command", shlex.join(request.command)
     yield "Working folder", request.workdir
     if request.memory_bytes:
         yield "Memory limit", wording.size(request.memory_bytes)

@@ -27,7 +27,11 @@ from .terminal import Tamer
     multiple=True,
     help=f"Only in this state: {', '.join(State)}. May be repeated.",
 )
-@click.option("--kind", type=click.Choice(["job", "session"]), help="Only jobs, or only sessions.")
+@click.option(
+    "--kind",
+    type=click.Choice(["job", "session", "grading"]),
+    help="Only jobs, only sessions, or only checks and grading.",
+)
 @click.option(
     "--label",
     "labels",

@@ -71,10 +71,10 @@ def pretty(value: object) -> str:
 
 
 def title(request: RequestOut) -> str:
-    """What a request is called: its notebook, its command, or its session."""
+    """What a request is called."""
     if request.kind == "session":
         return wording.server(request.server_name)
-    return request.notebook or shell(request.command) or request.id
+    return wording.work(request.kind, request.notebook, request.command, request.labels)
 
 
 def pairs(values: Mapping[str, str]) -> tuple[tuple[str, str], ...]:

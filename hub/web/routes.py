@@ -130,7 +130,7 @@ def list_requests(
     *,
     web: Carrel,
     who: Reader,
-    kind: Annotated[str | None, Query(description="session or job", max_length=32)] = None,
+    kind: Annotated[str | None, Query(description="session, job or grading", max_length=32)] = None,
     state: Annotated[
         list[str] | None, Query(description="Only in these states; may be repeated.")
     ] = None,

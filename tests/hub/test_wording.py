@@ -90,6 +90,21 @@ def test_amounts() -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "notebook", "command", "labels", "name"),
+    [
+        ("job", "train.ipynb", [], {}, "train.ipynb"),
+        ("job", "", ["echo", "a b"], {"check": "yes", "assignment": "ps1"}, "echo 'a b'"),
+        ("grading", "", ["python"], {"check": "yes", "assignment": "ps1"}, "Check of ps1"),
+        ("grading", "", ["python"], {"assignment": "ps1"}, "Grading of ps1"),
+    ],
+)
+def test_work_is_called_by_what_it_does(
+    kind: str, notebook: str, command: list[str], labels: dict[str, str], name: str
+) -> None:
+    assert wording.work(kind, notebook, command, labels) == name
+
+
+@pytest.mark.parametrize(
     ("before", "after", "said"),
     [
         (

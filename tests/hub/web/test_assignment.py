@@ -164,6 +164,22 @@ def test_a_check_is_asked_for_and_its_result_shown_to_its_student(
         assert "All is well." not in read(stranger.get(PAGE))
 
 
+def test_a_check_among_requests_is_called_what_it_is(course: Site, browser: Client) -> None:
+    browser.post(f"{PAGE}/check", files=sent(ps1_ipynb=b"my work"))
+    (check,) = browser.get(f"{PS1}/checks").json()["checks"]
+    request = f"{PREFIX}requests/{check['request']}"
+    for page in (f"{PREFIX}requests?kind=grading", request):
+        said = read(browser.get(page))
+        assert "Check of ps1" in said
+        assert "carrel.hub.checker" not in said
+    assert "Check of ps1" in read(course.page(TEACHER).get(f"{PREFIX}course/cs101"))
+    assert f'href="{PAGE}"' in browser.get(request).text
+    assert "Run again" not in browser.get(request).text
+    refused = browser.post(f"{request}/again", data={"csrf": ""})
+    assert refused.status_code == 404
+    assert "ask for it from there" in refused.text
+
+
 def test_points_and_feedback_appear_when_they_are_released(course: Site, browser: Client) -> None:
     sent = {"files": files(ps1_ipynb=b"my work")}
     receipt = browser.post(f"{PS1}/submissions", json=sent).json()
