@@ -56,15 +56,15 @@ class Web:
 
     def render(self, template: str, **values: object) -> str:
         """A page or a part of one."""
-        who = values.get("who")
-        teaches, grades = [], False
-        if isinstance(who, Identity):
-            teaches, grades = self.figures.teaches(who), self.courses.grades_somewhere(who)
+        given = values.get("who")
+        who = given if isinstance(given, Identity) else None
+        teaches = self.figures.teaches(who) if who else []
+        runs_courses = who and (who.admin or teaches or self.courses.grades_somewhere(who))
         return self.templates.get_template(template).render(
             settings=self.settings,
             now=self.clock(),
             teaches=teaches,
-            runs_courses=bool(teaches) or grades or (isinstance(who, Identity) and who.admin),
+            runs_courses=runs_courses,
             **values,
         )
 
