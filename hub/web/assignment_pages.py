@@ -38,7 +38,7 @@ def show_live(
     web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName
 ) -> Response:
     """How it stands: the first of the parts that change by themselves."""
-    return html(web.render("assignment_stand.html", **_values(web, visitor, course, assignment)))
+    return html(web.render("assignment_stand.html", **_stand(web, visitor, course, assignment)))
 
 
 @router.get("/live/work")
@@ -46,7 +46,12 @@ def work_live(
     web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName
 ) -> Response:
     """What was checked and handed in: the other one."""
-    return html(web.render("assignment_work.html", **_values(web, visitor, course, assignment)))
+    work = {
+        "course": web.courses.show(visitor.identity, course),
+        "mine": _mine(web, visitor, course, assignment),
+        "checks": web.courses.checks(visitor.identity, course, assignment).checks,
+    }
+    return html(web.render("assignment_work.html", **work))
 
 
 @router.get("/hand-out")
@@ -143,14 +148,13 @@ def _mine(web: Web, visitor: Visitor, course: str, assignment: str) -> Assignmen
     raise NotFound(f"{course} has no assignment {assignment[:80]!r}.")
 
 
-def _values(web: Web, visitor: Visitor, course: str, assignment: str) -> dict[str, object]:
+def _stand(web: Web, visitor: Visitor, course: str, assignment: str) -> dict[str, object]:
     who = visitor.identity
-    mine, place = _mine(web, visitor, course, assignment), web.courses.show(who, course)
+    place = web.courses.show(who, course)
     student = place.role == "student"
     return {
         "course": place,
-        "mine": mine,
-        "checks": web.courses.checks(who, course, assignment).checks,
+        "mine": _mine(web, visitor, course, assignment),
         "result": web.courses.my_grade(who, course, assignment) if student else None,
         "address": course_url(course, "assignment", assignment),
     }
@@ -167,7 +171,8 @@ def _page(
 ) -> Response:
     page = web.render(
         "assignment.html",
-        **_values(web, visitor, course, assignment),
+        **_stand(web, visitor, course, assignment),
+        checks=web.courses.checks(visitor.identity, course, assignment).checks,
         error=error,
         tried=tried,
         who=visitor.identity,

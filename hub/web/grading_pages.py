@@ -187,10 +187,12 @@ def _shown(
     found = web.courses.grades(who, course, assignment)
     members = web.courses.members(who, course).members
     receipts = web.courses.receipts(who, course, assignment).receipts
+    place = web.courses.show(who, course)
     rows = rows_of(found, members, receipts)
     return {
         "found": found,
-        "open": web.courses.show(who, course).archived_at is None,
+        "place": place,
+        "open": place.archived_at is None,
         "rows": [row for row in rows if chosen.takes(row)],
         "everybody": len(rows),
         "counts": counted(rows),
@@ -217,7 +219,6 @@ def _page(
     page = web.render(
         "grading.html",
         **_shown(web, visitor, course, assignment, chosen),
-        place=web.courses.show(visitor.identity, course),
         error=error,
         told=told,
         who=visitor.identity,
