@@ -5,6 +5,10 @@ STATE/courses/NAME/gradebook.db         made by the first grading
 STATE/courses/NAME/source/              what its teachers write
 STATE/courses/NAME/data/                what everybody in the course reads
 STATE/courses/NAME/release, submitted, autograded, feedback   as nbgrader makes them
+
+In a container they may put anything there, also links and what SQLite takes for its own: the
+service goes there by descriptors, never opens the gradebook, and what writes it sees nothing else
+(decision 0013).
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from ..hub.folders import add_file
+from ..hub.folders import Owner, add_file, add_folder, give_tree
 
 DATA: Final = "data"
 SOURCE: Final = "source"
@@ -22,13 +26,13 @@ c.CourseDirectory.course_id = "{course}"
 """
 
 
-def make(folder: Path, course: str) -> None:
-    """What is there already stays as it is. Raises OSError."""
+def make(folder: Path, course: str, owner: Owner | None = None) -> None:
+    """What is there already stays as it is. ``owner``: whose it all becomes. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / SOURCE).mkdir(exist_ok=True)
-    if not (folder / DATA).exists():
-        (folder / DATA).mkdir()
-        (folder / DATA).chmod(0o755)  # In a cage nobody is who the service is.
+    if owner is not None:
+        give_tree(folder, owner)
+    add_folder(folder, SOURCE)
+    add_folder(folder, DATA, mode=0o755)  # In a cage nobody is who the service is.
     add_file(folder, "nbgrader_config.py", _CONFIG.format(course=course).encode())
 
 

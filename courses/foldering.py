@@ -37,7 +37,7 @@ class Foldering(Rights):
         if folder is None:
             return
         try:
-            make(folder, course)
+            make(folder, course, self.owner)
             for each in self.store.assignments(course):
                 if each.version and not (folder / SOURCE / each.name).exists():
                     made = self.store.hand_out(course, each.name)

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from ..hub.commands import Commands
 from ..hub.errors import Conflict, Forbidden, NotFound, Unavailable
+from ..hub.folders import Owner
 from ..hub.naming import safe_name
 from ..hub.people import People
 from ..hub.ports.audit import Action, Change
@@ -58,6 +59,7 @@ class Rights:
     Attributes:
         cages: in which a release is tried; None where there are none.
         folder: of all courses, with nbgrader's folders and gradebook of each; None without.
+        owner: whose those folders are in sessions, where that is not the service.
     """
 
     commands: Commands
@@ -65,6 +67,7 @@ class Rights:
     blobs: Blobs
     cages: MakeCages | None = None
     folder: Path | None = None
+    owner: Owner | None = None
 
     def place(self, who: Identity, name: str, roles: Collection[Role] = EVERYBODY) -> Place:
         """Raises NotFound for strangers, and Forbidden in another role than these."""

@@ -70,10 +70,11 @@ def serve(state: StateFolder, settings: Settings) -> None:
     hub = HubApi(settings.hub_api_url, secrets.service_token)
     backend = choose_backend(state, settings)
     pulse = Pulse()
+    homes = engines.homes(state, settings)
     commands = Commands(
         store=store,
         hub=hub,
-        files=LocalFiles(homes=engines.homes(state, settings), outputs=state.outputs),
+        files=LocalFiles(homes=homes, outputs=state.outputs),
         backend=backend,
         board=Board(),
         pulse=pulse,
@@ -93,6 +94,7 @@ def serve(state: StateFolder, settings: Settings) -> None:
         FolderBlobs(state.blobs),
         partial(engines.cages, state, settings),
         state.courses,
+        homes.owner,
     )
 
     @contextlib.asynccontextmanager

@@ -40,6 +40,16 @@ def opened_folder(path: Path, *steps: str) -> Iterator[int]:
         os.close(descriptor)
 
 
+@contextmanager
+def opened_below(above: int, name: str) -> Iterator[int]:
+    """A descriptor of a folder in one that is open, links not followed."""
+    descriptor = os.open(name, FOLDER, dir_fd=above)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
 def opened_file(path: Path, *steps: str) -> BinaryIO:
     """Raises OSError unless the last step is a regular file, and no step is a link."""
     with opened_folder(path, *steps[:-1]) as above:
@@ -94,6 +104,18 @@ def add_file(folder: Path, name: str, content: bytes) -> None:
             _give_to_owner_of(above, descriptor)
 
 
+def add_folder(folder: Path, name: str, *, mode: int = 0o700) -> None:
+    """Make one there that belongs to whoever has the folder; what is there already stays."""
+    with opened_folder(folder) as above:
+        try:
+            os.mkdir(name, 0o700, dir_fd=above)
+        except FileExistsError:
+            return
+        with opened_below(above, name) as made:
+            os.fchmod(made, mode)
+            _give_to_owner_of(above, made)
+
+
 def _added_folder(above: int, name: str) -> int:
     """A descriptor of the folder of that name, made where there is nothing."""
     try:
@@ -117,6 +139,21 @@ def give_folder(path: Path, owner: Owner) -> None:
         about = os.fstat(descriptor)
         if (about.st_uid, about.st_gid) != owner:
             os.fchown(descriptor, *owner)
+
+
+def give_tree(path: Path, owner: Owner) -> None:
+    """Make a folder with all that is in it somebody's, unless it is: the folder itself comes last.
+
+    For one into which nobody but the service could put anything so far.
+    """
+    with opened_folder(path) as top:
+        about = os.fstat(top)
+        if (about.st_uid, about.st_gid) == owner:
+            return
+        for _, folders, files, at in os.fwalk(dir_fd=top):
+            for name in (*folders, *files):
+                os.chown(name, *owner, dir_fd=at, follow_symlinks=False)
+        os.fchown(top, *owner)
 
 
 def to_disk(path: Path) -> None:

@@ -1,24 +1,30 @@
 """The folders of courses in the homes of those who grade: ``~/courses/NAME``.
 
-A link on this machine, and in a container the folder itself. Which one formgrader shows is said
-by the environment: that of the session's group, or else the first.
+A link to where the session has the folder: on this machine in the state folder, in a container
+where it is mounted. Which one formgrader shows is said by the environment: that of the session's
+group, or else the first.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 from ..extensions.nbgrader import COURSE_FOLDER
 from ..hub.config import StateFolder
 from ..hub.errors import CarrelError
+from ..hub.folders import add_folder, opened_folder
 from ..hub.naming import safe_name
 from ..hub.ports.records import COURSE_DATA
 from .link import Link
 
 FOLDER = "courses"
+INSIDE: Final = Path("/carrel/courses")
+"""Where a container has them."""
 
 log = logging.getLogger(__name__)
 
@@ -46,19 +52,35 @@ def course_data(state: Path, group: str) -> dict[str, str]:
     return {COURSE_DATA: str(data)} if data.is_dir() else {}
 
 
-def link_into(home: Path, courses: Path, graded: Collection[str]) -> None:
+def link_into(
+    home: Path, courses: Path, graded: Collection[str], *, formerly: Path = INSIDE
+) -> None:
     """Links to the folders of these, and of no other course. What is no link of ours stays.
 
+    ``formerly``: where they led with another engine. Nothing is followed that lies in the home.
+
     Raises:
-        OSError: the home cannot be written.
+        OSError: the home cannot be written, or has something else called ``courses``.
     """
-    folder = home / FOLDER
     wanted = {safe_name(name) for name in graded}
-    if folder.is_dir():
-        for each in folder.iterdir():
-            if each.name not in wanted and each.is_symlink() and each.readlink().parent == courses:
-                each.unlink()
-    for name in wanted:
-        folder.mkdir(exist_ok=True, mode=0o700)
-        with suppress(FileExistsError):
-            (folder / name).symlink_to(courses / name)
+    if wanted:
+        add_folder(home, FOLDER)
+    try:
+        with opened_folder(home, FOLDER) as folder:
+            _unlink_others(folder, {f"{courses}/{name}" for name in wanted}, {courses, formerly})
+            for name in wanted:
+                with suppress(FileExistsError):
+                    os.symlink(courses / name, name, dir_fd=folder)
+    except OSError:
+        if wanted:
+            raise
+
+
+def _unlink_others(folder: int, wanted: Collection[str], ours: Collection[Path]) -> None:
+    for name in os.listdir(folder):
+        try:
+            target = os.readlink(name, dir_fd=folder)
+        except OSError:
+            continue  # No link.
+        if Path(target).parent in ours and target not in wanted:
+            os.unlink(name, dir_fd=folder)

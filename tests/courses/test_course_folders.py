@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -59,3 +60,29 @@ def test_formgrader_finds_what_was_released_there(desk: CourseDesk, tmp_path: Pa
     written.write_text("mine")
     desk.graded_by("teacher")
     assert written.read_text() == "mine"
+
+
+def test_in_what_teachers_put_there_nothing_is_followed(desk: CourseDesk, tmp_path: Path) -> None:
+    elsewhere, folder = tmp_path / "elsewhere", tmp_path / "courses" / "cs101"
+    elsewhere.mkdir(mode=0o700)
+    folder.mkdir(parents=True)
+    for name in ("data", "source", "nbgrader_config.py"):
+        (folder / name).symlink_to(elsewhere / "missing" if "." in name else elsewhere)
+    desk.release(TEACHER, "cs101", "ps1", ReleaseIn(files=desk_kit.files({"ps1.ipynb": SOURCE})))
+    desk.graded_by("teacher")
+    assert elsewhere.stat().st_mode & 0o777 == 0o700
+    assert list(elsewhere.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_it_becomes_theirs_once(desk: CourseDesk, tmp_path: Path) -> None:
+    folder = tmp_path / "courses" / "cs101"
+    desk.graded_by("teacher")
+    (folder / "out").symlink_to(tmp_path)
+    in_containers = replace(desk, owner=(1234, 1234))
+    in_containers.graded_by("teacher")
+    assert {each.lstat().st_uid for each in (folder, *folder.iterdir())} == {1234}
+    assert tmp_path.stat().st_uid == 0
+    (folder / "by-hand").touch()
+    in_containers.graded_by("teacher")
+    assert (folder / "by-hand").stat().st_uid == 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from carrel.spawners.course_links import environment, link_into
+from carrel.spawners.course_links import INSIDE, environment, link_into
 
 
 @pytest.fixture
@@ -45,6 +45,25 @@ def test_a_folder_of_ones_own_stays(home: Path, tmp_path: Path) -> None:
     (home / "courses" / "cs101").mkdir(parents=True)
     link_into(home, tmp_path / "courses", ["cs101"])
     assert not (home / "courses" / "cs101").is_symlink()
+
+
+def test_nothing_is_followed_in_a_home(home: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (home / "courses").symlink_to(elsewhere)
+    with pytest.raises(OSError, match=r"Not a directory|Too many levels"):
+        link_into(home, INSIDE, ["cs101"])
+    link_into(home, INSIDE, [])
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_links_change_with_the_engine(home: Path, tmp_path: Path) -> None:
+    courses = tmp_path / "courses"
+    link_into(home, courses, ["cs101", "cs102"])
+    link_into(home, INSIDE, ["cs101"], formerly=courses)
+    assert linked(home) == {"cs101": "/carrel/courses/cs101"}
+    link_into(home, courses, ["cs101"])
+    assert linked(home) == {"cs101": str(courses / "cs101")}
 
 
 @pytest.mark.parametrize(
