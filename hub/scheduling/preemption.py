@@ -9,7 +9,7 @@ the one it made room for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -37,6 +37,8 @@ Forms = Callable[[Waiting], Iterable[Waiting]]
 _Reason = tuple[Reason, str, tuple[str, ...]]
 """Why, in whose name, and which groups keep their guarantee."""
 _Kind = tuple[str, str, PriorityClass, Shape]
+_Alike = tuple[str, PriorityClass, Shape]
+"""A group and what is asked for in it, whoever asks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +70,11 @@ def reclaim(
     2. Whoever fits takes its devices: the next one finds the rest.
     3. The first one that does not fit and finds victims asks them back.
     4. They are leaving now: again from 1, until nobody finds any.
+    5. Where others ahead of one that asked would start in its place, who may not ask these
+       victims themselves, it asks in vain: again from the start, and nobody like it asks.
 
-    So the next cycle, which sees them leaving, asks nobody again for the same requests.
+    So the next cycle, which sees them leaving, asks nobody again for the same requests, and
+    whoever has a stop made for it starts when that is over.
 
     Attributes:
         requests: those that lack devices, or that a limit of a group above holds.
@@ -78,19 +83,39 @@ def reclaim(
         allowed: whether its limits let it start next to what is held.
     """
     ground = Ground(pool, tally, tree, holdings)
-    stops: list[Stop] = []
     if not ground.anybody:
         return Reclaimed()
-    asking = [_Claim(request, forms(request)) for request in requests if request.devices]
+    claims = [_Claim(request, forms(request)) for request in requests if request.devices]
+    vain: set[_Alike] = set()
+
+    def fits_now(claim: _Claim) -> bool:
+        return any(pool.fits(fewest) and allowed(form, tally) for form, fewest in claim.forms)
+
     while True:
-        asked = _Asked(ground, now, allowed)
+        found = _rounds(claims, ground, partial(_Asked, ground, now, allowed, vain), fits_now)
+        passed = {stop.for_request for stop in found.stops} - found.waiting.keys()
+        if not passed:
+            return found
+        vain |= {claim.alike for claim in claims if claim.request.id in passed}
+        ground = Ground(pool, tally, tree, holdings)
+
+
+def _rounds(
+    claims: Sequence[_Claim],
+    ground: Ground,
+    ask: Callable[[], _Asked],
+    fits_now: Callable[[_Claim], bool],
+) -> Reclaimed:
+    """Steps 1 to 4."""
+    stops: list[Stop] = []
+    while True:
+        asked = ask()
+        made_for = {stop.for_request for stop in stops}
         waiting: dict[str, Placement] = {}
         found: tuple[Stop, ...] = ()
-        for claim in asked.in_order(asking):
+        for claim in asked.in_order(claims):
             if placed := asked.take(claim):
-                if not any(
-                    pool.fits(fewest) and allowed(form, tally) for form, fewest in claim.forms
-                ):
+                if claim.request.id in made_for or not fits_now(claim):
                     waiting[claim.request.id] = placed
             elif found := asked.victims(claim):
                 break
@@ -108,13 +133,18 @@ class _Claim:
     def __init__(self, request: Waiting, forms: Iterable[Waiting]) -> None:
         self.request, self.least = request, least(request)
         self.forms = tuple((form, least(form)) for form in forms)
-        self.kind: _Kind = (request.group, request.owner, request.priority, shape(request))
+        self.alike: _Alike = (request.group, request.priority, shape(request))
+        self.kind: _Kind = (request.owner, *self.alike)
 
 
 class _Asked:
     """What will be free and held, as the requests before have left it."""
 
-    def __init__(self, ground: Ground, now: float, allowed: Allowed) -> None:
+    def __init__(
+        self, ground: Ground, now: float, allowed: Allowed, vain: Collection[_Alike]
+    ) -> None:
+        """``vain``: what was asked back for these, others would have."""
+        self._vain = vain
         self._ground, self._tree = ground, ground.tree
         self._pool, self._tally = ground.pool.copy(), ground.tally.copy()
         self._now, self._allowed = now, allowed
@@ -148,7 +178,7 @@ class _Asked:
         A set for a gang, or one that also has to make room under a limit, holds nobody in vain,
         and is close to the cheapest one.
         """
-        for _, request in claim.forms:
+        for _, request in () if claim.alike in self._vain else claim.forms:
             chosen = self._choose(request)
             if chosen:
                 return tuple(_stop(request, candidate) for candidate in chosen)

@@ -376,6 +376,60 @@ def test_a_request_that_has_free_devices_waits_for_nobody() -> None:
     assert asked_back(full(1, 1, 1), waiting("p")) == Reclaimed()
 
 
+def test_who_has_a_stop_made_for_it_waits_for_it_although_devices_are_free() -> None:
+    """They are for the one ahead of it, which needs two of one node."""
+    tree = Tree((group("cs101", 3), group("lab")))
+    holdings = full(9, 3, 2, 1)[1:]
+
+    found = reclaim(
+        [waiting("p", 2), waiting("q")],
+        pool=Pool(node("a", 4), holdings),
+        tally=Tally(tree, holdings),
+        tree=tree,
+        holdings=holdings,
+        now=NOW,
+    )
+
+    assert {each.for_request for each in found.stops} == {"p", "q"} == found.waiting.keys()
+
+
+def test_nobody_is_stopped_for_a_request_that_others_ahead_of_it_would_pass() -> None:
+    """``p`` may not ask the department for anything, and would start on what ``q`` asks back."""
+    tree = Tree((group("cs"), group("cs101", 2, "cs"), group("math", 2)))
+    holdings = full(5, group="cs")
+
+    found = reclaim(
+        [waiting("p", group="math"), waiting("q"), waiting("s", owner="ada")],
+        pool=Pool(node("a", 1), holdings),
+        tally=Tally(tree, holdings),
+        tree=tree,
+        holdings=holdings,
+        now=NOW,
+    )
+
+    assert found == Reclaimed()
+
+
+def test_as_many_are_stopped_as_it_takes_for_both_where_others_are_ahead() -> None:
+    tree = Tree((group("cs"), group("cs101", 2, "cs"), group("math", 2)))
+    holdings = full(5, 4, group="cs")
+
+    found = reclaim(
+        [waiting("p", group="math"), waiting("q")],
+        pool=Pool(node("a", 2), holdings),
+        tally=Tally(tree, holdings),
+        tree=tree,
+        holdings=holdings,
+        now=NOW,
+    )
+
+    assert {each.for_request for each in found.stops} == {"q"}
+    assert {name: each.devices for name, each in found.waiting.items()} == {
+        "p": ("a0",),
+        "q": ("a1",),
+    }
+
+
 def test_a_limit_of_the_group_above_makes_room_as_devices_do() -> None:
     groups = (group("cs"), group("cs101", 1, "cs"), group("cs102", 0, "cs"))
     tree = Tree(groups)

@@ -144,6 +144,12 @@ def check_everybody_is_planned(snapshot: Snapshot) -> None:
     assert {stop.request_id for stop in plan.stops} <= known
 
 
+def check_whoever_has_a_stop_made_for_it_waits_for_it(snapshot: Snapshot) -> None:
+    plan = decide(snapshot, NOW)
+    reclaiming = {wait.request_id for wait in plan.waits if wait.reason is Reason.RECLAIMING}
+    assert {stop.for_request for stop in plan.stops} <= reclaiming
+
+
 KEPT = (Reason.GUARANTEE, Reason.RESERVATION)
 
 
@@ -240,6 +246,7 @@ CHECKS = [
     check_quota,
     check_gangs,
     check_everybody_is_planned,
+    check_whoever_has_a_stop_made_for_it_waits_for_it,
     check_work_is_conserved,
     check_the_head_is_not_delayed,
     check_nothing_waits_for_ever,
