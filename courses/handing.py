@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..hub import wording
 from ..hub.administration import check
-from ..hub.errors import InvalidInput, OverMaximum
+from ..hub.errors import InvalidInput, NotFound, OverMaximum
 from ..hub.ports.audit import Action
 from ..hub.ports.world import Identity
 from ..hub.wire.administration import ConsequencesOut
@@ -195,9 +195,15 @@ class Handing(Rights):
 
     # -- time -----------------------------------------------------------------------------
 
-    def extensions(self, who: Identity, course: str) -> ExtensionsOut:
-        """For teachers and graders, in the order in which they were given."""
-        self.place(who, course, GRADED_BY)
+    def extensions(self, who: Identity, course: str, name: str | None = None) -> ExtensionsOut:
+        """For teachers and graders: of all assignments or of one, in the order as given.
+
+        Raises:
+            NotFound: there is no such assignment.
+        """
+        place = self.place(who, course, GRADED_BY)
+        if name is not None:
+            self.assignment(place, name)
         return ExtensionsOut(
             extensions=[
                 ExtensionOut(
@@ -210,6 +216,7 @@ class Handing(Rights):
                     why=each.why,
                 )
                 for each in self.store.extensions(course)
+                if name in (None, each.assignment)
             ]
         )
 
@@ -223,12 +230,7 @@ class Handing(Rights):
         place = self.place(who, course, TAUGHT_BY)
         check_open(place.course)
         assignment = self.assignment(place, name)
-        if bool(body.person) == bool(body.section):
-            raise InvalidInput(
-                "An extension is for one person or for one section.",
-                accepted="One of the two.",
-                field="person",
-            )
+        _check_whose(body.person, body.section)
         if assignment.due is None:
             raise InvalidInput(f"{name} is never due.", accepted="An assignment with a due time.")
         if body.person:
@@ -254,6 +256,40 @@ class Handing(Rights):
         self.store.extend(extension, change=change)
         more = wording.duration(body.seconds)
         said = f"{whom} has {more} more for {name}."
+        return ConsequencesOut(sentences=[said], saved=True)
+
+    def take_time_back(
+        self, who: Identity, course: str, name: str, *, person: str = "", section: str = ""
+    ) -> ConsequencesOut:
+        """All of the extensions of a person or of a section; what they handed in is looked at anew.
+
+        Raises:
+            InvalidInput: of nobody or of both.
+            NotFound: they have none.
+        """
+        place = self.place(who, course, TAUGHT_BY)
+        check_open(place.course)
+        self.assignment(place, name)
+        _check_whose(person, section)
+        seconds = sum(
+            each.seconds
+            for each in self.store.extensions(course)
+            if (each.assignment, each.person, each.section) == (name, person, section)
+        )
+        whom = person or f"Section {section}"
+        if not seconds:
+            raise NotFound(
+                f"{whom[:80]} has no extension for {name}.",
+                accepted=f"See: carrel course extend {name}",
+            )
+        change = self.change(
+            *(who, Action.EXTEND, f"{course}/{name}"),
+            before={"for": whom, "seconds": seconds},
+            after={"for": whom, "seconds": 0},
+        )
+        whose = {"person": person, "section": section}
+        self.store.take_time_back(course, name, **whose, change=change)
+        said = f"{whom} had {wording.duration(seconds)} more for {name}: taken back."
         return ConsequencesOut(sentences=[said], saved=True)
 
     def _check_section(self, course: str, section: str) -> None:
@@ -329,3 +365,12 @@ class Handing(Rights):
                     more = wording.duration(now - was)
                     said.append(f"{each.name} of {course.name} is due {more} later.")
         return said or ["It moves no due time of a class; extended ones may move."]
+
+
+def _check_whose(person: str, section: str) -> None:
+    if bool(person) == bool(section):
+        raise InvalidInput(
+            "An extension is for one person or for one section.",
+            accepted="One of the two.",
+            field="person",
+        )

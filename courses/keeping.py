@@ -43,6 +43,7 @@ class Keeping(Rights):
             Unavailable: JupyterHub, which has the members, is away.
         """
         group, plan = self._wanted_course(who, body)
+        notes = list(self._notes(body, plan))
         self.quotas.put(group, who=who.name)
         teachers = {*self.commands.store.teachers(body.name), *body.teachers}
         self.quotas.set_teachers(body.name, teachers, who=who.name)
@@ -51,7 +52,6 @@ class Keeping(Rights):
         # Nobody leaves a group because it becomes a course: that is shown first, by `roster`.
         self._apply(who, replace(plan, leaving=(), former_teachers=()))
         self.commands.pulse.beat()
-        notes = list(_staying_on(plan)) if body.students else []
         return self.show(who, body.name).model_copy(update={"notes": notes})
 
     def preview(self, who: Identity, body: CourseIn) -> ConsequencesOut:
@@ -62,16 +62,22 @@ class Keeping(Rights):
             "becomes the group of a course" if body.name in known else "is made, group and course"
         )
         most = f"at most {wording.devices(group.max_devices)}" if group.max_devices else "no device"
-        users = {user.name for user in self.commands.hub.users(within=SHOWN_SECONDS)}
-        strangers = [name for name in body.teachers if name not in users]
         said = [
             f"{body.name} {what}, with {most}.",
             *(f"{name} teaches it." for name in body.teachers),
-            *(f"JupyterHub does not know {name} yet: is the name right?" for name in strangers),
-            *(_staying_on(plan) if body.students else ()),
+            *self._notes(body, plan),
             *replace(plan, leaving=(), former_teachers=()).sentences(),
         ]
         return ConsequencesOut(sentences=said, saved=False, changes=True)
+
+    def _notes(self, body: CourseIn, plan: Plan) -> Iterator[str]:
+        """What an administrator should look at: mistyped teachers, and whom the roster lacks."""
+        users = {user.name for user in self.commands.hub.users(within=SHOWN_SECONDS)}
+        for name in body.teachers:
+            if name not in users:
+                yield f"JupyterHub does not know {name} yet: is the name right?"
+        if body.students:
+            yield from _staying_on(plan)
 
     def _wanted_course(self, who: Identity, body: CourseIn) -> tuple[Group, Plan]:
         """Everything is checked, and nothing is changed."""

@@ -145,6 +145,17 @@ class CourseStore(Protocol):
     def extend(self, extension: Extension, *, change: Change | None = None) -> None:
         """Raises NotFound where there is no such assignment."""
 
+    def take_time_back(
+        self,
+        course: str,
+        assignment: str,
+        *,
+        person: str = "",
+        section: str = "",
+        change: Change | None = None,
+    ) -> None:
+        """Remove every extension of this person, or of this section."""
+
     def extensions(self, course: str) -> tuple[Extension, ...]:
         """In the order in which they were given."""
 

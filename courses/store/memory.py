@@ -112,6 +112,7 @@ class MemoryCourseStore:
             key = assignment.course, assignment.name
             made = self._hand_outs.setdefault(key, [])
             if made and (made[-1].files, made[-1].source) == (hand_out.files, hand_out.source):
+                made[-1] = replace(made[-1], tried=hand_out.tried or made[-1].tried)
                 return made[-1]
             made.append(replace(hand_out, version=len(made) + 1))
             self._assignments[key] = replace(assignment, version=len(made))
@@ -256,6 +257,24 @@ class MemoryCourseStore:
         with self._lock:
             self.assignment(extension.course, extension.assignment)
             self._extensions.append(extension)
+            self._note(change)
+
+    def take_time_back(
+        self,
+        course: str,
+        assignment: str,
+        *,
+        person: str = "",
+        section: str = "",
+        change: Change | None = None,
+    ) -> None:
+        whose = course, assignment, person, section
+        with self._lock:
+            self._extensions = [
+                each
+                for each in self._extensions
+                if (each.course, each.assignment, each.person, each.section) != whose
+            ]
             self._note(change)
 
     def extensions(self, course: str) -> tuple[Extension, ...]:

@@ -24,6 +24,7 @@ from ..model import (
     NewSubmission,
     Outage,
     Submission,
+    Tried,
     Verdict,
 )
 from . import rows
@@ -102,7 +103,7 @@ class SqlCourseStore:
             note(connection, change)
             known = _hand_out(connection, kept, kept.version) if kept.version else None
             if known and (known.files, known.source) == (hand_out.files, hand_out.source):
-                return known
+                return _tried_again(connection, known, hand_out.tried)
             made = replace(hand_out, version=kept.version + 1)
             connection.execute(insert(tables.hand_outs).values(rows.hand_out_data(made)))
             _write_assignment(connection, replace(kept, version=made.version))
@@ -262,6 +263,24 @@ class SqlCourseStore:
 
         self._write(work)
 
+    def take_time_back(
+        self,
+        course: str,
+        assignment: str,
+        *,
+        person: str = "",
+        section: str = "",
+        change: Change | None = None,
+    ) -> None:
+        table = tables.extensions
+        whose = {"course": course, "assignment": assignment, "person": person, "section": section}
+
+        def work(connection: Connection) -> None:
+            connection.execute(delete(table).where(*_same(table, whose)))
+            note(connection, change)
+
+        self._write(work)
+
     def extensions(self, course: str) -> tuple[Extension, ...]:
         table = tables.extensions
         query = select(table).where(table.c.course == course).order_by(table.c.id)
@@ -325,6 +344,17 @@ def _hand_out(connection: Connection, assignment: Assignment, version: int) -> H
     )
     row = connection.execute(query).one_or_none()
     return None if row is None else rows.hand_out(row)
+
+
+def _tried_again(connection: Connection, known: HandOut, tried: Tried | None) -> HandOut:
+    """The same version, with what was found the last time that it was tried."""
+    if tried is None:
+        return known
+    made, table = replace(known, tried=tried), tables.hand_outs
+    key = {"course": made.course, "assignment": made.assignment, "version": made.version}
+    values = {"tried": rows.hand_out_data(made)["tried"]}
+    connection.execute(update(table).where(*_same(table, key)).values(values))
+    return made
 
 
 def _last(connection: Connection, new: NewSubmission) -> Submission | None:

@@ -8,11 +8,8 @@ import click
 
 from ..client import Client, values
 from ..errors import InvalidInput
-from ..wire.courses import (
-    CloneIn,
-    CourseIn,
-    CourseOut,
-)
+from ..wire.administration import ConsequencesOut
+from ..wire.courses import CloneIn, CourseIn, CourseOut
 from . import printing
 from .client_base import ClientCommand, Listing, json_option, site_option
 from .course_checking import CHECKING_COMMANDS
@@ -61,6 +58,7 @@ def course_command() -> None:
 @click.option("--max", "most", type=click.IntRange(0), metavar="N", help="Devices it may hold.")
 @click.option("--per-student", type=click.IntRange(0), metavar="N", help="Devices of one member.")
 @click.option("--budget", metavar="HOURS/PERIOD", help="Device-hours, such as 300h/term.")
+@click.option("--dry-run", is_flag=True, help="Only say what it would make.")
 @json_option
 @site_option
 def create_command(
@@ -75,17 +73,20 @@ def create_command(
     most: int | None,
     per_student: int | None,
     budget: str | None,
+    dry_run: bool,
     as_json: bool,
     site: str | None,
 ) -> None:
     """Make a course: its group with a quota, its teachers, its class (administrators).
 
-    A group of that name becomes the course's, and keeps what is not named here.
+    A group of that name becomes the course's, and keeps what is not named here. Who is in it and
+    not on the roster stays, and is named.
 
     \b
     Examples:
       carrel course create cs101 --teacher grace --students roster.csv --image datascience \\
           --guaranteed 8 --max 20 --budget 300h/term
+      carrel course create cs101 --students roster.csv --dry-run
     """
     body = CourseIn(
         name=name,
@@ -100,6 +101,9 @@ def create_command(
         budget=values.budget(budget) if budget else None,
     )
     with Client.from_environment(site) as client:
+        if dry_run:
+            _would_make(client.preview_course(body), as_json=as_json)
+            return
         made = client.create_course(body)
     _made(made, as_json=as_json)
 
@@ -276,6 +280,14 @@ def _table(file: Path) -> str:
         raise InvalidInput(
             f"{file} cannot be read: {error}.", accepted="A table (CSV) in UTF-8."
         ) from error
+
+
+def _would_make(shown: ConsequencesOut, *, as_json: bool) -> None:
+    if as_json:
+        printing.as_json(shown)
+        return
+    say(shown)
+    click.echo("Nothing was made.")
 
 
 def _made(course: CourseOut, *, as_json: bool) -> None:

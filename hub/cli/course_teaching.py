@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,9 +10,10 @@ import click
 
 from ...courses import due, folders
 from ...courses.telling import sentences
+from .. import wording
 from ..client import Client, values
 from ..wire.administration import ConsequencesOut
-from ..wire.courses import ExtensionIn, OutageIn, ReleasedOut, ReleaseIn
+from ..wire.courses import ExtensionIn, ExtensionOut, OutageIn, OutageOut, ReleasedOut, ReleaseIn
 from . import printing
 from .client_base import ClientCommand, json_option, site_option
 from .course_choice import assignment_argument, course_option, due_text, teaching
@@ -84,36 +86,74 @@ def _released(made: ReleasedOut) -> None:
 
 @click.command("extend", cls=ClientCommand)
 @assignment_argument
-@click.argument("whom")
-@click.argument("span")
+@click.argument("whom", required=False)
+@click.argument("span", required=False)
 @course_option
 @click.option("--section", is_flag=True, help="WHOM is a section, not a person.")
 @click.option("--why", default="", help="Kept in the audit list.")
+@click.option("--undo", is_flag=True, help="Take back all that WHOM was given.")
 @json_option
 @site_option
 def extend_command(
     *,
     assignment: str,
-    whom: str,
-    span: str,
+    whom: str | None,
+    span: str | None,
     course: str,
     section: bool,
     why: str,
+    undo: bool,
     as_json: bool,
     site: str | None,
 ) -> None:
-    """Give WHOM more time for an assignment; several extensions add up (teachers).
+    """Give WHOM more time for an assignment, or show who has more (teachers).
+
+    Several extensions add up. To change one, take it back and give another.
 
     \b
     Examples:
       carrel course extend ps1 student2 48h
       carrel course extend ps1 blue 24h --section --why "The lab was closed."
+      carrel course extend ps1
+      carrel course extend ps1 student2 --undo
     """
-    whose = {"section" if section else "person": whom}
-    body = ExtensionIn.model_validate({**whose, "seconds": values.seconds(span), "why": why})
+    if whom is None and (undo or section or why):
+        raise click.UsageError("Say whose time it is: carrel course extend ASSIGNMENT WHOM …")
+    if whom is not None and undo is (span is not None):
+        raise click.UsageError("Say how much more time, such as 48h, or take it back with --undo.")
     with Client.from_environment(site) as client:
-        said = client.give_time(teaching(client, course), assignment, body)
+        name = teaching(client, course)
+        if whom is None:
+            _show_extensions(client.extensions(name, assignment), assignment, as_json=as_json)
+            return
+        whose = {"section" if section else "person": whom}
+        if span is None:
+            said = client.take_time_back(name, assignment, **whose)
+        else:
+            given = {**whose, "seconds": values.seconds(span), "why": why}
+            said = client.give_time(name, assignment, ExtensionIn.model_validate(given))
     _done(said, as_json=as_json)
+
+
+def _show_extensions(found: Sequence[ExtensionOut], assignment: str, *, as_json: bool) -> None:
+    if as_json:
+        for each in found:
+            printing.as_json(each)
+        return
+    if not found:
+        click.echo(f"Nobody has more time for {assignment}.")
+        return
+    now = time.time()
+    rows = [
+        [
+            f"section {each.section}" if each.section else each.person,
+            wording.duration(each.seconds),
+            printing.local_time(each.given_at, now),
+            *(each.given_by, " ".join(each.why.split())),
+        ]
+        for each in found
+    ]
+    printing.table(["FOR", "MORE", f"GIVEN ({printing.zone(now)})", "BY", "WHY"], rows)
 
 
 @click.command("count", cls=ClientCommand)
@@ -139,28 +179,65 @@ def count_command(*, submission: int, undo: bool, as_json: bool, site: str | Non
 
 
 @click.command("outage", cls=ClientCommand)
-@click.argument("begin")
-@click.argument("end")
+@click.argument("begin", required=False)
+@click.argument("end", required=False)
 @click.option("--course", default="", help="Of one course only.")
 @click.option("--why", default="", help="What happened: people read it.")
 @json_option
 @site_option
 def outage_command(
-    *, begin: str, end: str, course: str, why: str, as_json: bool, site: str | None
+    *,
+    begin: str | None,
+    end: str | None,
+    course: str,
+    why: str,
+    as_json: bool,
+    site: str | None,
 ) -> None:
-    """Record that people could not work from BEGIN to END (administrators).
+    """Record when people could not work (administrators), or list outages.
 
-    What was due in that time, or within a day after it, is due so much later, for everybody.
+    What was due from BEGIN to END, or within a day after it, is due so much later, for everybody.
 
     \b
-    Example:
+    Examples:
       carrel course outage "2027-02-01 15:00 Europe/Berlin" "2027-02-01 18:00 Europe/Berlin"
+      carrel course outage
     """
+    if begin is None:
+        if why:
+            raise click.UsageError("Say from when to when people could not work.")
+        with Client.from_environment(site) as client:
+            _show_outages(client.outages(), course, as_json=as_json)
+        return
+    if end is None:
+        raise click.UsageError("Say when it ended, too.")
     begins_at, ends_at = due.read_due(begin)[0], due.read_due(end)[0]
     body = OutageIn(starts_at=begins_at, ends_at=ends_at, course=course, why=why)
     with Client.from_environment(site) as client:
         said = client.record_outage(body)
     _done(said, as_json=as_json)
+
+
+def _show_outages(outages: Sequence[OutageOut], course: str, *, as_json: bool) -> None:
+    found = [each for each in outages if not course or each.course in ("", course)]
+    if as_json:
+        for each in found:
+            printing.as_json(each)
+        return
+    if not found:
+        click.echo("No outage is recorded.")
+        return
+    now = time.time()
+    rows = [
+        [
+            printing.local_time(each.starts_at, now),
+            printing.local_time(each.ends_at, now),
+            *(each.course or "all", each.recorded_by, " ".join(each.why.split())),
+        ]
+        for each in found
+    ]
+    zone = printing.zone(now)
+    printing.table([f"FROM ({zone})", f"TO ({zone})", "COURSE", "BY", "WHY"], rows)
 
 
 def say(said: ConsequencesOut) -> None:

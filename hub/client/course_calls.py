@@ -18,6 +18,8 @@ from ..wire.courses import (
     CourseOut,
     CoursesOut,
     ExtensionIn,
+    ExtensionOut,
+    ExtensionsOut,
     HandedInOut,
     HandOutOut,
     MembersOut,
@@ -56,6 +58,13 @@ class CourseCalls(Connection):
 
     async def create_course(self, body: CourseIn) -> CourseOut:
         return await self._sent("POST", "courses", CourseOut, body, silence=_CLASS_SECONDS)
+
+    async def preview_course(self, body: CourseIn) -> ConsequencesOut:
+        """What ``create_course`` would make; nothing is made."""
+        call = replace(
+            _call("POST", "courses", body), query={"dry_run": "true"}, silence=_CLASS_SECONDS
+        )
+        return self._read(await self._transport.send(call), ConsequencesOut)
 
     async def clone_course(self, course: str, body: CloneIn) -> CourseOut:
         return await self._sent("POST", f"{_course(course)}/clone", CourseOut, body)
@@ -103,6 +112,20 @@ class CourseCalls(Connection):
     async def give_time(self, course: str, assignment: str, body: ExtensionIn) -> ConsequencesOut:
         path = f"{_assignment(course, assignment)}/extensions"
         return await self._sent("POST", path, ConsequencesOut, body)
+
+    async def take_time_back(
+        self, course: str, assignment: str, *, person: str = "", section: str = ""
+    ) -> ConsequencesOut:
+        """All the extensions of a person, or of a section."""
+        whose = {"person": person} if person else {"section": section}
+        path = f"{_assignment(course, assignment)}/extensions"
+        call = Call(method="DELETE", path=path, query=whose)
+        return self._read(await self._transport.send(call), ConsequencesOut)
+
+    async def extensions(self, course: str, assignment: str) -> list[ExtensionOut]:
+        """In the order in which they were given."""
+        path = f"{_assignment(course, assignment)}/extensions"
+        return (await self._get(path, ExtensionsOut)).extensions
 
     # -- what comes in --------------------------------------------------------------------
 

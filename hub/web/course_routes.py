@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query
+from starlette.responses import JSONResponse
 
 from ..wire.administration import ConsequencesOut
 from ..wire.base import LARGEST
@@ -15,6 +16,7 @@ from ..wire.courses import (
     CourseOut,
     CoursesOut,
     ExtensionIn,
+    ExtensionsOut,
     HandedInOut,
     HandOutOut,
     MembersOut,
@@ -37,6 +39,8 @@ AssignmentName = Annotated[str, Path(max_length=64, description="Such as `ps1`."
 SubmissionId = Annotated[int, Path(ge=1, le=LARGEST, description="The `id` of a receipt.")]
 Version = Annotated[int | None, Query(ge=1, le=LARGEST, description="The newest without it.")]
 Whose = Annotated[str, Query(max_length=64, description="For teachers and graders: of one person.")]
+Person = Annotated[str, Query(max_length=64, description="Whose; or name a section.")]
+Section = Annotated[str, Query(max_length=200, description="Whose; or name a person.")]
 DryRun = Annotated[bool, Query(description="Only say what it would mean.")]
 
 router = APIRouter(responses=ERRORS, tags=["courses"])
@@ -51,11 +55,26 @@ def courses(web: Carrel, who: Reader) -> CoursesOut:
     return web.courses.all(who)
 
 
-@router.post("/courses", status_code=201, summary="Make a course", openapi_extra=body_of(CourseIn))
+@router.post(
+    "/courses",
+    status_code=201,
+    response_model=CourseOut,
+    responses={200: {"model": ConsequencesOut, "description": "In a dry run: what it would make"}},
+    summary="Make a course",
+    openapi_extra=body_of(CourseIn),
+)
 def create(
-    web: Carrel, who: Writer, body: Annotated[CourseIn, Depends(json_body(CourseIn))]
-) -> CourseOut:
-    """For administrators. Makes the group with its quota, pins the image, takes the roster."""
+    web: Carrel,
+    who: Writer,
+    body: Annotated[CourseIn, Depends(json_body(CourseIn))],
+    dry_run: DryRun = False,
+) -> CourseOut | JSONResponse:
+    """For administrators. Makes the group with its quota, pins the image, takes the roster.
+
+    Of a group that is there nobody leaves: whom the roster lacks is named, and stays.
+    """
+    if dry_run:
+        return JSONResponse(web.courses.preview(who, body).model_dump(mode="json"))
     return web.courses.create(who, body)
 
 
@@ -170,6 +189,28 @@ def extend(
 ) -> ConsequencesOut:
     """For teachers: to a person or to a section. Several extensions add up."""
     return web.courses.extend(who, course, assignment, body)
+
+
+@router.get("/courses/{course}/assignments/{assignment}/extensions", summary="Who has more time")
+def extensions(
+    web: Carrel, who: Reader, course: CourseName, assignment: AssignmentName
+) -> ExtensionsOut:
+    """For teachers and graders, in the order in which they were given."""
+    return web.courses.extensions(who, course, assignment)
+
+
+@router.delete("/courses/{course}/assignments/{assignment}/extensions", summary="Take time back")
+def take_time_back(
+    *,
+    web: Carrel,
+    who: Writer,
+    course: CourseName,
+    assignment: AssignmentName,
+    person: Person = "",
+    section: Section = "",
+) -> ConsequencesOut:
+    """For teachers: all the extensions of a person or of a section, for this assignment."""
+    return web.courses.take_time_back(who, course, assignment, person=person, section=section)
 
 
 # -- what comes in ----------------------------------------------------------------------------

@@ -144,7 +144,7 @@ class CourseOut(Out):
     """``role`` is the caller's: teacher, grader or student; administrators are as teachers.
 
     ``image`` is ``local`` where work runs on the machine itself. ``notes`` says, when it has just
-    been made, what a roster left as it was.
+    been made, what to look at: teachers whom nobody knows, and what a roster left as it was.
     """
 
     name: str

@@ -252,6 +252,32 @@ class TestMoreTime:
             site.courses.extend(replace(given[0], assignment="ps9"))
         assert site.lines() == [("extend", "cs101")] * 2
 
+    def test_time_is_taken_back_from_one_and_from_nobody_else(self, site: Site) -> None:
+        site.courses.put_assignment(replace(PS1, name="ps2"))
+        given = [
+            Extension(
+                course="cs101",
+                assignment=assignment,
+                seconds=60,
+                given_at=1.0,
+                given_by="teacher",
+                **whom,
+            )
+            for assignment, whom in (
+                ("ps1", {"person": "ada"}),
+                ("ps1", {"section": "ada"}),
+                ("ps1", {"person": "ada"}),
+                ("ps2", {"person": "ada"}),
+            )
+        ]
+        for each in given:
+            site.courses.extend(each)
+        site.courses.take_time_back("cs101", "ps1", person="ada", change=change(Action.EXTEND))
+        assert site.courses.extensions("cs101") == (given[1], given[3])
+        site.courses.take_time_back("cs101", "ps1", section="ada")
+        assert site.courses.extensions("cs101") == (given[3],)
+        assert site.lines() == [("extend", "cs101")]
+
     def test_outages_are_kept_for_one_or_for_all(self, site: Site) -> None:
         everywhere = Outage(starts_at=1.0, ends_at=9.0, recorded_at=9.0, recorded_by="admin")
         one = replace(everywhere, course="cs101", why="The lab was closed.")
@@ -312,6 +338,14 @@ class TestGrading:
         made = site.courses.release(PS1, replace(hand_out("a"), tried=tried))
         assert site.courses.hand_out("cs101", "ps1") == made
         assert made.tried == tried
+
+    def test_what_is_released_again_has_what_was_found_the_last_time(self, site: Site) -> None:
+        untried = site.courses.release(PS1, hand_out("a"))
+        tried = Tried(seconds=1.5, apart={"p1": ("q1", "q2")})
+        again = site.courses.release(PS1, replace(hand_out("a"), tried=tried))
+        assert again == replace(untried, tried=tried)
+        assert site.courses.release(PS1, hand_out("a")) == again
+        assert site.courses.hand_out("cs101", "ps1") == again
 
 
 def run(request: str, *submissions: int) -> GradingRun:

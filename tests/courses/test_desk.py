@@ -434,6 +434,44 @@ class TestMoreTime:
         with pytest.raises(error):
             course.desk.extend(TEACHER, "cs101", "ps1", ExtensionIn(seconds=1, **whom))
 
+    def test_it_is_taken_back_and_what_was_handed_in_is_looked_at_anew(self, course: Desk) -> None:
+        for hours in (1, 2):
+            given = ExtensionIn(person="student1", seconds=hours * HOUR)
+            course.desk.extend(TEACHER, "cs101", "ps1", given)
+        course.clock.now = DUE_AT + 2 * HOUR
+        assert course.submit("x").standing == "on time"
+        said = course.desk.take_time_back(TEACHER, "cs101", "ps1", person="student1")
+        assert said.sentences == ["student1 had 3 h more for ps1: taken back."]
+        (receipt,) = course.desk.receipts(STUDENT1, "cs101", "ps1").receipts
+        assert receipt.standing == "late"
+        assert course.desk.extensions(TEACHER, "cs101", "ps1").extensions == []
+        assert course.lines()[-1] == ("teacher", "extend", "cs101/ps1")
+
+    @pytest.mark.parametrize(
+        ("whom", "error"),
+        [
+            ({"person": "student1"}, NotFound),
+            ({"section": "red"}, NotFound),
+            ({}, InvalidInput),
+            ({"person": "zoe", "section": "blue"}, InvalidInput),
+        ],
+    )
+    def test_nothing_is_taken_from_who_has_no_more(
+        self, course: Desk, whom: dict[str, str], error: type[CarrelError]
+    ) -> None:
+        with pytest.raises(error):
+            course.desk.take_time_back(TEACHER, "cs101", "ps1", **whom)
+
+    def test_only_of_one_assignment_is_listed_where_it_is_named(self, course: Desk) -> None:
+        course.release("ps2")
+        given = ExtensionIn(person="student1", seconds=HOUR)
+        course.desk.extend(TEACHER, "cs101", "ps2", given)
+        assert course.desk.extensions(TEACHER, "cs101", "ps1").extensions == []
+        (found,) = course.desk.extensions(TEACHER, "cs101").extensions
+        assert (found.assignment, found.person, found.seconds) == ("ps2", "student1", HOUR)
+        with pytest.raises(NotFound):
+            course.desk.extensions(TEACHER, "cs101", "ps9")
+
     def test_an_outage_moves_what_was_due_for_all(self, course: Desk) -> None:
         course.clock.now = DUE_AT + 2 * HOUR
         late = course.submit("x")

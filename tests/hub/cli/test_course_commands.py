@@ -92,6 +92,21 @@ def test_whom_the_roster_of_a_new_course_lacks_is_named_and_stays(
     assert "student2 leaves" in carrel(TEACHER, "roster", "cs101", "roster.csv").output
 
 
+def test_what_a_course_would_be_is_said_and_nothing_is_made(carrel: Carrel) -> None:
+    asked = ("create", "cs101", "--teacher", "grce", "--students", "roster.csv", "--dry-run")
+    assert carrel(ADMIN, *asked).output == (
+        "cs101 becomes the group of a course, with at most 4 devices.\n"
+        "grce teaches it.\n"
+        "JupyterHub does not know grce yet: is the name right?\n"
+        "student1 (Ada L.) was in the group already, section blue.\n"
+        "student2 was in the group already.\n"
+        "Nothing was made.\n"
+    )
+    assert json.loads(carrel(ADMIN, *asked, "--json").output)["saved"] is False
+    assert carrel(ADMIN, "list").output == "You are in no course.\n"
+    assert "There is a course" not in carrel(ADMIN, *asked[:-1]).output
+
+
 def test_a_student_fetches_works_and_hands_in(course: Carrel, tmp_path: Path) -> None:
     (tmp_path / "source").rename(tmp_path / "the teacher's")
     assert course(STUDENT1, "fetch", "ps1").output == (
@@ -184,6 +199,51 @@ def test_more_time_is_given_and_told(course: Carrel) -> None:
     hours = ("2027-02-01 15:00 Europe/Berlin", "2027-02-01 18:00 Europe/Berlin")
     assert course(ADMIN, "outage", *hours).output == "ps1 of cs101 is due 3 h later.\n"
     assert "administrators" in course(TEACHER, "outage", *hours).stderr
+
+
+def test_more_time_is_listed_and_taken_back(course: Carrel) -> None:
+    assert course(TEACHER, "extend", "ps1").output == "Nobody has more time for ps1.\n"
+    course(TEACHER, "extend", "ps1", "student1", "48h", "--why", "ill")
+    course(TEACHER, "extend", "ps1", "blue", "90m", "--section")
+    heading, *rows = course(TEACHER, "extend", "ps1").output.splitlines()
+    assert heading.split() == ["FOR", "MORE", "GIVEN", "(UTC)", "BY", "WHY"]
+    assert rows[0].split() == ["student1", "2", "d", *rows[0].split()[3:-2], "teacher", "ill"]
+    assert rows[1].startswith("section blue  1 h 30 min")
+    first = json.loads(course(TEACHER, "extend", "ps1", "--json").output.splitlines()[0])
+    assert (first["person"], first["seconds"], first["why"]) == ("student1", 172_800, "ill")
+    back = course(TEACHER, "extend", "ps1", "student1", "--undo")
+    assert back.output == "student1 had 2 d more for ps1: taken back.\n"
+    assert "no extension" in course(TEACHER, "extend", "ps1", "student1", "--undo").stderr
+    assert "1 Feb 2027 18:30" in course(STUDENT1, "assignments").output
+    assert course(TEACHER, "extend", "ps1", "blue", "--section", "--undo").exit_code == 0
+    assert "1 Feb 2027 17:00" in course(STUDENT1, "assignments").output
+    assert "You teach no course" in course(STUDENT1, "extend", "ps1").stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("student1",), ("student1", "1h", "--undo"), ("--undo",), ("--section",), ("--why", "ill")],
+)
+def test_more_time_is_of_somebody_and_given_or_taken(
+    carrel: Carrel, arguments: tuple[str, ...]
+) -> None:
+    refused = carrel(TEACHER, "extend", "ps1", *arguments)
+    assert refused.exit_code == 2
+    assert "Say " in refused.stderr
+
+
+def test_outages_are_listed(course: Carrel) -> None:
+    assert course(TEACHER, "outage").output == "No outage is recorded.\n"
+    hours = ("2027-02-01 15:00 Europe/Berlin", "2027-02-01 18:00 Europe/Berlin")
+    course(ADMIN, "outage", *hours, "--why", "Power")
+    assert course(TEACHER, "outage").output == (
+        "FROM (UTC)        TO (UTC)          COURSE  BY     WHY\n"
+        "1 Feb 2027 14:00  1 Feb 2027 17:00  all     admin  Power\n"
+    )
+    (listed,) = map(json.loads, course(STUDENT1, "outage", "--json").output.splitlines())
+    assert listed["why"] == "Power"
+    assert "when it ended" in course(ADMIN, "outage", hours[0]).stderr
+    assert "from when" in course(ADMIN, "outage", "--why", "Power").stderr
 
 
 def test_a_roster_is_applied_after_it_was_seen(course: Carrel, tmp_path: Path) -> None:

@@ -79,6 +79,46 @@ def test_more_time_and_choices(course: Site) -> None:
         assert ask(course, verb, counts, None, TEACHER) == 200
 
 
+def test_more_time_is_listed_and_taken_back(course: Site) -> None:
+    for seconds in (3600, 60):
+        extension = {"section": "blue", "seconds": seconds, "why": "ill"}
+        assert ask(course, "POST", f"{PS1}/extensions", extension, TEACHER) == 200
+    teacher, given = course.api(TEACHER), f"{PS1}/extensions"
+    found = teacher.get(given).json()["extensions"]
+    assert [(each["section"], each["seconds"], each["why"]) for each in found] == [
+        ("blue", 3600, "ill"),
+        ("blue", 60, "ill"),
+    ]
+    for verb in ("GET", "DELETE"):
+        assert ask(course, verb, f"{given}?section=blue", None, STUDENT1) == 403
+    assert ask(course, "DELETE", given, None, TEACHER) == 400
+    assert ask(course, "DELETE", f"{given}?person=student1", None, TEACHER) == 404
+    said = teacher.delete(given, params={"section": "blue"}).json()
+    assert said["sentences"] == ["Section blue had 1 h 1 min more for ps1: taken back."]
+    assert teacher.get(given).json()["extensions"] == []
+
+
+def test_a_course_is_shown_before_it_is_made(site: Site) -> None:
+    body = {"name": "cs101", "teachers": ["grce"], "students": "student\nstudent1\nzoe\n"}
+    assert ask(site, "POST", f"{API}/courses?dry_run=true", body, TEACHER) == 403
+    shown = site.api().post(f"{API}/courses", json=body, params={"dry_run": "true"})
+    assert shown.status_code == 200
+    strangers = "JupyterHub does not know grce yet: is the name right?"
+    staying = shown.json()["sentences"][3]
+    assert staying.startswith("In the group already, and not on the roster: student2. They stay")
+    assert shown.json() == {
+        "sentences": [
+            "cs101 becomes the group of a course, with at most 4 devices.",
+            *("grce teaches it.", strangers, staying),
+            *("zoe is new.", "student1 was in the group already."),
+        ],
+        "saved": False,
+        "changes": True,
+    }
+    assert site.api().get(f"{API}/courses").json()["courses"] == []
+    assert site.api().post(f"{API}/courses", json=body).json()["notes"] == [strangers, staying]
+
+
 def test_a_roster_is_shown_before_it_is_applied(course: Site) -> None:
     body = {"students": "student\nstudent1\n"}
     shown = course.api(TEACHER).put(f"{COURSE}/roster", json=body, params={"dry_run": "true"})
