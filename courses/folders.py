@@ -15,10 +15,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..hub.client.folder import of_folder, safe_target
-from ..hub.errors import InvalidInput, NotFound
+from ..hub.client.folder import IGNORE_FILE, Luggage, of_folder, safe_target
+from ..hub.errors import InvalidInput, NotFound, TooLarge
 from ..hub.wire.courses import ContentOut, FileIn, HandOutOut
 from .merging import merge
+from .parcels import MAX_BYTES, MAX_FILES
 
 MARK = ".carrel-assignment.json"
 
@@ -63,13 +64,45 @@ def read(folder: Path) -> Content:
         TooLarge: it holds much more than an assignment.
     """
     if not folder.is_dir():
-        raise InvalidInput(f"{folder} is no folder.", accepted="The folder of the assignment.")
-    found = of_folder(folder)
+        raise _no_folder(folder)
+    return _content(of_folder(folder))
+
+
+def to_send(folder: Path) -> Content:
+    """As ``read``, of what is handed in or released.
+
+    Raises:
+        InvalidInput: it is no folder, or cannot be read.
+        TooLarge: a site does not take so much; known before any of it is read.
+    """
+    if not folder.is_dir():
+        raise _no_folder(folder)
+    try:
+        found = of_folder(folder)
+    except TooLarge as error:  # its own bounds are those of a job
+        raise _too_large(folder) from error
+    if len(found.items) > MAX_FILES or found.size_bytes > MAX_BYTES:
+        raise _too_large(folder)
+    return _content(found)
+
+
+def _content(found: Luggage) -> Content:
     try:
         files = {each.name: each.path.read_bytes() for each in found.items if each.name != MARK}
     except OSError as error:
         raise InvalidInput(f"{error.filename} cannot be read: {error.strerror}.") from error
     return Content(files=files, left_out=found.left_out)
+
+
+def _no_folder(folder: Path) -> InvalidInput:
+    return InvalidInput(f"{folder} is no folder.", accepted="The folder of the assignment.")
+
+
+def _too_large(folder: Path) -> TooLarge:
+    return TooLarge(
+        f"{folder} holds more than an assignment may: {MAX_FILES} files, {MAX_BYTES >> 20} MiB.",
+        accepted=f"Name in {folder / IGNORE_FILE} what does not belong to it.",
+    )
 
 
 def mark_of(folder: Path) -> Mark | None:

@@ -28,6 +28,9 @@ _NOT_SHOWN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """Kinds of characters that a reader does not see, or that turn what is read around."""
 _FORBIDDEN = frozenset('\\:*?"<>|')
 """Not in names everywhere; the first of them is a folder's end on some systems."""
+_DEVICES = frozenset(
+    ("CON", "PRN", "AUX", "NUL", *(f"{d}{n}" for d in ("COM", "LPT") for n in "123456789"))
+)
 _ACCEPTED = (
     f"Plain files with relative names: at most {MAX_FILES}, {MAX_BYTES >> 20} MiB together, "
     "no links, no '..', and no two names that differ only in case."
@@ -97,6 +100,10 @@ def checked_name(given: str) -> str:
         raise _refused(f"The name {shown} is too long.")
     if any(c in _FORBIDDEN or unicodedata.category(c) in _NOT_SHOWN for c in name):
         raise _refused(f"The name {shown} has a character that not every system takes.")
+    if any(part.casefold() == ".git" for part in parts):
+        raise _refused(f"The name {shown} is git's own, and whoever grades may run git there.")
+    if any(part.upper() in _DEVICES for part in parts):
+        raise _refused(f"The name {shown} is that of a device on some systems.")
     if any(part in {"", "."} or part != part.strip(" ") or part.endswith(".") for part in parts):
         raise _refused(f"The name {shown} is odd: a part of it is empty, or ends oddly.")
     return name

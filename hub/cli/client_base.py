@@ -7,8 +7,10 @@ from types import MappingProxyType
 from typing import IO, Any, TypeVar
 
 import click
+from pydantic import ValidationError
 
 from ..errors import CarrelError
+from ..mistakes import invalid
 from . import printing
 from .following import NO_ANSWER
 
@@ -59,8 +61,14 @@ class ClientCommand(click.Command):
         try:
             return super().invoke(ctx)
         except CarrelError as error:
-            json_wanted = bool(ctx.params.get("as_json"))
-            raise Failed(error, as_json=json_wanted, status=self.failure_status) from error
+            raise self._failed(ctx, error) from error
+        except ValidationError as error:  # a value that no body takes, such as a year of more time
+            wrong = invalid(error.errors(include_url=False), {})
+            raise self._failed(ctx, wrong) from error
+
+    def _failed(self, ctx: click.Context, error: CarrelError) -> Failed:
+        as_json = bool(ctx.params.get("as_json"))
+        return Failed(error, as_json=as_json, status=self.failure_status)
 
 
 class WaitingCommand(ClientCommand):

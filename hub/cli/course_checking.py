@@ -54,7 +54,7 @@ def check_command(
     mark = folders.mark_of(where)
     known = mark.course if mark and mark.assignment == assignment else ""
     with Client.from_environment(site) as client:
-        name = working(client, course or known)
+        name = working(client, course or known, assignment)
         found = (
             _newest(client, name, assignment)
             if last
@@ -73,7 +73,7 @@ def check_command(
 
 
 def _body(folder: Path) -> SubmitIn:
-    content = folders.read(folder)
+    content = folders.to_send(folder)
     if not content.files:
         raise InvalidInput(f"There is no file in {folder}.", accepted="Your work.")
     return SubmitIn(files=content.sent)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -16,7 +16,7 @@ from ..wire.courses import CourseOut
 from . import printing
 
 F = TypeVar("F", bound=Callable[..., object])
-_ALSO_OTHERS = ("teacher", "grader")
+GRADED_BY = ("teacher", "grader")
 
 
 def assignment_argument(function: F) -> F:
@@ -35,40 +35,63 @@ def teaching(client: Client, named: str) -> str:
     Raises:
         InvalidInput: there is none, or there are several.
     """
-    return named or _only((each for each in client.courses() if each.role == "teacher"), "teach")
+    return named or _only(client, _those(client, ("teacher",)), "teach").name
 
 
-def working(client: Client, named: str) -> str:
-    """The course that is named, else the only one that this person is in.
+def grading(client: Client, named: str, assignment: str) -> str:
+    """The course that is named, else the only one with this assignment that this person grades.
 
     Raises:
         InvalidInput: there is none, or there are several.
     """
-    return named or _only(client.courses(), "are in")
+    return named or _only(client, _those(client, GRADED_BY), "teach or grade", assignment).name
 
 
-def in_question(client: Client, named: str) -> CourseOut:
-    """The course that is named, else the only one that this person teaches, else is in.
+def working(client: Client, named: str, assignment: str = "") -> str:
+    """The course that is named, else the only one with this assignment that this person is in.
+
+    Raises:
+        InvalidInput: there is none, or there are several.
+    """
+    return named or _only(client, _those(client), "are in", assignment).name
+
+
+def in_question(client: Client, named: str, assignment: str = "") -> CourseOut:
+    """The course that is named, else the only one that this person teaches or grades, else is in.
 
     Raises:
         InvalidInput: there is none, or there are several.
     """
     if named:
         return client.course(named)
-    mine = client.courses()
-    taught = [each for each in mine if each.role == "teacher"]
-    name = _only(taught, "teach") if taught else _only(mine, "are in")
-    return next(each for each in mine if each.name == name)
+    if graded := _those(client, GRADED_BY):
+        return _only(client, graded, "teach or grade", assignment)
+    return _only(client, _those(client), "are in", assignment)
 
 
-def _only(courses: Iterable[CourseOut], how: str) -> str:
-    found = [course.name for course in courses if course.archived_at is None]
+def _those(client: Client, roles: Collection[str] = ()) -> list[CourseOut]:
+    """The courses that go on, of these roles or of any."""
+    return [
+        each
+        for each in client.courses()
+        if each.archived_at is None and (not roles or each.role in roles)
+    ]
+
+
+def _only(client: Client, found: Sequence[CourseOut], how: str, assignment: str = "") -> CourseOut:
+    if len(found) > 1 and assignment:
+        found = [each for each in found if _has(client, each, assignment)] or found
     if len(found) == 1:
         return found[0]
+    names = ", ".join(each.name for each in found)
     raise InvalidInput(
         f"You {how} {'several courses' if found else 'no course'}.",
-        accepted=f"Name one with --course: {', '.join(found)}." if found else "",
+        accepted=f"Name one with --course: {names}." if found else "",
     )
+
+
+def _has(client: Client, course: CourseOut, assignment: str) -> bool:
+    return any(each.name == assignment for each in client.assignments(course.name))
 
 
 def due_text(due: float | None, zone: str) -> str:

@@ -20,8 +20,8 @@ from .client_base import ClientCommand, json_option, site_option
 from .course_choice import (
     assignment_argument,
     course_option,
+    grading,
     in_question,
-    teaching,
     working,
 )
 from .course_own import own_grades
@@ -67,7 +67,7 @@ def grade_command(
         deadline=due.read_due(deadline)[0] if deadline else None,
     )
     with Client.from_environment(site) as client:
-        name = teaching(client, course)
+        name = grading(client, course, assignment)
         run = client.grade(name, assignment, body)
         if not as_json:
             click.echo(f"Grading {assignment} of {name}: {_progress(run)}")
@@ -125,7 +125,7 @@ def grades_command(
       carrel course grades ps1 --csv > ps1.csv
     """
     with Client.from_environment(site) as client:
-        place = in_question(client, course)
+        place = in_question(client, course, assignment or "")
         if place.role == "student":
             own_grades(client, place.name, assignment, as_json=as_json)
             return
@@ -185,7 +185,7 @@ def feedback_command(
     """
     with Client.from_environment(site) as client:
         if release:
-            name = teaching(client, course)
+            name = grading(client, course, assignment)
             released, left_out = _release(client, name, assignment, student)
             if as_json:
                 printing.as_json({"released": released, "left_out": left_out})
@@ -197,7 +197,7 @@ def feedback_command(
             return
         files = _fetch(
             client,
-            working(client, course),
+            working(client, course, assignment),
             assignment,
             target or Path("feedback", assignment),
         )

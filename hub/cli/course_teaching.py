@@ -16,7 +16,7 @@ from ..wire.administration import ConsequencesOut
 from ..wire.courses import ExtensionIn, ExtensionOut, OutageIn, OutageOut, ReleasedOut, ReleaseIn
 from . import printing
 from .client_base import ClientCommand, json_option, site_option
-from .course_choice import assignment_argument, course_option, due_text, teaching
+from .course_choice import assignment_argument, course_option, due_text, grading, teaching
 from .terminal import plain
 
 
@@ -56,7 +56,7 @@ def release_command(
     folder = source or next(
         (each for each in (Path("source", assignment), Path(assignment)) if each.is_dir()), None
     )
-    content = folders.read(folder) if folder is not None else None
+    content = folders.to_send(folder) if folder is not None else None
     named = {
         "files": content.sent if content else None,
         "due": due,
@@ -122,7 +122,7 @@ def extend_command(
     if whom is not None and undo is (span is not None):
         raise click.UsageError("Say how much more time, such as 48h, or take it back with --undo.")
     with Client.from_environment(site) as client:
-        name = teaching(client, course)
+        name = grading(client, course, assignment)
         if whom is None:
             _show_extensions(client.extensions(name, assignment), assignment, as_json=as_json)
             return

@@ -80,7 +80,7 @@ def fetch_command(
     """
     folder = target or Path(assignment)
     with Client.from_environment(site) as client:
-        name = working(client, course)
+        name = working(client, course, assignment)
         made, notes = folders.fetch_into(
             folder, lambda version: client.hand_out(name, assignment, version=version)
         )
@@ -113,13 +113,14 @@ def submit_command(
       carrel course submit ps1 ~/cs101/ps1
     """
     where = folder or Path(assignment)
-    content = folders.read(where)
+    content = folders.to_send(where)
     if not content.files:
         raise InvalidInput(f"There is no file in {where}.", accepted="Your work.")
     mark = folders.mark_of(where)
     version = mark.version if mark and mark.assignment == assignment else 0
     with Client.from_environment(site) as client:
-        name = working(client, course or (mark.course if mark and version else ""))
+        known = mark.course if mark and version else ""
+        name = working(client, course or known, assignment)
         body = SubmitIn(files=content.sent, version=version)
         receipt = client.hand_in(name, assignment, body)
     if content.left_out:
@@ -159,7 +160,7 @@ def receipts_command(
       carrel course receipts ps1
     """
     with Client.from_environment(site) as client:
-        found = client.receipts(working(client, course), assignment, person=person)
+        found = client.receipts(working(client, course, assignment), assignment, person=person)
     if as_json:
         for each in found:
             printing.as_json(each)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from carrel.courses import folders
-from carrel.courses.folders import MARK, fetch_into, mark_of, read
-from carrel.hub.errors import InvalidInput, NotFound
+from carrel.courses.folders import MARK, fetch_into, mark_of, read, to_send
+from carrel.hub.errors import InvalidInput, NotFound, TooLarge
 from carrel.hub.wire.courses import ContentOut, HandOutOut
 
 
@@ -149,3 +149,22 @@ def test_what_is_no_folder_is_said(tmp_path: Path) -> None:
     assert folders.mark_of(tmp_path) is None
     (tmp_path / MARK).write_text('{"course": 1}')
     assert folders.mark_of(tmp_path) is None
+
+
+@pytest.mark.parametrize("size", [32 << 20, 2 << 30], ids=["an assignment", "a job"])
+def test_more_than_a_site_takes_is_refused_before_it_is_read(tmp_path: Path, size: int) -> None:
+    with (tmp_path / "large.bin").open("wb") as file:
+        file.truncate(size + 1)  # takes no room on the disk
+    with pytest.raises(TooLarge, match=r"500 files, 32 MiB\. Name in .*/\.carrelignore"):
+        to_send(tmp_path)
+    (tmp_path / ".carrelignore").write_text("large.bin\n")
+    assert "large.bin" not in to_send(tmp_path).files
+
+
+def test_too_many_files_are_refused(tmp_path: Path) -> None:
+    for number in range(501):
+        (tmp_path / f"{number}.csv").touch()
+    with pytest.raises(TooLarge):
+        to_send(tmp_path)
+    with pytest.raises(InvalidInput, match="is no folder"):
+        to_send(tmp_path / "ps1")

@@ -217,7 +217,7 @@ def test_more_time_is_listed_and_taken_back(course: Carrel) -> None:
     assert "1 Feb 2027 18:30" in course(STUDENT1, "assignments").output
     assert course(TEACHER, "extend", "ps1", "blue", "--section", "--undo").exit_code == 0
     assert "1 Feb 2027 17:00" in course(STUDENT1, "assignments").output
-    assert "You teach no course" in course(STUDENT1, "extend", "ps1").stderr
+    assert "You teach or grade no course." in course(STUDENT1, "extend", "ps1").stderr
 
 
 @pytest.mark.parametrize(
@@ -283,6 +283,32 @@ def test_a_teacher_lets_a_late_one_count(course: Carrel, site: Site) -> None:
     assert "still take it" in course(TEACHER, "count", str(late["id"]), "--undo").output
 
 
+def test_a_grader_need_not_name_the_course_either(course: Carrel, tmp_path: Path) -> None:
+    (tmp_path / "roster.csv").write_text("student,role\nstudent2,\nstudent1,grader\n")
+    course(TEACHER, "roster", "cs101", "roster.csv", "--yes")
+    (tmp_path / "small.csv").write_text("student\nstudent1\n")
+    assert course(ADMIN, "create", "cs102", "--students", "small.csv").exit_code == 0
+    assert "Nothing was handed in" in course(STUDENT1, "grade", "ps1").stderr
+    assert "Nothing was handed in" in course(STUDENT1, "grades", "ps1").output
+    assert course(STUDENT1, "feedback", "ps1", "--release").exit_code == 0
+    assert course(STUDENT1, "extend", "ps1").output == "Nobody has more time for ps1.\n"
+    refused = course(STUDENT1, "extend", "ps1", "student2", "1h")
+    assert "You are a grader of cs101. This is for its teachers." in refused.stderr
+
+
+def test_an_assignment_of_one_course_names_the_course(course: Carrel, tmp_path: Path) -> None:
+    (tmp_path / "small.csv").write_text("student\nstudent1\n")
+    course(ADMIN, "create", "cs102", "--teacher", "teacher", "--students", "small.csv")
+    assert "of cs101, version 1" in course(STUDENT1, "fetch", "ps1").output
+    assert "Handed in ps1 of cs101" in course(STUDENT1, "submit", "ps1").output
+    assert "student1" in course(TEACHER, "extend", "ps1", "student1", "1h").output
+    assert "You are in several courses." in course(STUDENT1, "fetch", "ps9").stderr
+    several = course(TEACHER, "release", "ps1")
+    assert several.stderr == (
+        "carrel: You teach several courses. Name one with --course: cs101, cs102.\n"
+    )
+
+
 def test_refusals_are_sentences(course: Carrel) -> None:
     refusals: list[tuple[Identity, tuple[str, ...], str]] = [
         (TEACHER, ("create", "x"), "This is for administrators."),
@@ -293,6 +319,16 @@ def test_refusals_are_sentences(course: Carrel) -> None:
         (TEACHER, ("release", "ps1", "--due", "soon"), "'soon' is no due time."),
         (TEACHER, ("release", "ps9"), "ps9 of cs101 is not released yet."),
         (STUDENT1, ("show", "cs999"), "There is no course cs999."),
+        (
+            TEACHER,
+            ("extend", "ps1", "student1", "9999d"),
+            "The field 'seconds' is 8639",
+        ),
+        (
+            ADMIN,
+            ("create", "x", "--title", "x" * 300),
+            "The field 'title' is text of 300 characters.",
+        ),
     ]
     for who, arguments, said in refusals:
         refused = course(who, *arguments)
