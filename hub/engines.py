@@ -7,6 +7,7 @@ from collections.abc import Callable
 from importlib.metadata import entry_points
 from typing import cast
 
+from ..courses.grading.bookkeeping import Book, BookSettings, OpenBook
 from ..courses.sandbox.engines import cage_engine
 from ..courses.sandbox.port import CageEngine, CageSettings
 from .config import Engine, Settings, StateFolder
@@ -51,6 +52,20 @@ def cages(
             image=image,
             imports=imports,
         ),
+    )
+
+
+def book(state: StateFolder, settings: Settings, *, course: str) -> Book:
+    """The gradebook of a course, to be written. Raises CarrelError."""
+    found = backend_settings(state, settings, None)
+    opened = cast(OpenBook, _load("carrel.books", settings.engine))
+    return opened(
+        BookSettings(
+            folder=state.course(course),
+            course=course,
+            installation=found.installation,
+            docker=found.docker,
+        )
     )
 
 

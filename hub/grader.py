@@ -17,7 +17,6 @@ from pathlib import Path
 from ..courses.blobs import FolderBlobs
 from ..courses.carrying import contents
 from ..courses.course_folders import add_source
-from ..courses.grading.gradebook import CourseBook
 from ..courses.grading.key import AssignmentKey
 from ..courses.grading.link import Link
 from ..courses.grading.release_check import check_release
@@ -27,6 +26,7 @@ from ..courses.handout import Prepared, prepare
 from ..courses.lasting import parallel
 from ..courses.sandbox.port import CageEngine, Limits
 from .config import Settings, StateFolder
+from .engines import book as open_book
 from .engines import cages
 from .errors import CarrelError
 from .wire.grading import GradingOrderOut
@@ -49,7 +49,7 @@ def grade() -> None:
     order = link.order()
     with at_hand(state, order) as tools:
         folder = state.course(order.course)
-        with CourseBook(folder, order.course) as book:
+        with open_book(state, Settings.load(state), course=order.course) as book:
             due = None if order.due is None else datetime.fromtimestamp(order.due, UTC)
             book.save_release(tools.prepared, due=due)
             add_source(folder, order.assignment, tools.source)

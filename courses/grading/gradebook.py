@@ -32,6 +32,7 @@ from sqlalchemy import text
 from ...hub.errors import Conflict, InvalidInput, NotFound
 from .. import ipynb
 from ..handout import Prepared
+from .bookkeeping import BookSettings
 from .submission import NotebookResult, SubmissionResult
 
 _OF_STUDENTS = (SubmittedAssignment, SubmittedNotebook, Grade, Comment)
@@ -53,6 +54,11 @@ _LATENESS = (
 )
 """nbgrader keeps the points that lateness costs, and not the part. So that they stay right when a
 person changes points in formgrader, the part lies beside them and a trigger follows."""
+
+
+def create(settings: BookSettings) -> CourseBook:
+    """For the entry point of an engine whose sessions share this account."""
+    return CourseBook(settings.folder, settings.course)
 
 
 class _Graded(Protocol):
@@ -273,10 +279,11 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     home = folder.resolve()
     for name, data in files.items():
-        path = (home / name).resolve()
-        if not path.is_relative_to(home) or path == home:
+        # The last step is replaced, whatever it is: a link there does not lead anywhere.
+        above, last = (home / name).parent.resolve(), Path(name).name
+        if not above.is_relative_to(home) or last in {"", ".."}:
             raise InvalidInput(f"The file name {name[:80]!r} leads out of its folder.")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(f".{path.name}.part")
+        above.mkdir(parents=True, exist_ok=True)
+        part = above / f".{last}.part"
         part.write_bytes(data)
-        part.replace(path)
+        part.replace(above / last)

@@ -10,7 +10,7 @@ from pathlib import Path
 from ...hub.wire.grading import CellScoreIn, GradingOrderOut, VerdictIn, WorkOut
 from ..carrying import contents
 from ..ports import Blobs
-from .gradebook import CourseBook
+from .bookkeeping import Book
 from .run import Progress, Work
 from .submission import SubmissionResult
 
@@ -29,7 +29,7 @@ class ServiceBench:
         order: GradingOrderOut,
         judge: Callable[[VerdictIn], bool],
         blobs: Blobs,
-        book: CourseBook,
+        book: Book,
         *,
         told: Path,
     ) -> None:

@@ -16,22 +16,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import requests.exceptions
-from docker.errors import APIError, DockerException
-
 from ...courses.sandbox import inside
 from ...courses.sandbox.cage import WalledCage
 from ...courses.sandbox.filling import checked
 from ...courses.sandbox.port import Cage, CageSettings, Limits
-from ...hub.errors import BackendFailed, CarrelError, Unavailable
+from ...hub.errors import BackendFailed, Unavailable
 from ...hub.ports.backend import DockerOptions
 from ...hub.ports.records import Json
 from .attached import AttachedLine
-from .engine import START_SECONDS, Engine, connect, in_words
+from .engine import Engine
+from .lined import lined, started
 from .template import Bounds, Mount, Task, container
 
 LABEL: Final = "carrel.cages"
-"""With the installation's name; it has no lease of its own, so it is none of the reconciler's."""
+"""With the installation's name."""
 IMAGE: Final = "grading"
 """Of a course that has none of its own."""
 HOME: Final = "/home/student"
@@ -105,23 +103,8 @@ class DockerCages:
 
     def _make(self, limits: Limits) -> _Made:
         name = f"carrel-{self._settings.installation}-cage-{secrets.token_hex(6)}"
-        made = self._engine.create(name, self._body(limits))
-        try:
-            line = self._attach(made)
-            self._engine.start(made)
-        except CarrelError:
-            self._engine.remove(made)
-            raise
+        made, line = started(self._engine, self._options.hosts[0], name, self._body(limits))
         return _Made(container=made, line=line)
-
-    def _attach(self, made: str) -> AttachedLine:
-        host = self._options.hosts[0]
-        try:
-            return AttachedLine(connect(host, START_SECONDS), made)
-        except APIError as error:
-            raise in_words(error, host.node) from error
-        except (DockerException, requests.exceptions.RequestException, OSError) as error:
-            raise Unavailable(f"The Docker engine on {host.node} does not answer.") from error
 
     def _throw_away(self, future: Future[_Made]) -> None:
         def remove(done: Future[_Made]) -> None:
@@ -180,13 +163,8 @@ class DockerCages:
             "Tmpfs": {**tmpfs, HOME: home, _HIDDEN: "ro,size=4k,mode=555"},
             # The warden is the init itself, which no process of its container can kill.
             "Init": False,
-            # It goes with its line, also where nobody is left to remove it.
-            "AutoRemove": True,
-            "LogConfig": {"Type": "none"},
         }
-        body["Labels"] = {LABEL: self._settings.installation}
-        line = ("AttachStdin", "AttachStdout", "OpenStdin", "StdinOnce")
-        return {**body, **dict.fromkeys(line, True), "AttachStderr": False, "Tty": False}
+        return lined(body, LABEL, self._settings.installation)
 
 
 _ENVIRONMENT: Final = {

@@ -24,12 +24,13 @@ from traitlets import Instance, default
 from ...hub.errors import CarrelError, Unavailable
 from ...hub.ports.backend import BackendSettings, DockerHost, DockerOptions
 from ...hub.wire import LeaseOut, StartedIn
+from .. import course_links
 from ..answering import Address
 from ..lease_options import devices_of
 from ..leasing import LeaseMixin
 from . import cdi, session_log
 from .engine import START_SECONDS, Engine, connect, in_words, seconds_of
-from .homes import course_data, homes_of, inside, mounts, recovery
+from .homes import course_data, graded_mounts, homes_of, inside, mounts, recovery
 from .images import digest_of, images_on
 from .networks import Networks
 from .overlay import overlay
@@ -146,6 +147,8 @@ class DockerSession(LeaseMixin, ContainerSpawner):
     _who: StartedIn | None = None
     _last_words = ""
     _recovery: Mapping[str, str] = {}
+    _graded: tuple[str, ...] = ()
+    """Courses whose folders this session has."""
 
     @default("port")
     def _port_default(self) -> int:
@@ -194,6 +197,7 @@ class DockerSession(LeaseMixin, ContainerSpawner):
             self._recovery = await asyncio.to_thread(self._home)
             if self._recovery:
                 self._teller.say(65, self._recovery["CARREL_RECOVERY"])
+            await self._see_to_courses()
             self.object_name = name_of(self.site.installation, lease.id)
             address: Address = await super().start_server()
             self._who = _started(await self.get_object())
@@ -258,7 +262,8 @@ class DockerSession(LeaseMixin, ContainerSpawner):
         env: dict[str, str] = super().get_env()
         env.pop("CARREL_STATE", None)  # a path of the host
         home = {"HOME": inside(self.user.name), "SHELL": "/bin/bash"}
-        return env | home | dict(self._recovery)
+        shown = course_links.environment(home["HOME"], self._graded, self._group)
+        return env | home | shown | dict(self._recovery)
 
     async def docker(self, method: str, *args: object, **kwargs: object) -> Any:
         """The one call that makes a container is made with Carrel's template."""
@@ -299,6 +304,36 @@ class DockerSession(LeaseMixin, ContainerSpawner):
         homes.ready(owner)
         return recovery(homes.use(owner))
 
+    async def _see_to_courses(self) -> None:
+        """Who teaches or grades courses has their folders, where these are."""
+        self._graded = ()
+        graded = await course_links.graded_by(self._applicant.link, self.user.name)
+        if graded is None:
+            return
+        here = self.options.hosts[0]
+        if graded and self.host != here:
+            self._teller.say(
+                65,
+                f"This session runs on {self.host.node}, and the folders of courses are on "
+                f"{here.node}: for formgrader start one without a device.",
+            )
+            graded = ()
+        try:
+            await asyncio.to_thread(self._link_courses, graded)
+        except OSError as error:
+            self._teller.say(
+                65,
+                "The folders of your courses are not in this session: ~/courses cannot be written "
+                f"({error.strerror}).",
+            )
+        else:
+            self._graded = graded
+
+    def _link_courses(self, graded: tuple[str, ...]) -> None:
+        home = homes_of(self.site).ready(str(self.user.name))
+        courses = self.site.state / "courses"
+        course_links.link_into(home, course_links.INSIDE, graded, formerly=courses)
+
     def _body(self, formed: Mapping[str, Any]) -> Mapping[str, Any]:
         """What is created; everything that a person chose has been checked by the service."""
         options, lease, owner = self.options, self._leased(), self.user.name
@@ -322,7 +357,10 @@ class DockerSession(LeaseMixin, ContainerSpawner):
             network=self.network_name,
             bounds=bounds,
             environment=self.get_env() | course_data(self.site, self._group),
-            mounts=mounts(self.site, owner, self._group),
+            mounts=(
+                *mounts(self.site, owner, self._group),
+                *graded_mounts(self.site, self._graded),
+            ),
             devices=devices,
             cdi=cdi.names(self.engine, devices),
             published=self.host.address,
