@@ -10,6 +10,7 @@ from math import inf
 
 from .claims import Claims, Lent, not_lent
 from .entitled import Entitled, guarantees
+from .homes import Homes
 from .model import Holding, Left, Reserved, Snapshot, Waiting
 from .placement import Pool
 from .plan import Reason
@@ -60,6 +61,7 @@ class Books:
         self.pool = Pool(snapshot.devices, snapshot.holdings, takes_work=snapshot.takes_work)
         self.silent = snapshot.silent
         self.tally = Tally(self.tree, snapshot.holdings)
+        self._homes = Homes(self.pool, snapshot.holdings)
         self.running = Running(self.tree, snapshot.holdings, now=now)
         self.budgets: dict[str, float] = {}
         self.set_budgets(snapshot.budgets)
@@ -80,6 +82,7 @@ class Books:
         made = copy(self)
         made.pool, made.tally = self.pool.copy(), self.tally.copy()
         made.running, made.budgets = self.running.copy(), self.budgets.copy()
+        made._homes = self._homes.copy()
         made._guarantees = self._guarantees.copy(made.tally)
         made._kept, made._lent = self._kept.copy(made.tally), self._lent.copy(made.tally)
         made._ahead = [copy(each) for each in self._ahead]
@@ -147,7 +150,7 @@ class Books:
 
     def home(self, group: str) -> int:
         """The nodes where a group itself runs already."""
-        return self.pool.nodes_of(self.running.of_group(group))
+        return self._homes.of(group)
 
     def kept_for_others(self, request: Waiting) -> int:
         """Thousandths of a device that stay free for others, whoever else would use them.
@@ -196,6 +199,7 @@ class Books:
     def _count(self, holding: Holding, times: int) -> None:
         self._taken_for_good.clear()
         self.tally.count(holding, times)
+        self._homes.moved(holding, times, self.pool)
         self._guarantees.moved(holding.group)
         self._kept.moved(holding.group)
         self._lent.moved(holding, times)

@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Set
 from copy import copy
 from dataclasses import dataclass
-from functools import reduce
-from operator import or_
 from typing import Protocol
 
 from .free import Floor, Free
@@ -115,10 +113,9 @@ class Pool:
         """Whether ``take`` would find it a place now."""
         return self._fits(request, self._free, self._parts)
 
-    def nodes_of(self, taken: Iterable[Taken]) -> int:
-        """The nodes on which these are."""
-        found = (self._floor.where.get(device) for each in taken for device in each.devices)
-        return reduce(or_, (1 << at[0] for at in found if at is not None), 0)
+    def nodes_of(self, taken: Taken) -> tuple[int, ...]:
+        """The nodes on which these are; nodes are numbered."""
+        return tuple(node for node, _ in self._floor.by_node(taken.devices))
 
     def take(self, request: Waiting, home: int = 0) -> Placement | None:
         """Take the devices it gets; None, and nothing taken, where it does not fit.

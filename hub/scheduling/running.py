@@ -139,11 +139,6 @@ class Running:
         for request_id in request_ids:
             self.add(replace(self.remove(request_id), leaving=True))
 
-    def of_group(self, group: str) -> Iterator[Holding]:
-        """What a group itself holds."""
-        for key in self._groups.get(group, ()):
-            yield from self._in[key].values()
-
     def ends(self) -> Iterator[tuple[float, Holding]]:
         """Everything that runs, in the order in which it is expected to end."""
         return ((end, self._all[request_id]) for end, request_id in self._ends)
