@@ -17,7 +17,7 @@ from ...hub.errors import BackendFailed, Unavailable
 from ...hub.ports.backend import DockerOptions
 from ...hub.ports.records import Json
 from .engine import Engine
-from .homes import course_mounts
+from .graded import course_mounts
 from .images import images_on, tools
 from .lined import lined, started
 from .template import Bounds, Mount, Task, container

@@ -1,14 +1,9 @@
-"""What a container sees of the host's folders: its owner's home, a course's data, and of courses
-that its owner grades the folders themselves."""
+"""What a container sees of the host's folders: its owner's home, and a course's data."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Collection
-from pathlib import Path
 from typing import Final
 
-from ...courses.course_folders import DATA
 from ...hub import wording
 from ...hub.config import StateFolder
 from ...hub.homes import Homes
@@ -16,10 +11,7 @@ from ...hub.naming import safe_name
 from ...hub.ports.backend import BackendSettings
 from ...hub.ports.records import COURSE_DATA
 from ...hub.ports.world import HomeUse
-from ..course_links import INSIDE
 from .template import COURSES, HOMES, Mount
-
-log = logging.getLogger(__name__)
 
 _ELSEWHERE: Final = "/tmp/recovery"  # noqa: S108  # a file system of the container's own
 _WRITTEN: Final = {
@@ -61,32 +53,6 @@ def course_data(settings: BackendSettings, group: str) -> dict[str, str]:
     if not StateFolder(root=settings.state).course_data(group).is_dir():
         return {}
     return {COURSE_DATA: f"{COURSES}/{safe_name(group)}"}
-
-
-def graded_mounts(settings: BackendSettings, graded: Collection[str]) -> tuple[Mount, ...]:
-    """The folders of these courses, to be written: for sessions of those who grade them alone."""
-    state = StateFolder(root=settings.state)
-    found: list[Mount] = []
-    for course in graded:
-        folder = state.course(course)
-        if any(each.is_symlink() or not each.is_dir() for each in (folder, folder / DATA)):
-            log.warning("%s has no folder that could be mounted", course)
-            continue
-        found += course_mounts(folder, str(INSIDE / folder.name))
-    return tuple(found)
-
-
-def course_mounts(folder: Path, target: str) -> tuple[Mount, ...]:
-    """The folder of a course; within it its data are a mount of their own.
-
-    Whoever writes there can put anything in the place of any folder but of one that is mounted,
-    and the data are mounted for everybody else in the course: a link there would lead to anything
-    on the host.
-    """
-    return (
-        Mount(source=str(folder), target=target),
-        Mount(source=str(folder / DATA), target=f"{target}/{DATA}"),
-    )
 
 
 def inside(owner: str) -> str:

@@ -12,7 +12,7 @@ import asyncio
 import signal
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from typing import Any, ClassVar, cast
 
 import docker
@@ -30,7 +30,8 @@ from ..lease_options import devices_of
 from ..leasing import LeaseMixin
 from . import cdi, session_log
 from .engine import START_SECONDS, Engine, connect, in_words, seconds_of
-from .homes import course_data, graded_mounts, homes_of, inside, mounts, recovery
+from .graded import graded_mounts, linked
+from .homes import course_data, homes_of, inside, mounts, recovery
 from .images import digest_of, images_on
 from .networks import Networks
 from .overlay import overlay
@@ -197,7 +198,10 @@ class DockerSession(LeaseMixin, ContainerSpawner):
             self._recovery = await asyncio.to_thread(self._home)
             if self._recovery:
                 self._teller.say(65, self._recovery["CARREL_RECOVERY"])
-            await self._see_to_courses()
+            self._graded = await linked(
+                *(self.site, self._applicant.link, self.user.name, self.host),
+                tell=partial(self._teller.say, 65),
+            )
             self.object_name = name_of(self.site.installation, lease.id)
             address: Address = await super().start_server()
             self._who = _started(await self.get_object())
@@ -303,36 +307,6 @@ class DockerSession(LeaseMixin, ContainerSpawner):
         owner, homes = str(self.user.name), homes_of(self.site)
         homes.ready(owner)
         return recovery(homes.use(owner))
-
-    async def _see_to_courses(self) -> None:
-        """Who teaches or grades courses has their folders, where these are."""
-        self._graded = ()
-        graded = await course_links.graded_by(self._applicant.link, self.user.name)
-        if graded is None:
-            return
-        here = self.options.hosts[0]
-        if graded and self.host != here:
-            self._teller.say(
-                65,
-                f"This session runs on {self.host.node}, and the folders of courses are on "
-                f"{here.node}: for formgrader start one without a device.",
-            )
-            graded = ()
-        try:
-            await asyncio.to_thread(self._link_courses, graded)
-        except OSError as error:
-            self._teller.say(
-                65,
-                "The folders of your courses are not in this session: ~/courses cannot be written "
-                f"({error.strerror}).",
-            )
-        else:
-            self._graded = graded
-
-    def _link_courses(self, graded: tuple[str, ...]) -> None:
-        home = homes_of(self.site).ready(str(self.user.name))
-        courses = self.site.state / "courses"
-        course_links.link_into(home, course_links.INSIDE, graded, formerly=courses)
 
     def _body(self, formed: Mapping[str, Any]) -> Mapping[str, Any]:
         """What is created; everything that a person chose has been checked by the service."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any, cast
 
@@ -9,13 +10,16 @@ import pytest
 
 from carrel.courses import course_folders
 from carrel.courses.grading.bookkeeping import BookSettings
+from carrel.hub.errors import Unavailable
 from carrel.hub.ports.backend import BackendSettings, DockerHost, DockerOptions
 from carrel.spawners.docker import books
-from carrel.spawners.docker.homes import graded_mounts
+from carrel.spawners.docker.graded import graded_mounts, linked
 from carrel.spawners.docker.template import Mount
+from carrel.spawners.link import Link
 
+HERE = DockerHost(node="local", url="unix:///run/docker.sock")
 OPTIONS = DockerOptions(
-    hosts=(DockerHost(node="local", url="unix:///run/docker.sock"),),
+    hosts=(HERE,),
     subnets="10.0.0.0/16",
     internal_ip="10.0.0.1",
     hub_port=1,
@@ -45,6 +49,65 @@ def test_who_grades_a_course_has_its_folder_and_its_data_apart(site: BackendSett
         Mount(source=str(folder / "data"), target="/carrel/courses/cs101/data"),
     )
     assert graded_mounts(site, []) == ()
+
+
+class Service(Link):
+    """Says that somebody grades these courses."""
+
+    def __init__(self, *graded: str) -> None:
+        self._graded = graded
+
+    async def graded(self, person: str) -> tuple[str, ...]:
+        return self._graded
+
+
+class Away(Link):
+    def __init__(self) -> None:
+        pass
+
+    async def graded(self, person: str) -> tuple[str, ...]:
+        raise Unavailable("The Carrel service does not answer at the moment.")
+
+
+def start(site: BackendSettings, link: Link, host: DockerHost = HERE) -> tuple[str, ...]:
+    """What a session that starts there is told; its courses are those linked in the home."""
+    told: list[str] = []
+    found = asyncio.run(linked(site, link, "ada", host, told.append))
+    folder = site.state / "homes" / "ada" / "courses"
+    assert {each.name for each in folder.iterdir() if each.is_symlink()} == set(found)
+    return tuple(told)
+
+
+def test_what_somebody_grades_is_asked_anew_at_each_start(site: BackendSettings) -> None:
+    assert start(site, Service("cs101", "cs102")) == ()
+    link = site.state / "homes" / "ada" / "courses" / "cs101"
+    assert str(link.readlink()) == "/carrel/courses/cs101"
+    assert start(site, Service("cs102")) == ()
+    assert not link.is_symlink()
+
+
+def test_on_another_machine_there_is_a_sentence_and_no_folder(site: BackendSettings) -> None:
+    start(site, Service("cs101"))
+    far = DockerHost(node="gpu1", url="ssh://gpu1", address="10.1.2.4")
+    assert start(site, Service("cs101"), far) == (
+        "This session runs on gpu1, and the folders of courses are on local: "
+        "for formgrader start one without a device.",
+    )
+    assert start(site, Service(), far) == ()
+
+
+def test_a_home_that_has_something_else_there_is_said(site: BackendSettings) -> None:
+    home = site.state / "homes" / "ada"
+    home.mkdir(parents=True)
+    (home / "courses").mkdir()
+    (home / "courses").rename(home / "mine")
+    (home / "courses").symlink_to(home / "mine")
+    (told,) = start(site, Service("cs101"))
+    assert "~/courses cannot be written" in told
+
+
+def test_a_session_starts_while_nobody_can_say(site: BackendSettings) -> None:
+    assert asyncio.run(linked(site, Away(), "ada", HERE, pytest.fail)) == ()
 
 
 @pytest.mark.parametrize("name", ["", "data"])
