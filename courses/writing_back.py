@@ -2,22 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
-from ..hub.errors import Conflict, Unavailable
+from ..hub.errors import CarrelError, Conflict, NotFound, Unavailable
 from ..hub.folders import opened_file
 from ..hub.ports.world import Identity
 from ..hub.wire.administration import ConsequencesOut
 from . import gradebook_file
 from .carrying import contents
+from .gradebook_file import Page
 from .grades import grades, newest_cells
 from .judging import Judging, late_penalty
-from .model import Assignment, HandOut, Member, Submission, Verdict
+from .model import Assignment, Member, Submission, Verdict
 from .parcels import Parcel
+from .receipts import Moved
 from .returning import GRADE, Returning
-from .rights import GRADED_BY, check_open
+from .rights import GRADED_BY, Place, check_open
+
+if TYPE_CHECKING:
+    from .grading.key import NotebookKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Graded:
+    """A class as it was graded at one moment, with what its pages are made of.
+
+    Attributes:
+        counting: what counts, by student.
+        keys: of the notebooks of the newest hand-out.
+        folder: nbgrader's, of the course.
+        book: a copy of the gradebook: teachers' programs may write the one in the folder.
+    """
+
+    assignment: Assignment
+    verdicts: tuple[Verdict, ...]
+    counting: Mapping[str, tuple[Member, Submission]]
+    keys: tuple[NotebookKey, ...]
+    folder: Path
+    book: Path
+
+    def pages(self, sent: Submission, notebook: str = "") -> dict[str, bytes]:
+        """Of each notebook that was handed in, or of one of them; by name."""
+        wanted = [key for key in self.keys if notebook in {"", key.name}]
+        found = {f"{key.name}.html": self._page(sent, key) for key in wanted}
+        return {name: page.encode() for name, page in found.items() if page is not None}
+
+    def _page(self, sent: Submission, key: NotebookKey) -> str | None:
+        # nbgrader takes seconds to import, and is an extra.
+        from . import ipynb  # noqa: PLC0415
+        from .grading.feedback import feedback_page  # noqa: PLC0415
+
+        steps = ("autograded", sent.person, self.assignment.name, f"{key.name}.ipynb")
+        try:
+            with opened_file(self.folder, *steps) as file:
+                graded = file.read()
+        except OSError:
+            return None  # It was not handed in.
+        cells = newest_cells(each for each in self.verdicts if each.submission == sent.id)
+        return feedback_page(
+            ipynb.read(steps[-1], graded),
+            key,
+            assignment=self.assignment.name,
+            student=sent.person,
+            gradebook=f"sqlite:///{self.book}",
+            sentences={cell.cell: cell.sentence for cell in cells if cell.notebook == key.name},
+        )
+
+    def grade(
+        self, member: Member, sent: Submission, moved: Moved, by_hand: Mapping[str, Page]
+    ) -> bytes:
+        """The points as they are given back."""
+        penalty = late_penalty(self.assignment, moved, member, sent)
+        page = by_hand.get(member.person)
+        return grades(member, sent, self.verdicts, penalty, page=page).model_dump_json().encode()
 
 
 class WritingBack(Judging, Returning):
@@ -35,88 +97,95 @@ class WritingBack(Judging, Returning):
             Conflict: nothing of theirs that counts was graded, or something else after it.
             Unavailable: nothing is graded at this site.
         """
-        check_open(self.place(who, course, GRADED_BY).course)
-        sent, pages = self._made_back(who, course, name, person)
-        self.hand_back(who, sent, Parcel.of(pages.items()))
+        for _, problem in self.release_to_class(who, course, name, (person,)):
+            if problem is not None:
+                raise problem
         return ConsequencesOut(sentences=[f"{person} has feedback on {name}."], saved=True)
 
-    def preview_feedback(
-        self, who: Identity, course: str, name: str, person: str
-    ) -> dict[str, bytes]:
-        """The pages as ``release_feedback`` would give them back now, by name; nothing is given."""
-        _, pages = self._made_back(who, course, name, person)
-        return {name: page for name, page in pages.items() if name != GRADE}
+    def release_to_class(
+        self, who: Identity, course: str, name: str, people: Iterable[str]
+    ) -> Generator[tuple[str, CarrelError | None], None, None]:
+        """One after the other, as they are asked for; each with why they got none.
 
-    def _made_back(
-        self, who: Identity, course: str, name: str, person: str
-    ) -> tuple[Submission, dict[str, bytes]]:
-        """What counts of a student, and what they would get for it."""
-        assignment = self.assignment(self.place(who, course, GRADED_BY), name)
+        Raises:
+            Forbidden: for students.
+            Conflict: the course is archived.
+            Unavailable: nothing is graded at this site.
+        """
+        place = self.place(who, course, GRADED_BY)
+        check_open(place.course)
+        moved = self.moved_in(course)
+        with self._graded(place, name) as graded:
+            by_hand = self.by_hand(course, name)
+            for person in people:
+                try:
+                    member, sent = self._judged(graded, person)
+                    grade = graded.grade(member, sent, moved, by_hand)
+                    self.hand_back(
+                        who, sent, Parcel.of([*graded.pages(sent).items(), (GRADE, grade)])
+                    )
+                except CarrelError as error:
+                    yield person, error
+                else:
+                    yield person, None
+
+    def preview_feedback(
+        self, who: Identity, course: str, name: str, person: str, notebook: str
+    ) -> bytes:
+        """A page as ``release_feedback`` would give it back now; nothing is given.
+
+        Raises:
+            NotFound: they have handed in no such notebook.
+        """
+        with self._graded(self.place(who, course, GRADED_BY), name) as graded:
+            _, sent = self._judged(graded, person)
+            for page in graded.pages(sent, notebook).values():
+                return page
+        raise NotFound(f"{person} has handed in no {notebook[:80]}.ipynb.")
+
+    @contextmanager
+    def _graded(self, place: Place, name: str) -> Iterator[_Graded]:
+        from .handout import prepare  # noqa: PLC0415 - takes seconds, and nbgrader is an extra
+
+        assignment = self.assignment(place, name)
+        course = place.course.name
         folder = self.folder_of(course)
         if folder is None:
             raise Unavailable("Nothing is graded here, so that there is no feedback.")
+        # A verdict comes after its page of the gradebook, and is read before.
         verdicts = self.store.verdicts(course, name)
-        member, sent = next(iter(self._counting(assignment, person)), (None, None))
-        self._check_graded(name, person, sent, verdicts)
-        assert member is not None, "it was just checked"
-        assert sent is not None, "it was just checked"
-        pages = self._pages(self.store.hand_out(course, name), sent, verdicts, folder)
-        pages[GRADE] = self._grade_now(assignment, member, sent, verdicts)
-        return sent, pages
+        if not verdicts:
+            raise Conflict(
+                f"Nothing in {name} has been graded.", accepted=f"First: carrel course grade {name}"
+            )
+        source = contents(self.blobs, self.store.hand_out(course, name).source.files)
+        with TemporaryDirectory() as scratch:
+            book = Path(scratch) / gradebook_file.NAME
+            gradebook_file.copy(folder, book)
+            yield _Graded(
+                assignment=assignment,
+                verdicts=verdicts,
+                counting={
+                    sent.person: (member, sent) for member, sent in self._counting(assignment)
+                },
+                keys=prepare(name, source).key.notebooks,
+                folder=folder,
+                book=book,
+            )
 
-    def _check_graded(
-        self, name: str, person: str, sent: Submission | None, verdicts: tuple[Verdict, ...]
-    ) -> None:
+    def _judged(self, graded: _Graded, person: str) -> tuple[Member, Submission]:
         """The graded notebook that lies there must be the one of what counts."""
-        if sent is not None:
-            own = {each.id for each in self.store.submissions(sent.course, name, person)}
-            judged = [each for each in verdicts if each.submission in own and not each.why_not]
+        course, name = graded.assignment.course, graded.assignment.name
+        found = graded.counting.get(person)
+        if found is not None:
+            own = {each.id for each in self.store.submissions(course, name, person)}
+            judged = [
+                each for each in graded.verdicts if each.submission in own and not each.why_not
+            ]
             # Verdicts are in the order of their runs; within one, a student has one submission.
-            if judged and judged[-1].submission == sent.id:
-                return
+            if judged and judged[-1].submission == found[1].id:
+                return found
         raise Conflict(
             f"What counts of {person} in {name} has not been graded, or not as the last.",
             accepted=f"First: carrel course grade {name} --student {person}",
         )
-
-    def _grade_now(
-        self, assignment: Assignment, member: Member, sent: Submission, verdicts: Iterable[Verdict]
-    ) -> bytes:
-        penalty = late_penalty(assignment, self.moved_in(assignment.course), member, sent)
-        by_hand = self.by_hand(assignment.course, assignment.name)
-        grade = grades(member, sent, verdicts, penalty, page=by_hand.get(member.person))
-        return grade.model_dump_json().encode()
-
-    def _pages(
-        self, made: HandOut, sent: Submission, verdicts: tuple[Verdict, ...], folder: Path
-    ) -> dict[str, bytes]:
-        # Takes seconds, and nbgrader is an extra.
-        from . import ipynb  # noqa: PLC0415
-        from .grading.feedback import feedback_page  # noqa: PLC0415
-        from .handout import prepare  # noqa: PLC0415
-
-        source = contents(self.blobs, made.source.files)
-        cells = newest_cells(each for each in verdicts if each.submission == sent.id)
-        pages = {}
-        with TemporaryDirectory() as scratch:
-            # Teachers' programs may write the gradebook; nbgrader opens a copy of it.
-            book = Path(scratch) / gradebook_file.NAME
-            gradebook_file.copy(folder, book)
-            for key in prepare(made.assignment, source).key.notebooks:
-                steps = ("autograded", sent.person, made.assignment, f"{key.name}.ipynb")
-                try:
-                    with opened_file(folder, *steps) as file:
-                        graded = file.read()
-                except OSError:
-                    continue  # It was not handed in.
-                own = [cell for cell in cells if cell.notebook == key.name]
-                page = feedback_page(
-                    ipynb.read(steps[-1], graded),
-                    key,
-                    assignment=made.assignment,
-                    student=sent.person,
-                    gradebook=f"sqlite:///{book}",
-                    sentences={cell.cell: cell.sentence for cell in own},
-                )
-                pages[f"{key.name}.html"] = page.encode()
-        return pages

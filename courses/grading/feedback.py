@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import html
 import re
+import threading
 from collections.abc import Mapping
 from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -28,6 +30,8 @@ _POLICY: Final = (
     '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
     "style-src 'unsafe-inline'; img-src data:; font-src data:\">"
 )
+_ONE_BY_ONE: Final = threading.Lock()
+"""An exporter knows the notebook that it is about."""
 
 
 def feedback_page(
@@ -53,7 +57,8 @@ def feedback_page(
     for cell in shown.cells:
         _conceal(cell, key, sentences)
     shown, resources = GetGrades().preprocess(shown, {"nbgrader": role})
-    page, _ = _exporter().from_notebook_node(shown, resources=resources)
+    with _ONE_BY_ONE:
+        page, _ = _exporter().from_notebook_node(shown, resources=resources)
     page = _LINK.sub(_harmless, _SCRIPT.sub("", page))
     return page.replace("<head>", f"<head>\n{_POLICY}", 1)
 
@@ -80,6 +85,7 @@ def _conceal(cell: NotebookNode, key: NotebookKey, sentences: Mapping[str, str])
     cell.outputs = [ipynb.as_node(said)] if sentence else []
 
 
+@cache  # compiling its templates takes longer than ten pages
 def _exporter() -> HTMLExporter:
     config = Config()
     config.Exporter.default_preprocessors = []

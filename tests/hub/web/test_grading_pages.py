@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -13,13 +14,12 @@ import pytest
 from carrel.courses.desk import CourseDesk
 from carrel.courses.model import Member, Role
 from carrel.courses.parcels import Parcel
-from carrel.hub.errors import Conflict
+from carrel.hub.errors import CarrelError, Conflict
 from carrel.hub.ports.world import Identity
 from carrel.hub.web import Person
 from carrel.hub.web.auth import ACCESS_SCOPE
 from carrel.hub.web.routes import attachment
 from carrel.hub.wire import LARGEST
-from carrel.hub.wire.administration import ConsequencesOut
 
 from ..doubles import STUDENT1, TEACHER
 from .classes import fill
@@ -175,16 +175,18 @@ def giving(graded: Site, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     given: list[str] = []
 
     def give(
-        self: CourseDesk, who: Identity, course: str, name: str, person: str
-    ) -> ConsequencesOut:
-        if person == "person006":
-            raise Conflict("What counts of person006 has not been graded.")
-        given.append(person)
-        sent = next(s for s in self.store.submissions(course, name) if s.person == person)
-        self.hand_back(who, sent, Parcel.of([("ps1.html", person.encode())]))
-        return ConsequencesOut(sentences=[], saved=True)
+        self: CourseDesk, who: Identity, course: str, name: str, people: Iterable[str]
+    ) -> Iterator[tuple[str, CarrelError | None]]:
+        sent = {each.person: each for each in self.store.submissions(course, name)}
+        for person in people:
+            if person == "person006":
+                yield person, Conflict("What counts of person006 has not been graded.")
+                continue
+            given.append(person)
+            self.hand_back(who, sent[person], Parcel.of([("ps1.html", person.encode())]))
+            yield person, None
 
-    monkeypatch.setattr(CourseDesk, "release_feedback", give)
+    monkeypatch.setattr(CourseDesk, "release_to_class", give)
     return given
 
 
