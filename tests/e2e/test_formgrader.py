@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from typing import Any
 
 import pytest
@@ -100,9 +101,12 @@ def test_a_person_gives_points_and_they_count(graded: Installation, teacher: Per
     points = page.locator("input#essay")
     expect(points).to_be_visible()
     assert page.evaluate("window.stolen") is None
+    extra, comment = page.locator("#essay_extra_credit"), page.locator("#essay-comment")
+    for each in (extra, comment):  # What is in the gradebook comes after the page, in its place.
+        expect(each).to_have_attribute("placeholder", re.compile("."))
     points.fill("2.5")
-    page.locator("#essay_extra_credit").fill("0.5")
-    page.locator("#essay-comment").fill("Say it shorter.")
+    extra.fill("0.5")
+    comment.fill("Say it shorter.")
     with page.expect_response(lambda it: "/api/comment/" in it.url and it.request.method == "PUT"):
         page.locator("input#test-answer").click()
     teacher.picture("formgrader-by-hand")
