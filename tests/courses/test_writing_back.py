@@ -159,3 +159,9 @@ def test_one_page_is_made_to_be_looked_at_and_nothing_is_given(
         site.desk.preview_feedback(TEACHER, "cs101", "ps1", "student1", "other")
     with pytest.raises(Conflict):
         site.desk.preview_feedback(TEACHER, "cs101", "ps1", "student2", "ps1")
+
+
+def test_the_pages_ask_for_no_font(site: Desk) -> None:
+    grade(site, "student1")
+    page = site.desk.preview_feedback(TEACHER, "cs101", "ps1", "student1", "ps1")
+    assert b"@font-face" not in page

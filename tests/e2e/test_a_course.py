@@ -18,6 +18,7 @@ from playwright.sync_api import Browser, FilePayload, Page, expect
 
 from ..courses.notebooks import assignment
 from .browser import SESSION_MS, Person, another_page
+from .page_checks import watched
 from .support import Installation
 
 pytestmark = pytest.mark.browser
@@ -218,9 +219,11 @@ def each_sees_the_own_feedback(student1: Person, student2: Person) -> None:
     page = student1.page
     expect(page.locator("#score")).to_contain_text("4 of 4 points")
     own = page.locator("#feedback-1").get_attribute("href")
-    page.click("#feedback-1")
-    expect(page.frame_locator("iframe").locator("body")).to_contain_text("def answer")
-    student1.picture("course-own-feedback")
+    with watched(page, student1.site.url) as watch:
+        page.click("#feedback-1")
+        expect(page.frame_locator("iframe").locator("body")).to_contain_text("def answer")
+        student1.picture("course-own-feedback")  # which waits for fonts
+    assert watch.complaints == []
     at_the_assignment(student2)
     expect(student2.page.locator("#score")).to_contain_text("3.6 of 4 points")
     refused = student2.page.goto(student2.site.url + str(own))
