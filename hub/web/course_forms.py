@@ -178,6 +178,10 @@ def moment_text(text: str, zone: str) -> str:
 def extension_body(fields: Mapping[str, str]) -> ExtensionIn:
     """Raises InvalidInput, naming the field."""
     whom = fields.get("whom", "").strip()
+    if not whom:
+        raise InvalidInput(
+            "Who is given more time?", accepted="A section or a student.", field="person"
+        )
     section = whom.removeprefix(_SECTION).strip() if whom.startswith(_SECTION) else ""
     return _valid(
         ExtensionIn,

@@ -93,11 +93,17 @@ def test_a_course_is_shown_before_it_is_made(site: Site) -> None:
         assert words in page
     assert not site.commands.store.teachers("cs102")
     # The table came back with the page: the file need not be chosen again.
-    made = send(site, COURSES, ADMIN, do="create", **asked, students=ROSTER.decode())
-    assert (made.status_code, made.headers["location"]) == (303, f"{PREFIX}course/cs102/teach#main")
+    made = shown(send(site, COURSES, ADMIN, do="create", **asked, students=ROSTER.decode()))
+    assert f'Made <a href="{PREFIX}course/cs102/teach">cs102</a>, with 2 students.' in made
+    assert "JupyterHub does not know nobody yet" in made
     found = site.api().get(f"{API}/courses/cs102").json()
     assert (found["students"], found["teachers"]) == (2, ["nobody", "teacher"])
     assert site.commands.store.group("cs102").guaranteed == 1
+    plain = send(site, COURSES, ADMIN, do="create", name="cs103", teachers="teacher")
+    assert (plain.status_code, plain.headers["location"]) == (
+        303,
+        f"{PREFIX}course/cs103/teach#main",
+    )
 
 
 def test_whom_a_roster_lacks_is_told_and_stays_when_a_group_becomes_a_course(site: Site) -> None:
@@ -149,7 +155,7 @@ def test_the_overview_counts_and_leads_on(course: Site) -> None:
     version, fetched, handed_in, graded = "1", "1", "1 of 2", "0"
     numbers = re.findall(r'<td class="number">(.*?)</td>', page)
     assert numbers == [version, fetched, handed_in, graded]
-    assert '<time datetime="2027-02-01T17:00:00Z" data-show="date">' in page
+    assert '<time datetime="2027-02-01T17:00:00Z" data-show="day">' in page
 
 
 def test_a_grader_sees_the_course_and_changes_nothing(course: Site) -> None:
@@ -182,6 +188,7 @@ def test_more_time_is_given_and_listed(course: Site) -> None:
     assert "section blue</th><td>ps1</td><td>1 h</td><td>teacher</td>" in page
     wrong = shown(send(course, TEACH, whom="student1", span="long", **asked), 400)
     assert 'id="extend-span-wrong"' in wrong
+    assert "Who is given more time?" in shown(send(course, TEACH, whom="", span="1h", **asked), 400)
 
 
 def test_an_outage_moves_what_is_due(course: Site) -> None:
