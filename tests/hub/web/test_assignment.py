@@ -172,6 +172,7 @@ def test_a_check_among_requests_is_called_what_it_is(course: Site, browser: Clie
         said = read(browser.get(page))
         assert "Check of ps1" in said
         assert "carrel.hub.checker" not in said
+        assert "sha256" not in said
     assert "Check of ps1" in read(course.page(TEACHER).get(f"{PREFIX}course/cs101"))
     assert f'href="{PAGE}"' in browser.get(request).text
     assert "Run again" not in browser.get(request).text
