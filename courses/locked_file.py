@@ -54,7 +54,7 @@ def _opened(folder: Path, name: str) -> BinaryIO:
         return opened_file(folder, name)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise OSError(errno.ELOOP, "it is a link") from error
+            raise OSError(errno.ELOOP, f"{name} is a link") from error
         raise
 
 
@@ -105,7 +105,7 @@ def _kind_of(flock: bytes) -> int:
 def _has_journal(folder: Path, name: str) -> bool:
     """Of a change that was begun; one that has ended has no journal, or one of zeros."""
     try:
-        with opened_file(folder, f"{name}-journal") as journal:
+        with _opened(folder, f"{name}-journal") as journal:
             return journal.read(1) not in (b"", b"\0")
     except FileNotFoundError:
         return False

@@ -9,7 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from ..hub.errors import CarrelError, Conflict, NotFound, Unavailable
+from ..hub.errors import CarrelError, Conflict, NotFound, TooLarge, Unavailable
+from ..hub.files import MAX_OUTPUT_BYTES
 from ..hub.folders import opened_file
 from ..hub.ports.world import Identity
 from ..hub.wire.administration import ConsequencesOut
@@ -60,9 +61,14 @@ class _Graded:
         steps = ("autograded", sent.person, self.assignment.name, f"{key.name}.ipynb")
         try:
             with opened_file(self.folder, *steps) as file:
-                graded = file.read()
+                graded = file.read(MAX_OUTPUT_BYTES + 1)
         except OSError:
             return None  # It was not handed in.
+        if len(graded) > MAX_OUTPUT_BYTES:
+            raise TooLarge(
+                f"{'/'.join(steps)} is too large for a page.",
+                accepted=f"At most {MAX_OUTPUT_BYTES >> 20} MiB in the course's folder.",
+            )
         cells = newest_cells(each for each in self.verdicts if each.submission == sent.id)
         return feedback_page(
             ipynb.read(steps[-1], graded),

@@ -17,7 +17,7 @@ from carrel.courses.grading.verdict import CellVerdict, Word
 from carrel.courses.handout import prepare
 from carrel.courses.model import CellScore, Submission, Verdict
 from carrel.courses.returning import GRADE
-from carrel.hub.errors import Conflict, NotFound
+from carrel.hub.errors import Conflict, NotFound, TooLarge
 from carrel.hub.wire.courses import SubmitIn
 from carrel.hub.wire.grading import GradeIn
 
@@ -165,3 +165,12 @@ def test_the_pages_ask_for_no_font(site: Desk) -> None:
     grade(site, "student1")
     page = site.desk.preview_feedback(TEACHER, "cs101", "ps1", "student1", "ps1")
     assert b"@font-face" not in page
+
+
+def test_what_teachers_put_in_its_place_is_not_read_whole(
+    site: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grade(site, "student1")
+    monkeypatch.setattr(writing_back, "MAX_OUTPUT_BYTES", 100)
+    with pytest.raises(TooLarge, match=r"autograded/student1/ps1/ps1\.ipynb is too large"):
+        site.desk.preview_feedback(TEACHER, "cs101", "ps1", "student1", "ps1")

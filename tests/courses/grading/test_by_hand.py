@@ -157,7 +157,7 @@ def test_a_file_that_is_no_gradebook_is_refused(tmp_path: Path) -> None:
     (tmp_path / "gradebook.db").unlink()
     (tmp_path / "elsewhere.db").touch()
     (tmp_path / "gradebook.db").symlink_to(tmp_path / "elsewhere.db")
-    with pytest.raises(Unavailable, match="it is a link"):
+    with pytest.raises(Unavailable, match=r"gradebook\.db is a link"):
         gradebook_file.pages(tmp_path, "ps1")
 
 
@@ -195,7 +195,7 @@ def test_a_journal_in_the_gradebooks_name_moves_nothing(tmp_path: Path) -> None:
     assert (tmp_path / "gradebook.db-journal").exists()
     (tmp_path / "gradebook.db-journal").unlink()
     (tmp_path / "gradebook.db-journal").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(Unavailable, match="cannot be read"):
+    with pytest.raises(Unavailable, match=r"gradebook\.db-journal is a link"):
         gradebook_file.pages(tmp_path, "ps1")
 
 
