@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import struct
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
@@ -183,18 +184,40 @@ def test_what_is_read_is_of_one_moment(tmp_path: Path, monkeypatch: pytest.Monke
             gradebook_file.pages(tmp_path, "ps1")
 
 
-def test_a_journal_in_the_gradebooks_name_moves_nothing(tmp_path: Path) -> None:
-    """SQLite would play it back, through a link, and remove the file that it names."""
-    with closing(sqlite3.connect(tmp_path / "gradebook.db")) as book:
+def journal_that_removes(victim: Path) -> bytes:
+    """A hot journal without changes, of one transaction with ``victim``, as it says.
+
+    https://www.sqlite.org/fileformat2.html#the_rollback_journal; at its end the name of the
+    "super-journal", which SQLite removes when it has played back what belongs to it.
+    """
+    magic = bytes.fromhex("d9d505f920a163d7")
+    pages, sector, page_size = 2, 512, 4096
+    head = magic + struct.pack(">5I", 0, 0, pages, sector, page_size)
+    name = bytes(victim)
+    end = struct.pack(">I", 0) + name + struct.pack(">2I", len(name), sum(name)) + magic
+    return head.ljust(sector, b"\0") + end
+
+
+def test_a_journal_beside_the_gradebook_removes_nothing(tmp_path: Path) -> None:
+    gradebook, victim = tmp_path / "gradebook.db", tmp_path / "victim"
+    victim.write_text("mine")
+    with closing(sqlite3.connect(gradebook)) as book:
         book.execute("create table assignment (id, name)")
-    before = (tmp_path / "gradebook.db").read_bytes()
-    (tmp_path / "gradebook.db-journal").write_bytes(bytes.fromhex("d9d505f920a163d7") + bytes(504))
+    journal = tmp_path / "gradebook.db-journal"
+    journal.write_bytes(journal_that_removes(victim))
+    before = gradebook.read_bytes()
     with pytest.raises(Unavailable, match="did not come to an end"):
         gradebook_file.pages(tmp_path, "ps1")
-    assert (tmp_path / "gradebook.db").read_bytes() == before
-    assert (tmp_path / "gradebook.db-journal").exists()
-    (tmp_path / "gradebook.db-journal").unlink()
-    (tmp_path / "gradebook.db-journal").symlink_to(tmp_path / "elsewhere")
+    assert victim.exists()
+    assert gradebook.read_bytes() == before
+    assert journal.exists()
+
+    # Whoever opens it does what it says.
+    with closing(sqlite3.connect(gradebook)) as book:
+        book.execute("select * from assignment")
+    assert not victim.exists()
+
+    journal.symlink_to(victim)
     with pytest.raises(Unavailable, match=r"gradebook\.db-journal is a link"):
         gradebook_file.pages(tmp_path, "ps1")
 
