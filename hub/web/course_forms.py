@@ -177,20 +177,25 @@ def moment_text(text: str, zone: str) -> str:
 
 def extension_body(fields: Mapping[str, str]) -> ExtensionIn:
     """Raises InvalidInput, naming the field."""
-    whom = fields.get("whom", "").strip()
-    if not whom:
-        raise InvalidInput(
-            "Who is given more time?", accepted="A section or a student.", field="person"
-        )
-    section = whom.removeprefix(_SECTION).strip() if whom.startswith(_SECTION) else ""
+    person, section = person_or_section(fields)
     return _valid(
         ExtensionIn,
         "span",
-        person="" if section else whom[:64],
-        section=section[:200],
+        person=person,
+        section=section,
         seconds=_read(values.seconds, fields.get("span", "").strip(), "span"),
         why=fields.get("why", "").strip()[:500],
     )
+
+
+def person_or_section(fields: Mapping[str, str]) -> tuple[str, str]:
+    """One of them, and the other empty. Raises InvalidInput where nobody was chosen."""
+    whom = fields.get("whom", "").strip()
+    if not whom:
+        raise InvalidInput("For whom?", accepted="A section or a student.", field="person")
+    if whom.startswith(_SECTION):
+        return "", whom.removeprefix(_SECTION).strip()[:200]
+    return whom[:64], ""
 
 
 def outage_body(fields: Mapping[str, str], course: str) -> OutageIn:

@@ -12,7 +12,7 @@ from ..errors import CarrelError, InvalidInput
 from ..wire.administration import ConsequencesOut
 from ..wire.courses import MemberOut
 from .context import Web
-from .course_forms import clone_body, extension_body, outage_body
+from .course_forms import clone_body, extension_body, outage_body, person_or_section
 from .course_pages import TOP
 from .course_routes import CourseName
 from .gate import Visitor
@@ -36,7 +36,7 @@ def teach(web: Carrel, visitor: Guest, course: CourseName) -> Response:
 
 @router.post("/teach")
 def change(web: Carrel, visitor: Guest, course: CourseName, fields: Form) -> Response:
-    """Give time, record an outage, archive or clone: by the button that was pressed."""
+    """Give time or take it back, record an outage, archive or clone: by the button pressed."""
     try:
         target, said = _do(web, visitor, course, fields)
     except CarrelError as error:
@@ -55,6 +55,10 @@ def _do(
         case "extend":
             name = fields.get("assignment", "")[:64]
             return course, desk.extend(who, course, name, extension_body(fields))
+        case "take-back":
+            name = fields.get("assignment", "")[:64]
+            person, section = person_or_section(fields)
+            return course, desk.take_time_back(who, course, name, person=person, section=section)
         case "outage":
             return course, desk.record_outage(who, outage_body(fields, course))
         case "archive":

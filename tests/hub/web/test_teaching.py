@@ -188,7 +188,17 @@ def test_more_time_is_given_and_listed(course: Site) -> None:
     assert "section blue</th><td>ps1</td><td>1 h</td><td>teacher</td>" in page
     wrong = shown(send(course, TEACH, whom="student1", span="long", **asked), 400)
     assert 'id="extend-span-wrong"' in wrong
-    assert "Who is given more time?" in shown(send(course, TEACH, whom="", span="1h", **asked), 400)
+    assert "For whom?" in shown(send(course, TEACH, whom="", span="1h", **asked), 400)
+
+
+def test_more_time_is_taken_back(course: Site) -> None:
+    shown(send(course, TEACH, do="extend", assignment="ps1", whom="section:blue", span="1h"))
+    taken = {"do": "take-back", "assignment": "ps1"}
+    page = shown(send(course, TEACH, whom="section:blue", **taken))
+    assert "Section blue had 1 h more for ps1: taken back." in page
+    assert "Nobody has been given more time." in page
+    assert "no extension" in shown(send(course, TEACH, whom="student1", **taken), 404)
+    assert "For whom?" in shown(send(course, TEACH, whom="", **taken), 400)
 
 
 def test_an_outage_moves_what_is_due(course: Site) -> None:
