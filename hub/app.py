@@ -19,7 +19,7 @@ from fastapi import FastAPI
 from ..courses.blobs import FolderBlobs
 from ..courses.desk import CourseDesk
 from ..courses.store import SqlCourseStore
-from . import engines, logs
+from . import engines, garbage, logs
 from .accounts.store import Accounts
 from .board import Board
 from .commands import Commands
@@ -54,6 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
         state = StateFolder.at(chosen.state)
         settings = Settings.load(state)
         logs.configure(logs.chosen_form(settings.log))
+        garbage.look_rarely()
         with only_one(state):
             serve(state, settings)
     except CarrelError as error:

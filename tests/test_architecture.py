@@ -23,6 +23,7 @@ LAYERS = (
         "hub.scheduling",
         "hub.config",
         "hub.folders",
+        "hub.garbage",
         "hub.site_file",
         "hub.naming",
         "hub.pulse",

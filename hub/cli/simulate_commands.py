@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ... import __version__
-from .. import wording
+from .. import garbage, wording
 from ..errors import InvalidInput
 from ..simulation import registry
 from ..simulation.estimates import parse_estimates
@@ -61,6 +61,7 @@ def simulate_command(chosen: Chosen) -> None:
       carrel simulate --from-ledger --nodes +1x4 --quota next-term.toml
     """
     _check_outputs(chosen)
+    garbage.look_rarely()
     policies = [registry.policy(name.strip()) for name in chosen.policy.split(",")]
     experiment, nodes = _of_ledger(chosen) if chosen.from_ledger else _of_trace(chosen)
     _tell_of_lines(experiment.trace)

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from heapq import heapify, heappop, heappush
 from random import Random
 
+from carrel.hub import garbage
 from carrel.hub.scheduling.cycle import decide
 from carrel.hub.scheduling.explain import explain
 from carrel.hub.scheduling.model import Snapshot, Waiting
@@ -141,6 +142,7 @@ def main() -> int:
     options.add_argument("--times", type=int, default=15, help="whole decisions (15)")
     options.add_argument("--requests", type=int, default=100, help="explanations (100)")
     chosen = options.parse_args()
+    garbage.look_rarely()  # As in what is measured.
     again = report.command_line(__spec__.name, *sys.argv[1:])
     size = Size()
     found = steps(size, chosen.seed, chosen.events)

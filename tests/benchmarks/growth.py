@@ -15,6 +15,7 @@ from itertools import pairwise
 from math import log
 from pathlib import Path
 
+from carrel.hub import garbage
 from carrel.hub.simulation.drawing import Axis, Line, lines_plot
 
 from . import report
@@ -135,6 +136,7 @@ def main() -> int:
     options.add_argument("--times", type=int, default=3, help="decisions of each size (3)")
     options.add_argument("--picture", action="store_true", help="draw the plot of the docs anew")
     chosen = options.parse_args()
+    garbage.look_rarely()  # As in what is measured.
     queues = [Size(waiting=number) for number in QUEUES]
     pools = [Size(devices=number) for number in POOLS]
     found = {
