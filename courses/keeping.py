@@ -13,6 +13,7 @@ from ..hub.ports.audit import Action
 from ..hub.ports.images import Reference
 from ..hub.ports.world import Identity
 from ..hub.quota_tree import check_group_name
+from ..hub.scheduling.consequences import NOTHING_TO_SAY
 from ..hub.scheduling.model import Group
 from ..hub.wire.administration import ConsequencesOut, GroupIn
 from ..hub.wire.courses import CloneIn, CourseIn, CourseOut, CoursesOut, MemberOut, MembersOut
@@ -43,7 +44,7 @@ class Keeping(Rights):
             Unavailable: JupyterHub, which has the members, is away.
         """
         group, plan = self._wanted_course(who, body)
-        notes = list(self._notes(body, plan))
+        notes = list(self._notes(body, group, plan))
         self.quotas.put(group, who=who.name)
         teachers = {*self.commands.store.teachers(body.name), *body.teachers}
         self.quotas.set_teachers(body.name, teachers, who=who.name)
@@ -65,13 +66,17 @@ class Keeping(Rights):
         said = [
             f"{body.name} {what}, with {most}.",
             *(f"{name} teaches it." for name in body.teachers),
-            *self._notes(body, plan),
+            *self._notes(body, group, plan),
             *replace(plan, leaving=(), former_teachers=()).sentences(),
         ]
         return ConsequencesOut(sentences=said, saved=False, changes=True)
 
-    def _notes(self, body: CourseIn, plan: Plan) -> Iterator[str]:
-        """What an administrator should look at: mistyped teachers, and whom the roster lacks."""
+    def _notes(self, body: CourseIn, group: Group, plan: Plan) -> Iterator[str]:
+        """What an administrator should look at before the group is saved.
+
+        A quota that cannot be kept, mistyped teachers, and whom the roster lacks.
+        """
+        yield from (s for s in self.quotas.preview(group) if s not in NOTHING_TO_SAY)
         users = {user.name for user in self.commands.hub.users(within=SHOWN_SECONDS)}
         for name in body.teachers:
             if name not in users:

@@ -16,6 +16,9 @@ from .quota import Tally, Tree, limits
 from .wordforms import plural, span
 
 UNAFFECTED = "Nothing that waits or runs is affected."
+UNCHANGED = "Nothing changes."
+NEW = "A new group: nobody waits or runs in it yet."
+NOTHING_TO_SAY = frozenset({UNAFFECTED, UNCHANGED, NEW})
 
 
 def consequences(after: Group, snapshot: Snapshot, now: float) -> tuple[str, ...]:
@@ -30,7 +33,7 @@ def consequences(after: Group, snapshot: Snapshot, now: float) -> tuple[str, ...
     """
     before = next((group for group in snapshot.groups if group.name == after.name), None)
     if before == after:
-        return ("Nothing changes.",)
+        return (UNCHANGED,)
     others = tuple(group for group in snapshot.groups if group.name != after.name)
     changed = replace(snapshot, groups=(*others, after))
     said = (
@@ -42,8 +45,7 @@ def consequences(after: Group, snapshot: Snapshot, now: float) -> tuple[str, ...
     )
     if said:
         return said
-    new = "A new group: nobody waits or runs in it yet."
-    return (new if before is None else UNAFFECTED,)
+    return (NEW if before is None else UNAFFECTED,)
 
 
 def _held_above(after: Group, changed: Snapshot) -> Iterator[str]:

@@ -99,6 +99,10 @@ def test_a_course_is_shown_before_it_is_made(site: Site) -> None:
     found = site.api().get(f"{API}/courses/cs102").json()
     assert (found["students"], found["teachers"]) == (2, ["nobody", "teacher"])
     assert site.commands.store.group("cs102").guaranteed == 1
+    more = asked | {"name": "cs104", "guaranteed": "90", "max_devices": "99"}
+    assert "not all can have theirs at once" in shown(
+        send(site, COURSES, ADMIN, do="preview", **more)
+    )
     plain = send(site, COURSES, ADMIN, do="create", name="cs103", teachers="teacher")
     assert (plain.status_code, plain.headers["location"]) == (
         303,
