@@ -96,6 +96,17 @@ class Line:
                 return key
         return None
 
+    def is_known_to_hold(self, request: Waiting, ends_at: float, books: Books) -> bool:
+        """The same as far as it is worked out already. To ask changes nothing: what a head
+        expects depends on when it is asked first."""
+        if not self._heads:
+            return False
+        weight = size(request.devices, request.share)
+        heads = filter(None, map(self._heads.get, _keys(request, books)))
+        return any(
+            head.at is not None and ends_at > head.at and weight > head.spare for head in heads
+        )
+
     def passed(self, request: Waiting, ends_at: float, books: Books) -> None:
         """It started: what it holds past a head's time is no longer spare."""
         if not self._heads:

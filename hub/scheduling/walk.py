@@ -230,7 +230,8 @@ class Walk:
             return False
         if self.backfill is not None and not self.backfill.allows(request, ends_at):
             return False
-        return self.line.holds(request, ends_at, books) is None
+        # Where anything can be asked back, who stands in line makes those look who lack devices.
+        return self._asking is not None or not self.line.is_known_to_hold(request, ends_at, books)
 
     def _with_devices(
         self, request: Waiting, asked: Waiting, fitting: list[Waiting]

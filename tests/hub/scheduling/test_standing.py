@@ -21,6 +21,9 @@ from carrel.hub.scheduling.standing import (
     step,
 )
 
+from ...benchmarks.decide import Days
+from ...benchmarks.scenario import NOW as BEGINNING
+from ...benchmarks.scenario import Scenario, Size
 from . import rich
 from .values import HOUR, NOW, group, holding, node, waiting
 
@@ -124,6 +127,22 @@ def test_it_does_so_in_thousands_of_lives(life: None) -> None:
     """As above."""
 
 
+@pytest.mark.slow
+def test_it_does_so_along_queues_so_long_that_it_looks_ahead_for_hope() -> None:
+    """It is asked every now and then whether anybody is left who could start."""
+    size = Size(devices=64, waiting=500, users=60, groups=8)
+    scenario = Scenario(3, size)
+    snapshot = scenario.snapshot()
+    days, standing = Days(scenario, snapshot, 3), Standing(snapshot, BEGINNING)
+    for turn in range(1000):
+        events, now = days.next(turn)
+        standing.take_in(events, now)
+        plan = decide(standing.snapshot(), now)
+        delta = standing.decide()
+        assert (delta.starts, delta.stops) == (plan.starts, plan.stops)
+        days.hear(delta)
+
+
 def test_the_head_may_wait_in_a_full_group_that_is_as_large_as_the_pool() -> None:
     """One of the devices that the group holds is out of order: another one is free."""
     *good, broken = node("a", 4)
@@ -169,6 +188,44 @@ def test_a_full_group_takes_its_turn_in_a_reservation_all_the_same() -> None:
 
     assert [start.request_id for start in delta.starts] == ["other", "later"]
     assert delta.starts == decide(snapshot, NOW).starts
+
+
+def test_what_the_first_in_line_expects_does_not_depend_on_who_is_hoped_for() -> None:
+    """Of whom ``big`` waits for, one is asked back for ``claim``, which is known only when
+    ``small`` is served: it looked as if ``small`` were over before that, for as long as nobody
+    had asked."""
+    lent = replace(holding("lent", "b0", group="lab", owner="ada", ends_in=2 * HOUR))
+    snapshot = Snapshot(
+        devices=(*node("a", 2), *node("b", 1, model="A100")),
+        groups=(
+            group("lab", per_user=2),
+            replace(group("cs"), guaranteed=1),
+            group("math"),
+        ),
+        holdings=(
+            holding("long", "a1", group="math", ends_in=3 * HOUR),
+            replace(lent, preemptible=True),
+        ),
+        waiting=(
+            waiting("head", 2, group="math", priority=rich.PriorityClass.INTERACTIVE),
+            waiting("claim", 1, group="cs", model="A100"),
+            waiting("big", 2, group="lab", owner="ada", age=HOUR),
+            *(waiting(f"other{n}", 2, group="math") for n in range(60)),
+            waiting(
+                "small",
+                group="lab",
+                owner="ada",
+                model="H200",
+                priority=rich.PriorityClass.OPPORTUNISTIC,
+            ),
+        ),
+    )
+
+    _, delta = step(Standing(snapshot, NOW), [], NOW)
+
+    plan = decide(snapshot, NOW)
+    assert (delta.starts, delta.stops) == (plan.starts, plan.stops)
+    assert (len(plan.starts), [stop.request_id for stop in plan.stops]) == (0, ["lent"])
 
 
 def test_a_step_with_events_is_the_two_halves_in_one() -> None:
