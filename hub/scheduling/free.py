@@ -213,6 +213,19 @@ class Free:
             most = max(most, free.bit_count())
         return most
 
+    def gather(self, devices: Iterable[str], coming: dict[int, int]) -> int:
+        """As ``add``, but only written down: by node in ``coming``, until it is settled."""
+        most = 0
+        for node, places in self._floor.by_node(devices):
+            free = coming[node] = coming.get(node, self._places[node]) | places
+            most = max(most, free.bit_count())
+        return most
+
+    def settle(self, coming: dict[int, int]) -> None:
+        for node, free in coming.items():
+            self._now_free(node, free)
+        coming.clear()
+
     def _now_free(self, node: int, free: int) -> None:
         before = self._places[node]
         if free == before:

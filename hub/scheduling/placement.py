@@ -15,6 +15,9 @@ from .parts import Parts, fits
 
 Shape = tuple[int, str | None, tuple[Role, ...], Arrangement, frozenset[str] | None, Share | None]
 
+Coming = dict[int, int]
+"""Wholly free devices by node, of what was gathered and is not given back yet."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
@@ -152,13 +155,27 @@ class Pool:
 
         It says how many devices are wholly free now on the node of these that has the most.
         """
-        devices: Iterable[str] = taken.devices
+        return self._free.add(self._given(taken))
+
+    def gather(self, taken: Taken, coming: Coming) -> int:
+        """Give back what is asked for only later, when it is settled: much at once costs less.
+
+        It says how many devices are wholly free then on the node of these that has the most.
+        """
+        return self._free.gather(self._given(taken), coming)
+
+    def settle(self, coming: Coming) -> None:
+        """All that was gathered is given back."""
+        self._free.settle(coming)
+
+    def _given(self, taken: Taken) -> Iterable[str]:
+        """Those of its devices that nobody holds a part of any more."""
         if taken.share is not None:
-            over = (each for each in devices if each in self._floor.where)
-            devices = [each for each in over if self._parts.remove(each, taken.share)]
-        elif self._parts:
-            devices = (each for each in devices if each not in self._parts)
-        return self._free.add(devices)
+            over = (each for each in taken.devices if each in self._floor.where)
+            return [each for each in over if self._parts.remove(each, taken.share)]
+        if self._parts:
+            return (each for each in taken.devices if each not in self._parts)
+        return taken.devices
 
     def hold(self, taken: Taken) -> None:
         """The opposite of ``give_back``: these devices are held, whether they were free or not.
