@@ -54,6 +54,7 @@ c.JupyterHub.cleanup_proxy = False
 # -- people -----------------------------------------------------------------------------------
 c.JupyterHub.authenticator_class = "carrel"
 c.CarrelAuthenticator.database = str(state.accounts)
+c.CarrelAuthenticator.demo = settings.demo
 c.Authenticator.allow_all = True
 
 # -- sessions: a spawn may wait in the queue for long, and its page shows at once --------------

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from jupyterhub.auth import Authenticator
 from tornado import web
-from traitlets import List, Unicode, default
+from traitlets import Bool, List, Unicode, default
 
 from . import names
+from .demo import demo_accounts
 from .store import Account, Accounts, TooManyAttempts
 
 if TYPE_CHECKING:
@@ -36,6 +37,15 @@ class CarrelAuthenticator(Authenticator):  # type: ignore[misc]  # jupyterhub ha
         """
     ).tag(config=True)
 
+    demo = Bool(
+        False,
+        help="""
+        Whether the accounts of sample people are made once the hub is there.
+
+        ``carrel up`` sets it.
+        """,
+    ).tag(config=True)
+
     trusted_proxies = List(
         Unicode(),
         help="""
@@ -47,13 +57,21 @@ class CarrelAuthenticator(Authenticator):  # type: ignore[misc]  # jupyterhub ha
     ).tag(config=True)
 
     def __init__(self, **kwargs: Any) -> None:  # traitlets' own signature
+        self._accounts: Accounts | None = None
         super().__init__(**kwargs)
         self._threads = ThreadPoolExecutor(_HASHERS, thread_name_prefix="sign-in")
-        self._accounts: Accounts | None = None
 
     @default("allow_all")
     def _everyone_with_an_account(self) -> bool:
         return True
+
+    @default("admin_users")
+    def _administrators(self) -> set[str]:
+        """The hub knows them from its start: also before they sign in they are nobody's student."""
+        known = {account.name: account.admin for account in self.accounts.all()}
+        if self.demo:
+            known = {each.name: each.admin for each in demo_accounts()} | known
+        return {name for name, admin in known.items() if admin}
 
     @property
     def accounts(self) -> Accounts:

@@ -49,6 +49,27 @@ def test_name_and_role_come_from_the_account(authenticator: CarrelAuthenticator)
     assert (ben["name"], ben["admin"]) == ("ben", False)
 
 
+def test_the_hub_knows_administrators_before_they_sign_in(
+    authenticator: CarrelAuthenticator,
+) -> None:
+    assert authenticator.admin_users == {"ada"}
+
+
+def test_those_of_a_demo_are_known_before_their_accounts_are_made(
+    authenticator: CarrelAuthenticator,
+) -> None:
+    authenticator.demo = True
+    assert authenticator.admin_users == {"ada", "admin"}
+
+
+def test_an_account_by_the_name_of_the_demos_administrator_is_what_it_is(
+    authenticator: CarrelAuthenticator,
+) -> None:
+    authenticator.accounts.add("admin", PASSWORD, admin=False)
+    authenticator.demo = True
+    assert authenticator.admin_users == {"ada"}
+
+
 def test_a_wrong_password_is_no_sign_in(authenticator: CarrelAuthenticator) -> None:
     assert sign_in(authenticator, "ada", "wrong") is None
 
