@@ -70,6 +70,7 @@ def course(carrel: Carrel) -> Carrel:
     )  # fmt: skip  # grouped by meaning
     assert made.output == (
         "Made the course cs101: 2 students, taught by teacher, image local.\n"
+        "Look at this: No term runs now: nothing of cs101 starts before one does.\n"
     ), made.output
     due = ("--due", "2027-02-01 18:00 Europe/Berlin", "--late", "24h:-10%", "--time", "10m")
     released = carrel(TEACHER, "release", "ps1", *due, "--devices", "0")
