@@ -27,6 +27,8 @@ LAUNCH_GRACE = 90.0
 """Seconds that an attended session may take between ``starting`` and its first process."""
 UNATTENDED_GRACE = 3.0
 """Seconds that a session may be without a spawner at the hub before the hub is asked for one."""
+TELLING_GRACE = 3.0
+"""Seconds after the last sign of life in which a spawner says why what it brings up died."""
 MAX_ATTEMPTS = 3
 """Starts of one request that may come to nothing before it fails."""
 SETTLED = 5.0
@@ -169,14 +171,21 @@ class SessionActions:
         request: RequestRecord,
         seen: float,
         known: Cause | None = None,
-    ) -> None:
-        """``running``, and no process is left. ``known``: why, where the engine knows it."""
+    ) -> bool:
+        """``running``, and no process is left. ``known``: why, where the engine knows it.
+
+        A spawner that is just bringing it up notices too, and says why it did not start, with
+        the end of its log: it is given a moment. Returns whether anything was changed.
+        """
         c = self.commands
         now = c.clock()
+        if known is None and c.board.attached(request.id) and now - seen < TELLING_GRACE:
+            return False
         ended = Cause(code=CauseCode.SERVER_DIED, message="The session's server ended.")
         cause = known or ended
         c.store.stop(request.id, State.FAILED, cause, now=now)
         c.store.finish(lease.id, now=now, charge_until=min(now, seen))
+        return True
 
     def ask_hub(self, request: RequestRecord) -> None:
         """Have the hub start (or take up again) this session's server."""

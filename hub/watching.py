@@ -108,7 +108,8 @@ class Watch:
             case State.STARTING:
                 self._jobs.not_started(lease, request, sighting.cause)
             case State.RUNNING if session:
-                self._sessions.died(lease, request, seen, sighting.cause)
+                if not self._sessions.died(lease, request, seen, sighting.cause):
+                    return False
             case State.RUNNING:
                 self._jobs.died(lease, request, seen, sighting.cause)
             case _:

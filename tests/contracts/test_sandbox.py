@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -334,7 +335,7 @@ try:
 finally:
     print(made)
 """
-    cage = open_cage()
+    cage = open_cage(replace(SHORT, cell_seconds=20.0))
     (found,) = run(cage, bomb)
 
     assert errors(found) == ["BlockingIOError"]

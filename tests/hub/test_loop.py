@@ -408,6 +408,20 @@ def test_a_waiting_session_starts_when_the_one_before_it_dies(world: World) -> N
     assert world.see(second).state == "running"
 
 
+def test_who_brings_a_session_up_may_say_first_why_it_did_not_start(world: World) -> None:
+    made = world.running_session()
+    world.commands.attach(made.id)
+    world.settle()
+    world.backend.end(world.lease(made))
+    world.settle()
+    assert world.see(made).state == "running"
+    world.clock.pass_(4)
+    world.settle()
+    ended = world.see(made)
+    assert (ended.state, ended.cause and ended.cause.code) == ("failed", "server_died")
+    assert world.commands.pool(STUDENT1).free == 2
+
+
 def test_a_device_is_granted_no_earlier_than_it_was_given_back(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
