@@ -258,7 +258,9 @@ class TestDown:
             store.launch(lease.id, now=3.0)
             store.started(lease.id, Handle(pid=1, started_at=1.0), now=4.0)
         environment = {"CARREL_LEASE": lease.id, "CARREL_STATE": str(installed.root)}
-        with subprocess.Popen(["sleep", "600"], env={**os.environ, **environment}) as process:
+        # A test run in the background hands on that SIGINT is ignored.
+        command = ("env", "--default-signal=INT", "sleep", "600")
+        with subprocess.Popen(command, env={**os.environ, **environment}) as process:
             yield process
             process.kill()
 
