@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -50,6 +51,21 @@ def containers_for_people(engine: DockerEngine, folder: Path) -> Iterator[Instal
     (course / "set").write_text("of the course")
     with installation(state, "--simulated-devices", "1", "--engine", "docker") as made:
         yield made
+
+
+def fill(home: Path) -> None:
+    """Until no byte fits: the file system refuses early what is still to be written out, and has
+    room again once it is."""
+    with (home / "big").open("wb", buffering=0) as big:
+        size = 1 << 20
+        while size:
+            try:
+                big.write(bytes(size))
+            except OSError as error:
+                if error.errno != errno.ENOSPC:
+                    raise
+                size //= 2
+            os.fsync(big.fileno())
 
 
 def stop(site: Installation, request: dict[str, Any]) -> None:
