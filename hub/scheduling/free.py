@@ -203,18 +203,14 @@ class Free:
         for node, places in self._floor.by_node(devices):
             self._now_free(node, self._places[node] & ~places)
 
-    def add(self, devices: Iterable[str]) -> int:
-        """They are free, if they were not; how many are free then on the node of theirs that has
-        the most."""
-        most = 0
+    def add(self, devices: Iterable[str]) -> None:
+        """They are free, if they were not."""
         for node, places in self._floor.by_node(devices):
-            free = self._places[node] | places
-            self._now_free(node, free)
-            most = max(most, free.bit_count())
-        return most
+            self._now_free(node, self._places[node] | places)
 
     def gather(self, devices: Iterable[str], coming: dict[int, int]) -> int:
-        """As ``add``, but only written down: by node in ``coming``, until it is settled."""
+        """As ``add``, but only written down: by node in ``coming``, until it is settled. How many
+        are free then on the node of theirs that has the most."""
         most = 0
         for node, places in self._floor.by_node(devices):
             free = coming[node] = coming.get(node, self._places[node]) | places

@@ -150,12 +150,9 @@ class Pool:
             return None
         return Placement(devices=self._free.take(family, node, request.devices))
 
-    def give_back(self, taken: Taken) -> int:
-        """What is free already, or is not lent any more, stays as it is.
-
-        It says how many devices are wholly free now on the node of these that has the most.
-        """
-        return self._free.add(self._given(taken))
+    def give_back(self, taken: Taken) -> None:
+        """What is free already, or is not lent any more, stays as it is."""
+        self._free.add(self._given(taken))
 
     def gather(self, taken: Taken, coming: Coming) -> int:
         """Give back what is asked for only later, when it is settled: much at once costs less.
