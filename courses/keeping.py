@@ -43,8 +43,7 @@ class Keeping(Rights):
             InvalidInput, NotFound: of the roster, the image, the quota or the group above.
             Unavailable: JupyterHub, which has the members, is away.
         """
-        group, plan = self._wanted_course(who, body)
-        notes = list(self._notes(body, group, plan))
+        group, plan, notes = self._wanted_course(who, body)
         self.quotas.put(group, who=who.name)
         teachers = {*self.commands.store.teachers(body.name), *body.teachers}
         self.quotas.set_teachers(body.name, teachers, who=who.name)
@@ -57,7 +56,7 @@ class Keeping(Rights):
 
     def preview(self, who: Identity, body: CourseIn) -> ConsequencesOut:
         """What ``create`` would make, in sentences; refused as it would be, and nothing is made."""
-        group, plan = self._wanted_course(who, body)
+        group, plan, notes = self._wanted_course(who, body)
         known = {each.name for each in self.commands.store.groups()}
         what = (
             "becomes the group of a course" if body.name in known else "is made, group and course"
@@ -66,17 +65,13 @@ class Keeping(Rights):
         said = [
             f"{body.name} {what}, with {most}.",
             *(f"{name} teaches it." for name in body.teachers),
-            *self._notes(body, group, plan),
+            *notes,
             *replace(plan, leaving=(), former_teachers=()).sentences(),
         ]
         return ConsequencesOut(sentences=said, saved=False, changes=True)
 
-    def _notes(self, body: CourseIn, group: Group, plan: Plan) -> Iterator[str]:
-        """What an administrator should look at before the group is saved.
-
-        A quota that cannot be kept, mistyped teachers, and whom the roster lacks.
-        """
-        yield from (s for s in self.quotas.preview(group) if s not in NOTHING_TO_SAY)
+    def _notes(self, body: CourseIn, plan: Plan) -> Iterator[str]:
+        """Mistyped teachers, and whom the roster lacks."""
         users = {user.name for user in self.commands.hub.users(within=SHOWN_SECONDS)}
         for name in body.teachers:
             if name not in users:
@@ -84,17 +79,18 @@ class Keeping(Rights):
         if body.students:
             yield from _staying_on(plan)
 
-    def _wanted_course(self, who: Identity, body: CourseIn) -> tuple[Group, Plan]:
-        """Everything is checked, and nothing is changed."""
+    def _wanted_course(self, who: Identity, body: CourseIn) -> tuple[Group, Plan, list[str]]:
+        """Everything is checked, and nothing is changed; the notes say what to look at first."""
         check(who)
         self._check_new(body.name)
         rows = read_roster(body.students) if body.students else ()
         self._check_image(body.name, body.image)
         group = self._group(body)
-        self.quotas.preview(group)
+        consequences = [said for said in self.quotas.preview(group) if said not in NOTHING_TO_SAY]
         known = self.store.members(body.name)
         unlisted = self.unlisted(body.name, known, fresh=bool(rows))
-        return group, planned(body.name, rows, known, unlisted=unlisted)
+        plan = planned(body.name, rows, known, unlisted=unlisted)
+        return group, plan, [*consequences, *self._notes(body, plan)]
 
     def clone(self, who: Identity, source: str, body: CloneIn) -> CourseOut:
         """A course with the quota, the image and the assignments of another, and no people.
