@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -49,7 +49,7 @@ def grade() -> None:
     order = link.order()
     with at_hand(state, order) as tools:
         folder = state.course(order.course)
-        with open_book(state, Settings.load(state), course=order.course) as book:
+        with closing(open_book(state, Settings.load(state), course=order.course)) as book:
             due = None if order.due is None else datetime.fromtimestamp(order.due, UTC)
             book.save_release(tools.prepared, due=due)
             add_source(folder, order.assignment, tools.source)

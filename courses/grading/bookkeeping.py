@@ -18,8 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Final, Protocol, Self
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ...hub.errors import BackendFailed, CarrelError, Conflict, InvalidInput, NotFound
 from ...hub.ports.backend import DockerOptions
@@ -69,14 +68,7 @@ class Book(Protocol):
         late_penalty: float = 0.0,
     ) -> None: ...
 
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
+    def close(self) -> None: ...
 
 
 OpenBook = Callable[[BookSettings], Book]
@@ -90,15 +82,8 @@ class KeptBook:
         self._line, self._course = line, course
         self._heard = b""
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Its keeper ends when it hears that nobody orders any more."""
         self._line.close()
 
     def save_release(self, prepared: Prepared, *, due: datetime | None) -> None:

@@ -13,8 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
-from typing import Protocol, Self, cast
+from typing import Protocol, cast
 
 from nbformat import NotebookNode
 from nbgrader.api import (
@@ -108,17 +107,6 @@ class CourseBook:
         self._book.db.commit()
         # Else each commit is followed by a question for every cell of every notebook.
         self._book.db().expire_on_commit = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         self._book.close()

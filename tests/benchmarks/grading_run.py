@@ -13,6 +13,7 @@ import logging
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,7 +55,7 @@ def grade(folder: Path, image: str) -> None:
     )
     engine = cages(prepared, image)
     try:
-        with CourseBook(folder, "cs101") as book:
+        with closing(CourseBook(folder, "cs101")) as book:
             book.save_release(prepared, due=None)
             bench = BookBench(submitted, book)
             terms = Terms(parallel=parallel(), files=prepared.files)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -55,7 +56,7 @@ def grade(site: Desk, *people: str) -> None:
     run = desk.grade(TEACHER, "cs101", "ps1", GradeIn()).request
     folder = desk.folder_of("cs101")
     assert folder is not None
-    with CourseBook(folder, "cs101") as book:
+    with closing(CourseBook(folder, "cs101")) as book:
         book.save_release(prepared, due=None)
         for person in people:
             (sent,) = desk.store.submissions("cs101", "ps1", person)

@@ -7,7 +7,7 @@ import json
 import pickle
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from socket import socket, socketpair
 
@@ -47,7 +47,7 @@ def kept(folder: Path) -> Iterator[KeptBook]:
     keeper = threading.Thread(target=serve, args=(file, file, folder, "cs101"))
     keeper.start()
     try:
-        with KeptBook(SocketLine(here), "cs101") as book:
+        with closing(KeptBook(SocketLine(here), "cs101")) as book:
             yield book
     finally:
         keeper.join()

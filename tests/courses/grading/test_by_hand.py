@@ -55,7 +55,7 @@ class Graded:
             result = grader.grade("student1", ps1.SOLUTIONS["right"], only=only)
         finally:
             grader.close()
-        with CourseBook(self.folder, "cs101") as book:
+        with closing(CourseBook(self.folder, "cs101")) as book:
             book.record("ps1", result, submitted_at=AT, late_penalty=PENALTY)
         given = verdict_of(Work(number=SENT.id, student="student1"), result)
         cells = tuple(CellScore(**cell.model_dump()) for cell in given.cells)
@@ -103,7 +103,7 @@ def graded(tmp_path: Path, ps1_book: Path, cages: CageEngine, ps1_check: Release
 @pytest.fixture(scope="module")
 def ps1_book(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made") / "cs101"
-    with CourseBook(folder, "cs101") as book:
+    with closing(CourseBook(folder, "cs101")) as book:
         book.save_release(prepare("ps1", ps1.source()), due=None)
     return folder
 

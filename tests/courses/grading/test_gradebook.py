@@ -6,6 +6,7 @@ import logging
 import re
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -42,7 +43,7 @@ def grade(
 def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A course's folder with both assignments: nbgrader takes seconds to make one."""
     folder = tmp_path_factory.mktemp("made") / "cs101"
-    with CourseBook(folder, "cs101") as book:
+    with closing(CourseBook(folder, "cs101")) as book:
         book.save_release(prepare("ps1", ps1.source()), due=WHEN)
         book.save_release(prepare("secret", cheats.source()), due=None)
     return folder
@@ -51,7 +52,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def book(tmp_path: Path, course: Path) -> Iterator[CourseBook]:
     shutil.copytree(course, tmp_path / "cs101")
-    with CourseBook(tmp_path / "cs101", "cs101") as book:
+    with closing(CourseBook(tmp_path / "cs101", "cs101")) as book:
         yield book
 
 
