@@ -16,10 +16,9 @@ from .homes import Homes
 from .naming import safe_name
 from .ports.backend import Backend, BackendSettings, DockerHost, DockerOptions
 from .ports.ground import Ground
+from .ports.records import COURSES
 from .site_file import LOCAL_NODE, SiteFile
 
-COURSES = "/course"
-"""Where the data of courses appear in cages, as in containers."""
 DEFAULT_DOCKER_HOST = "unix:///var/run/docker.sock"
 
 

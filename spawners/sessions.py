@@ -22,6 +22,7 @@ from pydantic import JsonValue
 from traitlets import Integer, Unicode, default
 
 from ..extensions.environment import jupyter_environment
+from ..hub.config import StateFolder
 from ..hub.naming import safe_name
 from ..hub.ports.records import Handle
 from ..hub.wire import LeaseOut, StartedIn
@@ -140,7 +141,7 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
         if graded is None or not self.state_root:
             return
         try:
-            course_links.link_into(home, Path(self.state_root) / "courses", graded)
+            course_links.link_into(home, StateFolder.at(self.state_root).courses, graded)
         except OSError as error:
             self.log.warning("%s sees no folder of a course: %s", self._log_name, error)
         else:

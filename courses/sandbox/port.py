@@ -168,6 +168,17 @@ class Cage(Protocol):
         ...
 
 
+_OF_KERNELS: Final = {
+    "USER": "student",
+    "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+    "MPLCONFIGDIR": "/tmp/matplotlib",  # noqa: S108
+    "IPYTHONDIR": "/tmp/ipython",  # noqa: S108
+    **dict.fromkeys(
+        ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"
+    ),
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CageSettings:
     """What an engine is made from.
@@ -177,7 +188,7 @@ class CageSettings:
         imports: modules that are imported before a cage gets anything of a student; those that
             there are not, or that fail, are left out.
         ahead: how many cages wait ready, where an engine takes long to make one.
-        image: digest of the image of a container; empty for the one that is for grading.
+        image: digest of the image of a container.
         installation, docker: of the engine of containers.
         scratch: a folder of the service's own for what an engine must keep on disk.
     """
@@ -192,8 +203,9 @@ class CageSettings:
 
     @property
     def environment(self) -> dict[str, str]:
-        """By which notebooks find the data of their course, here as in sessions and jobs."""
-        return {COURSE_DATA: next(iter(self.data))} if self.data else {}
+        """What every engine's kernels see: also by what notebooks find the data of their course,
+        here as in sessions and jobs."""
+        return _OF_KERNELS | ({COURSE_DATA: next(iter(self.data))} if self.data else {})
 
 
 class CageEngine(Protocol):

@@ -13,6 +13,8 @@ from ..scheduling.model import Device, Holding, Kind, PriorityClass
 from .notices import Notice
 
 Json: TypeAlias = "str | int | float | bool | Sequence[Json] | Mapping[str, Json] | None"
+COURSES = "/course"
+"""Where the data of courses appear in containers, and in cages."""
 COURSE_DATA = "CARREL_COURSE_DATA"
 """In the environment of what runs for a course that has data: the folder."""
 

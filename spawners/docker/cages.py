@@ -30,8 +30,6 @@ from .template import Bounds, Mount, Task, container
 
 LABEL: Final = "carrel.cages"
 """With the installation's name."""
-IMAGE: Final = "grading"
-"""Of a course that has none of its own."""
 HOME: Final = "/home/student"
 _INSIDE: Final = "/carrel/inside"
 _HIDDEN: Final = "/opt/carrel/lib/python3.11/site-packages/carrel"
@@ -48,8 +46,8 @@ _THREADS: Final = 4
 
 def create(settings: CageSettings) -> DockerCages:
     """For the entry point."""
-    if settings.docker is None:
-        raise BackendFailed("Cages of containers need the options of a Docker engine.")
+    if settings.docker is None or not settings.image:
+        raise BackendFailed("Cages of containers need a Docker engine and an image.")
     return DockerCages(settings, settings.docker)
 
 
@@ -68,7 +66,6 @@ class DockerCages:
         self._workers = ThreadPoolExecutor(_THREADS, thread_name_prefix="cages")
         self._lock = threading.Lock()
         self._ahead: deque[tuple[Limits, Future[_Made]]] = deque()
-        self._image = settings.image or self._newest()
         self._mounted = {**settings.data, _INSIDE: Path(inside.__file__).parent}
         self._closed = False
 
@@ -115,15 +112,6 @@ class DockerCages:
         future.cancel()
         future.add_done_callback(remove)
 
-    def _newest(self) -> str:
-        found = self._engine.images(f"org.carrel.image={IMAGE}")
-        if not found:
-            raise BackendFailed(
-                f"There is no image for grading on {self._options.hosts[0].node}.",
-                accepted="An administrator can build it: carrel images build grading.",
-            )
-        return str(found[0]["Id"])
-
     def _body(self, limits: Limits) -> Mapping[str, Json]:
         """The template's, with what only a cage needs: a line, and a folder to work in."""
         task = Task(
@@ -133,7 +121,7 @@ class DockerCages:
             epoch=0,
             owner="",
             kind="grading",
-            image=self._image,
+            image=self._settings.image,
             command=("python", "-c", _BEGIN, *self._settings.imports),
             uid=self._options.uid,
             network="none",
@@ -144,7 +132,7 @@ class DockerCages:
                 pids=limits.processes + _WARDEN,
                 tmp=limits.disk_bytes,
             ),
-            environment={**_ENVIRONMENT, **self._settings.environment},
+            environment={"HOME": HOME, **self._settings.environment},
             mounts=tuple(
                 Mount(source=str(source), target=target, read_only=True)
                 for target, source in self._mounted.items()
@@ -165,18 +153,6 @@ class DockerCages:
             "Init": False,
         }
         return lined(body, LABEL, self._settings.installation)
-
-
-_ENVIRONMENT: Final = {
-    "HOME": HOME,
-    "USER": "student",
-    "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-    "MPLCONFIGDIR": "/tmp/matplotlib",  # noqa: S108
-    "IPYTHONDIR": "/tmp/ipython",  # noqa: S108
-    **dict.fromkeys(
-        ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"
-    ),
-}
 
 
 class _Kept:

@@ -9,9 +9,9 @@ from ...hub.config import StateFolder
 from ...hub.homes import Homes
 from ...hub.naming import safe_name
 from ...hub.ports.backend import BackendSettings
-from ...hub.ports.records import COURSE_DATA
+from ...hub.ports.records import COURSE_DATA, COURSES
 from ...hub.ports.world import HomeUse
-from .template import COURSES, HOMES, Mount
+from .template import HOMES, Mount
 
 _ELSEWHERE: Final = "/tmp/recovery"  # noqa: S108  # a file system of the container's own
 _WRITTEN: Final = {

@@ -18,8 +18,9 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from ...hub.ports.backend import BackendSettings
+from ...hub.ports.records import COURSES
 from ..runner.order import BELL, ORDER
-from .template import ATTEMPT, COURSES, HOMES, Mount
+from .template import ATTEMPT, HOMES, Mount
 
 _CARREL: Final = str(PurePosixPath(ATTEMPT).parent)
 _FOLLOWING: Final = (_CARREL, HOMES, COURSES)

@@ -31,7 +31,6 @@ ARCHIVE: Final = "/carrel/work.tar.gz"
 HOMES: Final = "/home"
 SESSION_PORT: Final = 8888
 """On which a session's server listens in its container."""
-COURSES: Final = "/course"
 
 _GPU_CLASS: Final = "nvidia.com/gpu"
 _RUN_BYTES: Final = 16 << 20

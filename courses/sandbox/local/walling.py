@@ -133,19 +133,11 @@ def _data(data: Mapping[str, Path]) -> Iterator[str]:
 def _environment(more: Mapping[str, str]) -> Iterator[str]:
     """None of the service's own: there are tokens in it."""
     yield "--clearenv"
-    threads = dict.fromkeys(
-        ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"
-    )
     own = {
         "PATH": f"{Path(sys.prefix, 'bin')}:/usr/local/bin:/usr/bin:/bin",
         "HOME": _HOME,
-        "USER": "student",
         "LANG": "C.UTF-8",
-        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-        "MPLCONFIGDIR": "/tmp/matplotlib",  # noqa: S108
-        "IPYTHONDIR": "/tmp/ipython",  # noqa: S108
         "PYTHONDONTWRITEBYTECODE": "1",
-        **threads,
         **more,
     }
     for name, value in own.items():
