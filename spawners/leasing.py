@@ -37,6 +37,9 @@ from .turns import Turns
 
 RELEASE_SECONDS = 0.7
 """JupyterHub gives a cancelled start one second before it goes on without it."""
+LEFT_SECONDS = 2.0
+"""After the end of a cancelled start: by then JupyterHub has begun to stop its server, or never
+will."""
 END_SECONDS = 10.0
 """How long stop() waits for the service to confirm the end; its ladder takes about 4 s."""
 FAILURE_SECONDS = 1.0
@@ -46,6 +49,8 @@ ROUNDS = 5
 
 _giving_back: dict[tuple[str, str], asyncio.Task[None]] = {}
 """Withdrawals still under way, by owner and server name; they outlive their spawner."""
+_tidying: set[asyncio.Task[None]] = set()
+"""The end of cancelled starts, as long as it is looked at."""
 
 
 _turns: defaultdict[str, Turns] = defaultdict(Turns)
@@ -101,7 +106,7 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
         Raises:
             StartRefused: not admitted, ended while it waited, or died; says why.
         """
-        self._starting, keep = True, False
+        self._starting, keep, cancelled = True, False, False
         try:
             if giving_back := _giving_back.get((self.user.name, self.name)):
                 await asyncio.wait({giving_back})
@@ -111,7 +116,8 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
             # Where the hub itself leaves, the request waits for the next one, and a server
             # that has started is adopted by it.
             keep = hub_is_leaving()
-            if not keep:
+            cancelled = not keep
+            if cancelled:
                 await self._withdraw()
             raise
         except CarrelError as error:
@@ -124,6 +130,10 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
                 if self.lease_id:
                     await self.kill_started()
                 self.clear_state()
+            if cancelled:
+                task = asyncio.create_task(self._leave_no_server())
+                _tidying.add(task)
+                task.add_done_callback(_tidying.discard)
 
     async def stop(self, now: bool = False) -> None:
         """End the request: the service stops the whole set of processes and confirms it."""
@@ -339,6 +349,15 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
                 await self._applicant.stop(request_id, cancelled, self.service_timeout)
         except CarrelError as error:
             self.log.warning("Carrel was not told of a cancelled start: %s", error)
+
+    async def _leave_no_server(self) -> None:
+        """Where a cancelled start took longer to end than JupyterHub waits, it would list a
+        server as ready that is not there, and look at it no more."""
+        await asyncio.sleep(LEFT_SECONDS)
+        known = self.user.spawners.get(self.name) is self
+        if known and self.ready and not self.lease_id:
+            self.log.warning("JupyterHub forgot to end the cancelled start of %s", self._log_name)
+            await self.user.stop(self.name)
 
 
 def oauth_client_id(owner: str, server_name: str) -> str:

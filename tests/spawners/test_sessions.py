@@ -23,6 +23,17 @@ from ..fake_service import FakeService, eventually
 from ..promises import in_time
 from .hub_process import HubProcess
 
+SLOW_TO_END = """
+import asyncio
+
+class SlowToEnd(LocalSession):
+    async def kill_started(self):
+        await asyncio.sleep(2)
+        await super().kill_started()
+
+c.JupyterHub.spawner_class = SlowToEnd
+"""
+
 
 @pytest.fixture(scope="module")
 def service() -> Iterator[FakeService]:
@@ -563,6 +574,24 @@ class TestAHubOfItsOwn:
         hub.spawn("anna")
         try:
             service.wait_for(lambda: service.requests and of(service, "anna")["ended"])
+            assert of(service, "anna")["cause"]["code"] == "cancelled"
+        finally:
+            hub.stop()
+
+    def test_a_start_that_is_slow_to_end_once_cancelled_leaves_no_server(
+        self, tmp_path: Path, service: FakeService
+    ) -> None:
+        service.free = 1
+        never = [sys.executable, "-c", "import time; time.sleep(600)"]
+        hub = HubProcess(tmp_path, service, cmd=never, more=SLOW_TO_END)
+        hub.add_user("anna")
+        try:
+            hub.spawn("anna")
+            service.wait_for(lambda: service.requests and of(service, "anna")["lease"])
+            eventually(lambda: of(service, "anna")["lease"].get("pid"))
+            # JupyterHub waits a second, and gives up.
+            assert hub.cancel("anna").status_code == 500
+            eventually(lambda: hub.server("anna")["stopped"])
             assert of(service, "anna")["cause"]["code"] == "cancelled"
         finally:
             hub.stop()
