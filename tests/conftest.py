@@ -19,3 +19,9 @@ def docker_engine() -> Iterator[engines.DockerEngine]:
 def base_image(docker_engine: engines.DockerEngine) -> str:
     """Its id; built at the first use."""
     return engines.base_image(docker_engine)
+
+
+@pytest.fixture(scope="session")
+def grading_image(docker_engine: engines.DockerEngine, base_image: str) -> str:
+    """The same of the one in which submissions are graded."""
+    return engines.grading_image(docker_engine, base_image)

@@ -40,7 +40,7 @@ START_SECONDS = 60.0
 STOP_SECONDS = 60.0
 # What the wheel inside the image is made from, and what the image is built from.
 IN_THE_IMAGE = ("images/base", "hub", "spawners", "extensions", "courses", "images")
-KEPT = "carrel-tests/base"
+KEPT = "carrel-tests"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -245,25 +245,27 @@ def base_image(engine: DockerEngine) -> str:
     """
     if kept := os.environ.get("CARREL_BASE_IMAGE"):
         return str(engine.client().inspect_image(kept)["Id"])
-    tag = f"{KEPT}:{content()}"
+    return _built(engine, "base", content(), "bootstrap", "build base")
+
+
+def grading_image(engine: DockerEngine, base: str) -> str:
+    """The id of the grading image that stands on this base image."""
+    engine.client().tag(base, "carrel/base", "latest")
+    return _built(engine, "grading", base.removeprefix("sha256:")[:16], "build grading")
+
+
+def _built(engine: DockerEngine, name: str, version: str, *steps: str) -> str:
+    """The id of an image of which each version is built once, as an administrator does it."""
     client = engine.client()
-    with locked(Path(tempfile.gettempdir(), "carrel-tests-base.lock")):
-        if not client.images(name=tag):
-            build(engine)
-            newest = max(
-                client.images(filters={"label": "org.carrel.image=base"}),
-                key=lambda i: i["Created"],
-            )
-            client.tag(newest["Id"], KEPT, tag.partition(":")[2])
-    return str(client.inspect_image(tag)["Id"])
-
-
-def build(engine: DockerEngine) -> None:
-    """As an administrator does it."""
-    environment = {**os.environ, "DOCKER_HOST": engine.url}
-    carrel = Path(shutil.which("carrel", path=_own_path()) or "carrel")
-    for words in (["images", "bootstrap"], ["images", "build", "base"]):
-        subprocess.run([carrel, *words], env=environment, cwd=ROOT, check=True, timeout=1800)
+    with locked(Path(tempfile.gettempdir(), f"carrel-tests-{name}.lock")):
+        if not client.images(name=f"{KEPT}/{name}:{version}"):
+            environment = {**os.environ, "DOCKER_HOST": engine.url}
+            carrel = Path(shutil.which("carrel", path=_own_path()) or "carrel")
+            for step in steps:
+                words = [carrel, "images", *step.split()]
+                subprocess.run(words, env=environment, cwd=ROOT, check=True, timeout=1800)
+            client.tag(f"carrel/{name}:latest", f"{KEPT}/{name}", version)
+    return str(client.inspect_image(f"{KEPT}/{name}:{version}")["Id"])
 
 
 def content() -> str:

@@ -43,7 +43,7 @@ Open = Callable[..., Cage]
 
 @pytest.fixture(scope="module", params=["local", pytest.param("docker", marks=pytest.mark.docker)])
 def engine(request: pytest.FixtureRequest) -> Iterator[CageEngine]:
-    """Of containers it is the base image: what runs inside is in every image of Carrel."""
+    """Of containers it is the image that is for grading."""
     made: CageEngine
     if request.param == "local":
         need("bwrap", shutil.which("bwrap"), "bubblewrap is not installed")
@@ -51,7 +51,7 @@ def engine(request: pytest.FixtureRequest) -> Iterator[CageEngine]:
     else:
         url = request.getfixturevalue("docker_engine").url
         made = DockerCages(
-            CageSettings(image=request.getfixturevalue("base_image"), installation="cages"),
+            CageSettings(image=request.getfixturevalue("grading_image"), installation="cages"),
             docker_options(url),
         )
     yield made

@@ -135,10 +135,10 @@ def test_an_attack_is_denied_in_a_cage(attack: Attack, cage: Cage, at: dict[str,
 
 @pytest.mark.docker
 def test_no_attack_succeeds_in_a_container(
-    docker_engine: DockerEngine, base_image: str, at: dict[str, object]
+    docker_engine: DockerEngine, grading_image: str, at: dict[str, object]
 ) -> None:
     engine = DockerCages(
-        CageSettings(image=base_image, installation="attacks", ahead=0),
+        CageSettings(image=grading_image, installation="attacks", ahead=0),
         docker_options(docker_engine.url),
     )
     cage = engine.open(LIMITS)

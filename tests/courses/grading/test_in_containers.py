@@ -38,9 +38,9 @@ __all__ = [
 
 
 @pytest.fixture(scope="session")
-def cages(docker_engine: DockerEngine, base_image: str) -> Iterator[CageEngine]:
+def cages(docker_engine: DockerEngine, grading_image: str) -> Iterator[CageEngine]:
     """In the place of those of this machine."""
-    settings = CageSettings(image=base_image, installation="cheats")
+    settings = CageSettings(image=grading_image, installation="cheats")
     engine = DockerCages(settings, docker_options(docker_engine.url))
     yield engine
     engine.close()
