@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import mean, median
 from typing import Final
 
 ENOUGH: Final = 10
@@ -38,15 +38,30 @@ def parallel() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def pace_of(start: float, took: Sequence[float], at_once: int) -> Pace:
-    """``took``: seconds of each of some submissions, of which so many were graded at once."""
-    return Pace(start=start, each=sum(took) / len(took) / at_once if took else 0.0)
+def pace_of(start: float, verdicts: Sequence[tuple[float, float]], at_once: int) -> Pace:
+    """Of some submissions, of which so many were graded at once.
+
+    The first ones pay for what is warm later: they count only where there are no others.
+
+    Args:
+        verdicts: when each came, in that order, and the seconds that it took.
+    """
+    later = verdicts[at_once - 1 :]
+    if len(later) > 1:
+        return Pace(start=start, each=_apart([came for came, _ in later]))
+    took = [seconds for _, seconds in verdicts]
+    return Pace(start=start, each=mean(took) / at_once if took else 0.0)
 
 
 def as_seen(pace: Pace, runs: Iterable[Sequence[float]]) -> Pace:
     """The pace of earlier runs, of each of which it is known when the verdicts came."""
-    seen = [(max(came) - min(came)) / (len(came) - 1) for came in runs if len(came) >= ENOUGH]
+    seen = [_apart(came) for came in runs if len(came) >= ENOUGH]
     return Pace(start=pace.start, each=median(seen)) if seen else pace
+
+
+def _apart(came: Sequence[float]) -> float:
+    """Seconds from one verdict to the next."""
+    return (max(came) - min(came)) / (len(came) - 1)
 
 
 def expected(pace: Pace, count: int) -> float:
@@ -64,7 +79,7 @@ def left(expected: float, total: int, came: Sequence[float], *, began: float, no
     done = len(came)
     if done < 2:  # noqa: PLR2004 - from one to the next
         return max(expected * (total - done) / total * _LEAST, expected - (now - began))
-    seen, last = (max(came) - min(came)) / (done - 1), max(came)
+    seen, last = _apart(came), max(came)
     belief = _BELIEF if expected else 0
     each = (belief * expected / total + done * seen) / (belief + done)
     return max(0.0, each * (total - done) - min(now - last, each))

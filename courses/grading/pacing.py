@@ -16,9 +16,9 @@ from .key import AssignmentKey
 from .run import Progress, Terms, Work, grade_class
 from .submission import SubmissionResult
 
-_ROUNDS: Final = 4
-"""Of what is short; once is enough for what takes long."""
-_SHORT_SECONDS: Final = 1.0
+_SECONDS: Final = 9.0
+"""About so long it is looked at; what takes longer is graded once on each CPU."""
+_ROUNDS: Final = 10
 
 
 def opening(engine: CageEngine, limits: Limits) -> float:
@@ -40,19 +40,20 @@ def measured(
 ) -> Pace:
     """``start``: of the engine; ``one``: seconds that a submission takes alone."""
     at_once = max(2, parallel())  # both, the solution and the hand-out
-    rounds = _ROUNDS if one < _SHORT_SECONDS else 1
-    bench = _Turns((source, prepared.files), at_once * rounds)
+    rounds = max(1, round(min(_ROUNDS, _SECONDS / one)))
+    # What people hand in is nearer to the solution.
+    bench = _Turns((source, prepared.files, source), at_once * rounds)
     terms = Terms(parallel=at_once, limits=limits, files=prepared.files)
     grade_class(engine, key, bench, terms)
-    return pace_of(start, bench.took, at_once)
+    return pace_of(start, bench.verdicts, at_once)
 
 
 class _Turns:
-    """``run.Bench`` that hands these out by turns, and keeps how long each took."""
+    """``run.Bench`` that hands these out by turns, and keeps when each came and what it took."""
 
     def __init__(self, parcels: Sequence[Mapping[str, bytes]], count: int) -> None:
         self._parcels, self._count = parcels, count
-        self.took: list[float] = []
+        self.verdicts: list[tuple[float, float]] = []
 
     def waiting(self) -> Sequence[Work]:
         return [Work(number=number, student=str(number)) for number in range(self._count)]
@@ -61,7 +62,7 @@ class _Turns:
         return self._parcels[work.number % len(self._parcels)]
 
     def graded(self, work: Work, result: SubmissionResult) -> None:
-        self.took.append(result.seconds)
+        self.verdicts.append((time.monotonic(), result.seconds))
 
     def failed(self, work: Work, sentence: str) -> None:
         """It says nothing of time."""

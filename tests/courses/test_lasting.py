@@ -28,7 +28,13 @@ def test_of_what_was_never_tried_nothing_is_said() -> None:
 
 
 def test_submissions_beside_each_other_share_the_time() -> None:
-    assert lasting.pace_of(2.0, [1.0, 3.0], 4) == Pace(start=2.0, each=0.5)
+    assert lasting.pace_of(2.0, [(1.0, 1.0), (3.0, 3.0)], 4) == Pace(start=2.0, each=0.5)
+
+
+def test_the_first_submissions_say_little_of_the_later_ones() -> None:
+    cold = [(5.0, 5.0), (6.0, 6.0)]
+    warm = [(6.0 + 0.5 * number, 1.0) for number in range(1, 9)]
+    assert lasting.pace_of(2.0, [*cold, *warm], 2) == Pace(start=2.0, each=0.5)
 
 
 def test_an_earlier_run_says_more_than_the_check_before_the_release() -> None:
