@@ -39,7 +39,7 @@ test: $(MADE)/dev $(MADE)/carrel $(MADE)/proxy $(MADE)/axe ## Run the tests (all
 
 .PHONY: test-slow
 test-slow: $(MADE)/dev $(MADE)/carrel $(MADE)/proxy ## Run the slow tests
-	@$(CLEAN_ENV) $(BIN)/python -m pytest -m slow $(ARGS)
+	@$(CLEAN_ENV) $(BIN)/python -m pytest -m slow $(BESIDE) $(ARGS)
 
 .PHONY: lint
 lint: $(MADE)/dev $(MADE)/carrel ## Check style (ruff) and types (mypy)
