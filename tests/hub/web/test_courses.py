@@ -217,7 +217,7 @@ def test_a_teacher_grades_on_a_page_and_watches(course: Site) -> None:
     course.api(STUDENT1).post(f"{PS1}/submissions", json={"files": files(ps1_ipynb=b"x")})
     assert browser.post(address, data=token).status_code == 303
     for shown in (browser.get(address).text, browser.get(f"{address}/live").text):
-        for words in ("0 of 1 graded, queued", "student1", "Not graded yet."):
+        for words in ("0 of 1 graded, queued", "student1", "not graded yet"):
             assert words in shown
     run = browser.get(f"{PS1}/grading").json()["run"]["request"]
     assert browser.get(f"{PREFIX}requests/{run}").status_code == 200
