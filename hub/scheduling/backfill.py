@@ -10,15 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from itertools import groupby
 from math import inf
-from operator import itemgetter
 
 from .books import Books
 from .gangs import forms, least, smallest_member
 from .line import Line
 from .model import Waiting
-from .placement import Coming, Placement, Pool
+from .placement import Placement, Pool
 from .quota import THOUSAND, size
 
 
@@ -112,14 +110,7 @@ class Backfill:
         """
         books = self._books
         kept = books.kept_for_others(self.head)
-        enough, tried = 0 if kept else self._smallest, False
-        coming: Coming = {}
-        for end, together in groupby(books.running.ends(), key=itemgetter(0)):
-            most = max([pool.gather(holding, coming) for _, holding in together])
-            if tried and most < enough:
-                continue
-            tried = True
-            pool.settle(coming)
+        for end in pool.as_they_end(books.running.ends(), 0 if kept else self._smallest):
             for each in self._asks_for(pool.free_count() * THOUSAND, kept):
                 placed = pool.take(each)
                 if placed is not None:

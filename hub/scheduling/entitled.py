@@ -62,10 +62,12 @@ class Entitled:
     def left(self, group: str) -> int:
         """Of the guarantees along a group's chain, the most that is left of one, in thousandths
         of a device."""
-        if group not in self._left:
+        left = self._left.get(group)
+        if left is None:
             chain = self._tree.chain(group)
-            self._left[group] = max((self.left_of(each.name) for each in chain), default=0)
-        return self._left[group]
+            left = max([self.left_of(each.name) for each in chain], default=0)
+            self._left[group] = left
+        return left
 
     def left_of(self, group: str) -> int:
         """What is left of the guarantee of a group itself; less than 0 where it holds more."""

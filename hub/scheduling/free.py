@@ -8,12 +8,23 @@ nothing. A *family* is the devices of one model, or all of them (``None``).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
-from copy import copy
+from typing import TypeVar
 
 from .model import Device
 
 ANYWHERE = -1
 """A set of nodes with all of them in it."""
+
+
+_T = TypeVar("_T")
+
+
+def twin(one: _T) -> _T:
+    """Another that has the same attributes: ``copy.copy`` without its questions, each of which
+    takes longer than this."""
+    made = object.__new__(type(one))
+    made.__dict__.update(one.__dict__)
+    return made
 
 
 def device_key(device: Device) -> tuple[int, str]:
@@ -112,7 +123,7 @@ class Free:
             self._totals.append(sum(counts))
 
     def copy(self) -> Free:
-        made = copy(self)
+        made = twin(self)
         made._places = self._places.copy()
         made._buckets = [buckets.copy() for buckets in self._buckets]
         made._totals = self._totals.copy()
@@ -208,16 +219,31 @@ class Free:
         for node, places in self._floor.by_node(devices):
             self._now_free(node, self._places[node] | places)
 
-    def gather(self, devices: Iterable[str], coming: dict[int, int]) -> int:
-        """As ``add``, but only written down: by node in ``coming``, until it is settled. How many
-        are free then on the node of theirs that has the most."""
-        most = 0
-        for node, places in self._floor.by_node(devices):
-            free = coming[node] = coming.get(node, self._places[node]) | places
-            most = max(most, free.bit_count())
-        return most
+    def as_they_end(
+        self, ends: Iterable[tuple[float, Iterable[str]]], enough: int
+    ) -> Iterator[float]:
+        """``add`` these, in the order of their ends; the first of those times, and each at which
+        a node has come to have so many free devices. In between they are only written down."""
+        where, places = self._floor.where.get, self._places
+        coming: dict[int, int] = {}
+        now, most, least = None, 0, 0
+        for end, devices in ends:
+            if end != now:
+                if now is not None and most >= least:
+                    self._settle(coming)
+                    least = enough
+                    yield now
+                now, most = end, 0
+            for node, place in filter(None, map(where, devices)):
+                free = coming[node] = coming.get(node, places[node]) | 1 << place
+                count = free.bit_count()
+                if count > most:  # noqa: PLR1730 - the innermost loop of all
+                    most = count
+        if now is not None and most >= least:
+            self._settle(coming)
+            yield now
 
-    def settle(self, coming: dict[int, int]) -> None:
+    def _settle(self, coming: dict[int, int]) -> None:
         for node, free in coming.items():
             self._now_free(node, free)
         coming.clear()

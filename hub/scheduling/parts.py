@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from copy import copy
 from math import fsum
 
-from .free import Floor
+from .free import Floor, twin
 from .model import Device, Share
 
 _ROUNDING = 1e-9
@@ -25,7 +24,7 @@ class Parts:
         """By family: what is left of its devices, the least first."""
 
     def copy(self) -> Parts:
-        made = copy(self)
+        made = twin(self)
         made._shares = self._shares.copy()
         made._rooms = [rooms.copy() for rooms in self._rooms]
         return made

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Set
-from copy import copy
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Protocol
 
-from .free import Floor, Free
+from .free import Floor, Free, twin
 from .gangs import Layout, arrange
 from .model import Arrangement, Device, Holding, Role, Share, Waiting
 from .parts import Parts, fits
 
 Shape = tuple[int, str | None, tuple[Role, ...], Arrangement, frozenset[str] | None, Share | None]
-
-Coming = dict[int, int]
-"""Wholly free devices by node, of what was gathered and is not given back yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +81,7 @@ class Pool:
             self.hold(holding)
 
     def copy(self) -> Pool:
-        made = copy(self)
+        made = twin(self)
         made._free, made._parts = self._free.copy(), self._parts.copy()
         return made
 
@@ -154,16 +150,11 @@ class Pool:
         """What is free already, or is not lent any more, stays as it is."""
         self._free.add(self._given(taken))
 
-    def gather(self, taken: Taken, coming: Coming) -> int:
-        """Give back what is asked for only later, when it is settled: much at once costs less.
-
-        It says how many devices are wholly free then on the node of these that has the most.
-        """
-        return self._free.gather(self._given(taken), coming)
-
-    def settle(self, coming: Coming) -> None:
-        """All that was gathered is given back."""
-        self._free.settle(coming)
+    def as_they_end(self, ends: Iterable[tuple[float, Taken]], enough: int) -> Iterator[float]:
+        """Give back what ends, in this order; the first of those times, and each at which a node
+        has come to have so many wholly free devices."""
+        given = ((end, self._given(taken)) for end, taken in ends)
+        return self._free.as_they_end(given, enough)
 
     def _given(self, taken: Taken) -> Iterable[str]:
         """Those of its devices that nobody holds a part of any more."""

@@ -99,6 +99,13 @@ class Standing:
         for request in snapshot.waiting:
             self._hopes.add(request)
         self._yielding = sum(map(_yields, snapshot.holdings))
+        lendable = self.books.pool.could_count() * THOUSAND
+        self._caps = {
+            each.name: cap(each)
+            for each in self.books.tree.groups
+            if not is_as_large(each, lendable)
+        }
+        """What groups may hold that may not hold the whole pool, in thousandths of a device."""
 
     def snapshot(self) -> Snapshot:
         """What it stands for, as ``decide`` would be given it."""
@@ -184,12 +191,7 @@ class Standing:
         if self._hopes.on_cpu:
             return set()
         held = self.books.tally.groups
-        lendable = self.books.pool.could_count() * THOUSAND
-        return {
-            each.name
-            for each in self.books.tree.groups
-            if held[each.name] >= cap(each) and not is_as_large(each, lendable)
-        }
+        return {name for name, most in self._caps.items() if held[name] >= most}
 
     def _reclaim(self, before: tuple[Holding, ...]) -> Reclaimed:
         """The same as in a cycle: of all that waits, those that may ask."""
