@@ -7,7 +7,7 @@ nothing. A *family* is the devices of one model, or all of them (``None``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 from typing import TypeVar
 
 from .model import Device
@@ -220,21 +220,25 @@ class Free:
             self._now_free(node, self._places[node] | places)
 
     def as_they_end(
-        self, ends: Iterable[tuple[float, Iterable[str]]], enough: int
+        self,
+        ends: Iterable[tuple[float, _T]],
+        given: Callable[[_T], Iterable[str]],
+        enough: int,
     ) -> Iterator[float]:
-        """``add`` these, in the order of their ends; the first of those times, and each at which
-        a node has come to have so many free devices. In between they are only written down."""
+        """``add`` what these give, in the order of their ends; the first of those times, and each
+        at which a node has come to have so many free devices. In between it is only written
+        down. Whoever ends later is not asked what it gives before the time is told."""
         where, places = self._floor.where.get, self._places
         coming: dict[int, int] = {}
         now, most, least = None, 0, 0
-        for end, devices in ends:
+        for end, one in ends:
             if end != now:
                 if now is not None and most >= least:
                     self._settle(coming)
                     least = enough
                     yield now
                 now, most = end, 0
-            for node, place in filter(None, map(where, devices)):
+            for node, place in filter(None, map(where, given(one))):
                 free = coming[node] = coming.get(node, places[node]) | 1 << place
                 count = free.bit_count()
                 if count > most:  # noqa: PLR1730 - the innermost loop of all

@@ -153,8 +153,7 @@ class Pool:
     def as_they_end(self, ends: Iterable[tuple[float, Taken]], enough: int) -> Iterator[float]:
         """Give back what ends, in this order; the first of those times, and each at which a node
         has come to have so many wholly free devices."""
-        given = ((end, self._given(taken)) for end, taken in ends)
-        return self._free.as_they_end(given, enough)
+        return self._free.as_they_end(ends, self._given, enough)
 
     def _given(self, taken: Taken) -> Iterable[str]:
         """Those of its devices that nobody holds a part of any more."""

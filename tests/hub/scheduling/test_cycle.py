@@ -290,6 +290,25 @@ def test_nor_does_one_that_was_there_before_the_head() -> None:
     assert [start.request_id for start in decide(snapshot, NOW).starts] == ["first"]
 
 
+def test_parts_of_one_device_come_back_one_after_the_other() -> None:
+    """The head has its half when the first part ends: nobody takes a quarter of it for longer."""
+    quarter, half = Share(compute=0.25), Share(compute=0.5)
+    snapshot = Snapshot(
+        devices=node("a", 1),
+        groups=(group(),),
+        holdings=(
+            replace(holding("first", "a0", ends_in=100), share=quarter),
+            replace(holding("second", "a0", ends_in=600), share=half),
+        ),
+        waiting=(
+            replace(waiting("head", 1, age=60), share=half),
+            replace(waiting("too long", 1, age=30, seconds=300), share=quarter),
+        ),
+    )
+
+    assert decide(snapshot, NOW).starts == ()
+
+
 def test_who_is_first_in_a_group_asks_back_first() -> None:
     """What a group is guaranteed goes to its people in their order, not to the smallest request."""
     lent = tuple(
