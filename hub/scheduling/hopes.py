@@ -85,7 +85,7 @@ class Hopes:
             one = _first(groups)
             if not walk.may_fit(one):
                 continue
-            weight = size(one.devices, one.share)
+            weight = walk.weight_here(one)
             for group, owners in groups.items():
                 if weight and weight > walk.room_in(group):
                     continue

@@ -86,8 +86,8 @@ class Walk:
         self._behind: set[Shape] = set()
         """Of that, what would fit were all devices free, and found a head before it; asked for by
         a group that may use all models."""
-        lendable = books.pool.could_count() * THOUSAND
-        self._rooms = Rooms(books.tree, books.tally, books.budgets, lendable)
+        self._lendable = books.pool.could_count() * THOUSAND
+        self._rooms = Rooms(books.tree, books.tally, books.budgets, self._lendable)
         self._limits: dict[tuple[str, str, int, bool], _Limit | None] = {}
         """What holds those that have no room, by group, owner and size, sessions apart."""
 
@@ -210,6 +210,11 @@ class Walk:
         """Thousandths of a device that the limits of a group and of all above it leave."""
         return self._rooms.of_groups(group)[0]
 
+    def weight_here(self, request: Waiting) -> int:
+        """In thousandths of a device, and no more than the pool has: a gang that would like more
+        may start with fewer members."""
+        return min(size(request.devices, request.share), self._lendable)
+
     def may_fit(self, request: Waiting) -> bool:
         """Whether its like may find free devices; of any model that a group may use."""
         if not request.devices:
@@ -222,7 +227,7 @@ class Walk:
         books = self.books
         if not request.devices:
             return bool(books.tree.chain(request.group))
-        if size(request.devices, request.share) > self._rooms.left(request)[0]:
+        if self.weight_here(request) > self._rooms.left(request)[0]:
             return False
         ends_at = books.now + span(request)
         request = self._modest(request)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.model import Health, Reserved, Snapshot, Use, Waiting
+from carrel.hub.scheduling.model import Health, Reserved, Role, Snapshot, Use, Waiting
 from carrel.hub.scheduling.standing import (
     Event,
     Freed,
@@ -118,6 +118,17 @@ def same(one: Snapshot, other: Snapshot) -> None:
 @given(lives())
 def test_a_step_starts_and_stops_what_the_whole_decision_would(life: None) -> None:
     """The comparison is made while the life is drawn: what happens next depends on it."""
+
+
+def test_a_gang_that_would_like_more_than_the_pool_has_starts_with_fewer_members() -> None:
+    worker = Role(name="worker", devices=2, wanted=2, minimum=1)
+    request = replace(waiting("gang", 4), gang=(worker,))
+    snapshot = Snapshot(devices=node("a", 2), groups=(group(),), waiting=(request,))
+
+    starts = Standing(snapshot, NOW).decide().starts
+
+    assert [start.devices for start in starts] == [("a0", "a1")]
+    assert starts == decide(snapshot, NOW).starts
 
 
 @pytest.mark.slow
