@@ -52,6 +52,12 @@ class Debts:
     def of(self, node: Node) -> int:
         return self._owed[node] - self._now * self._held[node]
 
+    def of_owners(self, group: str, owners: Iterable[str]) -> list[int]:
+        """The same for owners right below a group."""
+        owed, held, now = self._owed, self._held, self._now
+        nodes = [(group, owner) for owner in owners]
+        return [owed[node] - now * held[node] for node in nodes]
+
     def set_use(self, use: Iterable[Use]) -> None:
         """Replace what is known of the past of these owners in these groups."""
         for each in use:

@@ -17,20 +17,21 @@ from .books import Books
 from .fairshare import Debts
 from .model import Group, PriorityClass, Waiting
 from .queues import Entry, Queues, Served
-from .quota import THOUSAND, Tally
+from .quota import THOUSAND
 from .room import cap, cap_of_one
 
-TurnKey = tuple[bool, float, float, str]
-Turn = tuple[TurnKey, Served]
+Turn = tuple[bool, float, float, str, Served]
+"""What is compared, and who is served then. Without the last part it is the same for several
+only where one group serves them one after the other."""
 
-_key = itemgetter(0)
-_served: Callable[[Turn], Served] = itemgetter(1)
+_key = itemgetter(slice(4))
+_served: Callable[[Turn], Served] = itemgetter(4)
 _request: Callable[[Served], Waiting] = itemgetter(0)
 Merge = Callable[[list[Iterator[Turn]]], Iterable[Turn]]
 
 
 def _one_by_one(turns: list[Iterator[Turn]]) -> Iterable[Turn]:
-    return merge(*turns, key=_key)
+    return merge(*turns)
 
 
 def _at_once(turns: list[Iterator[Turn]]) -> Iterable[Turn]:
@@ -128,82 +129,67 @@ class Order:
 
     def _of_owners(self, group: str, priority: PriorityClass) -> Iterator[Turn]:
         """The requests of all owners in a group itself, each with the moment of its turn."""
-        heap: list[tuple[TurnKey, int, int, Sequence[Entry]]] = []
-        for owner, queue in self._queues.of_owners(group, priority, self._now):
-            owes = self._debts.of((group, owner))
-            first = queue[0][1][0]
-            heap.append(((True, owes, first.submitted_at, first.id), owes, 0, queue))
+        queues = self._queues.of_owners(group, priority, self._now)
+        heap: list[tuple[Turn, int, int, Sequence[Entry]]] = []
+        for owes, queue in zip(self._debts.of_owners(group, queues), queues.values(), strict=True):
+            (_, _, submitted_at, name), served = queue[0]
+            heap.append(((True, owes, submitted_at, name, served), owes, 0, queue))
         heapify(heap)
         while heap:
             turn, owes, at, queue = heap[0]
-            served = queue[at][1]
-            yield turn, served
+            yield turn
             at += 1
             if at == len(queue):
                 heappop(heap)
                 continue
-            owes += served[2]
-            following = queue[at][1][0]
-            key = (True, owes, following.submitted_at, following.id)
-            heapreplace(heap, (key if key > turn else turn, owes, at, queue))
+            owes += turn[4][2]
+            (_, _, submitted_at, name), served = queue[at]
+            own = (True, owes, submitted_at, name, served)
+            heapreplace(heap, (own if own > turn else (*turn[:4], served), owes, at, queue))
 
     def _of_group(self, group: Group, requests: Iterator[Served]) -> Iterator[Turn]:
         """The same for a group, whose limits and guarantee count.
 
-        First comes what stays within its guarantee, then all the rest. Whoever a limit holds
-        takes the turn of the one before: it moves nobody.
+        First comes what stays within its guarantee, then all the rest. Whoever a limit of the
+        group, or of one below, would hold takes the turn of the one before: it moves nobody and
+        is charged to nobody.
         """
-        share = _Share(group, self._tally, self._debts.of(group.name))
+        name, share = group.name, group.weight
+        most, most_of_one = cap(group), cap_of_one(group)
+        held, owes = self._tally.groups[name], self._debts.of(name)
+        users, own = self._tally.users, dict[str, int]()
         left = self._left_of_guarantee(group)
         later: list[Served] = []
-        turn: TurnKey = (False, -inf, -inf, group.name)
-        for served in requests if left > 0 else ():
-            key = share.serve(served, lent=False) if 0 < served[1] <= left else None
-            if key is None:
-                later.append(served)
-                continue
-            turn = max(turn, key)
-            yield turn, served
-            left -= served[1]
-            if left <= 0:
-                break
-        for served in chain(later, requests):
-            key = share.serve(served, lent=True)
-            if key is None:
-                yield turn, (*served[:3], True)
-                continue
-            turn = key if key > turn else turn
-            yield turn, served
+        turn: tuple[bool, float, float, str] = (False, -inf, -inf, name)
+        first = requests if left > 0 else ()
+        for lent, queue in ((False, first), (True, chain(later, requests))):
+            for served in queue:
+                request, weight, needs, beyond = served
+                if not lent and not 0 < weight <= left:
+                    later.append(served)
+                    continue
+                owner = request.owner
+                of_one = own.get(owner)
+                if of_one is None:
+                    of_one = users.get((name, owner), 0)
+                of_one += weight
+                if beyond or held + weight > most or of_one > most_of_one:
+                    if lent:
+                        yield (*turn, (request, weight, needs, True))
+                    else:
+                        later.append(served)
+                    continue
+                key = (lent, owes / share, request.submitted_at, request.id)
+                if key > turn:  # noqa: PLR1730 - the innermost loop of all
+                    turn = key
+                yield (*turn, served)
+                held += weight
+                owes += needs
+                own[owner] = of_one
+                if not lent:
+                    left -= weight
+                    if left <= 0:
+                        break
 
     def _left_of_guarantee(self, group: Group) -> int:
         return self._guaranteed.get(group.name, 0) * THOUSAND - self._tally.groups[group.name]
-
-
-class _Share:
-    """What a group holds and owes while its requests are served one after the other."""
-
-    __slots__ = ("_group", "_held", "_most", "_most_of_one", "_owes", "_own", "_tally")
-
-    def __init__(self, group: Group, tally: Tally, owes: int) -> None:
-        self._group, self._tally = group, tally
-        self._most, self._most_of_one = cap(group), cap_of_one(group)
-        self._own: dict[str, int] = {}
-        self._held, self._owes = tally.groups[group.name], owes
-
-    def serve(self, served: Served, *, lent: bool) -> TurnKey | None:
-        """When its turn is, and it is charged; None, and nothing is, where a limit of the group,
-        or of one below, would hold it."""
-        request, weight, needs, beyond = served
-        held, owner = self._held + weight, request.owner
-        if beyond or held > self._most:
-            return None
-        own = self._own.get(owner)
-        if own is None:
-            own = self._tally.users[self._group.name, owner]
-        own += weight
-        if own > self._most_of_one:
-            return None
-        turn = (lent, self._owes / self._group.weight, request.submitted_at, request.id)
-        self._held, self._own[owner] = held, own
-        self._owes += needs
-        return turn

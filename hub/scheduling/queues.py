@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
 from operator import itemgetter
 from types import MappingProxyType
@@ -136,19 +136,20 @@ class Queues:
 
     def of_owners(
         self, group: str, priority: PriorityClass, now: float
-    ) -> Iterable[tuple[str, Sequence[Entry]]]:
+    ) -> Mapping[str, Sequence[Entry]]:
         """Whoever waits in a group itself, each with the queue: deadlines in danger, the least
         slack first, then the rest."""
-        owners = self._own.get((priority, group), {})
+        owners = self._own.get((priority, group), _NOBODY)
         dated = self._dated.get((priority, group))
         if not dated:
-            return owners.items()
-        return [
-            (owner, sorted(queue, key=lambda each: _urgency(each, now)))
-            if owner in dated
-            else (owner, queue)
+            return owners
+        return {
+            owner: sorted(queue, key=lambda each: _urgency(each, now)) if owner in dated else queue
             for owner, queue in owners.items()
-        ]
+        }
+
+
+_NOBODY: Mapping[str, list[Entry]] = MappingProxyType({})
 
 
 def _urgency(entry: Entry, now: float) -> tuple[float, OwnKey]:
