@@ -19,8 +19,10 @@ from .reclaiming import reclaim_for
 class Asking:
     """On the way along one queue: what is kept until those that lack devices have asked."""
 
-    def __init__(self, holdings: Sequence[Holding], debts: Callable[[], Debts]) -> None:
-        """``holdings``: what ran before this cycle. ``debts`` is asked for when anybody asks."""
+    def __init__(
+        self, holdings: Callable[[], Sequence[Holding]], debts: Callable[[], Debts]
+    ) -> None:
+        """``holdings``: what ran before this cycle. Neither is asked for before anybody asks."""
         self._holdings, self._debts = holdings, debts
         self._lacking: list[Waiting] = []
         self._new: list[Waiting] = []
@@ -44,15 +46,15 @@ class Asking:
         Who will be asked counts as leaving, as in the next cycle. The head is seen to by
         backfill, which knows of that; of what is free now, the others' part is kept.
         """
-        more = tuple(books.entitled().among(self._new))
+        more = tuple(books.entitled.among(self._new))
         self._new.clear()
         if not more:
             return False
         self._lacking += more
         before = self._asked or self._kept
         self.over(books)
-        claims = books.entitled().among(self._lacking)
-        found = reclaim_for(claims, self._holdings, books, self._debts())
+        claims = books.entitled.among(self._lacking)
+        found = reclaim_for(claims, self._holdings(), books, self._debts())
         self._asked = tuple(books.running.holdings[stop.request_id] for stop in found.stops)
         books.running.leave(each.request_id for each in self._asked)
         others = (placed for name, placed in found.waiting.items() if name != head.id)

@@ -15,6 +15,7 @@ from .model import Holding, Left, Reserved, Snapshot, Waiting
 from .placement import Pool
 from .plan import Reason
 from .quota import THOUSAND, Tally, Tree, size
+from .room import Caps
 from .running import Running
 
 
@@ -59,6 +60,7 @@ class Books:
         self.now = now
         self.tree = Tree(snapshot.groups)
         self.pool = Pool(snapshot.devices, snapshot.holdings, takes_work=snapshot.takes_work)
+        self.caps = Caps(self.tree, self.pool.could_count() * THOUSAND)
         self.silent = snapshot.silent
         self.tally = Tally(self.tree, snapshot.holdings)
         self._homes = Homes(self.pool, snapshot.holdings)
@@ -67,6 +69,8 @@ class Books:
         self.set_budgets(snapshot.budgets)
         self.guaranteed = guarantees(snapshot.groups)
         self._guarantees = Claims(self.tree, self.tally, self.guaranteed)
+        self.entitled = Entitled(self.tree, self.tally, self.guaranteed)
+        """Who may ask back what others borrow."""
         self._reserved = tuple(
             sorted(snapshot.reserved, key=lambda each: (each.starts_at, each.id))
         )
@@ -84,6 +88,7 @@ class Books:
         made.running, made.budgets = self.running.copy(), self.budgets.copy()
         made._homes = self._homes.copy()
         made._guarantees = self._guarantees.copy(made.tally)
+        made.entitled = self.entitled.copy(made.tally)
         made._kept, made._lent = self._kept.copy(made.tally), self._lent.copy(made.tally)
         made._ahead = [copy(each) for each in self._ahead]
         made._taken_for_good = self._taken_for_good.copy()
@@ -134,10 +139,6 @@ class Books:
     def due(self) -> tuple[Reserved, ...]:
         """The reservations of this moment."""
         return tuple(each for each in self._reserved if _is_due(each, self.now))
-
-    def entitled(self) -> Entitled:
-        """Who may ask back what others borrow, as long as nothing starts or ends."""
-        return Entitled(self.tree, self.tally, self.guaranteed)
 
     def variants(self, request: Waiting) -> tuple[Waiting, ...]:
         """The same request for each of the models that its groups may use, by name."""
@@ -201,6 +202,7 @@ class Books:
         self.tally.count(holding, times)
         self._homes.moved(holding, times, self.pool)
         self._guarantees.moved(holding.group)
+        self.entitled.moved(holding.group)
         self._kept.moved(holding.group)
         self._lent.moved(holding, times)
         weight = times * size(len(holding.devices), holding.share)

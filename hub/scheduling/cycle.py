@@ -32,10 +32,10 @@ def decide(snapshot: Snapshot, now: float) -> Plan:
     queue = in_order(snapshot, books, debts)
 
     # 3. Walk along the queue: who starts, and what holds the others.
-    started, held = walk(queue, books, Asking(snapshot.holdings, lambda: debts))
+    started, held = walk(queue, books, Asking(lambda: snapshot.holdings, lambda: debts))
 
     # 4. Ask back what others borrow, for those that are below their guarantee.
-    claims = books.entitled().among(each.request for each in held)
+    claims = books.entitled.among(each.request for each in held)
     asked = reclaim_for(claims, snapshot.holdings, books, debts)
 
     # 5. Estimate the start of those on the first page.

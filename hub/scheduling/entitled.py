@@ -40,6 +40,11 @@ class Entitled:
         self._tree, self._tally, self._guaranteed = tree, tally, guaranteed
         self._left: dict[str, int] = {}
 
+    def copy(self, tally: Tally) -> Entitled:
+        made = Entitled(self._tree, tally, self._guaranteed)
+        made._left = self._left.copy()
+        return made
+
     def __contains__(self, request: Waiting) -> bool:
         """Whether it is urgent, or some group of its chain stays within its guarantee with it."""
         if not request.devices:
@@ -73,6 +78,8 @@ class Entitled:
         """What is left of the guarantee of a group itself; less than 0 where it holds more."""
         return self._guaranteed[group] * THOUSAND - self._tally.groups[group]
 
-    def forget(self) -> None:
-        """What is held has changed."""
-        self._left.clear()
+    def moved(self, group: str) -> None:
+        """What a group holds has changed, and with it what is left to all below those above it."""
+        known = self._tree.known(group)
+        for name in self._tree.below(known[-1].name) if known else ():
+            self._left.pop(name, None)

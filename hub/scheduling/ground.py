@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TypeAlias
 
 from .entitled import guarantees
@@ -10,49 +10,51 @@ from .model import Holding, PriorityClass
 from .placement import Pool
 from .quota import Tally, Tree
 
+Kind: TypeAlias = tuple[str, PriorityClass]
+"""The work of a group in one class."""
 Inside: TypeAlias = dict[str, tuple[Holding, Mapping[int, int]]]
 """Holdings by id, with the devices that each has by number of the node."""
 
 
 class Ground:
-    """The pool without what was asked to go, and everything that may be asked.
-
-    Attributes:
-        anybody: whether anything may be asked, or was.
-    """
+    """The pool without what was asked to go, and everything that may be asked."""
 
     def __init__(self, pool: Pool, tally: Tally, tree: Tree, holdings: Iterable[Holding]) -> None:
         self.tree, self.guaranteed = tree, guarantees(tree.groups)
         self.pool, self.tally = pool.copy(), tally.copy()
-        self._stays: dict[str, Holding] = {}
-        self._gains: dict[str | None, dict[tuple[str, PriorityClass], Inside]] = {}
-        self.anybody = False
+        self._where: dict[str, Kind] = {}
+        self._stays: dict[Kind, dict[str, Holding]] = {}
+        self._gains: dict[tuple[str | None, Kind], Inside] = {}
         for holding in holdings:
             if holding.leaving:
-                self.anybody = True
                 self._leave(holding)
             elif holding.preemptible and holding.devices:
-                self._stays[holding.request_id] = holding
-        self.anybody = self.anybody or bool(self._stays)
+                kind = self._where[holding.request_id] = (holding.group, holding.priority)
+                self._stays.setdefault(kind, {})[holding.request_id] = holding
 
     def leave(self, request_ids: Iterable[str]) -> None:
         """These were asked now."""
         for request_id in request_ids:
-            holding = self._stays.pop(request_id)
-            self._leave(holding)
-            for by_group in self._gains.values():
-                by_group.get((holding.group, holding.priority), {}).pop(request_id, None)
+            kind = self._where.pop(request_id)
+            self._leave(self._stays[kind].pop(request_id))
+            for (_, other), inside in self._gains.items():
+                if other == kind:
+                    inside.pop(request_id, None)
 
-    def gains(self, model: str | None) -> Mapping[tuple[str, PriorityClass], Inside]:
-        """What may be asked and has devices of this model, by group and class."""
-        found = self._gains.get(model)
+    @property
+    def kinds(self) -> Collection[Kind]:
+        """Those of which anything may be asked, or could be until it was asked."""
+        return self._stays.keys()
+
+    def gains(self, kind: Kind, model: str | None) -> Inside:
+        """What may be asked of a kind and has devices of this model."""
+        found = self._gains.get((model, kind))
         if found is None:
-            found = self._gains[model] = {}
-            for holding in self._stays.values():
+            found = self._gains[model, kind] = {}
+            for request_id, holding in self._stays[kind].items():
                 gains = self.pool.gains(holding, model)
                 if gains:
-                    inside = found.setdefault((holding.group, holding.priority), {})
-                    inside[holding.request_id] = (holding, gains)
+                    found[request_id] = (holding, gains)
         return found
 
     def _leave(self, holding: Holding) -> None:

@@ -10,6 +10,7 @@ from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 
+from .entitled import Entitled
 from .model import Kind, PriorityClass, Waiting
 from .placement import Shape, shape
 from .quota import size
@@ -60,25 +61,21 @@ class Hopes:
         if not self._groups[group]:
             del self._groups[group]
 
-    @property
-    def groups(self) -> Collection[str]:
-        """Those in which somebody waits."""
-        return self._groups.keys()
-
     def somebody(self, walk: Walk, done: Collection[str]) -> Waiting | None:
         """Who could start, but for those that the walk has come past already; None: nobody."""
         return next(filter(walk.could_start, self._candidates(walk, done)), None)
 
-    def claims(self, group: str, left: int) -> Iterator[Waiting]:
-        """Whoever waits in a group itself for devices, and is urgent or asks for no more than
-        so many thousandths of one."""
-        if left <= 0 and not self._urgent[group]:
-            return
-        for (form, _, _, urgent), owners in self._groups.get(group, _NOBODY).items():
-            devices, *_, share = form
-            if devices and (urgent or size(devices, share) <= left):
-                for queue in owners.values():
-                    yield from (request for _, _, request in queue)
+    def claims(self, entitled: Entitled) -> Iterator[Waiting]:
+        """Whoever waits for devices and may ask back what others borrow."""
+        for group, alike in self._groups.items():
+            left = entitled.left(group)
+            if left <= 0 and not self._urgent[group]:
+                continue
+            for (form, _, _, urgent), owners in alike.items():
+                devices, *_, share = form
+                if devices and (urgent or size(devices, share) <= left):
+                    for queue in owners.values():
+                        yield from (request for _, _, request in queue)
 
     def _candidates(self, walk: Walk, done: Collection[str]) -> Iterator[Waiting]:
         for groups in self._alike.values():
@@ -93,9 +90,6 @@ class Hopes:
                     left = next((each for _, name, each in queue if name not in done), None)
                     if left is not None:
                         yield left
-
-
-_NOBODY: Mapping[_Alike, _Owners] = {}
 
 
 def _first(groups: Mapping[str, _Owners]) -> Waiting:

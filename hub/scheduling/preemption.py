@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import inf
 
 from .cheapest import (
     Candidate,
@@ -29,7 +30,7 @@ from .model import Group, Holding, PriorityClass, Waiting
 from .placement import Placement, Pool, Shape, shape
 from .plan import Reason, Stop
 from .queues import rank
-from .quota import Tally, Tree, parting, size
+from .quota import THOUSAND, Tally, Tree, parting, size
 from .running import holding_of
 
 Allowed = Callable[[Waiting, Tally], bool]
@@ -83,8 +84,6 @@ def reclaim(
         allowed: whether its limits let it start next to what is held.
     """
     ground = Ground(pool, tally, tree, holdings)
-    if not ground.anybody:
-        return Reclaimed()
     claims = [_Claim(request, forms(request)) for request in requests if request.devices]
     vain: set[_Alike] = set()
 
@@ -98,6 +97,38 @@ def reclaim(
             return found
         vain |= {claim.alike for claim in claims if claim.request.id in passed}
         ground = Ground(pool, tally, tree, holdings)
+
+
+def ask_in_vain(
+    requests: Sequence[Waiting],
+    holdings: Iterable[Holding],
+    tree: Tree,
+    tally: Tally,
+    guaranteed: Mapping[str, int],
+) -> bool:
+    """Whether ``reclaim`` will find nothing, as far as can be seen at once: nobody leaves, and
+    whoever may be stopped is in groups that hold no more than they are guaranteed.
+
+    A group of those that ask may come to hold more by what it asks for.
+    """
+    stoppable: set[str] = set()
+    for holding in holdings:
+        if holding.leaving:
+            return False
+        if holding.preemptible and holding.devices:
+            stoppable.add(holding.group)
+    asking = {request.group for request in requests}
+    urgent = any(request.priority is PriorityClass.URGENT for request in requests)
+    growing = {each.name for group in asking for each in tree.chain(group)}
+    return not any(
+        (urgent or parting(tree.known(other), tree.chain(group)) is not None)
+        and all(
+            each.name in growing or tally.groups[each.name] > guaranteed[each.name] * THOUSAND
+            for each in tree.known(other)
+        )
+        for other in stoppable
+        for group in asking
+    )
 
 
 def _rounds(
@@ -164,7 +195,7 @@ class _Asked:
                 placed = self._pool.take(request)
                 assert placed is not None
                 self._tally.count(holding_of(request, placed, now=self._now))
-                self._entitled.forget()
+                self._entitled.moved(request.group)
                 return placed
         return None
 
@@ -201,11 +232,11 @@ class _Asked:
         def enough(chosen: Chosen) -> bool:
             return self._starts(request, chosen)
 
-        candidates = tuple(self._candidates(request))
+        spare: Spare = {}
+        candidates = tuple(self._candidates(request, spare))
         lowest = tuple(
             each for each in candidates if each.holding.priority is PriorityClass.OPPORTUNISTIC
         )
-        spare = self._spare(candidates)
         for some in (lowest, candidates) if len(lowest) < len(candidates) else (candidates,):
             if self._on_one_node(request, some):
                 lacking = partial(self._pool.lacking_on, request=request)
@@ -256,28 +287,33 @@ class _Asked:
             and all(each.holding.share is None for each in candidates)
         )
 
-    def _spare(self, candidates: Iterable[Candidate]) -> Spare:
-        named = {group for each in candidates for group in each.keeps}
-        return {group: -self._entitled.left_of(group) for group in named}
+    def _candidates(self, request: Waiting, spare: Spare) -> Iterator[Candidate]:
+        """Each holding that could help and that this request may take from.
 
-    def _candidates(self, request: Waiting) -> Iterator[Candidate]:
-        """Each holding that could help and that this request may take from."""
+        ``spare`` comes to have what the groups that keep their guarantee hold above it.
+        """
         chain = self._tree.chain(request.group)
-        for (group, priority), inside in self._ground.gains(request.model).items():
-            found = self._reason(request, group, priority, chain) if inside else None
+        for kind in self._ground.kinds:
+            found = self._reason(request, *kind, chain)
             if found is None:
                 continue
             why, name, keeps = found
-            for holding, gains in inside.values():
-                yield Candidate(
-                    holding=holding,
-                    why=why,
-                    group=name,
-                    weight=size(len(holding.devices), holding.share),
-                    keeps=keeps,
-                    lost=lost(holding, self._now),
-                    gains=gains,
-                )
+            spare.update((each, -self._entitled.left_of(each)) for each in keeps)
+            most = min([spare[each] for each in keeps], default=inf)
+            if most <= 0:
+                continue
+            for holding, gains in self._ground.gains(kind, request.model).values():
+                weight = size(len(holding.devices), holding.share)
+                if weight <= most:
+                    yield Candidate(
+                        holding=holding,
+                        why=why,
+                        group=name,
+                        weight=weight,
+                        keeps=keeps,
+                        lost=lost(holding, self._now),
+                        gains=gains,
+                    )
 
     def _reason(
         self, request: Waiting, other: str, priority: PriorityClass, chain: tuple[Group, ...]

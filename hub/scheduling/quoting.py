@@ -40,7 +40,7 @@ def _quote(
     # What needs no device does not depend on those ahead.
     if not request.devices and not isinstance(Walk(books.copy()).serve(request), Held):
         return Wait(request_id=request.id, place=0, reason=Reason.STARTING)
-    walk, line = Walk(books.copy(), Asking(snapshot.holdings, lambda: debts)), Places()
+    walk, line = Walk(books.copy(), Asking(lambda: snapshot.holdings, lambda: debts)), Places()
     queues.add(request)
     ahead = list(takewhile(lambda each: each is not request, Order(queues, books, debts)))
     queues.remove(request.id)
@@ -53,7 +53,7 @@ def _quote(
     answer = walk.serve(request)
     if not isinstance(answer, Held):
         return Wait(request_id=request.id, place=0, reason=Reason.STARTING)
-    if page >= FIRST_PAGE and request not in walk.books.entitled():
+    if page >= FIRST_PAGE and request not in walk.books.entitled:
         return line.add(answer)
     plan = decide(replace(snapshot, waiting=(*ahead, request)), books.now)
     return next(wait for wait in plan.waits if wait.request_id == request.id)

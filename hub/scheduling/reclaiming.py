@@ -8,7 +8,7 @@ from .books import Books
 from .fairshare import Debts
 from .model import Holding, Waiting
 from .ordering import Order
-from .preemption import Reclaimed, reclaim
+from .preemption import Reclaimed, ask_in_vain, reclaim
 from .queues import Queues
 from .room import room
 
@@ -21,10 +21,10 @@ def reclaim_for(
     They ask in the order in which they would be served: what a group is guaranteed is shared by
     its people as devices are, and who is first in line is not passed by who asks for less.
     """
-    queues = Queues(books.tree, claims)
-    if not queues.waiting:
+    claims = tuple(claims)
+    if not claims or ask_in_vain(claims, holdings, books.tree, books.tally, books.guaranteed):
         return Reclaimed()
-    asking = Order(queues, books, debts).whole()
+    asking = Order(Queues(books.tree, claims), books, debts).whole()
     return reclaim(
         asking,
         pool=books.pool,

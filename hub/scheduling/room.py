@@ -72,6 +72,35 @@ def cap_of_one(group: Group) -> int:
     return group.max_devices_per_user * THOUSAND
 
 
+class Caps:
+    """The limits along the chain of each group, worked out once for one tree and pool."""
+
+    def __init__(self, tree: Tree, lendable: int) -> None:
+        """``lendable``: thousandths of a device that the pool has."""
+        self._tree, self.lendable = tree, lendable
+        self._groups: dict[str, tuple[tuple[str, int, bool], ...]] = {}
+        self._members: dict[str, tuple[tuple[str, int, int | None], ...]] = {}
+
+    def of_groups(self, name: str) -> tuple[tuple[str, int, bool], ...]:
+        """Each group, what it may hold, and whether that is as much as the pool has."""
+        found = self._groups.get(name)
+        if found is None:
+            found = self._groups[name] = tuple(
+                (each.name, cap(each), is_as_large(each, self.lendable))
+                for each in self._tree.chain(name)
+            )
+        return found
+
+    def of_one(self, name: str) -> tuple[tuple[str, int, int | None], ...]:
+        """Each group, and what one member may hold in it: of devices, and of sessions."""
+        found = self._members.get(name)
+        if found is None:
+            found = self._members[name] = tuple(
+                (each.name, cap_of_one(each), each.max_sessions) for each in self._tree.chain(name)
+            )
+        return found
+
+
 class Rooms:
     """What the limits leave, remembered while nothing starts and nothing ends.
 
@@ -79,12 +108,8 @@ class Rooms:
     one owner asks for in one group, sessions apart from the rest.
     """
 
-    def __init__(
-        self, tree: Tree, tally: Tally, budgets: Mapping[str, float], lendable: int
-    ) -> None:
-        """``lendable``: thousandths of a device that the pool has."""
-        self._tree, self._tally, self._budgets = tree, tally, budgets
-        self._lendable = lendable
+    def __init__(self, caps: Caps, tally: Tally, budgets: Mapping[str, float]) -> None:
+        self._caps, self._tally, self._budgets = caps, tally, budgets
         self._left: dict[tuple[str, str, bool], tuple[int, int]] = {}
         self._groups: dict[str, tuple[int, int]] = {}
 
@@ -102,13 +127,12 @@ class Rooms:
         return left
 
     def _of_owner(self, group: str, owner: str, is_session: bool) -> tuple[int, int]:
-        tally = self._tally
-        most = self._lendable
-        for each in self._tree.chain(group):
-            sessions = each.max_sessions if is_session else None
-            if sessions is not None and tally.sessions[each.name, owner] >= sessions:
-                return -1, -1
-            most = min(most, cap_of_one(each) - tally.users[each.name, owner])
+        held = self._tally.users
+        most = self._caps.lendable
+        for name, own, sessions in self._caps.of_one(group):
+            if is_session and sessions is not None:
+                most = -1 if self._tally.sessions[name, owner] >= sessions else most
+            most = min(most, own - held.get((name, owner), 0))
         left, smaller = self.of_groups(group)
         return min(left, most), min(smaller, most)
 
@@ -120,12 +144,13 @@ class Rooms:
         return found
 
     def _of_groups(self, group: str) -> tuple[int, int]:
-        chain = self._tree.chain(group)
-        if not chain or any(self._budgets.get(each.name, 1.0) <= 0 for each in chain):
+        limits, budgets = self._caps.of_groups(group), self._budgets
+        if not limits or (budgets and any(budgets.get(name, 1.0) <= 0 for name, _, _ in limits)):
             return -1, -1
-        left = [(each, cap(each) - self._tally.groups[each.name]) for each in chain]
-        smaller = (own for each, own in left if not is_as_large(each, self._lendable))
-        return min(own for _, own in left), min((self._lendable, *smaller))
+        held = self._tally.groups
+        left = [(own - held.get(name, 0), as_large) for name, own, as_large in limits]
+        smaller = [own for own, as_large in left if not as_large]
+        return min(left)[0], min((self._caps.lendable, *smaller))
 
 
 def _for_good(chain: tuple[Group, ...], request: Waiting) -> NoRoom | None:

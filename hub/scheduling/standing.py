@@ -6,7 +6,7 @@ nothing that waits could start.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from .asking import Asking
@@ -18,7 +18,6 @@ from .ordering import Order
 from .plan import Start, Stop
 from .preemption import Reclaimed
 from .queues import Queues
-from .quota import THOUSAND
 from .reclaiming import reclaim_for
 from .room import cap, is_as_large
 from .walk import Started, Walk
@@ -99,7 +98,7 @@ class Standing:
         for request in snapshot.waiting:
             self._hopes.add(request)
         self._yielding = sum(map(_yields, snapshot.holdings))
-        lendable = self.books.pool.could_count() * THOUSAND
+        lendable = self.books.caps.lendable
         self._caps = {
             each.name: cap(each)
             for each in self.books.tree.groups
@@ -143,28 +142,28 @@ class Standing:
 
     def decide(self) -> Delta:
         """Who starts and who is asked to stop; both are taken as done."""
-        before = tuple(self.books.running.holdings.values()) if self._yielding else ()
-        started = self._walk(before)
+        started = self._walk()
         for each in started:
             self._hopes.remove(self.queues.remove(each.request.id))
-        asked = self._reclaim(before) if before else Reclaimed()
+        asked = self._reclaim(started) if self._yielding else Reclaimed()
         for each in started:
             self.debts.add(each.holding)
             self._yielding += _yields(each.holding)
         self.books.running.leave(stop.request_id for stop in asked.stops)
         return Delta(starts=tuple(s.start for s in started), stops=asked.stops)
 
-    def _walk(self, before: tuple[Holding, ...]) -> list[Started]:
+    def _walk(self) -> list[Started]:
         """Along the queue for as long as anybody is left who could start."""
         started: list[Started] = []
-        walk = Walk(self.books, Asking(before, lambda: self.debts) if before else None)
+        asking = Asking(lambda: self._before(started), lambda: self.debts)
+        walk = Walk(self.books, asking if self._yielding else None)
         done: set[str] = set()
         patience, held = _PATIENCE, 0
         hope = self._hopes.somebody(walk, done)
         if hope is None:
             return started
         for request in Order(self.queues, self.books, self.debts, self._full()):
-            served = walk.serve(request)
+            served = None if walk.passes_over(request) else walk.serve(request)
             done.add(request.id)
             held += 1
             if isinstance(served, Started):
@@ -193,15 +192,18 @@ class Standing:
         held = self.books.tally.groups
         return {name for name, most in self._caps.items() if held[name] >= most}
 
-    def _reclaim(self, before: tuple[Holding, ...]) -> Reclaimed:
+    def _reclaim(self, started: Sequence[Started]) -> Reclaimed:
         """The same as in a cycle: of all that waits, those that may ask."""
-        entitled = self.books.entitled()
-        claims = [
-            request
-            for group in self._hopes.groups
-            for request in self._hopes.claims(group, entitled.left(group))
-        ]
-        return reclaim_for(claims, before, self.books, self.debts)
+        claims = tuple(self._hopes.claims(self.books.entitled))
+        if not claims:
+            return Reclaimed()
+        return reclaim_for(claims, self._before(started), self.books, self.debts)
+
+    def _before(self, started: Sequence[Started]) -> tuple[Holding, ...]:
+        """What ran before these started."""
+        new = {each.request.id for each in started}
+        running = self.books.running.holdings.values()
+        return tuple(each for each in running if each.request_id not in new)
 
     def _begin(self, holding: Holding) -> None:
         self.books.start(holding)

@@ -17,10 +17,12 @@ from .line import Line
 from .model import Holding, Kind, Waiting
 from .placement import Placement, Shape, shape
 from .plan import Reason, Start
-from .quota import THOUSAND, size
+from .quota import size
 from .room import Key, Rooms, room
 from .running import holding_of, span
 
+_Alike = tuple[str, str, int, bool]
+"""Group, owner, thousandths of a device, and whether it is a session: what limits look at."""
 _Limit = tuple[Reason, str, Key | None]
 """Why there is no room, whose limit it is, and the line in which one waits for it."""
 
@@ -86,10 +88,12 @@ class Walk:
         self._behind: set[Shape] = set()
         """Of that, what would fit were all devices free, and found a head before it; asked for by
         a group that may use all models."""
-        self._lendable = books.pool.could_count() * THOUSAND
-        self._rooms = Rooms(books.tree, books.tally, books.budgets, self._lendable)
-        self._limits: dict[tuple[str, str, int, bool], _Limit | None] = {}
-        """What holds those that have no room, by group, owner and size, sessions apart."""
+        self._kept_from: set[tuple[str, Shape]] = set()
+        """What a group may not have of what others are guaranteed, where it cannot be asked back,
+        for as long as nothing is taken."""
+        self._rooms = Rooms(books.caps, books.tally, books.budgets)
+        self._limits: dict[_Alike, _Limit | None] = {}
+        """What holds those that have no room, for as long as nothing is taken."""
 
     def copy(self) -> Walk:
         """The same place on the way, with books of its own."""
@@ -98,6 +102,27 @@ class Walk:
         made._behind, made._limits = self._behind.copy(), self._limits.copy()
         made.backfill = None if self.backfill is None else self.backfill.copy(made.books)
         return made
+
+    def passes_over(self, request: Waiting) -> bool:
+        """Whether nothing comes of serving it: the rule that holds it held one of its kind
+        already, and it delays nobody and asks for nothing back.
+
+        To be asked before ``serve`` where nobody wants to know the reason; No says nothing.
+        """
+        key, weight = shape(request), size(request.devices, request.share)
+        left, smaller = self._rooms.left(request)
+        if weight > smaller:
+            return self._limits.get(_limited_like(request, weight)) is not None
+        unfit = key in self._unfit
+        if (weight > left and not unfit) or self.books.tree.models(request.group) is not None:
+            return False
+        if unfit and self.backfill is not None:
+            held = key in self._behind
+        else:
+            held = (request.group, key) in self._kept_from and not request.preemptible
+        if not held or not unfit or self._asking is None:
+            return held
+        return request not in self.books.entitled
 
     def over(self) -> None:
         """Nobody else is served: what was kept for those that ask is free again."""
@@ -147,6 +172,8 @@ class Walk:
         asked = self._modest(request)
         kept = books.kept_from(asked)
         if kept is not None:
+            if kept.reason is Reason.GUARANTEE:
+                self._kept_from.add((request.group, key))
             return Held(request=request, reason=kept.reason, detail=kept.detail)
         if asked is not request:
             fitting = [each for each in books.variants(asked) if self._fits(each)]
@@ -172,8 +199,7 @@ class Walk:
         if needs_devices and (unfit or not self._fits_anyhow(request)):
             # A limit is as large as the pool, so that it is full when the pool is.
             return None
-        weight = size(request.devices, request.share)
-        alike = (request.group, request.owner, weight, request.kind is Kind.SESSION)
+        alike = _limited_like(request, size(request.devices, request.share))
         if alike not in self._limits:
             self._limits[alike] = self._limit(request)
         limit = self._limits[alike]
@@ -213,7 +239,7 @@ class Walk:
     def weight_here(self, request: Waiting) -> int:
         """In thousandths of a device, and no more than the pool has: a gang that would like more
         may start with fewer members."""
-        return min(size(request.devices, request.share), self._lendable)
+        return min(size(request.devices, request.share), self.books.caps.lendable)
 
     def may_fit(self, request: Waiting) -> bool:
         """Whether its like may find free devices; of any model that a group may use."""
@@ -269,6 +295,7 @@ class Walk:
             return False
         backfill.look_again()
         self._fit.clear()
+        self._kept_from.clear()
         return True
 
     def _lacks_devices(self, request: Waiting, ends_at: float, *, fits: bool) -> Held:
@@ -289,6 +316,7 @@ class Walk:
         self.books.start(holding)
         if holding.devices:
             self._fit.clear()
+            self._kept_from.clear()
             self._rooms.clear()
             self._limits.clear()
             self.line.passed(request, self.books.now + span(request), self.books)
@@ -307,6 +335,10 @@ class Walk:
         fits = self.books.pool.fits(request)
         (self._fit if fits else self._unfit).add(key)
         return fits
+
+
+def _limited_like(request: Waiting, weight: int) -> _Alike:
+    return (request.group, request.owner, weight, request.kind is Kind.SESSION)
 
 
 def _held(request: Waiting, reason: Reason) -> Held:

@@ -81,7 +81,8 @@ class Way:
     def __init__(self, snapshot: Snapshot, now: float) -> None:
         self.known: Mapping[str, Waiting] = {each.id: each for each in snapshot.waiting}
         books = Books(snapshot, now)
-        self.walk = Walk(books, Asking(snapshot.holdings, cache(lambda: debts_of(snapshot, books))))
+        debts = cache(lambda: debts_of(snapshot, books))
+        self.walk = Walk(books, Asking(lambda: snapshot.holdings, debts))
         self._met: set[tuple[Reason, str, str]] = set()
 
     def copy(self) -> Way:
