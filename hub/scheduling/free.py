@@ -7,7 +7,7 @@ nothing. A *family* is the devices of one model, or all of them (``None``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from typing import TypeVar
 
 from .model import Device
@@ -17,6 +17,9 @@ ANYWHERE = -1
 
 
 _T = TypeVar("_T")
+
+Spot = tuple[int, int]
+"""A node, and a set of places on it."""
 
 
 def twin(one: _T) -> _T:
@@ -38,6 +41,7 @@ class Floor:
         names: of the nodes.
         devices: by node, in the order of their places.
         where: node and place of each device.
+        spots: by devices: the nodes of those of them that stand here, with their places.
         families: the number of each family. Where all are of one model, it has the same
             number as all of them.
         masks: by family and node: the places of its devices.
@@ -71,6 +75,7 @@ class Floor:
             for node in range(len(self.devices))
         ]
         self.switches = _switches(self.devices)
+        self.spots = _Spots(self.where)
 
     def among(self, nodes: Set[str] | None) -> int:
         """The nodes of these names; None: all of them."""
@@ -78,22 +83,26 @@ class Floor:
             return ANYWHERE
         return sum(1 << node for node, name in enumerate(self.names) if name in nodes)
 
-    def by_node(self, devices: Iterable[str]) -> list[tuple[int, int]]:
-        """Nodes with the places of those of these devices that stand here; a node is named
-        again where its devices do not follow one another."""
-        found: list[tuple[int, int]] = []
-        last, places = -1, 0
-        for at in map(self.where.get, devices):
-            if at is None:
-                continue
-            node, place = at
-            if node != last:
-                if places:
-                    found.append((last, places))
-                last, places = node, 0
-            places |= 1 << place
-        if places:
-            found.append((last, places))
+
+class _Spots(dict[tuple[str, ...], tuple[Spot, ...]]):
+    """Nodes with the places of those of some devices that stand on a floor.
+
+    What a holding has is looked up again and again while it runs: it is kept, until too much is.
+    """
+
+    _MOST = 50_000
+
+    def __init__(self, where: Mapping[str, tuple[int, int]]) -> None:
+        super().__init__()
+        self._where = where
+
+    def __missing__(self, devices: tuple[str, ...]) -> tuple[Spot, ...]:
+        if len(self) >= self._MOST:
+            self.clear()
+        places: dict[int, int] = {}
+        for node, place in filter(None, map(self._where.get, devices)):
+            places[node] = places.get(node, 0) | 1 << place
+        found = self[devices] = tuple(places.items())
         return found
 
 
@@ -209,26 +218,26 @@ class Free:
         self._now_free(node, free)
         return tuple(taken)
 
-    def remove(self, devices: Iterable[str]) -> None:
+    def remove(self, devices: tuple[str, ...]) -> None:
         """They are free no more, if they were."""
-        for node, places in self._floor.by_node(devices):
+        for node, places in self._floor.spots[devices]:
             self._now_free(node, self._places[node] & ~places)
 
-    def add(self, devices: Iterable[str]) -> None:
+    def add(self, devices: tuple[str, ...]) -> None:
         """They are free, if they were not."""
-        for node, places in self._floor.by_node(devices):
+        for node, places in self._floor.spots[devices]:
             self._now_free(node, self._places[node] | places)
 
     def as_they_end(
         self,
         ends: Iterable[tuple[float, _T]],
-        given: Callable[[_T], Iterable[str]],
+        given: Callable[[_T], tuple[str, ...]],
         enough: int,
     ) -> Iterator[float]:
         """``add`` what these give, in the order of their ends; the first of those times, and each
         at which a node has come to have so many free devices. In between it is only written
         down. Whoever ends later is not asked what it gives before the time is told."""
-        where, places = self._floor.where.get, self._places
+        spots, places = self._floor.spots, self._places
         coming: dict[int, int] = {}
         now, most, least = None, 0, 0
         for end, one in ends:
@@ -238,8 +247,8 @@ class Free:
                     least = enough
                     yield now
                 now, most = end, 0
-            for node, place in filter(None, map(where, given(one))):
-                free = coming[node] = coming.get(node, places[node]) | 1 << place
+            for node, more in spots[given(one)]:
+                free = coming[node] = coming.get(node, places[node]) | more
                 count = free.bit_count()
                 if count > most:  # noqa: PLR1730 - the innermost loop of all
                     most = count

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Protocol
 
 from .free import Floor, Free, twin
@@ -38,6 +39,9 @@ class Taken(Protocol):
 
     @property
     def share(self) -> Share | None: ...
+
+
+_devices: Callable[[Taken], tuple[str, ...]] = attrgetter("devices")
 
 
 def shape(request: Waiting) -> Shape:
@@ -114,7 +118,7 @@ class Pool:
 
     def nodes_of(self, taken: Taken) -> tuple[int, ...]:
         """The nodes on which these are; nodes are numbered."""
-        return tuple(node for node, _ in self._floor.by_node(taken.devices))
+        return tuple(node for node, _ in self._floor.spots[taken.devices])
 
     def take(self, request: Waiting, home: int = 0) -> Placement | None:
         """Take the devices it gets; None, and nothing taken, where it does not fit.
@@ -153,15 +157,15 @@ class Pool:
     def as_they_end(self, ends: Iterable[tuple[float, Taken]], enough: int) -> Iterator[float]:
         """Give back what ends, in this order; the first of those times, and each at which a node
         has come to have so many wholly free devices."""
-        return self._free.as_they_end(ends, self._given, enough)
+        return self._free.as_they_end(ends, self._given if self._parts else _devices, enough)
 
-    def _given(self, taken: Taken) -> Iterable[str]:
+    def _given(self, taken: Taken) -> tuple[str, ...]:
         """Those of its devices that nobody holds a part of any more."""
         if taken.share is not None:
             over = (each for each in taken.devices if each in self._floor.where)
-            return [each for each in over if self._parts.remove(each, taken.share)]
+            return tuple(each for each in over if self._parts.remove(each, taken.share))
         if self._parts:
-            return (each for each in taken.devices if each not in self._parts)
+            return tuple(each for each in taken.devices if each not in self._parts)
         return taken.devices
 
     def hold(self, taken: Taken) -> None:
@@ -201,9 +205,10 @@ class Pool:
         family = self._floor.families.get(model)
         gained: dict[int, int] = {}
         if family is not None:
-            for node, place in filter(None, map(self._floor.where.get, taken.devices)):
-                if self._floor.masks[family][node] >> place & 1:
-                    gained[node] = gained.get(node, 0) + 1
+            masks = self._floor.masks[family]
+            for node, places in self._floor.spots[taken.devices]:
+                if places & masks[node]:
+                    gained[node] = (places & masks[node]).bit_count()
         return gained
 
     def _fits(self, request: Waiting, free: Free, parts: Parts) -> bool:

@@ -22,7 +22,7 @@ from .reclaiming import reclaim_for
 from .room import cap, is_as_large
 from .walk import Started, Walk
 
-_PATIENCE = 16
+_PATIENCE = 8
 """How many may be held in a row before it is asked again whether anybody is left who could
 start; twice as many the next time."""
 
@@ -169,8 +169,6 @@ class Standing:
             if isinstance(served, Started):
                 started.append(served)
                 patience, held = _PATIENCE, 0
-                if self.books.pool.free_count():
-                    continue
             elif held < patience:
                 continue
             else:

@@ -116,13 +116,11 @@ class Walk:
         unfit = key in self._unfit
         if (weight > left and not unfit) or self.books.tree.models(request.group) is not None:
             return False
-        if unfit and self.backfill is not None:
-            held = key in self._behind
-        else:
-            held = (request.group, key) in self._kept_from and not request.preemptible
-        if not held or not unfit or self._asking is None:
-            return held
-        return request not in self.books.entitled
+        kept = (request.group, key) in self._kept_from and not request.preemptible
+        if self.backfill is None:
+            return kept
+        held = key in self._behind if unfit else kept
+        return held and (self._asking is None or request not in self.books.entitled)
 
     def over(self) -> None:
         """Nobody else is served: what was kept for those that ask is free again."""
