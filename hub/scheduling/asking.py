@@ -28,11 +28,13 @@ class Asking:
         self._new: list[Waiting] = []
         self._kept: tuple[Placement, ...] = ()
         self._asked: tuple[Holding, ...] = ()
+        self._has_kept = False
 
     def copy(self) -> Asking:
         made = Asking(self._holdings, self._debts)
         made._lacking, made._new = self._lacking.copy(), self._new.copy()
         made._kept, made._asked = self._kept, self._asked
+        made._has_kept = self._has_kept
         return made
 
     def lacks(self, request: Waiting) -> None:
@@ -61,17 +63,19 @@ class Asking:
         free = (_free(each, books) for each in others)
         self._kept = tuple(each for each in free if each.devices)
         for placed in self._kept:
+            self._has_kept = True
             books.pool.hold(placed)
         return bool(before or self._asked or self._kept)
 
-    def over(self, books: Books) -> None:
-        """The books are what they were: nobody was asked yet."""
+    def over(self, books: Books) -> bool:
+        """The books are what they were: nobody was asked yet. Whether anything was kept ever."""
         for holding in self._asked:
             books.running.remove(holding.request_id)
             books.running.add(holding)
         for placed in self._kept:
             books.pool.give_back(placed)
         self._asked = self._kept = ()
+        return self._has_kept
 
 
 def _free(placed: Placement, books: Books) -> Placement:

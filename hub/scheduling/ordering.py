@@ -20,12 +20,12 @@ from .queues import Entry, Queues, Served
 from .quota import THOUSAND
 from .room import cap, cap_of_one
 
-Turn = tuple[bool, float, float, str, Served]
+Turn = tuple[bool, float, float, str, Served | None]
 """What is compared, and who is served then. Without the last part it is the same for several
 only where one group serves them one after the other."""
 
 _key = itemgetter(slice(4))
-_served: Callable[[Turn], Served] = itemgetter(4)
+_served: Callable[[Turn], Served | None] = itemgetter(4)
 _request: Callable[[Served], Waiting] = itemgetter(0)
 Merge = Callable[[list[Iterator[Turn]]], Iterable[Turn]]
 
@@ -82,7 +82,7 @@ class Order:
     def _in_order(self, merged: Merge) -> Iterator[Waiting]:
         first = {request.id: request for request in self._first()}
         yield from first.values()
-        for priority in PriorityClass:
+        for priority in self._queues.classes:
             below = self._below(None, priority, merged, self._left_out)
             requests = map(_request, below)
             yield from (each for each in requests if each.id not in first) if first else requests
@@ -119,13 +119,10 @@ class Order:
         if parent is None and len(children) == 1 and self._left_of_guarantee(children[0]) <= 0:
             # With nobody beside it, and nothing to be served first, it moves nobody.
             return self._below(children[0].name, priority, merged, left_out)
-        turns = [
-            self._of_group(child, self._below(child.name, priority, merged, left_out))
-            for child in children
-        ]
+        turns = [self._of_group(child, priority, merged, left_out) for child in children]
         if parent is not None:
             turns.append(self._of_owners(parent, priority))
-        return map(_served, turns[0] if len(turns) == 1 else merged(turns))
+        return filter(None, map(_served, turns[0] if len(turns) == 1 else merged(turns)))
 
     def _of_owners(self, group: str, priority: PriorityClass) -> Iterator[Turn]:
         """The requests of all owners in a group itself, each with the moment of its turn."""
@@ -138,29 +135,33 @@ class Order:
         while heap:
             turn, owes, at, queue = heap[0]
             yield turn
+            owes += queue[at][1][2]
             at += 1
             if at == len(queue):
                 heappop(heap)
                 continue
-            owes += turn[4][2]
             (_, _, submitted_at, name), served = queue[at]
             own = (True, owes, submitted_at, name, served)
             heapreplace(heap, (own if own > turn else (*turn[:4], served), owes, at, queue))
 
-    def _of_group(self, group: Group, requests: Iterator[Served]) -> Iterator[Turn]:
+    def _of_group(
+        self, group: Group, priority: PriorityClass, merged: Merge, left_out: Collection[str]
+    ) -> Iterator[Turn]:
         """The same for a group, whose limits and guarantee count.
 
-        First comes what stays within its guarantee, then all the rest. Whoever a limit of the
-        group, or of one below, would hold takes the turn of the one before: it moves nobody and
-        is charged to nobody.
+        Before all others, with nobody served, comes what none of its turns is before: it is not
+        looked into sooner. First comes what stays within its guarantee, then all the rest.
+        Whoever a limit of the group, or of one below, would hold takes the turn of the one
+        before, or that first one: it moves nobody and is charged to nobody.
         """
         name, share = group.name, group.weight
-        most, most_of_one = cap(group), cap_of_one(group)
-        held, owes = self._tally.groups[name], self._debts.of(name)
+        left, owes = self._left_of_guarantee(group), self._debts.of(name)
+        turn: tuple[bool, float, float, str] = (left <= 0, owes / share, -inf, name)
+        yield (*turn, None)
+        requests = self._below(name, priority, merged, left_out)
+        most, most_of_one, held = cap(group), cap_of_one(group), self._tally.groups[name]
         users, own = self._tally.users, dict[str, int]()
-        left = self._left_of_guarantee(group)
         later: list[Served] = []
-        turn: tuple[bool, float, float, str] = (False, -inf, -inf, name)
         first = requests if left > 0 else ()
         for lent, queue in ((False, first), (True, chain(later, requests))):
             for served in queue:

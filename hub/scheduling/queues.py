@@ -63,6 +63,8 @@ class Queues:
         self._own: dict[tuple[PriorityClass, str], dict[str, list[Entry]]] = {}
         self._below: defaultdict[tuple[PriorityClass, str], int] = defaultdict(int)
         """How many wait in a group and below it, by class."""
+        self._classes = dict.fromkeys(PriorityClass, 0)
+        """The same of all groups."""
         self._dated: dict[tuple[PriorityClass, str], set[str]] = {}
         """Owners in whose queues there ever was a deadline."""
         self._strays: list[tuple[float, str, Waiting]] = []
@@ -107,6 +109,7 @@ class Queues:
         return queue
 
     def _count(self, priority: PriorityClass, group: str, more: int) -> None:
+        self._classes[priority] += more
         for each in self._tree.chain(group):
             self._below[priority, each.name] += more
 
@@ -128,6 +131,11 @@ class Queues:
     def strays(self) -> Iterator[Waiting]:
         """Whoever cannot start, because the group is missing: the oldest first."""
         return (request for _, _, request in self._strays)
+
+    @property
+    def classes(self) -> list[PriorityClass]:
+        """Those in which somebody waits, the first one first."""
+        return [priority for priority, count in self._classes.items() if count]
 
     def groups_below(self, parent: str | None, priority: PriorityClass) -> list[Group]:
         """The groups right below one (below None: the roots) in which somebody waits."""

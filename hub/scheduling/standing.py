@@ -15,6 +15,7 @@ from .fairshare import Debts
 from .hopes import Hopes
 from .model import Holding, Left, Snapshot, Use, Waiting
 from .ordering import Order
+from .placement import Shape
 from .plan import Start, Stop
 from .preemption import Reclaimed
 from .queues import Queues
@@ -94,6 +95,8 @@ class Standing:
         self.books = Books(snapshot, now)
         self.queues = Queues(self.books.tree, snapshot.waiting)
         self.debts = Debts(self.books.tree, snapshot.use, snapshot.holdings, now)
+        self._unfit: set[Shape] = set()
+        """What was found not to fit since something ended last."""
         self._hopes = Hopes()
         for request in snapshot.waiting:
             self._hopes.add(request)
@@ -156,7 +159,7 @@ class Standing:
         """Along the queue for as long as anybody is left who could start."""
         started: list[Started] = []
         asking = Asking(lambda: self._before(started), lambda: self.debts)
-        walk = Walk(self.books, asking if self._yielding else None)
+        walk = Walk(self.books, asking if self._yielding else None, self._unfit)
         done: set[str] = set()
         patience, held = _PATIENCE, 0
         hope = self._hopes.somebody(walk, done)
@@ -209,6 +212,7 @@ class Standing:
         self._yielding += _yields(holding)
 
     def _end(self, request_id: str) -> None:
+        self._unfit.clear()
         holding = self.books.end(request_id)
         self.debts.remove(holding)
         self._yielding -= _yields(holding)

@@ -75,13 +75,16 @@ def walk(
 class Walk:
     """What is known on the way along one queue."""
 
-    def __init__(self, books: Books, asking: Asking | None = None) -> None:
+    def __init__(
+        self, books: Books, asking: Asking | None = None, unfit: set[Shape] | None = None
+    ) -> None:
+        """``unfit``: what is known already not to fit; it comes to have what else is found."""
         self.books = books
         self._asking = asking
         self.line = Line()
         self.backfill: Backfill | None = None
         """Of the first that lacks devices; None while nobody does."""
-        self._unfit: set[Shape] = set()
+        self._unfit: set[Shape] = set() if unfit is None else unfit
         """What did not fit further ahead: the pool has not become larger since."""
         self._fit: set[Shape] = set()
         """What fits for as long as nothing is taken."""
@@ -124,8 +127,8 @@ class Walk:
 
     def over(self) -> None:
         """Nobody else is served: what was kept for those that ask is free again."""
-        if self._asking is not None:
-            self._asking.over(self.books)
+        if self._asking is not None and self._asking.over(self.books):
+            self._unfit.clear()
 
     def serve(self, request: Waiting) -> Started | Held:
         """For each request, the first rule that applies:

@@ -113,6 +113,12 @@ def test_a_request_that_a_limit_holds_is_charged_to_nobody_above() -> None:
     assert found == ["b0", "e", "c", "f"]
 
 
+def test_a_request_that_a_limit_holds_does_not_go_before_groups_that_owe_less() -> None:
+    groups = (group("cs101", maximum=1), group("math"))
+    queue = (waiting("full", age=9), waiting("other", group="math"))
+    assert order(*queue, groups=groups, holdings=(holding("r", "a0"),)) == ["other", "full"]
+
+
 @pytest.mark.parametrize(
     ("first", "second"),
     [

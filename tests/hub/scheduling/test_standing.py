@@ -165,6 +165,7 @@ def test_the_head_may_wait_in_a_full_group_that_is_as_large_as_the_pool() -> Non
             waiting("first", 2, group="cs", age=60.0),
             waiting("second", 1, group="math", seconds=2 * HOUR),
         ),
+        use=(Use(group="math", owner="second", device_seconds=99 * HOUR),),
     )
 
     _, delta = step(Standing(snapshot, NOW), [], NOW)
@@ -192,7 +193,7 @@ def test_a_full_group_takes_its_turn_in_a_reservation_all_the_same() -> None:
         reserved=(
             Reserved(id="lab", group="cs", devices=2, starts_at=NOW - HOUR, ends_at=NOW + HOUR),
         ),
-        use=(Use(group="cs", owner="run", device_seconds=HOUR),),
+        use=(Use(group="cs102", owner="later", device_seconds=99 * HOUR),),
     )
 
     _, delta = step(Standing(snapshot, NOW), [], NOW)
