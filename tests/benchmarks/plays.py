@@ -27,6 +27,8 @@ DRAWN = "lognormal:1.0"
 HISTORY = "history"
 HELIOS_NODES = "vcvGl=20x8,vcvlY=2x8"
 
+UNGUARANTEED = "philly, nothing guaranteed"
+"""The same jobs in the same pool: all virtual clusters have equal shares of all of it."""
 UNPROMISED = "philly, nothing promised"
 """The same jobs in the same pool, all of one group: nothing is guaranteed, nobody has a share."""
 
@@ -41,7 +43,7 @@ class Play:
     """One run.
 
     Attributes:
-        trace: `s1`, `philly`, `helios` or `UNPROMISED`.
+        trace: `s1`, `philly`, `helios`, `UNGUARANTEED` or `UNPROMISED`.
         seed: of the errors that are drawn.
     """
 
@@ -132,6 +134,11 @@ def _philly() -> Place:
     return trace, {ONE_POOL: site.devices}, site.groups
 
 
+def _unguaranteed() -> Place:
+    trace = philly()
+    return trace, {ONE_POOL: philly_site(trace).devices}, ()
+
+
 def _unpromised() -> Place:
     trace = philly()
     jobs = tuple(replace(job, tenant="") for job in trace.jobs)
@@ -144,5 +151,11 @@ def _helios() -> Place:
 
 
 _SITES: Mapping[str, Callable[[], Place]] = MappingProxyType(
-    {"s1": _week, "philly": _philly, UNPROMISED: _unpromised, "helios": _helios}
+    {
+        "s1": _week,
+        "philly": _philly,
+        UNGUARANTEED: _unguaranteed,
+        UNPROMISED: _unpromised,
+        "helios": _helios,
+    }
 )

@@ -21,6 +21,7 @@ from .plays import (
     KNOWN,
     QSSF_PASSING,
     TOLD,
+    UNGUARANTEED,
     UNPROMISED,
     Comparison,
     Play,
@@ -34,6 +35,11 @@ CARREL = "carrel"
 UNKNOWING = ("fifo", "greedy", "las", "qssf")
 """Those that do not know how long a job will run."""
 BASELINES = (*UNKNOWING, "sjf", "srtf")
+
+WITHOUT: Mapping[str, str] = MappingProxyType(
+    {UNGUARANTEED: "equal shares and no guarantee", UNPROMISED: "nothing promised"}
+)
+"""Philly without a part of what Carrel promises there, to see what that part costs."""
 
 LAS_GOLDENS = (56_353.0, 58_989.0)
 QSSF_GOLDEN = (30_990.0 + 31_803.0) / 2
@@ -144,12 +150,13 @@ def philly_rows(philly: Comparison) -> Iterator[report.Row]:
             "h",
             report.AtMost(limit=0.0),
         )
-    yield philly.row(
-        f"mean completion, {ESTIMATES[DRAWN]}, nothing promised, beside qssf",
-        philly.of(mean, CARREL, DRAWN, UNPROMISED),
-        "s",
-        report.Beside(peer=philly.of(mean, "qssf", DRAWN)),
-    )
+    for trace, words in WITHOUT.items():
+        yield philly.row(
+            f"mean completion, {ESTIMATES[DRAWN]}, {words}, beside qssf",
+            philly.of(mean, CARREL, DRAWN, trace),
+            "s",
+            report.Beside(peer=philly.of(mean, "qssf", DRAWN)),
+        )
 
 
 def helios_rows(helios: Comparison) -> Iterator[report.Row]:
@@ -182,7 +189,7 @@ PARTS: Mapping[str, Part] = MappingProxyType(
             title="Philly",
             policies=(*UNKNOWING, CARREL),
             rows=philly_rows,
-            drawn_on=(UNPROMISED,),
+            drawn_on=tuple(WITHOUT),
             columns={
                 "worst fairness": (worst_share, "{:,.2f}"),
                 "below guarantees": (lacked, "{:,.0f} h"),

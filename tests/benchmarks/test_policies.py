@@ -58,8 +58,9 @@ def test_carrel_is_compared_with_peers_of_the_same_run() -> None:
         assert [peer for peer, row in beside.items() if not row.met] == ["qssf"]
     assert rows["Philly, device-hours below a guarantee, log-normal"].met
     assert "| 0 h | 2 h |" in figures_table(comparison("philly"))
-    unpromised = rows["Philly, mean completion, log-normal, nothing promised, beside qssf"]
-    assert (unpromised.ours, unpromised.goal.peer) == (32.0, 27.0)
+    for what in ("equal shares and no guarantee", "nothing promised"):
+        row = rows[f"Philly, mean completion, log-normal, {what}, beside qssf"]
+        assert (row.ours, row.goal.peer) == (32.0, 27.0)
 
 
 def test_where_carrel_loses_is_said() -> None:

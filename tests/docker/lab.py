@@ -59,6 +59,7 @@ def fill(home: Path) -> None:
     with (home / "big").open("wb", buffering=0) as big:
         size = 1 << 20
         while size:
+            assert big.tell() < HOME_MIB << 20, "more fits than a home may hold"
             try:
                 big.write(bytes(size))
             except OSError as error:
