@@ -17,7 +17,11 @@ from .reclaiming import reclaim_for
 
 
 class Asking:
-    """On the way along one queue: what is kept until those that lack devices have asked."""
+    """On the way along one queue: what is kept until those that lack devices have asked.
+
+    Attributes:
+        has_kept: whether free devices were kept at any time.
+    """
 
     def __init__(
         self, holdings: Callable[[], Sequence[Holding]], debts: Callable[[], Debts]
@@ -28,13 +32,13 @@ class Asking:
         self._new: list[Waiting] = []
         self._kept: tuple[Placement, ...] = ()
         self._asked: tuple[Holding, ...] = ()
-        self._has_kept = False
+        self.has_kept = False
 
     def copy(self) -> Asking:
         made = Asking(self._holdings, self._debts)
         made._lacking, made._new = self._lacking.copy(), self._new.copy()
         made._kept, made._asked = self._kept, self._asked
-        made._has_kept = self._has_kept
+        made.has_kept = self.has_kept
         return made
 
     def lacks(self, request: Waiting) -> None:
@@ -62,20 +66,17 @@ class Asking:
         others = (placed for name, placed in found.waiting.items() if name != head.id)
         free = (_free(each, books) for each in others)
         self._kept = tuple(each for each in free if each.devices)
-        for placed in self._kept:
-            self._has_kept = True
-            books.pool.hold(placed)
+        self.has_kept = self.has_kept or bool(self._kept)
+        books.set_aside(self._kept)
         return bool(before or self._asked or self._kept)
 
-    def over(self, books: Books) -> bool:
-        """The books are what they were: nobody was asked yet. Whether anything was kept ever."""
+    def over(self, books: Books) -> None:
+        """The books are what they were: nobody was asked yet."""
         for holding in self._asked:
             books.running.remove(holding.request_id)
             books.running.add(holding)
-        for placed in self._kept:
-            books.pool.give_back(placed)
+        books.put_back(self._kept)
         self._asked = self._kept = ()
-        return self._has_kept
 
 
 def _free(placed: Placement, books: Books) -> Placement:

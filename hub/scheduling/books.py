@@ -12,7 +12,7 @@ from .claims import Claims, Lent, not_lent
 from .entitled import Entitled, guarantees
 from .homes import Homes
 from .model import Holding, Left, Reserved, Snapshot, Waiting
-from .placement import Pool
+from .placement import Placement, Pool
 from .plan import Reason
 from .quota import THOUSAND, Tally, Tree, size
 from .room import Caps
@@ -78,6 +78,8 @@ class Books:
             edge for each in snapshot.reserved for edge in (each.starts_at, each.ends_at)
         )
         self._lent = Lent(self.tree, self.tally, self.guaranteed, snapshot.holdings)
+        self._aside = 0
+        """Thousandths of a device that are free, and set aside."""
         self._taken_for_good: dict[tuple[str, int], bool] = {}
         """What is known about ``_leaves_guarantees``."""
         self._reckon(now)
@@ -134,6 +136,19 @@ class Books:
         """When the next reservation begins or ends; infinity for never."""
         return next(iter(self._edges[bisect_right(self._edges, self.now) :]), inf)
 
+    def set_aside(self, placed: Iterable[Placement]) -> None:
+        """Keep these devices free for those that ask back what they are guaranteed."""
+        free = self._free()
+        for each in placed:
+            self.pool.hold(each)
+        self._aside += free - self._free()
+
+    def put_back(self, placed: Iterable[Placement]) -> None:
+        """The opposite of ``set_aside``, of all that was."""
+        for each in placed:
+            self.pool.give_back(each)
+        self._aside = 0
+
     # -- what is asked --------------------------------------------------------------------
 
     def due(self) -> tuple[Reserved, ...]:
@@ -189,10 +204,13 @@ class Books:
         return None if self._taken_for_good[key] else _FOR_A_GUARANTEE
 
     def _leaves_guarantees(self, group: str, weight: int) -> bool:
-        """Whether others could still reclaim all of theirs, had a group so much for good."""
+        """Whether others could still reclaim all of theirs, had a group so much for good.
+
+        What is set aside is free for them.
+        """
         chain = self.tree.chain(group)
         others = self._guarantees.of_others_than_the_guaranteed(chain, weight)
-        lendable = self._free() + self._lent.total - weight
+        lendable = self._free() + self._aside + self._lent.after(chain, weight) - weight
         return not others or lendable >= others or chain[0].sessions_borrow
 
     # -- counting -------------------------------------------------------------------------

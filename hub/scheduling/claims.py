@@ -113,6 +113,17 @@ class Lent:
                 self._lent[each.name] = lent
         return self._below[None]
 
+    def after(self, chain: tuple[Group, ...], weight: int) -> int:
+        """The same once the first group of a chain holds so much more for good: what it is
+        guaranteed may then be that, and what it holds else can be asked back."""
+        total, more = self.total, 0
+        for each in chain:
+            guaranteed = self._guaranteed.get(each.name, 0) * THOUSAND
+            above = max(0, self._tally.groups[each.name] + weight - guaranteed)
+            lent = min(self._direct[each.name] + self._below[each.name] + more, above)
+            more = lent - self._lent.get(each.name, 0)
+        return total + more
+
     def moved(self, holding: Holding, times: int) -> None:
         """A holding came (``times`` 1) or went (-1)."""
         self._moved.add(holding.group)

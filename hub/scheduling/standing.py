@@ -96,7 +96,7 @@ class Standing:
         self.queues = Queues(self.books.tree, snapshot.waiting)
         self.debts = Debts(self.books.tree, snapshot.use, snapshot.holdings, now)
         self._unfit: set[Shape] = set()
-        """What was found not to fit since something ended last."""
+        """What was found not to fit, and could not have come to since."""
         self._hopes = Hopes()
         for request in snapshot.waiting:
             self._hopes.add(request)
@@ -133,6 +133,7 @@ class Standing:
                 case Leased(holding=holding):
                     if holding.request_id in self.books.running.holdings:
                         self._end(holding.request_id)
+                    self._unfit.clear()
                     self.books.pool.hold(holding)
                     self._begin(holding)
                 case Freed(request_id=request_id):

@@ -85,7 +85,8 @@ class Walk:
         self.backfill: Backfill | None = None
         """Of the first that lacks devices; None while nobody does."""
         self._unfit: set[Shape] = set() if unfit is None else unfit
-        """What did not fit further ahead: the pool has not become larger since."""
+        """What did not fit, further ahead or in an earlier step: the pool has not become larger
+        since."""
         self._fit: set[Shape] = set()
         """What fits for as long as nothing is taken."""
         self._behind: set[Shape] = set()
@@ -127,8 +128,10 @@ class Walk:
 
     def over(self) -> None:
         """Nobody else is served: what was kept for those that ask is free again."""
-        if self._asking is not None and self._asking.over(self.books):
-            self._unfit.clear()
+        if self._asking is not None:
+            self._asking.over(self.books)
+            if self._asking.has_kept:
+                self._unfit.clear()
 
     def serve(self, request: Waiting) -> Started | Held:
         """For each request, the first rule that applies:
@@ -296,6 +299,7 @@ class Walk:
             return False
         backfill.look_again()
         self._fit.clear()
+        self._unfit.clear()
         self._kept_from.clear()
         return True
 

@@ -393,3 +393,16 @@ def test_of_nodes_that_fit_alike_a_group_goes_where_it_is_at_home() -> None:
     assert decide(alike, NOW).starts == (Start(request_id="one", devices=("b2",)),)
     tighter = replace(alike, holdings=(*alike.holdings, holding("more", "a2", group="lab")))
     assert decide(tighter, NOW).starts == (Start(request_id="one", devices=("a3",)),)
+
+
+def test_what_a_group_is_guaranteed_may_be_what_it_holds_for_good() -> None:
+    """With both, cs101 holds one device above its guarantee, and the first can be asked back."""
+    snapshot = Snapshot(
+        devices=node("a", 4),
+        groups=(
+            replace(group("cs101"), guaranteed=1),
+            replace(group("math"), guaranteed=3),
+        ),
+        waiting=(replace(waiting("first", age=1), preemptible=True), waiting("second")),
+    )
+    assert [start.request_id for start in decide(snapshot, NOW).starts] == ["first", "second"]

@@ -9,7 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.model import Health, Reserved, Role, Snapshot, Use, Waiting
+from carrel.hub.scheduling.model import (
+    Health,
+    PriorityClass,
+    Reserved,
+    Role,
+    Snapshot,
+    Use,
+    Waiting,
+)
 from carrel.hub.scheduling.standing import (
     Event,
     Freed,
@@ -255,3 +263,53 @@ def test_a_step_with_events_is_the_two_halves_in_one() -> None:
     assert [start.request_id for start in delta.starts] == ["r"]
     assert standing.snapshot().waiting == ()
     assert [holding.request_id for holding in standing.snapshot().holdings] == ["r"]
+
+
+def asking_back(*waits: Waiting) -> Snapshot:
+    """a0 is free for A, which asks lent back as well, and b0 for the head of the queue."""
+    return Snapshot(
+        devices=(*node("a", 2), *node("b", 2)),
+        groups=(
+            replace(group("A", maximum=12), guaranteed=2),
+            *(group(name, maximum=12) for name in ("L", "M", "X", "Y")),
+        ),
+        holdings=(
+            replace(holding("lent", "a1", group="L", ends_in=10 * HOUR), preemptible=True),
+            holding("long", "b1", group="M"),
+        ),
+        waiting=(
+            replace(
+                waiting("head", 2, group="M", seconds=600.0, priority=PriorityClass.INTERACTIVE),
+                nodes=frozenset("b"),
+                preemptible=True,
+            ),
+            waiting("claim", 2, group="A", seconds=600.0),
+            *waits,
+        ),
+        use=(Use(group="Y", owner="for good", device_seconds=9e5),),
+    )
+
+
+LATER = replace(waiting("later", group="X", seconds=10 * HOUR), preemptible=True)
+FOR_GOOD = waiting("for good", group="Y", owner="for good", seconds=600.0)
+
+
+@pytest.mark.parametrize("queue", [(FOR_GOOD, LATER), (LATER, FOR_GOOD)])
+def test_what_is_set_aside_for_a_guarantee_counts_as_free_for_it(
+    queue: tuple[Waiting, ...],
+) -> None:
+    """Else it depended on who is looked at first whether others could have all of theirs back."""
+    snapshot = asking_back(*queue)
+
+    _, delta = step(Standing(snapshot, NOW), [], NOW)
+
+    assert delta.starts == decide(snapshot, NOW).starts
+
+
+def test_what_was_set_aside_is_forgotten_with_the_next_step() -> None:
+    standing, _ = step(Standing(asking_back(LATER, FOR_GOOD), NOW), [], NOW)
+
+    standing.take_in([Withdrawn(request_id="later")], NOW + 1)
+
+    plan = decide(standing.snapshot(), NOW + 1)
+    assert standing.decide().starts == plan.starts
