@@ -10,7 +10,7 @@ from .model import Holding, PriorityClass
 from .placement import Pool
 from .quota import Tally, Tree
 
-Kind: TypeAlias = tuple[str, PriorityClass]
+Part: TypeAlias = tuple[str, PriorityClass]
 """The work of a group in one class."""
 Inside: TypeAlias = dict[str, tuple[Holding, Mapping[int, int]]]
 """Holdings by id, with the devices that each has by number of the node."""
@@ -22,36 +22,36 @@ class Ground:
     def __init__(self, pool: Pool, tally: Tally, tree: Tree, holdings: Iterable[Holding]) -> None:
         self.tree, self.guaranteed = tree, guarantees(tree.groups)
         self.pool, self.tally = pool.copy(), tally.copy()
-        self._where: dict[str, Kind] = {}
-        self._stays: dict[Kind, dict[str, Holding]] = {}
-        self._gains: dict[tuple[str | None, Kind], Inside] = {}
+        self._where: dict[str, Part] = {}
+        self._stays: dict[Part, dict[str, Holding]] = {}
+        self._gains: dict[tuple[str | None, Part], Inside] = {}
         for holding in holdings:
             if holding.leaving:
                 self._leave(holding)
             elif holding.preemptible and holding.devices:
-                kind = self._where[holding.request_id] = (holding.group, holding.priority)
-                self._stays.setdefault(kind, {})[holding.request_id] = holding
+                part = self._where[holding.request_id] = (holding.group, holding.priority)
+                self._stays.setdefault(part, {})[holding.request_id] = holding
 
     def leave(self, request_ids: Iterable[str]) -> None:
         """These were asked now."""
         for request_id in request_ids:
-            kind = self._where.pop(request_id)
-            self._leave(self._stays[kind].pop(request_id))
+            part = self._where.pop(request_id)
+            self._leave(self._stays[part].pop(request_id))
             for (_, other), inside in self._gains.items():
-                if other == kind:
+                if other == part:
                     inside.pop(request_id, None)
 
     @property
-    def kinds(self) -> Collection[Kind]:
+    def parts(self) -> Collection[Part]:
         """Those of which anything may be asked, or could be until it was asked."""
         return self._stays.keys()
 
-    def gains(self, kind: Kind, model: str | None) -> Inside:
-        """What may be asked of a kind and has devices of this model."""
-        found = self._gains.get((model, kind))
+    def gains(self, part: Part, model: str | None) -> Inside:
+        """What may be asked of a part and has devices of this model."""
+        found = self._gains.get((model, part))
         if found is None:
-            found = self._gains[model, kind] = {}
-            for request_id, holding in self._stays[kind].items():
+            found = self._gains[model, part] = {}
+            for request_id, holding in self._stays[part].items():
                 gains = self.pool.gains(holding, model)
                 if gains:
                     found[request_id] = (holding, gains)

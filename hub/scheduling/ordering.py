@@ -21,8 +21,9 @@ from .quota import THOUSAND
 from .room import cap, cap_of_one
 
 Turn = tuple[bool, float, float, str, Served | None]
-"""What is compared, and who is served then. Without the last part it is the same for several
-only where one group serves them one after the other."""
+"""When somebody's turn is, in four parts that are compared, and who is served then; None where a
+group only says that none of its turns is earlier. Several have the same turn only where one
+group serves them one after the other."""
 
 _key = itemgetter(slice(4))
 _served: Callable[[Turn], Served | None] = itemgetter(4)
@@ -52,7 +53,8 @@ class Order:
     added to its owner and all groups above (virtual service, as the start tags of Goyal, Vin
     and Cheng, "Start-time fair queueing", SIGCOMM 1996). A request that a limit would hold
     anyway is charged to nobody at the group of that limit and above, and moves nobody there.
-    Each class begins anew with what is really held.
+    It has the turn of the one before it in its group, or that which the group began with. Each
+    class begins anew with what is really held.
 
     What siblings do has no influence on the order inside a group: the order of the whole is the
     orders of its parts, merged by whose turn it is.
@@ -149,19 +151,20 @@ class Order:
     ) -> Iterator[Turn]:
         """The same for a group, whose limits and guarantee count.
 
-        Before all others, with nobody served, comes what none of its turns is before: it is not
-        looked into sooner. First comes what stays within its guarantee, then all the rest.
-        Whoever a limit of the group, or of one below, would hold takes the turn of the one
-        before, or that first one: it moves nobody and is charged to nobody.
+        It begins with a turn that none of its others is before, and at which nobody is served:
+        only when that has come is the group looked into. First comes what stays within its
+        guarantee, then all the rest. Whoever a limit of the group, or of one below, would hold
+        keeps the turn that was last: it moves nobody and is charged to nobody.
         """
-        name, share = group.name, group.weight
+        name, part = group.name, group.weight
         left, owes = self._left_of_guarantee(group), self._debts.of(name)
-        turn: tuple[bool, float, float, str] = (left <= 0, owes / share, -inf, name)
+        turn: tuple[bool, float, float, str] = (left <= 0, owes / part, -inf, name)
         yield (*turn, None)
         requests = self._below(name, priority, merged, left_out)
         most, most_of_one, held = cap(group), cap_of_one(group), self._tally.groups[name]
-        users, own = self._tally.users, dict[str, int]()
+        users, of_owners = self._tally.users, dict[str, int]()
         later: list[Served] = []
+        # The second time begins with those that the first one put off.
         first = requests if left > 0 else ()
         for lent, queue in ((False, first), (True, chain(later, requests))):
             for served in queue:
@@ -170,7 +173,7 @@ class Order:
                     later.append(served)
                     continue
                 owner = request.owner
-                of_one = own.get(owner)
+                of_one = of_owners.get(owner)
                 if of_one is None:
                     of_one = users.get((name, owner), 0)
                 of_one += weight
@@ -180,13 +183,13 @@ class Order:
                     else:
                         later.append(served)
                     continue
-                key = (lent, owes / share, request.submitted_at, request.id)
+                key = (lent, owes / part, request.submitted_at, request.id)
                 if key > turn:  # noqa: PLR1730 - the innermost loop of all
                     turn = key
                 yield (*turn, served)
                 held += weight
                 owes += needs
-                own[owner] = of_one
+                of_owners[owner] = of_one
                 if not lent:
                     left -= weight
                     if left <= 0:

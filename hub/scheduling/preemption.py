@@ -99,17 +99,18 @@ def reclaim(
         ground = Ground(pool, tally, tree, holdings)
 
 
-def ask_in_vain(
+def nobody_to_ask(
     requests: Sequence[Waiting],
     holdings: Iterable[Holding],
     tree: Tree,
     tally: Tally,
     guaranteed: Mapping[str, int],
 ) -> bool:
-    """Whether ``reclaim`` will find nothing, as far as can be seen at once: nobody leaves, and
-    whoever may be stopped is in groups that hold no more than they are guaranteed.
+    """Whether it can be seen at once that ``reclaim`` will find nothing: nobody leaves, and of
+    all that may be stopped some group of the chain holds no more than it is guaranteed.
 
-    A group of those that ask may come to hold more by what it asks for.
+    A group on the chain of those that ask may come to hold more by what it asks for. Of work of
+    its own group, or of one below it, only an urgent request takes.
     """
     stoppable: set[str] = set()
     for holding in holdings:
@@ -190,12 +191,12 @@ class _Asked:
 
     def take(self, claim: _Claim) -> Placement | None:
         """The devices of the first of its forms that starts with what will be free."""
-        for _, request in claim.forms:
-            if self._starts(request, ()):
-                placed = self._pool.take(request)
+        for form, fewest in claim.forms:
+            if self._starts(form, fewest, ()):
+                placed = self._pool.take(fewest)
                 assert placed is not None
-                self._tally.count(holding_of(request, placed, now=self._now))
-                self._entitled.moved(request.group)
+                self._tally.count(holding_of(fewest, placed, now=self._now))
+                self._entitled.moved(form.group)
                 return placed
         return None
 
@@ -209,31 +210,33 @@ class _Asked:
         A set for a gang, or one that also has to make room under a limit, holds nobody in vain,
         and is close to the cheapest one.
         """
-        for _, request in () if claim.alike in self._vain else claim.forms:
-            chosen = self._choose(request)
+        for form, fewest in () if claim.alike in self._vain else claim.forms:
+            chosen = self._choose(form, fewest)
             if chosen:
-                return tuple(_stop(request, candidate) for candidate in chosen)
+                return tuple(_stop(form, candidate) for candidate in chosen)
         return ()
 
     def give_up(self, claim: _Claim) -> None:
         """Nobody can be asked for it, nor for its like."""
         self._hopeless.add(claim.kind)
 
-    def _starts(self, request: Waiting, without: Chosen) -> bool:
+    def _starts(self, form: Waiting, fewest: Waiting, without: Chosen) -> bool:
+        """The devices of the least of it are enough; limits look at all that it would like."""
         if not without:
-            return self._pool.fits(request) and self._allowed(request, self._tally)
+            return self._pool.fits(fewest) and self._allowed(form, self._tally)
         pool, tally = self._pool.copy(), self._tally.copy()
         for candidate in without:
             pool.give_back(candidate.holding)
             tally.count(candidate.holding, -1)
-        return pool.fits(request) and self._allowed(request, tally)
+        return pool.fits(fewest) and self._allowed(form, tally)
 
-    def _choose(self, request: Waiting) -> Chosen | None:
+    def _choose(self, form: Waiting, request: Waiting) -> Chosen | None:
+        """Whom to stop for the least of a form."""
+
         def enough(chosen: Chosen) -> bool:
-            return self._starts(request, chosen)
+            return self._starts(form, request, chosen)
 
-        spare: Spare = {}
-        candidates = tuple(self._candidates(request, spare))
+        candidates, spare = self._candidates(request)
         lowest = tuple(
             each for each in candidates if each.holding.priority is PriorityClass.OPPORTUNISTIC
         )
@@ -287,33 +290,36 @@ class _Asked:
             and all(each.holding.share is None for each in candidates)
         )
 
-    def _candidates(self, request: Waiting, spare: Spare) -> Iterator[Candidate]:
-        """Each holding that could help and that this request may take from.
-
-        ``spare`` comes to have what the groups that keep their guarantee hold above it.
-        """
+    def _candidates(self, request: Waiting) -> tuple[tuple[Candidate, ...], Spare]:
+        """Each holding that could help and that this request may take from, and what the groups
+        that keep their guarantee hold above it."""
         chain = self._tree.chain(request.group)
-        for kind in self._ground.kinds:
-            found = self._reason(request, *kind, chain)
-            if found is None:
+        found: list[Candidate] = []
+        spare: Spare = {}
+        for part in self._ground.parts:
+            reason = self._reason(request, *part, chain)
+            if reason is None:
                 continue
-            why, name, keeps = found
+            why, name, keeps = reason
             spare.update((each, -self._entitled.left_of(each)) for each in keeps)
             most = min([spare[each] for each in keeps], default=inf)
             if most <= 0:
                 continue
-            for holding, gains in self._ground.gains(kind, request.model).values():
+            for holding, gains in self._ground.gains(part, request.model).values():
                 weight = size(len(holding.devices), holding.share)
                 if weight <= most:
-                    yield Candidate(
-                        holding=holding,
-                        why=why,
-                        group=name,
-                        weight=weight,
-                        keeps=keeps,
-                        lost=lost(holding, self._now),
-                        gains=gains,
+                    found.append(
+                        Candidate(
+                            holding=holding,
+                            why=why,
+                            group=name,
+                            weight=weight,
+                            keeps=keeps,
+                            lost=lost(holding, self._now),
+                            gains=gains,
+                        )
                     )
+        return tuple(found), spare
 
     def _reason(
         self, request: Waiting, other: str, priority: PriorityClass, chain: tuple[Group, ...]

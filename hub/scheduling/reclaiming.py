@@ -8,7 +8,7 @@ from .books import Books
 from .fairshare import Debts
 from .model import Holding, Waiting
 from .ordering import Order
-from .preemption import Reclaimed, ask_in_vain, reclaim
+from .preemption import Reclaimed, nobody_to_ask, reclaim
 from .queues import Queues
 from .room import room
 
@@ -22,7 +22,7 @@ def reclaim_for(
     its people as devices are, and who is first in line is not passed by who asks for less.
     """
     claims = tuple(claims)
-    if not claims or ask_in_vain(claims, holdings, books.tree, books.tally, books.guaranteed):
+    if not claims or nobody_to_ask(claims, holdings, books.tree, books.tally, books.guaranteed):
         return Reclaimed()
     asking = Order(Queues(books.tree, claims), books, debts).whole()
     return reclaim(

@@ -130,8 +130,9 @@ class Rooms:
         held = self._tally.users
         most = self._caps.lendable
         for name, own, sessions in self._caps.of_one(group):
-            if is_session and sessions is not None:
-                most = -1 if self._tally.sessions[name, owner] >= sessions else most
+            if is_session and sessions is not None:  # noqa: SIM102 - the look-up is the dear part
+                if self._tally.sessions[name, owner] >= sessions:
+                    return -1, -1
             most = min(most, own - held.get((name, owner), 0))
         left, smaller = self.of_groups(group)
         return min(left, most), min(smaller, most)

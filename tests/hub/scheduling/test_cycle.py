@@ -406,3 +406,24 @@ def test_what_a_group_is_guaranteed_may_be_what_it_holds_for_good() -> None:
         waiting=(replace(waiting("first", age=1), preemptible=True), waiting("second")),
     )
     assert [start.request_id for start in decide(snapshot, NOW).starts] == ["first", "second"]
+
+
+def test_nobody_is_stopped_for_a_gang_that_its_limit_holds() -> None:
+    """cs101 may hold two and has one: the gang would like two, and could do with one."""
+    gang = replace(waiting("gang", 2), gang=(Role(name="worker", devices=1, wanted=2, minimum=1),))
+    snapshot = Snapshot(
+        devices=node("a", 3),
+        groups=(
+            replace(group("cs"), guaranteed=3),
+            group("cs101", parent="cs", maximum=2),
+            group("lab"),
+        ),
+        holdings=(
+            holding("own", "a0"),
+            *(replace(holding(f"lent{n}", f"a{n}", group="lab"), preemptible=True) for n in (1, 2)),
+        ),
+        waiting=(gang,),
+    )
+    plan = decide(snapshot, NOW)
+    assert plan.stops == ()
+    assert [wait.reason for wait in plan.waits] == [Reason.GROUP_MAXIMUM]
