@@ -161,10 +161,6 @@ def test_what_would_help_is_done_and_comes_true(browser: Browser, site: Installa
     site.wait_for(job, "cancelled", user=OWNER)
 
     # On the page: one click, and the session opens by itself.
-    site.cli("cancel", held, "--yes", user=BORROWER)
-    site.wait_for(held, "cancelled", user=BORROWER)
-    held = submit(site, BORROWER, "cs101", 1, "--workdir", "help")
-    site.wait_for(held, "running", user=BORROWER)
     person = signed_in(browser, site, OWNER)
     person.start(2)
     person.page.wait_for_url("**/services/carrel/wait/-")
