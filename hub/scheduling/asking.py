@@ -60,7 +60,7 @@ class Asking:
         before = self._asked or self._kept
         self.over(books)
         claims = books.entitled.among(self._lacking)
-        found = reclaim_for(claims, self._holdings(), books, self._debts())
+        found = reclaim_for(claims, self._holdings, books, self._debts())
         self._asked = tuple(books.running.holdings[stop.request_id] for stop in found.stops)
         books.running.leave(each.request_id for each in self._asked)
         others = (placed for name, placed in found.waiting.items() if name != head.id)

@@ -86,7 +86,7 @@ class _Search:
         self._spare = dict(spare)
 
     def on(self, inside: Sequence[tuple[int, Candidate]], need: int) -> None:
-        """Whether fewer or cheaper ones of this node do, which are given the cheapest first."""
+        """Look for a better set among those of one node, which come the cheapest first."""
         if self.best is not None and (inside[0][1].lost, 1) >= self._cost:
             return
         self._inside, self._steps = inside, 0

@@ -106,9 +106,7 @@ class Lent:
     def total(self) -> int:
         while self._moved:
             for each in self._tree.chain(self._moved.pop()):
-                guaranteed = self._guaranteed.get(each.name, 0) * THOUSAND
-                above = max(0, self._tally.groups[each.name] - guaranteed)
-                lent = min(self._direct[each.name] + self._below[each.name], above)
+                lent = self._by(each.name)
                 self._below[each.parent] += lent - self._lent.get(each.name, 0)
                 self._lent[each.name] = lent
         return self._below[None]
@@ -118,11 +116,14 @@ class Lent:
         guaranteed may then be that, and what it holds else can be asked back."""
         total, more = self.total, 0
         for each in chain:
-            guaranteed = self._guaranteed.get(each.name, 0) * THOUSAND
-            above = max(0, self._tally.groups[each.name] + weight - guaranteed)
-            lent = min(self._direct[each.name] + self._below[each.name] + more, above)
-            more = lent - self._lent.get(each.name, 0)
+            more = self._by(each.name, weight, more) - self._lent.get(each.name, 0)
         return total + more
+
+    def _by(self, group: str, weight: int = 0, more: int = 0) -> int:
+        """Of what a group holds, held it so much more, and were so much more lent below it."""
+        guaranteed = self._guaranteed.get(group, 0) * THOUSAND
+        above = max(0, self._tally.groups[group] + weight - guaranteed)
+        return min(self._direct[group] + self._below[group] + more, above)
 
     def moved(self, holding: Holding, times: int) -> None:
         """A holding came (``times`` 1) or went (-1)."""

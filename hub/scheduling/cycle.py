@@ -36,7 +36,7 @@ def decide(snapshot: Snapshot, now: float) -> Plan:
 
     # 4. Ask back what others borrow, for those that are below their guarantee.
     claims = books.entitled.among(each.request for each in held)
-    asked = reclaim_for(claims, snapshot.holdings, books, debts)
+    asked = reclaim_for(claims, lambda: snapshot.holdings, books, debts)
 
     # 5. Estimate the start of those on the first page.
     page = [each.request for each in held if each.request.devices][:FIRST_PAGE]

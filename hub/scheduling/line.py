@@ -15,7 +15,7 @@ from math import inf
 from .books import Books
 from .model import Waiting
 from .plan import Reason
-from .quota import THOUSAND, size
+from .quota import size
 from .room import Key, NoRoom, cap, cap_of_one
 
 
@@ -70,7 +70,7 @@ class Line:
         A limit as large as the pool has room for it when the pool has.
         """
         weight = size(request.devices, request.share)
-        pool = books.pool.could_count() * THOUSAND
+        pool = books.caps.lendable
         for group in books.tree.chain(request.group):
             limits = {
                 (group.name, None): cap(group),

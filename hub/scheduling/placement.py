@@ -207,8 +207,8 @@ class Pool:
         if family is not None:
             masks = self._floor.masks[family]
             for node, places in self._floor.spots[taken.devices]:
-                if places & masks[node]:
-                    gained[node] = (places & masks[node]).bit_count()
+                if count := (places & masks[node]).bit_count():
+                    gained[node] = count
         return gained
 
     def _fits(self, request: Waiting, free: Free, parts: Parts) -> bool:

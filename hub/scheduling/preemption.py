@@ -30,7 +30,7 @@ from .model import Group, Holding, PriorityClass, Waiting
 from .placement import Placement, Pool, Shape, shape
 from .plan import Reason, Stop
 from .queues import rank
-from .quota import THOUSAND, Tally, Tree, parting, size
+from .quota import Tally, Tree, parting, size
 from .running import holding_of
 
 Allowed = Callable[[Waiting, Tally], bool]
@@ -103,8 +103,7 @@ def nobody_to_ask(
     requests: Sequence[Waiting],
     holdings: Iterable[Holding],
     tree: Tree,
-    tally: Tally,
-    guaranteed: Mapping[str, int],
+    entitled: Entitled,
 ) -> bool:
     """Whether it can be seen at once that ``reclaim`` will find nothing: nobody leaves, and of
     all that may be stopped some group of the chain holds no more than it is guaranteed.
@@ -124,8 +123,7 @@ def nobody_to_ask(
     return not any(
         (urgent or parting(tree.known(other), tree.chain(group)) is not None)
         and all(
-            each.name in growing or tally.groups[each.name] > guaranteed[each.name] * THOUSAND
-            for each in tree.known(other)
+            each.name in growing or entitled.left_of(each.name) < 0 for each in tree.known(other)
         )
         for other in stoppable
         for group in asking

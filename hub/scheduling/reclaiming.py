@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from .books import Books
 from .fairshare import Debts
@@ -14,15 +14,22 @@ from .room import room
 
 
 def reclaim_for(
-    claims: Iterable[Waiting], holdings: Sequence[Holding], books: Books, debts: Debts
+    claims: Iterable[Waiting],
+    holdings: Callable[[], Sequence[Holding]],
+    books: Books,
+    debts: Debts,
 ) -> Reclaimed:
-    """What is asked back for these, of what ran before this cycle.
+    """What is asked back for these, of what ran before this cycle (``holdings``, which is called
+    where anybody asks).
 
     They ask in the order in which they would be served: what a group is guaranteed is shared by
     its people as devices are, and who is first in line is not passed by who asks for less.
     """
     claims = tuple(claims)
-    if not claims or nobody_to_ask(claims, holdings, books.tree, books.tally, books.guaranteed):
+    if not claims:
+        return Reclaimed()
+    before = holdings()
+    if nobody_to_ask(claims, before, books.tree, books.entitled):
         return Reclaimed()
     asking = Order(Queues(books.tree, claims), books, debts).whole()
     return reclaim(
@@ -30,7 +37,7 @@ def reclaim_for(
         pool=books.pool,
         tally=books.tally,
         tree=books.tree,
-        holdings=holdings,
+        holdings=before,
         now=books.now,
         forms=books.variants,
         allowed=lambda request, tally: room(request, books.tree, tally, books.budgets) is None,

@@ -196,10 +196,8 @@ class Standing:
 
     def _reclaim(self, started: Sequence[Started]) -> Reclaimed:
         """The same as in a cycle: of all that waits, those that may ask."""
-        claims = tuple(self._hopes.claims(self.books.entitled))
-        if not claims:
-            return Reclaimed()
-        return reclaim_for(claims, self._before(started), self.books, self.debts)
+        claims = self._hopes.claims(self.books.entitled)
+        return reclaim_for(claims, lambda: self._before(started), self.books, self.debts)
 
     def _before(self, started: Sequence[Started]) -> tuple[Holding, ...]:
         """What ran before these started."""
