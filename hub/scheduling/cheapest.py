@@ -1,4 +1,4 @@
-"""The cheapest set of holdings that makes room for a request, by the work that would be lost."""
+"""The cheapest set of holdings that makes room for a request, by what each one costs to stop."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Candidate:
         group: whose guarantee it borrows, or whose urgent request.
         weight: its devices, in thousandths.
         keeps: the groups that have to keep their guarantee without it.
-        lost: device-seconds of work that nobody saved.
+        cost: in device-seconds, of stopping it.
         gains: by number of the node: how many devices of the wanted model it holds.
     """
 
@@ -33,7 +33,7 @@ class Candidate:
     group: str
     weight: int
     keeps: tuple[str, ...]
-    lost: float
+    cost: float
     gains: Mapping[int, int]
 
 
@@ -53,15 +53,15 @@ def take_from(candidate: Candidate, spare: Spare, times: int = 1) -> None:
 
 
 def by_cost(candidate: Candidate) -> tuple[float, str]:
-    return (candidate.lost, candidate.holding.request_id)
+    return (candidate.cost, candidate.holding.request_id)
 
 
 def cheapest_on_one_node(
     candidates: Iterable[Candidate], need: Callable[[int], int], spare: Spare
 ) -> Chosen | None:
-    """The set with the least work lost that frees what is needed on any one node.
+    """The set of least cost that frees what is needed on any one node.
 
-    It is found by branch and bound: least work lost, then fewest holdings, then the first
+    It is found by branch and bound: least cost, then fewest holdings, then the first
     node, then the first ids.
 
     Attributes:
@@ -87,22 +87,22 @@ class _Search:
 
     def on(self, inside: Sequence[tuple[int, Candidate]], need: int) -> None:
         """Look for a better set among those of one node, which come the cheapest first."""
-        if self.best is not None and (inside[0][1].lost, 1) >= self._cost:
+        if self.best is not None and (inside[0][1].cost, 1) >= self._cost:
             return
         self._inside, self._steps = inside, 0
         self._most = max(gain for gain, _ in inside)
         self._sums = [0.0]
         for _, candidate in inside:
-            self._sums.append(self._sums[-1] + candidate.lost)
+            self._sums.append(self._sums[-1] + candidate.cost)
         self._deeper(0, (), 0.0, need)
 
-    def _deeper(self, start: int, chosen: Chosen, lost: float, need: int) -> None:
+    def _deeper(self, start: int, chosen: Chosen, cost: float, need: int) -> None:
         if need <= 0:
-            self.best, self._cost = chosen, (lost, len(chosen))
+            self.best, self._cost = chosen, (cost, len(chosen))
             return
         least = -(-need // self._most)
         for at in range(start, len(self._inside) - least + 1):
-            bound = lost + self._sums[at + least] - self._sums[at]
+            bound = cost + self._sums[at + least] - self._sums[at]
             if self.best is not None and (bound, len(chosen) + least) >= self._cost:
                 return
             self._steps += 1
@@ -111,7 +111,7 @@ class _Search:
             gain, candidate = self._inside[at]
             if spare_allows(candidate, self._spare):
                 take_from(candidate, self._spare)
-                self._deeper(at + 1, (*chosen, candidate), lost + candidate.lost, need - gain)
+                self._deeper(at + 1, (*chosen, candidate), cost + candidate.cost, need - gain)
                 take_from(candidate, self._spare, -1)
 
 

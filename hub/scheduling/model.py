@@ -268,6 +268,8 @@ class Waiting:
         done: device-seconds of its work that earlier attempts saved.
         preemptible: whether it may be stopped and queued again for somebody's guarantee. A
             session never is.
+        restart_cost: seconds of its work that it does again after it was stopped; None: all
+            since it was last saved.
         deadline: when it should have ended, for the order inside its group.
         gang: its members by role; empty for one member with ``devices``. ``devices`` is the
             wanted sum.
@@ -290,6 +292,7 @@ class Waiting:
     expected: float | None = None
     done: float = 0.0
     preemptible: bool = False
+    restart_cost: float | None = None
     deadline: float | None = None
     gang: tuple[Role, ...] = ()
     arrangement: Arrangement = Arrangement.PACK
@@ -307,6 +310,7 @@ class Holding:
         until: when its time limit ends; the device may come back later than that.
         expected: seconds that it was expected to run; None: to its time limit.
         saved_at: when its work was last known to be saved; None: never.
+        restart_cost: as in ``Waiting``.
         leaving: it was already asked to go, and its devices come back soon.
         leaves_at: when the grace time is over that it was given for that; None: now.
         share: part of its one device; None: whole devices.
@@ -323,6 +327,7 @@ class Holding:
     preemptible: bool = False
     expected: float | None = None
     saved_at: float | None = None
+    restart_cost: float | None = None
     leaving: bool = False
     leaves_at: float | None = None
     share: Share | None = None

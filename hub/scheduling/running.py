@@ -44,6 +44,7 @@ def holding_of(request: Waiting, placed: Placement, *, now: float) -> Holding:
         priority=request.priority,
         preemptible=request.preemptible,
         expected=span(request) if request.done else request.expected,
+        restart_cost=request.restart_cost,
         share=placed.share,
     )
 

@@ -102,6 +102,7 @@ class _Submission:
         self._node = largest_node(site.devices)
         self._longest = max((job.seconds for job in jobs), default=0.0)
         self._estimator = estimator
+        self._restart_cost = site.restart_cost
 
     def __call__(self, number: int) -> Run:
         job = self._jobs[number]
@@ -111,7 +112,13 @@ class _Submission:
         return Run(
             number=number,
             job=job,
-            request=request_of(job, node=self._node, expected=expected, limit=limit),
+            request=request_of(
+                job,
+                node=self._node,
+                expected=expected,
+                limit=limit,
+                restart_cost=self._restart_cost,
+            ),
             expected_seconds=expected,
             left=job.seconds,
         )

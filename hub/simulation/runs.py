@@ -77,7 +77,9 @@ class Run:
         self.turn += 1
 
 
-def request_of(job: Job, *, node: int, expected: float, limit: float) -> Waiting:
+def request_of(
+    job: Job, *, node: int, expected: float, limit: float, restart_cost: float = 0.0
+) -> Waiting:
     """The job as a request; one that is larger than a node becomes a gang of whole nodes.
 
     Args:
@@ -94,6 +96,7 @@ def request_of(job: Job, *, node: int, expected: float, limit: float) -> Waiting
         model=job.model,
         expected=min(expected, limit),
         preemptible=job.preemptible,
+        restart_cost=restart_cost,
         priority=job.priority,
         gang=whole_nodes(job.devices, node),
         share=job.share,

@@ -14,7 +14,7 @@ from carrel.hub.scheduling.preemption import Reclaimed, reclaim
 from carrel.hub.scheduling.quota import Tally, Tree
 
 from . import values
-from .values import NOW, holding, node, waiting
+from .values import HOUR, NOW, holding, node, waiting
 
 OPPORTUNISTIC, URGENT = PriorityClass.OPPORTUNISTIC, PriorityClass.URGENT
 
@@ -30,10 +30,11 @@ def job(
     lost: float = 100.0,
     priority: PriorityClass = PriorityClass.NORMAL,
     leaving: bool = False,
+    ends_in: float = HOUR,
 ) -> Holding:
     """A preemptible job that would lose so many seconds on each device."""
     return replace(
-        holding(request_id, *devices, group=group),
+        holding(request_id, *devices, group=group, ends_in=ends_in),
         saved_at=NOW - lost,
         preemptible=True,
         priority=priority,
@@ -71,6 +72,42 @@ CASES = {
     "what was never saved is lost from its start": Case(
         holdings=(replace(full(0)[0], saved_at=None), *full(0, 5000, 4000, 6000)[1:]),
         expected=(stop("v0", 3600),),
+    ),
+    "a job says itself what it does again": Case(
+        holdings=(replace(full(0)[0], saved_at=None, restart_cost=60), *full(0, 70, 65, 80)[1:]),
+        expected=(stop("v0", 60),),
+    ),
+    "of jobs that lose the same, the one goes that has the most left": Case(
+        holdings=(
+            job("v0", "a0", ends_in=600),
+            job("v1", "a1", ends_in=5 * HOUR),
+            job("v2", "a2", ends_in=4 * HOUR),
+            job("v3", "a3", ends_in=HOUR),
+        ),
+        expected=(stop("v1", 100),),
+    ),
+    "what is expected to be left counts, not the time limit": Case(
+        holdings=(
+            replace(job("v0", "a0", ends_in=9 * HOUR), expected=HOUR + 600),
+            *full(100, 100, 100, 100)[1:],
+        ),
+        expected=(stop("v1", 100),),
+    ),
+    "an hour of work is more than any delay": Case(
+        holdings=(
+            job("v0", "a0", lost=3700, ends_in=9 * HOUR),
+            job("v1", "a1", lost=3700, ends_in=90 * HOUR),
+            *full(0, 0, 10, 20)[2:],
+        ),
+        expected=(stop("v2", 10),),
+    ),
+    "a job that is nearly done stays, where another loses a few minutes more": Case(
+        holdings=(
+            job("v0", "a0", lost=300, ends_in=60),
+            job("v1", "a1", lost=900, ends_in=9 * HOUR),
+            *full(0, 0, 2000, 2000)[2:],
+        ),
+        expected=(stop("v1", 900),),
     ),
     "of equal jobs the first id goes": Case(holdings=full(9, 9, 9, 9), expected=(stop("v0", 9),)),
     "as many go as are needed": Case(

@@ -9,6 +9,7 @@ from itertools import chain, combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from carrel.hub.scheduling import preemption
 from carrel.hub.scheduling.entitled import guarantees
 from carrel.hub.scheduling.model import Device, Group, Holding, PriorityClass, Role, Waiting
 from carrel.hub.scheduling.placement import Pool
@@ -18,7 +19,7 @@ from carrel.hub.scheduling.queues import rank
 from carrel.hub.scheduling.quota import Tally, Tree
 
 from .strategies import MODELS, pools
-from .values import NOW, group, holding, waiting
+from .values import HOUR, NOW, group, holding, waiting
 
 many = settings(max_examples=200, deadline=None)
 
@@ -87,13 +88,18 @@ def scenes(draw: st.DrawFn) -> Scene:
         size = draw(st.integers(1, 2))
         held, free = tuple(sorted(free[:size])), free[size:]
         if held:
-            made = holding(f"v{number}", *held, group=draw(st.sampled_from(NAMES)))
+            made = holding(
+                f"v{number}",
+                *held,
+                group=draw(st.sampled_from(NAMES)),
+                ends_in=draw(st.sampled_from((0.0, HOUR, 3 * HOUR, 7 * HOUR))),
+            )
             holdings.append(
                 replace(
                     made,
                     preemptible=draw(st.sampled_from((True, True, True, False))),
                     priority=draw(st.sampled_from(CLASSES)),
-                    saved_at=NOW - draw(st.integers(0, 30)),
+                    saved_at=NOW - draw(st.sampled_from((0, 10, 20, 30, 600, 5000))),
                 )
             )
     groups = tuple(
@@ -146,7 +152,7 @@ def subsets(holdings: Sequence[Holding]) -> Iterable[tuple[Holding, ...]]:
 def cost(chosen: Iterable[Holding]) -> tuple[bool, float, int]:
     every = list(chosen)
     beyond = any(each.priority is not PriorityClass.OPPORTUNISTIC for each in every)
-    return beyond, sum(lost(each, NOW) for each in every), len(every)
+    return beyond, sum(preemption.cost(each, NOW) for each in every), len(every)
 
 
 @many

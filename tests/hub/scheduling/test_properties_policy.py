@@ -51,6 +51,13 @@ def after(snapshot: Snapshot, plan: Plan) -> Snapshot:
     )
 
 
+def once_left(snapshot: Snapshot, plan: Plan) -> Snapshot:
+    """Those that were asked back are gone for good."""
+    gone = {stop.request_id for stop in plan.stops}
+    stay = tuple(each for each in snapshot.holdings if each.request_id not in gone)
+    return replace(snapshot, holdings=stay)
+
+
 def charged(left: Left, begun: Iterable[Holding], groups: Iterable[Group]) -> Left:
     by_name = {each.name: each for each in groups}
     more = sum(
@@ -191,6 +198,10 @@ def check_the_head_is_not_delayed(snapshot: Snapshot) -> None:
         reserved=(),
     )
     plan = decide(snapshot, NOW)
+    while plan.stops:
+        # Where those will run for whom devices are asked back is known when these have left.
+        snapshot = once_left(after(snapshot, plan), plan)
+        plan = decide(snapshot, NOW)
     heads = [w.request_id for w in plan.waits if w.reason is Reason.NO_FREE_DEVICE]
     assume(heads)
     queue = [request.id for request in in_order(snapshot, Books(snapshot, NOW))]

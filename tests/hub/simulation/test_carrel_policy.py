@@ -45,6 +45,19 @@ def test_who_borrows_gives_back_when_the_owner_comes() -> None:
     assert [run.lost for run in stopped] == [60.0, 60.0]
 
 
+def test_who_has_the_most_left_gives_back_whoever_began_last() -> None:
+    """A stop costs everybody the same here, and the scheduler is told so."""
+    place = shared_site(
+        2, guaranteed("lab", 0, of=2), guaranteed("cs101", 1, of=2), restart_cost=60
+    )
+    long = job("long", 0, 5000, tenant="lab", user="lab")
+    short = job("short", 3000, 1000, tenant="lab", user="lab")
+    (owner,) = jobs_of("cs101", 3100, 50, 1)
+    outcome = played(CARREL, (long, short, owner), place)
+    assert spans(outcome)["short"] == [(3000, 4000)]
+    assert spans(outcome)["long"] == [(0, 3100), (3150, 5110)]
+
+
 def test_a_burst_of_one_user_passes_nobody() -> None:
     place = shared_site(1, wide_open("lab", 1))
     burst = [job(f"b{n}", 0, 100, tenant="lab", user="bob") for n in range(6)]
