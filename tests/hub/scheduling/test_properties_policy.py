@@ -314,7 +314,11 @@ LARGER = (
 
 @st.composite
 def crowds(draw: st.DrawFn) -> Snapshot:
-    """Requests for one device each, with equal limits."""
+    """Requests for one device each, with equal limits.
+
+    All of them may be stopped, or none: what others are guaranteed limits those that may not.
+    """
+    preemptible = draw(st.booleans())
     devices = node("a", draw(st.integers(1, 6)))
     groups = tuple(
         replace(
@@ -333,7 +337,7 @@ def crowds(draw: st.DrawFn) -> Snapshot:
                 owner=draw(st.sampled_from(rich.OWNERS)),
                 group=draw(st.sampled_from([each.name for each in groups])),
             ),
-            preemptible=draw(st.booleans()),
+            preemptible=preemptible,
         )
         for number in range(draw(st.integers(1, 12)))
     )
