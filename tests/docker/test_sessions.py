@@ -154,7 +154,7 @@ def test_a_full_home_gets_a_recovery_session_that_says_so(
     answers(site)
     (found,) = containers(client, request)
     assert "Your home is full" in inside(client, found["Id"], "printenv", "CARREL_RECOVERY")
-    assert inside(client, found["Id"], "sh", "-c", "cd; rm big && echo done > work") == ""
+    assert inside(client, found["Id"], "sh", "-c", "cd; rm -f big && echo done > work") == ""
     stop(site, request)
     wait_until_free(site)
 
