@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from math import inf, nextafter
 
 from .model import Holding, Waiting
 from .placement import Placement
@@ -20,15 +21,16 @@ End = tuple[float, str]
 def span(request: Waiting) -> float:
     """Seconds that a request is expected to hold what it is given; at most its time limit.
 
-    What earlier attempts saved of its work need not be done again.
+    What earlier attempts saved of its work need not be done again. Where they have outlived what
+    was expected of it, more is expected than before, as of what runs.
     """
     whole = request.seconds
     if request.expected is not None and request.expected < whole:
         whole = request.expected
-    if request.done:
-        devices = size(request.devices, request.share) / THOUSAND
-        whole = max(0.0, whole - request.done / devices) if devices else whole
-    return whole
+    if not request.done or not request.devices:
+        return whole
+    done = request.done * THOUSAND / size(request.devices, request.share)
+    return min(request.seconds, _corrected(whole, 0.0, nextafter(done, inf)) - done)
 
 
 def holding_of(request: Waiting, placed: Placement, *, now: float) -> Holding:
@@ -71,10 +73,17 @@ def expected_end(holding: Holding, now: float) -> float:
     end = promised_end(holding)
     if end >= now or now >= holding.until:
         return max(end, now)
-    seconds = max(_SHORTEST, end - holding.since)
-    while holding.since + seconds < now:
+    return min(holding.until, holding.since + _corrected(end - holding.since, holding.since, now))
+
+
+def _corrected(seconds: float, since: float, now: float) -> float:
+    """How long what began then is expected to run in all: as long as was expected, or, where it
+    has outlived that, twice as long, four times, and so on."""
+    if since + seconds < now:
+        seconds = max(_SHORTEST, seconds)
+    while since + seconds < now:
         seconds *= 2
-    return min(holding.until, holding.since + seconds)
+    return seconds
 
 
 class Running:

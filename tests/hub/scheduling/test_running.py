@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from carrel.hub.scheduling.quota import Tree
-from carrel.hub.scheduling.running import Running, expected_end
+from carrel.hub.scheduling.running import Running, expected_end, span
 
-from .values import HOUR, NOW, group, holding
+from .values import HOUR, NOW, group, holding, waiting
 
 JOB = replace(holding("run", "a0", ends_in=10 * HOUR), since=NOW, expected=600.0)
 
@@ -34,6 +34,26 @@ def test_what_outlives_its_expectation_is_given_twice_as_long(ran: float, ends: 
 @pytest.mark.parametrize(("ran", "ends"), [(0, 0), (1, 60), (59, 60), (61, 120)])
 def test_what_was_expected_to_take_no_time_is_given_a_minute(ran: float, ends: float) -> None:
     assert expected_end(replace(JOB, expected=0.0), NOW + ran) == NOW + ends
+
+
+@pytest.mark.parametrize(
+    ("done", "left"),
+    [
+        (0, 600),
+        (500, 100),
+        (600, 600),
+        (601, 599),
+        (1199, 1),
+        (1200, 1200),
+        (10 * HOUR - 1, 2401),
+        (20 * HOUR, HOUR),
+    ],
+)
+def test_what_outlived_its_expectation_before_it_was_stopped_has_as_much_left(
+    done: float, left: float
+) -> None:
+    request = replace(waiting("again", 2, seconds=HOUR), expected=600.0, done=2 * done)
+    assert span(request) == left
 
 
 def test_what_was_asked_to_go_ends_now() -> None:
