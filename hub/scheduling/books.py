@@ -177,8 +177,14 @@ class Books:
         return self._kept.of_others(self.tree.chain(request.group)) if self._kept else 0
 
     def leaves_what_is_kept(self, request: Waiting) -> bool:
-        kept = self.kept_for_others(request)
-        return not kept or self._free() - size(request.devices, request.share) >= kept
+        return _leaves(request, self.kept_for_others(request), self.pool)
+
+    def would_leave_what_is_kept(self, request: Waiting, pool: Pool, tally: Tally) -> bool:
+        """The same, were this free and held."""
+        if not self._kept.amounts:
+            return True
+        kept = self._kept.next_to(tally).of_others(self.tree.chain(request.group))
+        return _leaves(request, kept, pool)
 
     def kept_reason(self) -> Reason:
         return Reason.RESERVATION if self.due() else Reason.GUARANTEE
@@ -258,6 +264,11 @@ class Books:
         promised = sum(each.devices for each in active)
         ahead.room = (self.pool.could_count() - promised) * THOUSAND - held
         return ahead
+
+
+def _leaves(request: Waiting, kept: int, pool: Pool) -> bool:
+    weight = size(request.devices, request.share)
+    return not kept or pool.free_count() * THOUSAND - weight >= kept
 
 
 def _is_due(reserved: Reserved, now: float) -> bool:

@@ -33,7 +33,8 @@ from .queues import rank
 from .quota import Tally, Tree, parting, size
 from .running import expected_end, holding_of
 
-Allowed = Callable[[Waiting, Tally], bool]
+Allowed = Callable[[Waiting, Waiting, Pool, Tally], bool]
+"""Whether a form of a request may start, with the least of it, next to what is free and held."""
 Forms = Callable[[Waiting], Iterable[Waiting]]
 DELAY = 3600.0
 """Seconds of work on each of its devices that stopping what is about to end counts for."""
@@ -67,7 +68,7 @@ def reclaim(
     holdings: Sequence[Holding],
     now: float,
     forms: Forms = lambda request: (request,),
-    allowed: Allowed = lambda request, tally: True,
+    allowed: Allowed = lambda form, fewest, pool, tally: True,
 ) -> Reclaimed:
     """Make room for those of the requests, in their order, that may ask for it.
 
@@ -85,14 +86,16 @@ def reclaim(
         requests: those that lack devices, or that a limit of a group above holds.
         pool: what is free now; it is not changed, nor is ``tally``.
         forms: a request with each model that its group may have.
-        allowed: whether its limits let it start next to what is held.
+        allowed: whether its limits, and what is kept for others, let it start, given devices.
     """
     ground = Ground(pool, tally, tree, holdings)
     claims = [_Claim(request, forms(request)) for request in requests if request.devices]
     vain: set[_Alike] = set()
 
     def fits_now(claim: _Claim) -> bool:
-        return any(pool.fits(fewest) and allowed(form, tally) for form, fewest in claim.forms)
+        return any(
+            pool.fits(fewest) and allowed(form, fewest, pool, tally) for form, fewest in claim.forms
+        )
 
     while True:
         found = _rounds(claims, ground, partial(_Asked, ground, now, allowed, vain), fits_now)
@@ -194,7 +197,7 @@ class _Asked:
     def take(self, claim: _Claim) -> Placement | None:
         """The devices of the first of its forms that starts with what will be free."""
         for form, fewest in claim.forms:
-            if self._starts(form, fewest, ()):
+            if self._starts(form, fewest):
                 placed = self._pool.take(fewest)
                 assert placed is not None
                 self._tally.count(holding_of(fewest, placed, now=self._now))
@@ -222,15 +225,15 @@ class _Asked:
         """Nobody can be asked for it, nor for its like."""
         self._hopeless.add(claim.kind)
 
-    def _starts(self, form: Waiting, fewest: Waiting, without: Chosen) -> bool:
-        """The devices of the least of it are enough; limits look at all that it would like."""
-        if not without:
-            return self._pool.fits(fewest) and self._allowed(form, self._tally)
-        pool, tally = self._pool.copy(), self._tally.copy()
+    def _starts(self, form: Waiting, fewest: Waiting, without: Chosen = ()) -> bool:
+        """The devices of the least of it are enough."""
+        pool, tally = self._pool, self._tally
+        if without:
+            pool, tally = pool.copy(), tally.copy()
         for candidate in without:
             pool.give_back(candidate.holding)
             tally.count(candidate.holding, -1)
-        return pool.fits(fewest) and self._allowed(form, tally)
+        return pool.fits(fewest) and self._allowed(form, fewest, pool, tally)
 
     def _choose(self, form: Waiting, request: Waiting) -> Chosen | None:
         """Whom to stop for the least of a form."""
@@ -288,7 +291,7 @@ class _Asked:
         return (
             not request.gang
             and request.share is None
-            and self._allowed(request, self._tally)
+            and self._allowed(request, request, self._pool, self._tally)
             and all(each.holding.share is None for each in candidates)
         )
 

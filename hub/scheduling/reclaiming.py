@@ -8,8 +8,10 @@ from .books import Books
 from .fairshare import Debts
 from .model import Holding, Waiting
 from .ordering import Order
+from .placement import Pool
 from .preemption import Reclaimed, nobody_to_ask, reclaim
 from .queues import Queues
+from .quota import Tally
 from .room import room
 
 
@@ -31,14 +33,19 @@ def reclaim_for(
     before = holdings()
     if nobody_to_ask(claims, before, books.tree, books.entitled):
         return Reclaimed()
-    asking = Order(Queues(books.tree, claims), books, debts).whole()
+
+    def allowed(form: Waiting, fewest: Waiting, pool: Pool, tally: Tally) -> bool:
+        """Limits look at all that it would like."""
+        limit = room(form, books.tree, tally, books.budgets)
+        return limit is None and books.would_leave_what_is_kept(fewest, pool, tally)
+
     return reclaim(
-        asking,
+        Order(Queues(books.tree, claims), books, debts).whole(),
         pool=books.pool,
         tally=books.tally,
         tree=books.tree,
         holdings=before,
         now=books.now,
         forms=books.variants,
-        allowed=lambda request, tally: room(request, books.tree, tally, books.budgets) is None,
+        allowed=allowed,
     )

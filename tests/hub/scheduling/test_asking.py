@@ -7,7 +7,15 @@ from dataclasses import replace
 import pytest
 
 from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.model import Device, Holding, Kind, PriorityClass, Snapshot, Waiting
+from carrel.hub.scheduling.model import (
+    Device,
+    Holding,
+    Kind,
+    PriorityClass,
+    Reserved,
+    Snapshot,
+    Waiting,
+)
 from carrel.hub.scheduling.plan import Estimate, Plan, Reason
 from carrel.hub.scheduling.quoting import quotes
 from carrel.hub.scheduling.standing import Standing, step
@@ -85,6 +93,54 @@ def test_what_was_asked_back_is_expected_when_the_notice_ends(
 
     assert wait.reason is Reason.RECLAIMING
     assert wait.estimate == Estimate(at=expected, latest=expected)
+
+
+@pytest.mark.parametrize(
+    ("promised", "asked"),
+    [(1, {"one": "asks", "other": "asks"}), (2, {}), (3, {})],
+    ids=["room for both", "room for the half of it", "all is promised"],
+)
+def test_nobody_is_stopped_for_what_a_reservation_keeps_for_others(
+    promised: int, asked: dict[str, str]
+) -> None:
+    snapshot = Snapshot(
+        devices=node("a", 3),
+        groups=GROUPS,
+        holdings=(
+            replace(lent("one", "a0", priority=PriorityClass.NORMAL), group="other"),
+            replace(lent("other", "a1", priority=PriorityClass.NORMAL), group="other"),
+        ),
+        waiting=(ASKS,),
+        reserved=(
+            Reserved(
+                id="lesson",
+                group="lab",
+                devices=promised,
+                starts_at=NOW - 60,
+                ends_at=NOW + 3600,
+            ),
+        ),
+    )
+
+    plan = decide(snapshot, NOW)
+
+    assert {stop.request_id: stop.for_request for stop in plan.stops} == asked
+    if not asked:
+        assert [wait.reason for wait in plan.waits] == [Reason.NO_FREE_DEVICE]
+
+
+def test_nobody_is_stopped_for_what_a_group_does_not_lend_to_those_beside_it() -> None:
+    """``dept`` is guaranteed what its lab is, which keeps that for itself."""
+    dept = replace(group("dept"), guaranteed=0)
+    lab = replace(group("quiet", parent="dept"), guaranteed=2, lending=0)
+    snapshot = Snapshot(
+        devices=node("a", 3),
+        groups=(dept, lab, group("other")),
+        holdings=(replace(lent("one", "a0", "a1", priority=PriorityClass.NORMAL), group="other"),),
+        waiting=(replace(ASKS, group="dept"),),
+    )
+
+    assert decide(snapshot, NOW).stops == ()
 
 
 def test_a_step_and_a_quote_say_the_same() -> None:

@@ -472,8 +472,8 @@ def test_a_limit_of_the_group_above_makes_room_as_devices_do() -> None:
     tree = Tree(groups)
     holdings = full(2, 1, group="cs102")
 
-    def allowed(request: Waiting, tally: Tally) -> bool:
-        return tally.of_group("cs") + request.devices <= 2
+    def allowed(form: Waiting, _fewest: Waiting, _pool: Pool, tally: Tally) -> bool:
+        return tally.of_group("cs") + form.devices <= 2
 
     found = reclaim(
         [waiting("r")],

@@ -157,6 +157,39 @@ def check_whoever_has_a_stop_made_for_it_waits_for_it(snapshot: Snapshot) -> Non
     assert {stop.for_request for stop in plan.stops} <= reclaiming
 
 
+def check_asking_back_comes_to_an_end(snapshot: Snapshot) -> None:
+    """Those that are asked go at once and are back in the queue. Where nothing is kept for
+    others, they made room for somebody else; in any case nobody is asked for ever."""
+    stay = tuple(each for each in snapshot.holdings if not each.leaving)
+    snapshot = replace(snapshot, holdings=stay)
+    kept = snapshot.reserved or any(each.lending is not None for each in snapshot.groups)
+    turns = 0
+    plan = decide(snapshot, NOW)
+    while plan.stops:
+        gone = {stop.request_id for stop in plan.stops}
+        again = tuple(back(each) for each in snapshot.holdings if each.request_id in gone)
+        left = once_left(after(snapshot, plan), plan)
+        snapshot = replace(left, waiting=(*left.waiting, *again))
+        plan = decide(snapshot, NOW)
+        assert kept or {start.request_id for start in plan.starts} - gone
+        turns += 1
+        assert turns <= len(snapshot.waiting) + len(snapshot.holdings), "it never ends"
+
+
+def back(holding: Holding) -> Waiting:
+    """What was stopped, in the queue: it keeps its age."""
+    request = waiting(
+        holding.request_id,
+        len(holding.devices),
+        age=NOW - holding.since,
+        owner=holding.owner,
+        group=holding.group,
+        seconds=holding.until - holding.since,
+        priority=holding.priority,
+    )
+    return replace(request, kind=holding.kind, share=holding.share, preemptible=holding.preemptible)
+
+
 KEPT = (Reason.GUARANTEE, Reason.RESERVATION)
 
 
@@ -258,6 +291,7 @@ CHECKS = [
     check_gangs,
     check_everybody_is_planned,
     check_whoever_has_a_stop_made_for_it_waits_for_it,
+    check_asking_back_comes_to_an_end,
     check_work_is_conserved,
     check_the_head_is_not_delayed,
     check_nothing_waits_for_ever,
