@@ -181,9 +181,7 @@ class Books:
 
     def would_leave_what_is_kept(self, request: Waiting, pool: Pool, tally: Tally) -> bool:
         """The same, were this free and held."""
-        if not self._kept.amounts:
-            return True
-        kept = self._kept.next_to(tally).of_others(self.tree.chain(request.group))
+        kept = self._kept.of_others_next_to(tally, self.tree.chain(request.group))
         return _leaves(request, kept, pool)
 
     def kept_reason(self) -> Reason:

@@ -19,19 +19,15 @@ from .quota import THOUSAND, Tally, Tree, size
 
 
 class Claims:
-    """The unfilled part of a claim of each group, along the chain.
-
-    Attributes:
-        amounts: thousandths of a device by group, where they are any.
-    """
+    """The unfilled part of a claim of each group, along the chain."""
 
     def __init__(self, tree: Tree, tally: Tally, amounts: Mapping[str, int]) -> None:
         self._tree, self._tally = tree, tally
-        self.amounts = {name: count * THOUSAND for name, count in amounts.items() if count > 0}
+        self._amounts = {name: count * THOUSAND for name, count in amounts.items() if count > 0}
         self._unfilled: dict[str, int] = {}
         self._below: defaultdict[str | None, int] = defaultdict(int)
         """By group, and for None of all roots: the sum of what those right below it lack."""
-        self._moved = set(self.amounts)
+        self._moved = set(self._amounts)
         """Groups that hold something else since the last question."""
 
     def copy(self, tally: Tally) -> Claims:
@@ -40,25 +36,19 @@ class Claims:
         made._unfilled, made._below = self._unfilled.copy(), self._below.copy()
         return made
 
-    def next_to(self, tally: Tally) -> Claims:
-        """The same claims, were this held."""
-        made = self.copy(tally)
-        made._moved = set(self.amounts)
-        return made
-
     def __bool__(self) -> bool:
         return self._now()[None] > 0
 
     def moved(self, group: str) -> None:
         """What a group holds has changed."""
-        if self.amounts:
+        if self._amounts:
             self._moved.add(group)
 
     def _now(self) -> defaultdict[str | None, int]:
         """What is lacking below each group, after all that has changed."""
         while self._moved:
             for each in self._tree.chain(self._moved.pop()):
-                own = max(0, self.amounts.get(each.name, 0) - self._tally.groups[each.name])
+                own = max(0, self._amounts.get(each.name, 0) - self._tally.groups[each.name])
                 lacks = max(own, self._below[each.name])
                 # Where it is the same, those above may lack less by themselves all the same.
                 self._below[each.parent] += lacks - self._unfilled.get(each.name, 0)
@@ -69,15 +59,23 @@ class Claims:
         """What all those lack that are not on a chain themselves."""
         return self._now()[chain[0].name] + sum(self._beside(group) for group in chain)
 
+    def of_others_next_to(self, tally: Tally, chain: tuple[Group, ...]) -> int:
+        """The same, were this held."""
+        if not self._amounts:
+            return 0
+        made = self.copy(tally)
+        made._moved = set(self._amounts)
+        return made.of_others(chain)
+
     def of_others_than_the_guaranteed(self, chain: tuple[Group, ...], weight: int) -> int:
-        """The same, without those against whom a group takes only what it is guaranteed itself.
+        """What they lack, but for those against whom a group takes only what it is guaranteed.
 
         Seen from outside a group that stays within its guarantee, nothing is borrowed.
         """
         total = self._now()[chain[0].name]
         borrowed = None
         for group in chain:
-            if self._tally.groups[group.name] + weight <= self.amounts.get(group.name, 0):
+            if self._tally.groups[group.name] + weight <= self._amounts.get(group.name, 0):
                 borrowed = total
             total += self._beside(group)
         return total if borrowed is None else borrowed
