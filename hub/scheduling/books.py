@@ -200,12 +200,17 @@ class Books:
         for ahead in self._ahead:
             if ahead.room < weight and ahead.binds(request.group, until):
                 return Kept(reason=Reason.RESERVATION, detail=ahead.group)
+        return None if self.leaves_guarantees(request) else _FOR_A_GUARANTEE
+
+    def leaves_guarantees(self, request: Waiting) -> bool:
+        """Whether others can reclaim all of theirs beside it, if it could not be asked back. It
+        is the same before and after what is lent is asked back for it."""
         if not self._guarantees or request.preemptible:
-            return None
-        key = (request.group, weight)
+            return True
+        key = (request.group, size(request.devices, request.share))
         if key not in self._taken_for_good:
             self._taken_for_good[key] = self._leaves_guarantees(*key)
-        return None if self._taken_for_good[key] else _FOR_A_GUARANTEE
+        return self._taken_for_good[key]
 
     def _leaves_guarantees(self, group: str, weight: int) -> bool:
         """Whether others could still reclaim all of theirs, had a group so much for good.

@@ -70,15 +70,13 @@ class Claims:
     def of_others_than_the_guaranteed(self, chain: tuple[Group, ...], weight: int) -> int:
         """What they lack, but for those against whom a group takes only what it is guaranteed.
 
-        Seen from outside a group that stays within its guarantee, nothing is borrowed.
+        Seen from beside a group that stays within its guarantee, nothing is borrowed.
         """
-        total = self._now()[chain[0].name]
-        borrowed = None
-        for group in chain:
-            if self._tally.groups[group.name] + weight <= self._amounts.get(group.name, 0):
-                borrowed = total
-            total += self._beside(group)
-        return total if borrowed is None else borrowed
+        return self._now()[chain[0].name] + sum(
+            self._beside(group)
+            for group in chain
+            if self._tally.groups[group.name] + weight > self._amounts.get(group.name, 0)
+        )
 
     def _beside(self, group: Group) -> int:
         return self._below[group.parent] - self._unfilled.get(group.name, 0)

@@ -37,7 +37,11 @@ def reclaim_for(
     def allowed(form: Waiting, fewest: Waiting, pool: Pool, tally: Tally) -> bool:
         """Limits look at all that it would like."""
         limit = room(form, books.tree, tally, books.budgets)
-        return limit is None and books.would_leave_what_is_kept(fewest, pool, tally)
+        return (
+            limit is None
+            and books.leaves_guarantees(fewest)
+            and books.would_leave_what_is_kept(fewest, pool, tally)
+        )
 
     return reclaim(
         Order(Queues(books.tree, claims), books, debts).whole(),

@@ -9,6 +9,7 @@ import pytest
 from carrel.hub.scheduling.cycle import decide
 from carrel.hub.scheduling.model import (
     Device,
+    Group,
     Holding,
     Kind,
     PriorityClass,
@@ -141,6 +142,49 @@ def test_nobody_is_stopped_for_what_a_group_does_not_lend_to_those_beside_it() -
     )
 
     assert decide(snapshot, NOW).stops == ()
+
+
+def below(name: str, parent: str, guaranteed: int = 0) -> Group:
+    return replace(group(name, parent=parent), guaranteed=guaranteed)
+
+
+def test_nobody_is_stopped_for_a_session_that_could_not_give_back_what_others_lack() -> None:
+    """More is guaranteed than there is: cs101 lacks one more, and the department lends one."""
+    snapshot = Snapshot(
+        devices=node("a", 2),
+        groups=(group("maths"), below("topology", "maths", 1), GROUPS[0]),
+        holdings=(
+            replace(holding("lent", "a0", group="maths"), preemptible=True),
+            holding("stays", "a1", group="cs101"),
+        ),
+    )
+    asks = waiting("asks", group="topology")
+    session = replace(asks, kind=Kind.SESSION)
+    assert decide(replace(snapshot, waiting=(session,)), NOW).stops == ()
+    job = replace(asks, preemptible=True)
+    (stop,) = decide(replace(snapshot, waiting=(job,)), NOW).stops
+    assert stop.request_id == "lent"
+
+
+def test_a_session_has_its_guarantee_whatever_others_lack_of_each_other() -> None:
+    """Inside cs, cs101 lacks three that its department and cs102 use: no concern of maths."""
+    snapshot = Snapshot(
+        devices=node("a", 8),
+        groups=(
+            replace(group("uni"), guaranteed=8),
+            below("cs", "uni"),
+            below("cs101", "cs", 3),
+            below("cs102", "cs", 1),
+            below("maths", "uni", 4),
+        ),
+        holdings=(
+            holding("one", "a0", group="cs"),
+            holding("two", "a1", "a2", group="cs102"),
+            holding("others", "a3", "a4", group="uni"),
+        ),
+        waiting=(replace(waiting("asks", 2, group="maths"), kind=Kind.SESSION),),
+    )
+    assert started(decide(snapshot, NOW)) == [("asks", ("a5", "a6"))]
 
 
 def test_a_step_and_a_quote_say_the_same() -> None:
