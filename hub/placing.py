@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from .errors import Unavailable
 from .ports.images import ImageSource
 from .ports.store import Store
-from .scheduling.model import Snapshot
+from .scheduling.model import Holding, Snapshot, Waiting
 from .store.pool import open_nodes
+
+_One = TypeVar("_One", Waiting, Holding)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +22,7 @@ class Placing:
     source: ImageSource
 
     def placed(self, snapshot: Snapshot) -> Snapshot:
-        """The same, with the nodes of each request whose image is not on all of them."""
+        """The same, with the nodes of all whose image is not on each of them."""
         if not snapshot.waiting:
             return snapshot
         nodes = self.store.nodes()
@@ -29,11 +32,12 @@ class Placing:
         if not on:
             return snapshot
         ready = open_nodes(nodes, self.store.marks())
-        waiting = tuple(
-            replace(each, nodes=on[each.image] & ready) if each.image in on else each
-            for each in snapshot.waiting
-        )
-        return replace(snapshot, waiting=waiting)
+
+        def there(each: _One) -> _One:
+            return replace(each, nodes=on[each.image] & ready) if each.image in on else each
+
+        waiting = tuple(map(there, snapshot.waiting))
+        return replace(snapshot, waiting=waiting, holdings=tuple(map(there, snapshot.holdings)))
 
     def _partly(self, nodes: frozenset[str]) -> dict[str, frozenset[str]]:
         """Where images are that some nodes lack, by reference."""

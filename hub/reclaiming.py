@@ -41,7 +41,7 @@ class Reclaiming:
         changed = False
         for stop in stops:
             before = self._store.request(stop.request_id)
-            kind = NoticeKind.GUARANTEE if stop.why is Reason.GUARANTEE else NoticeKind.URGENT
+            kind = kind_of(stop)
             lease = before.lease
             ends = inf if lease is None else lease.granted_at + before.seconds
             notice = Notice(
@@ -53,7 +53,7 @@ class Reclaiming:
                 for_request=stop.for_request,
             )
             if before.state is State.GRANTED:
-                after = self._store.preempt(before.id, cause_of(notice), now=now)
+                after = self._preempt(before, notice, now)
             else:
                 after = self._store.notify(before.id, notice, now=now)
             if after != before:
@@ -74,12 +74,16 @@ class Reclaiming:
             elif now < notice.stops_at:
                 continue
             elif notice.comes_back:
-                after = self._store.preempt(request.id, cause_of(notice), now=now)
+                after = self._preempt(request, notice, now)
             else:
                 cause = cause_of(notice)
                 after = self._store.stop(request.id, State.CANCELLED, cause, now=now)
             changed |= after != request
         return changed
+
+    def _preempt(self, request: RequestRecord, notice: Notice, now: float) -> RequestRecord:
+        cause, moved_for = cause_of(notice), notice.moved_for
+        return self._store.preempt(request.id, cause, now=now, moved_for=moved_for)
 
     def tellings(self, pairs: Pairs) -> list[Telling]:
         """What attempts of jobs have not been told yet; a session's server asks by itself."""
@@ -107,6 +111,13 @@ class Reclaiming:
 
     def _waits(self, request_id: str) -> bool:
         return self._store.request(request_id).state is State.QUEUED
+
+
+def kind_of(stop: Stop) -> NoticeKind:
+    """Why its devices are asked back."""
+    if stop.why is not Reason.GUARANTEE:
+        return NoticeKind.URGENT
+    return NoticeKind.MOVED if stop.moved else NoticeKind.GUARANTEE
 
 
 def cause_of(notice: Notice) -> Cause:

@@ -74,7 +74,7 @@ _HELD: Mapping[Reason, tuple[str, str]] = MappingProxyType(
         ),
         Reason.RECLAIMING: (
             "Devices that {} borrowed were asked back for it; it starts when the notice ends.",
-            "Devices that others borrowed were asked back for it; it starts when the notice ends.",
+            "Devices of others were asked back for it; it starts when the notice ends.",
         ),
     }
 )
@@ -198,6 +198,11 @@ def notice_sentence(kind: NoticeKind, whose: str, group: str) -> str:
     match kind:
         case NoticeKind.GUARANTEE:
             why = f"{whose} asks back devices that it is guaranteed and that {group} borrows."
+        case NoticeKind.MOVED:
+            return (
+                f"{whose} is guaranteed several devices on one node, and this holds some of them: "
+                "it is moved. It is queued again, before all others, and goes on elsewhere."
+            )
         case NoticeKind.URGENT:
             why = f"Urgent work of {whose} comes first."
         case NoticeKind.BUDGET:

@@ -11,6 +11,8 @@ class NoticeKind(StrEnum):
 
     GUARANTEE = "guarantee"
     """Its group borrows what another group is guaranteed."""
+    MOVED = "moved"
+    """It holds devices of a node that another group, which is guaranteed them, needs as a whole."""
     URGENT = "urgent"
     """Urgent work comes before it."""
     BUDGET = "budget"
@@ -34,6 +36,11 @@ class Notice:
     stops_at: float
     group: str
     for_request: str = ""
+
+    @property
+    def moved_for(self) -> str:
+        """The request that it is moved for; empty where it is not moved."""
+        return self.for_request if self.kind is NoticeKind.MOVED else ""
 
     @property
     def comes_back(self) -> bool:

@@ -214,6 +214,8 @@ class RequestRecord:
     """Of an attempt that holds devices: they are asked back."""
     changes: int = 0
     """How often its owner changed what it asks for while it waited."""
+    moved_for: str = ""
+    """The request that it was moved for, until it is granted devices again."""
 
     @property
     def unclaimed(self) -> bool:

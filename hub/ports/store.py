@@ -221,8 +221,11 @@ class Store(History, Pins, Protocol):
     def withdraw_notice(self, request_id: str, why: str, *, now: float) -> RequestRecord:
         """Take such a notice back, if there is one and nothing has come of it."""
 
-    def preempt(self, request_id: str, cause: Cause, *, now: float) -> RequestRecord:
-        """Stop what was asked back, towards another attempt in its old place.
+    def preempt(
+        self, request_id: str, cause: Cause, *, now: float, moved_for: str = ""
+    ) -> RequestRecord:
+        """Stop what was asked back, towards another attempt in its old place; before all others
+        where it was moved for a request.
 
         ``granted`` is queued at once and uncharged; ``starting`` and ``running`` become
         ``stopping``; in all other states nothing changes.

@@ -26,6 +26,7 @@ class Candidate:
         keeps: the groups that have to keep their guarantee without it.
         cost: in device-seconds, of stopping it.
         gains: by number of the node: how many devices of the wanted model it holds.
+        moved: it is within its guarantee, and goes on elsewhere.
     """
 
     holding: Holding
@@ -35,6 +36,7 @@ class Candidate:
     keeps: tuple[str, ...]
     cost: float
     gains: Mapping[int, int]
+    moved: bool = False
 
 
 Chosen = tuple[Candidate, ...]

@@ -53,6 +53,11 @@ def smallest_member(request: Waiting) -> int:
     return min((role.devices for role in request.gang), default=request.devices)
 
 
+def largest_member(request: Waiting) -> int:
+    """The most devices that it needs on one node."""
+    return max((role.devices for role in request.gang), default=request.devices)
+
+
 def _with(request: Waiting, members: tuple[int, ...]) -> Waiting:
     pairs = tuple(zip(request.gang, members, strict=True))
     roles = tuple(replace(role, wanted=count) for role, count in pairs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from copy import copy
 from typing import TypeAlias
 
 from .entitled import guarantees
@@ -31,6 +32,15 @@ class Ground:
             elif holding.preemptible and holding.devices:
                 part = self._where[holding.request_id] = (holding.group, holding.priority)
                 self._stays.setdefault(part, {})[holding.request_id] = holding
+
+    def next_to(self, pool: Pool, tally: Tally) -> Ground:
+        """A copy in which this is free and held."""
+        made = copy(self)
+        made.pool, made.tally = pool.copy(), tally.copy()
+        made._where = self._where.copy()
+        made._stays = {part: inside.copy() for part, inside in self._stays.items()}
+        made._gains = {}
+        return made
 
     def leave(self, request_ids: Iterable[str]) -> None:
         """These were asked now."""

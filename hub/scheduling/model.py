@@ -278,6 +278,8 @@ class Waiting:
         image: what it runs in, as it is called.
         nodes: that take work and have its image; whole devices of these, or work on CPU. None:
             any node.
+        moved_for: the request that it made room for, when it was stopped within its guarantee to
+            go on elsewhere; empty where it was not.
     """
 
     id: str
@@ -299,6 +301,7 @@ class Waiting:
     share: Share | None = None
     image: str = ""
     nodes: frozenset[str] | None = None
+    moved_for: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,6 +317,8 @@ class Holding:
         leaving: it was already asked to go, and its devices come back soon.
         leaves_at: when the grace time is over that it was given for that; None: now.
         share: part of its one device; None: whole devices.
+        image: what it runs in.
+        nodes: as in ``Waiting``: where it could go on.
     """
 
     request_id: str
@@ -331,6 +336,8 @@ class Holding:
     leaving: bool = False
     leaves_at: float | None = None
     share: Share | None = None
+    image: str = ""
+    nodes: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

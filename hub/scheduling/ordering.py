@@ -42,6 +42,7 @@ def _at_once(turns: list[Iterator[Turn]]) -> Iterable[Turn]:
 class Order:
     """The order of all that wait, at one moment; nothing that starts afterwards moves it.
 
+    0. what was moved, and before it whom it made room for, within their guarantees
     1. a reservation of its group is due, and the group does not hold all of it yet
     2. priority class: urgent, interactive, normal, opportunistic
     3. at each level of the tree of groups, from the root: what stays within a group's guarantee
@@ -71,6 +72,7 @@ class Order:
         self._debts = debts
         self._due = books.due()
         self._guaranteed = books.guaranteed
+        self._entitled = books.entitled
         self._now = books.now
 
     def __iter__(self) -> Iterator[Waiting]:
@@ -82,7 +84,7 @@ class Order:
         return tuple(self._in_order(_at_once))
 
     def _in_order(self, merged: Merge) -> Iterator[Waiting]:
-        first = {request.id: request for request in self._first()}
+        first = {request.id: request for request in chain(self._moved(), self._reserved())}
         yield from first.values()
         for priority in self._queues.classes:
             below = self._below(None, priority, merged, self._left_out)
@@ -90,7 +92,16 @@ class Order:
             yield from (each for each in requests if each.id not in first) if first else requests
         yield from self._queues.strays()
 
-    def _first(self) -> Iterator[Waiting]:
+    def _moved(self) -> Iterator[Waiting]:
+        """Rule 0."""
+        for request in self._queues.moved():
+            if request in self._entitled:
+                other = self._queues.waiting.get(request.moved_for)
+                if other is not None and other in self._entitled:
+                    yield other
+                yield request
+
+    def _reserved(self) -> Iterator[Waiting]:
         """Rule 1: as much of what waits as the reservation still has devices for.
 
         Nobody is left out: who is held by a limit takes a part of it as well.

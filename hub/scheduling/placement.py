@@ -150,6 +150,12 @@ class Pool:
             return None
         return Placement(devices=self._free.take(family, node, request.devices))
 
+    def model_of(self, taken: Taken) -> str | None:
+        """The one model of these devices; None where they are of several, or not lent."""
+        spots = filter(None, map(self._floor.where.get, taken.devices))
+        models = {self._floor.devices[node][place].model for node, place in spots}
+        return models.pop() if len(models) == 1 else None
+
     def give_back(self, taken: Taken) -> None:
         """What is free already, or is not lent any more, stays as it is."""
         self._free.add(self._given(taken))

@@ -36,7 +36,7 @@ class Reason(StrEnum):
     SESSIONS = "sessions"
     """Its owner holds as many sessions with devices as one member may."""
     RECLAIMING = "reclaiming"
-    """Devices that others borrowed were asked back for it."""
+    """Devices that others borrow, or hold where it needs a whole node, were asked back for it."""
     DRAINING = "draining"
     """It needs no device, and every node is being emptied."""
     ENGINE = "engine"
@@ -81,6 +81,7 @@ class Stop:
             (an urgent request comes before opportunistic work).
         group: whose guarantee, or whose urgent request.
         lost: device-seconds of work since it was last saved.
+        moved: it is within its guarantee, and goes on elsewhere.
     """
 
     request_id: str
@@ -88,6 +89,7 @@ class Stop:
     why: Reason
     group: str
     lost: float
+    moved: bool = False
 
 
 class Wait(NamedTuple):

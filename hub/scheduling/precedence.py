@@ -16,6 +16,8 @@ from .quota import THOUSAND, parting, size
 class Precedence(StrEnum):
     """The rules of the order (design: section 6), by what they mean to whoever is behind."""
 
+    MOVED = "moved"
+    """It was stopped within its guarantee to make room, or is whom it made room for."""
     RESERVATION = "reservation"
     """A reservation of its group is due."""
     PRIORITY = "priority"
@@ -46,6 +48,8 @@ class Ahead:
 
 def precedence(request: Waiting, ahead: Iterable[Waiting], books: Books) -> tuple[Ahead, ...]:
     """By which rules these are ahead of a request, in the order of the rules."""
+    ahead = tuple(ahead)
+    moved = {name for each in ahead if each.moved_for for name in (each.id, each.moved_for)}
     due = {name for each in books.due() for name in books.tree.below(each.group)}
     chain, own_rank = books.tree.chain(request.group), rank(request.priority)
     beside: dict[str, Group | None] = {}
@@ -54,7 +58,9 @@ def precedence(request: Waiting, ahead: Iterable[Waiting], books: Books) -> tupl
         if other.group not in beside:
             beside[other.group] = parting(chain, books.tree.chain(other.group))
         group = beside[other.group]
-        if other.group in due and request.group not in due:
+        if other.id in moved:
+            counts[Precedence.MOVED, ""] += 1
+        elif other.group in due and request.group not in due:
             counts[Precedence.RESERVATION, other.group] += 1
         elif rank(other.priority) < own_rank:
             counts[Precedence.PRIORITY, ""] += 1

@@ -24,22 +24,20 @@ from .cheapest import (
     without_the_useless,
 )
 from .entitled import Entitled
-from .gangs import least
+from .gangs import largest_member, least
 from .ground import Ground
 from .model import Group, Holding, PriorityClass, Waiting
+from .moving import again, movable
 from .placement import Placement, Pool, Shape, shape
 from .plan import Reason, Stop
 from .queues import rank
 from .quota import Tally, Tree, parting, size
-from .running import expected_end, holding_of
+from .running import holding_of
+from .stopping import cost, lost
 
 Allowed = Callable[[Waiting, Waiting, Pool, Tally], bool]
 """Whether a form of a request may start, with the least of it, next to what is free and held."""
 Forms = Callable[[Waiting], Iterable[Waiting]]
-DELAY = 3600.0
-"""Seconds of work on each of its devices that stopping what is about to end counts for."""
-LONG = 86400.0
-"""Seconds: what has so long to go counts for half of that."""
 _Reason = tuple[Reason, str, tuple[str, ...]]
 """Why, in whose name, and which groups keep their guarantee."""
 _Kind = tuple[str, str, PriorityClass, Shape]
@@ -69,6 +67,7 @@ def reclaim(
     now: float,
     forms: Forms = lambda request: (request,),
     allowed: Allowed = lambda form, fewest, pool, tally: True,
+    may_return: Callable[[Waiting], bool] = lambda request: True,
 ) -> Reclaimed:
     """Make room for those of the requests, in their order, that may ask for it.
 
@@ -87,6 +86,7 @@ def reclaim(
         pool: what is free now; it is not changed, nor is ``tally``.
         forms: a request with each model that its group may have.
         allowed: whether its limits, and what is kept for others, let it start, given devices.
+        may_return: whether something that runs could start again now, were it stopped.
     """
     ground = Ground(pool, tally, tree, holdings)
     claims = [_Claim(request, forms(request)) for request in requests if request.devices]
@@ -98,7 +98,8 @@ def reclaim(
         )
 
     while True:
-        found = _rounds(claims, ground, partial(_Asked, ground, now, allowed, vain), fits_now)
+        ask = partial(_Asked, ground, now, allowed, vain=vain, may_return=may_return)
+        found = _rounds(claims, ground, ask, fits_now)
         passed = {stop.for_request for stop in found.stops} - found.waiting.keys()
         if not passed:
             return found
@@ -113,27 +114,35 @@ def nobody_to_ask(
     entitled: Entitled,
 ) -> bool:
     """Whether it can be seen at once that ``reclaim`` will find nothing: nobody leaves, and of
-    all that may be stopped some group of the chain holds no more than it is guaranteed.
+    all that may be stopped some group of the chain holds no more than it is guaranteed, and has
+    nothing smaller than what somebody asks for.
 
     A group on the chain of those that ask may come to hold more by what it asks for. Of work of
     its own group, or of one below it, only an urgent request takes.
     """
-    stoppable: set[str] = set()
+    stoppable: dict[str, int] = {}
     for holding in holdings:
         if holding.leaving:
             return False
         if holding.preemptible and holding.devices:
-            stoppable.add(holding.group)
-    asking = {request.group for request in requests}
+            count = len(holding.devices)
+            stoppable[holding.group] = min(count, stoppable.get(holding.group, count))
+    asking: dict[str, int] = {}
+    for request in requests:
+        asking[request.group] = max(largest_member(request), asking.get(request.group, 0))
     urgent = any(request.priority is PriorityClass.URGENT for request in requests)
     growing = {each.name for group in asking for each in tree.chain(group)}
     return not any(
         (urgent or parting(tree.known(other), tree.chain(group)) is not None)
-        and all(
-            each.name in growing or entitled.left_of(each.name) < 0 for each in tree.known(other)
+        and (
+            smallest < largest
+            or all(
+                each.name in growing or entitled.left_of(each.name) < 0
+                for each in tree.known(other)
+            )
         )
-        for other in stoppable
-        for group in asking
+        for other, smallest in stoppable.items()
+        for group, largest in asking.items()
     )
 
 
@@ -178,10 +187,18 @@ class _Asked:
     """What will be free and held, as the requests before have left it."""
 
     def __init__(
-        self, ground: Ground, now: float, allowed: Allowed, vain: Collection[_Alike]
+        self,
+        ground: Ground,
+        now: float,
+        allowed: Allowed,
+        *,
+        vain: Collection[_Alike] = (),
+        may_return: Callable[[Waiting], bool] = lambda request: False,
     ) -> None:
-        """``vain``: what was asked back for these, others would have."""
-        self._vain = vain
+        """``vain``: what was asked back for these, others would have. ``may_return``: as in
+        ``reclaim``."""
+        self._vain, self._may_return = vain, may_return
+        self._unmovable: set[_Alike] = set()
         self._ground, self._tree = ground, ground.tree
         self._pool, self._tally = ground.pool.copy(), ground.tally.copy()
         self._now, self._allowed = now, allowed
@@ -209,16 +226,24 @@ class _Asked:
         """For the first of its forms that can have room; empty where none can.
 
         1. opportunistic work alone, where that is enough
-        2. least cost, in device-seconds: work that is lost, and delay (``cost``)
-        3. fewest holdings, then the first node, then the first ids
+        2. no work that is within its guarantee, where that is enough (``_moving``)
+        3. least cost, in device-seconds: work that is lost, and delay (``cost``)
+        4. fewest holdings, then the first node, then the first ids
 
         A set for a gang, or one that also has to make room under a limit, holds nobody in vain,
         and is close to the cheapest one.
         """
-        for form, fewest in () if claim.alike in self._vain else claim.forms:
-            chosen = self._choose(form, fewest)
-            if chosen:
-                return tuple(_stop(form, candidate, self._now) for candidate in chosen)
+        if claim.alike in self._vain:
+            return ()
+        ways = [self._choose]
+        if claim.alike not in self._unmovable:
+            ways.append(self._moving)
+        for choose in ways:
+            for form, fewest in claim.forms:
+                chosen = choose(form, fewest)
+                if chosen:
+                    return tuple(_stop(form, candidate, self._now) for candidate in chosen)
+        self._unmovable.add(claim.alike)
         return ()
 
     def give_up(self, claim: _Claim) -> None:
@@ -237,25 +262,60 @@ class _Asked:
 
     def _choose(self, form: Waiting, request: Waiting) -> Chosen | None:
         """Whom to stop for the least of a form."""
-
-        def enough(chosen: Chosen) -> bool:
-            return self._starts(form, request, chosen)
-
         candidates, spare = self._candidates(request)
         lowest = tuple(
             each for each in candidates if each.holding.priority is PriorityClass.OPPORTUNISTIC
         )
         for some in (lowest, candidates) if len(lowest) < len(candidates) else (candidates,):
-            if self._on_one_node(request, some):
-                lacking = partial(self._pool.lacking_on, request=request)
-                found = cheapest_on_one_node(some, lacking, spare)
-            else:
-                found = first_that_do(some, spare, enough)
-                if not found and request.gang:
-                    found = self._member_by_member(request, some, spare, enough)
+            found = self._among(some, spare, form, request)
             if found:
-                return without_the_useless(found, enough)
+                return found
         return None
+
+    def _moving(self, form: Waiting, request: Waiting) -> Chosen | None:
+        """The same where that is not enough: together with what may be moved (``movable``), as
+        long as it starts again beside what it makes room for, if need be with devices that are
+        asked back for it in turn."""
+        small = movable(request, self._ground, self._entitled, self._now)
+        moved = [each for each in small if self._may_return(self._again(each.holding))]
+        if not moved:
+            return None
+        candidates, spare = self._candidates(request)
+        known = {each.holding.request_id for each in candidates}
+        more = (each for each in moved if each.holding.request_id not in known)
+        found = self._among((*candidates, *more), spare, form, request)
+        return found if found and self._go_on(form, found) else None
+
+    def _among(
+        self, some: Sequence[Candidate], spare: Spare, form: Waiting, request: Waiting
+    ) -> Chosen | None:
+        def enough(chosen: Chosen) -> bool:
+            return self._starts(form, request, chosen)
+
+        if self._on_one_node(request, some):
+            lacking = partial(self._pool.lacking_on, request=request)
+            found = cheapest_on_one_node(some, lacking, spare)
+        else:
+            found = first_that_do(some, spare, enough)
+            if not found and request.gang:
+                found = self._member_by_member(request, some, spare, enough)
+        return without_the_useless(found, enough) if found else None
+
+    def _go_on(self, form: Waiting, chosen: Chosen) -> bool:
+        """Whether all that is moved starts again next to what it makes room for."""
+        ground = self._ground.next_to(self._pool, self._tally)
+        ground.leave(each.holding.request_id for each in chosen)
+        claims = [_Claim(form, (form,))]
+        for each in chosen:
+            if each.moved:
+                request = self._again(each.holding)
+                claims.append(_Claim(request, (request,)))
+        ask = partial(_Asked, ground, self._now, self._allowed)
+        found = _rounds(claims, ground, ask, lambda claim: False)
+        return all(claim.request.id in found.waiting for claim in claims)
+
+    def _again(self, holding: Holding) -> Waiting:
+        return again(holding, self._pool, self._now)
 
     def _member_by_member(
         self,
@@ -348,32 +408,6 @@ class _Asked:
         return None
 
 
-def cost(holding: Holding, now: float) -> float:
-    """What it costs to stop it, in device-seconds: the work that is lost, and the delay.
-
-    The delay counts for up to an hour of work on each device: less, the more is expected to be
-    left to do. Of those that lose the same, whoever has the most left is asked first: last in
-    line for devices of their own (``queues.entry``), these wait the longest anyway, while what
-    is nearly done would be delayed out of proportion and gives its devices back soon. (The
-    argument is that of Smith, "Various optimizers for single-stage production", 1956: in each
-    exchange of two on one device, the mean is shorter where the shorter one goes on.)
-    """
-    left = expected_end(holding, now) - now
-    return lost(holding, now) + _part(holding) * DELAY * LONG / (LONG + left)
-
-
-def lost(holding: Holding, now: float) -> float:
-    """Device-seconds of work that would be done again, were it stopped now."""
-    if holding.restart_cost is not None:
-        return _part(holding) * holding.restart_cost
-    since = holding.since if holding.saved_at is None else holding.saved_at
-    return _part(holding) * max(0.0, now - since)
-
-
-def _part(holding: Holding) -> float:
-    return len(holding.devices) if holding.share is None else holding.share.compute
-
-
 def _stop(request: Waiting, candidate: Candidate, now: float) -> Stop:
     return Stop(
         request_id=candidate.holding.request_id,
@@ -381,4 +415,5 @@ def _stop(request: Waiting, candidate: Candidate, now: float) -> Stop:
         why=candidate.why,
         group=candidate.group,
         lost=lost(candidate.holding, now),
+        moved=candidate.moved,
     )

@@ -52,4 +52,5 @@ def reclaim_for(
         now=books.now,
         forms=books.variants,
         allowed=allowed,
+        may_return=lambda request: books.kept_from(request) is None,
     )

@@ -48,6 +48,8 @@ def holding_of(request: Waiting, placed: Placement, *, now: float) -> Holding:
         expected=span(request) if request.done else request.expected,
         restart_cost=request.restart_cost,
         share=placed.share,
+        image=request.image,
+        nodes=request.nodes,
     )
 
 

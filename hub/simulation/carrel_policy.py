@@ -96,7 +96,9 @@ class Carrel:
         run = self._runs[stop.request_id]
         run.stop(now, self._restart_cost)
         self._released(run, now)
-        again = replace(run.request, done=max(0.0, run.used - run.lost))
+        done = max(0.0, run.used - run.lost)
+        moved_for = stop.for_request if stop.moved else ""
+        again = replace(run.request, done=done, moved_for=moved_for)
         self._events.append(Submitted(request=again))
         self.waiting += 1
 

@@ -138,7 +138,8 @@ def grant(
         seen_at=now,
         charged_until=now,
     )
-    return Step(request=replace(request, state=state, lease=lease), entered=(state,))
+    granted = replace(request, state=state, lease=lease, moved_for="")
+    return Step(request=granted, entered=(state,))
 
 
 def launch(request: RequestRecord, lease_id: str, *, now: float) -> Step:

@@ -43,8 +43,12 @@ class Moving(ABC):
     def withdraw_notice(self, request_id: str, why: str, *, now: float) -> RequestRecord:
         return self._wish(request_id, now, lambda r: notice_moves.withdrawn(r, why))
 
-    def preempt(self, request_id: str, cause: Cause, *, now: float) -> RequestRecord:
-        return self._wish(request_id, now, lambda r: notice_moves.preempted(r, cause, now=now))
+    def preempt(
+        self, request_id: str, cause: Cause, *, now: float, moved_for: str = ""
+    ) -> RequestRecord:
+        return self._wish(
+            request_id, now, lambda r: notice_moves.preempted(r, cause, moved_for, now=now)
+        )
 
     def finish(self, lease_id: str, *, now: float, charge_until: float) -> RequestRecord:
         return self._move(

@@ -223,6 +223,7 @@ def waiting(request: RequestRecord) -> Waiting:
         preemptible=request.preemptible,
         deadline=request.deadline,
         image=request.image,
+        moved_for=request.moved_for,
     )
 
 
@@ -242,6 +243,7 @@ def holding(request: RequestRecord, lease: LeaseRecord) -> Holding:
         saved_at=lease.saved_at,
         leaving=leaving(request.notice is not None, request.state),
         leaves_at=None if request.notice is None else request.notice.stops_at,
+        image=request.image,
     )
 
 

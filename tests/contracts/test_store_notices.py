@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from carrel.hub.ports.notices import Notice, NoticeKind
@@ -80,6 +82,22 @@ def test_what_is_preempted_is_queued_in_its_old_place_and_charged_to_its_death(
     assert [waiting.id for waiting in store.snapshot(240).waiting] == ["j-a", "j-b"]
     again = Start(request_id="j-a", devices=("D0",))
     assert [lease.id for lease in store.grant([again], now=240, lease_seconds=30)] == ["j-a.2"]
+
+
+def test_what_is_moved_waits_as_such_until_it_is_granted_devices_again(store: Store) -> None:
+    lease = running(store, job("a"), "D0")
+    (held,) = store.snapshot(105).holdings
+    assert (held.image, held.nodes) == ("", None)
+    store.notify("j-a", replace(NOTICE, kind=NoticeKind.MOVED), now=110)
+    store.preempt("j-a", PREEMPTED, now=230, moved_for="j-z")
+    store.finish(lease.id, now=234, charge_until=232)
+    (waiting,) = store.snapshot(240).waiting
+    assert waiting.moved_for == "j-z"
+    store.grant([Start(request_id="j-a", devices=("D0",))], now=240, lease_seconds=30)
+    assert store.request("j-a").moved_for == ""
+    store.preempt("j-a", PREEMPTED, now=250, moved_for="j-y")
+    (waiting,) = store.snapshot(260).waiting
+    assert waiting.moved_for == "j-y"
 
 
 def test_what_was_granted_and_has_not_begun_costs_nothing(store: Store) -> None:

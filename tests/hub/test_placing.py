@@ -52,6 +52,14 @@ def test_a_device_is_taken_where_the_image_is(world: World) -> None:
     assert place(world, made) == "far"
 
 
+def test_what_runs_could_go_on_only_where_its_image_is(world: World) -> None:
+    asked(world, "torch", NEW)
+    world.settle()
+    asked(world, "torch", NEW)
+    placed = world.loop._placing.placed(world.commands.store.snapshot(world.clock()))
+    assert [each.nodes for each in placed.holdings] == [frozenset({"far"})]
+
+
 def test_it_waits_for_that_machine_and_others_pass(world: World) -> None:
     first = asked(world, "torch", NEW)
     world.settle()

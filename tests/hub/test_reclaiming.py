@@ -33,13 +33,14 @@ def world(tmp_path: Path) -> Iterator[World]:
     made.loop.close()
 
 
-def ask(world: World, victim: RequestOut, waits: RequestOut) -> None:
+def ask(world: World, victim: RequestOut, waits: RequestOut, *, moved: bool = False) -> None:
     stop = Stop(
         request_id=victim.id,
         for_request=waits.id,
         why=Reason.GUARANTEE,
         group="cs102",
         lost=1.0,
+        moved=moved,
     )
     world.loop._reclaiming.ask([stop], world.clock())
 
@@ -89,6 +90,23 @@ def test_after_the_grace_time_it_is_stopped_and_queued_again(world: World) -> No
     assert world.see(runs).warning is None
     # The device is free: one of the two has it, and the other waits.
     assert {world.see(runs).state, world.see(waits).state} == {"starting", "queued"}
+
+
+def test_what_is_moved_is_told_so_and_is_back_before_all_others(world: World) -> None:
+    runs = world.running_job()
+    waits = world.commands.submit_job(STUDENT2, job())
+    world.settle()
+    ask(world, runs, waits, moved=True)
+    world.settle()
+    (notice,) = world.backend.notices.values()
+    assert notice.message == (
+        "cs102 is guaranteed several devices on one node, and this holds some of them: it is "
+        "moved. It is queued again, before all others, and goes on elsewhere."
+    )
+    world.clock.pass_(GRACE)
+    while world.see(runs).state != "queued":
+        world.settle()
+    assert world.commands.store.request(runs.id).moved_for == waits.id
 
 
 @pytest.mark.parametrize("killed", ["asked", "told", "stopping"])

@@ -9,13 +9,14 @@ from sqlalchemy import Connection, String, cast, func, select
 
 from ...scheduling.lifecycle import State
 from ...scheduling.model import Waiting
-from ..tables import CHANGED, requests
+from ..tables import CHANGED, MOVED, requests
 from .rows import MANY, WAITING, read_waiting
 
 # In this form it opens the index of what has not ended.
 QUEUED = (requests.c.ended_at.is_(None), requests.c.state == str(State.QUEUED))
 _NUMBERS = select(func.aggregate_strings(cast(requests.c.number, String), ",")).where(*QUEUED)
 _CHANGES = select(requests.c.number, requests.c.changes).where(CHANGED)
+_MOVED = select(requests.c.number, requests.c.moved_for).where(MOVED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class _Read:
     """What was read last. One value, replaced as a whole: several threads may read."""
 
     listed: str = ""
-    changes: Mapping[int, int] = field(default_factory=dict)
+    changes: Mapping[int, tuple[int | str, ...]] = field(default_factory=dict)
     known: Mapping[int, Waiting] = field(default_factory=dict)
     waiting: tuple[Waiting, ...] = ()
 
@@ -31,9 +32,10 @@ class _Read:
 class Queue:
     """The queue, with what was read of it before.
 
-    What a request asks for changes only where its owner says so; whether it waits changes all the
-    time. So a read fetches the numbers of those that wait, as one value, how often the few were
-    changed that ever were, and rows only of those that it has not met in this form.
+    What a request asks for changes only where its owner says so, or where it is moved; whether it
+    waits changes all the time. So a read fetches the numbers of those that wait, as one value, how
+    often the few were changed that ever were, for whom the few were moved, and rows only of those
+    that it has not met in this form.
     """
 
     def __init__(self) -> None:
@@ -42,7 +44,10 @@ class Queue:
     def read(self, connection: Connection) -> tuple[Waiting, ...]:
         """In the order of submission."""
         listed = connection.scalar(_NUMBERS) or ""
-        changes = {row.number: row.changes for row in connection.execute(_CHANGES)}
+        changes: dict[int, tuple[int | str, ...]] = {}
+        for query in (_CHANGES, _MOVED):
+            for number, change in connection.execute(query):
+                changes[number] = (*changes.get(number, ()), change)
         last = self._last
         if (listed, changes) == (last.listed, last.changes):
             return last.waiting

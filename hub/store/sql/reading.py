@@ -110,6 +110,7 @@ def holdings(connection: Connection) -> tuple[Holding, ...]:
             saved_at=row.saved_at,
             leaving=pool.leaving(row.notice is not None, State(row.state)),
             leaves_at=None if row.notice is None else row.notice["stops_at"],
+            image=row.image or "",
         )
     return tuple(found.values())
 
@@ -119,7 +120,7 @@ _HELD = (
     select(leases.c.id, leases.c.request_id, leases.c.granted_at)
     .add_columns(requests.c.owner, requests.c.group_name, requests.c.seconds)
     .add_columns(requests.c.kind, requests.c.priority, requests.c.preemptible, requests.c.expected)
-    .add_columns(requests.c.notice, requests.c.state, attempts.c.saved_at)
+    .add_columns(requests.c.notice, requests.c.state, requests.c.image, attempts.c.saved_at)
     .add_columns(lease_devices.c.device_id)
     .join_from(leases, requests)
     .outerjoin(attempts, attempts.c.lease_id == leases.c.id)

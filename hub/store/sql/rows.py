@@ -90,6 +90,7 @@ WAITING = select(
     requests.c.deadline,
     requests.c.expected,
     requests.c.image,
+    requests.c.moved_for,
 )
 """What the scheduler knows of a queued request: there may be thousands."""
 
@@ -111,6 +112,7 @@ def read_waiting(connection: Connection, query: Select[*tuple[object, ...]]) -> 
             preemptible=row.preemptible,
             deadline=row.deadline,
             image=row.image or "",
+            moved_for=row.moved_for,
         )
         for row in connection.execute(query)
     }
@@ -190,6 +192,7 @@ def _request(row: Row[*tuple[object, ...]], held: Mapping[str, tuple[str, ...]])
         image=row.image,
         notice=None if row.notice is None else _notice(row.notice),
         changes=row.changes,
+        moved_for=row.moved_for,
     )
 
 
@@ -247,6 +250,7 @@ def request_changes(request: RequestRecord) -> dict[str, object]:
         "seconds": request.seconds,
         "expected": request.expected,
         "changes": request.changes,
+        "moved_for": request.moved_for,
         "server_name": request.server_name,
         "claim": request.claim,
         "claimed_at": request.claimed_at,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from carrel.hub.scheduling.model import (
@@ -21,7 +23,7 @@ from carrel.hub.scheduling.model import (
 )
 
 from .strategies import MODELS, OWNERS, pools
-from .values import NOW
+from .values import NOW, group, node
 
 NAMES = ("cs", "cs101", "cs102", "math", "math1")
 PARENTS = {"uni": None, "cs": "uni", "cs101": "cs", "cs102": "cs", "math": "uni", "math1": "math"}
@@ -85,6 +87,7 @@ def requests(draw: st.DrawFn, name: str) -> Waiting:
         gang=gang,
         arrangement=draw(st.sampled_from(Arrangement)),
         share=Share(compute=draw(st.sampled_from((0.25, 0.5, 0.1)))) if form == "share" else None,
+        moved_for=draw(often("", "", "wait0" * (name != "wait0"), "gone")),  # type: ignore[arg-type]
     )
 
 
@@ -109,6 +112,7 @@ def holdings(draw: st.DrawFn, devices: tuple[Device, ...]) -> tuple[Holding, ...
                 priority=draw(st.sampled_from((PriorityClass.NORMAL, *PriorityClass))),
                 preemptible=kind is Kind.JOB and draw(st.sampled_from((True, True, False))),
                 expected=draw(maybe_minutes),
+                saved_at=draw(st.sampled_from((None, NOW - MINUTE))),
                 leaving=draw(often(False, False, True)),  # type: ignore[arg-type]
                 share=Share(compute=0.5) if len(held) == 1 and draw(st.booleans()) else None,
             )
@@ -153,3 +157,42 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
             if draw(often(False, True))
         ),
     )
+
+
+@st.composite
+def in_pieces(draw: st.DrawFn) -> Snapshot:
+    """Small work everywhere, all of it saved a minute ago, and one of another group who wants a
+    whole node; no more is guaranteed than there is, and each group has one request."""
+    count, size = draw(st.integers(2, 4)), draw(st.integers(2, 4))
+    devices = tuple(each for name in "abcd"[:count] for each in node(name, size))
+    names = NAMES[: draw(st.integers(2, 5))]
+    owned = [draw(st.sampled_from((*names, ""))) for _ in devices]
+    groups = tuple(replace(group(name), guaranteed=owned.count(name)) for name in names)
+    order = draw(st.permutations([device.id for device in devices]))
+    held = tuple(
+        Holding(
+            request_id=f"run{number}",
+            owner=draw(st.sampled_from(OWNERS)),
+            group=draw(st.sampled_from(names[1:])),
+            devices=(device,),
+            since=NOW - draw(minutes),
+            until=NOW + draw(minutes),
+            preemptible=draw(often(True, False)),  # type: ignore[arg-type]
+            saved_at=NOW - MINUTE,
+        )
+        for number, device in enumerate(order[: draw(st.integers(1, len(order)))])
+    )
+    asked = tuple(
+        replace(
+            draw(requests(f"wait{number}")),
+            group=name,
+            devices=draw(st.sampled_from((1, 2, size))) if number else size,
+            model=None,
+            gang=(),
+            share=None,
+            priority=PriorityClass.NORMAL,
+            moved_for="",
+        )
+        for number, name in enumerate(names[: draw(st.integers(1, len(names)))])
+    )
+    return Snapshot(devices=devices, groups=groups, waiting=asked, holdings=held)

@@ -337,6 +337,16 @@ AHEAD = [
         Ahead(rule=Precedence.RESERVATION, count=1, group="math"),
         id="one whose reservation is due",
     ),
+    pytest.param(
+        snapshot(
+            replace(waiting("x", group="math"), moved_for="gone"),
+            waiting("r", priority=PriorityClass.URGENT),
+            holdings=[holding("j", "a0", "a1")],
+            groups=(group("cs101"), replace(group("math"), guaranteed=1)),
+        ),
+        Ahead(rule=Precedence.MOVED, count=1),
+        id="one that was moved",
+    ),
 ]
 
 

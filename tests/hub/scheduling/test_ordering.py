@@ -46,6 +46,22 @@ def test_the_class_comes_before_age_and_age_before_the_id() -> None:
     ) == ["f", "e", "c", "d", "b", "a"]
 
 
+def test_what_was_moved_goes_first_behind_whom_it_made_room_for() -> None:
+    groups = (replace(group("cs101"), guaranteed=1), replace(group("math"), guaranteed=2))
+    queue = (
+        waiting("urgent", priority=PriorityClass.URGENT),
+        replace(waiting("moved", age=5), moved_for="wants"),
+        waiting("wants", 2, group="math"),
+    )
+    assert order(*queue, groups=groups) == ["wants", "moved", "urgent"]
+    assert order(*queue[:2], groups=groups) == ["moved", "urgent"]
+
+
+def test_beyond_its_guarantee_what_was_moved_has_its_ordinary_place() -> None:
+    queue = (waiting("older", age=9), replace(waiting("moved", age=5), moved_for="wants"))
+    assert order(*queue) == ["older", "moved"]
+
+
 def test_a_reservation_that_is_due_comes_before_every_class() -> None:
     due = Reserved(id="lab", group="math", devices=2, starts_at=NOW, ends_at=NOW + HOUR)
     queue = (

@@ -9,14 +9,15 @@ from itertools import chain, combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from carrel.hub.scheduling import preemption
+from carrel.hub.scheduling import stopping
 from carrel.hub.scheduling.entitled import guarantees
 from carrel.hub.scheduling.model import Device, Group, Holding, PriorityClass, Role, Waiting
 from carrel.hub.scheduling.placement import Pool
 from carrel.hub.scheduling.plan import Stop
-from carrel.hub.scheduling.preemption import lost, reclaim
+from carrel.hub.scheduling.preemption import reclaim
 from carrel.hub.scheduling.queues import rank
 from carrel.hub.scheduling.quota import Tally, Tree
+from carrel.hub.scheduling.stopping import lost
 
 from .strategies import MODELS, pools
 from .values import HOUR, NOW, group, holding, waiting
@@ -152,7 +153,7 @@ def subsets(holdings: Sequence[Holding]) -> Iterable[tuple[Holding, ...]]:
 def cost(chosen: Iterable[Holding]) -> tuple[bool, float, int]:
     every = list(chosen)
     beyond = any(each.priority is not PriorityClass.OPPORTUNISTIC for each in every)
-    return beyond, sum(preemption.cost(each, NOW) for each in every), len(every)
+    return beyond, sum(stopping.cost(each, NOW) for each in every), len(every)
 
 
 @many

@@ -17,7 +17,7 @@ from carrel.hub.scheduling.books import Books
 from carrel.hub.scheduling.cycle import decide, in_order
 from carrel.hub.scheduling.model import Group, Holding, Kind, Left, Snapshot, Waiting
 from carrel.hub.scheduling.placement import Placement, Pool
-from carrel.hub.scheduling.plan import Plan, Reason
+from carrel.hub.scheduling.plan import Plan, Reason, Stop
 from carrel.hub.scheduling.running import expected_end, holding_of, span
 
 from . import rich
@@ -159,24 +159,31 @@ def check_whoever_has_a_stop_made_for_it_waits_for_it(snapshot: Snapshot) -> Non
 
 def check_asking_back_comes_to_an_end(snapshot: Snapshot) -> None:
     """Those that are asked go at once and are back in the queue. Where nothing is kept for
-    others, they made room for somebody else; in any case nobody is asked for ever."""
+    others, they made room for somebody else; in any case nobody is asked for ever, and whoever
+    was moved goes on."""
     stay = tuple(each for each in snapshot.holdings if not each.leaving)
     snapshot = replace(snapshot, holdings=stay)
     kept = snapshot.reserved or any(each.lending is not None for each in snapshot.groups)
-    turns = 0
+    turns, moved = 0, set[str]()
     plan = decide(snapshot, NOW)
     while plan.stops:
-        gone = {stop.request_id for stop in plan.stops}
-        again = tuple(back(each) for each in snapshot.holdings if each.request_id in gone)
+        gone = {stop.request_id: stop for stop in plan.stops}
+        moved |= {name for name, stop in gone.items() if stop.moved}
+        again = tuple(
+            back(each, gone[each.request_id])
+            for each in snapshot.holdings
+            if each.request_id in gone
+        )
         left = once_left(after(snapshot, plan), plan)
         snapshot = replace(left, waiting=(*left.waiting, *again))
         plan = decide(snapshot, NOW)
-        assert kept or {start.request_id for start in plan.starts} - gone
+        assert kept or {start.request_id for start in plan.starts} - gone.keys()
         turns += 1
         assert turns <= len(snapshot.waiting) + len(snapshot.holdings), "it never ends"
+    assert moved <= {each.request_id for each in after(snapshot, plan).holdings}
 
 
-def back(holding: Holding) -> Waiting:
+def back(holding: Holding, stop: Stop) -> Waiting:
     """What was stopped, in the queue: it keeps its age."""
     request = waiting(
         holding.request_id,
@@ -187,7 +194,13 @@ def back(holding: Holding) -> Waiting:
         seconds=holding.until - holding.since,
         priority=holding.priority,
     )
-    return replace(request, kind=holding.kind, share=holding.share, preemptible=holding.preemptible)
+    return replace(
+        request,
+        kind=holding.kind,
+        share=holding.share,
+        preemptible=holding.preemptible,
+        moved_for=stop.for_request if stop.moved else "",
+    )
 
 
 KEPT = (Reason.GUARANTEE, Reason.RESERVATION)
@@ -303,6 +316,21 @@ NAMES = [check.__name__.removeprefix("check_") for check in CHECKS]
 def test_every_plan(check: Check) -> None:
     settings(max_examples=40, deadline=None, suppress_health_check=SELDOM)(
         given(rich.snapshots())(check)
+    )()
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=NAMES)
+def test_every_plan_where_what_is_free_lies_in_pieces(check: Check) -> None:
+    settings(max_examples=40, deadline=None, suppress_health_check=SELDOM)(
+        given(rich.in_pieces())(check)
+    )()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("check", CHECKS, ids=NAMES)
+def test_thousands_of_plans_where_what_is_free_lies_in_pieces(check: Check) -> None:
+    settings(max_examples=3000, deadline=None, suppress_health_check=SELDOM)(
+        given(rich.in_pieces())(check)
     )()
 
 

@@ -94,7 +94,7 @@ def happenings(draw: st.DrawFn, world: World, turn: int) -> list[Event]:
 @st.composite
 def lives(draw: st.DrawFn) -> None:
     """A snapshot, and several steps from it; each is compared as soon as it is made."""
-    world = World(draw(rich.snapshots()))
+    world = World(draw(st.one_of(rich.snapshots(), rich.in_pieces())))
     now = NOW
     standing = Standing(world.snapshot, now)
     for turn in range(draw(st.integers(1, 5))):

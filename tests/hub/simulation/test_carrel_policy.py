@@ -58,6 +58,25 @@ def test_who_has_the_most_left_gives_back_whoever_began_last() -> None:
     assert spans(outcome)["long"] == [(0, 3100), (3150, 5110)]
 
 
+def test_small_work_is_moved_for_a_whole_node_that_is_guaranteed() -> None:
+    """Two nodes of two devices; the short ones end, and what is left lies on both."""
+    place = replace(
+        site(2, 2),
+        groups=(guaranteed("lab", 2, of=4), guaranteed("cs101", 2, of=4)),
+        restart_cost=60,
+    )
+    small = [
+        job(f"lab{n}", 0, 100 if n % 2 else 1000, tenant="lab", user=f"lab{n}") for n in range(4)
+    ]
+    wants = job("wants", 200, 50, 2, tenant="cs101", user="cs101")
+    outcome = played(CARREL, (*small, wants), place)
+    found = spans(outcome)
+    assert found["wants"] == [(200, 250)]
+    assert sorted(run.preemptions for run in outcome.runs) == [0, 0, 0, 0, 1]
+    (stopped,) = (run for run in outcome.runs if run.preemptions)
+    assert stopped.spans == [(0, 200), (200, 1060)]
+
+
 def test_a_burst_of_one_user_passes_nobody() -> None:
     place = shared_site(1, wide_open("lab", 1))
     burst = [job(f"b{n}", 0, 100, tenant="lab", user="bob") for n in range(6)]

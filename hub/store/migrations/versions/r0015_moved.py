@@ -1,0 +1,27 @@
+"""Requests that were stopped within their guarantee to make room, and go on elsewhere."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "r0015"
+down_revision = "r0014"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.add_column(
+        "requests",
+        sa.Column("moved_for", sa.String(), nullable=False, server_default=sa.text("''")),
+    )
+    moved = sa.text("ended_at IS NULL AND moved_for <> ''")
+    op.create_index(
+        "requests_moved",
+        "requests",
+        ["number"],
+        unique=False,
+        sqlite_where=moved,
+        postgresql_where=moved,
+    )

@@ -1,0 +1,212 @@
+"""Work within its guarantee that is moved, so that others have the whole nodes they are owed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from carrel.hub.scheduling.cycle import decide
+from carrel.hub.scheduling.model import (
+    Group,
+    Holding,
+    PriorityClass,
+    Reserved,
+    Role,
+    Share,
+    Snapshot,
+    Waiting,
+)
+from carrel.hub.scheduling.placement import Placement
+from carrel.hub.scheduling.plan import Plan, Reason, Stop
+from carrel.hub.scheduling.running import holding_of
+from carrel.hub.scheduling.standing import Freed, Standing, Submitted, step
+
+from . import values
+from .values import HOUR, NOW, holding, node, waiting
+
+DEVICES = (*node("a", 2), *node("b", 2))
+
+
+def group(name: str, guaranteed: int, parent: str | None = None) -> Group:
+    return replace(values.group(name, parent=parent), guaranteed=guaranteed)
+
+
+GROUPS = (group("cs101", 2), group("lab", 2), group("math", 0))
+WANTS = waiting("wants", 2)
+
+
+def small(request_id: str, *devices: str, group: str = "lab", lost: float = 60.0) -> Holding:
+    """A job that would lose so many seconds on each device."""
+    made = holding(request_id, *devices, group=group)
+    return replace(made, saved_at=NOW - lost, preemptible=True)
+
+
+IN_PIECES = (small("first", "a0"), small("second", "b0"))
+
+
+def scene(*held: Holding, queue: tuple[Waiting, ...] = (WANTS,), **more: object) -> Snapshot:
+    return replace(
+        Snapshot(devices=DEVICES, groups=GROUPS, holdings=held, waiting=queue),
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def moved(plan: Plan) -> list[str]:
+    return [stop.request_id for stop in plan.stops if stop.moved]
+
+
+def test_smaller_work_is_moved_where_what_is_free_lies_in_pieces() -> None:
+    plan = decide(scene(*IN_PIECES), NOW)
+    assert plan.stops == (
+        Stop(
+            request_id="first",
+            for_request="wants",
+            why=Reason.GUARANTEE,
+            group="cs101",
+            lost=60.0,
+            moved=True,
+        ),
+    )
+    assert [wait.reason for wait in plan.waits] == [Reason.RECLAIMING]
+
+
+def back(each: Holding, wanted: str) -> Waiting:
+    made = waiting(each.request_id, len(each.devices), group=each.group, owner=each.owner)
+    return replace(made, preemptible=True, moved_for=wanted)
+
+
+@pytest.mark.parametrize("early", [False, True], ids=["at the end of its notice", "at once"])
+def test_both_run_then_whoever_else_waits(early: bool) -> None:
+    """Its own device is not taken again by what was moved, though it is first to be free."""
+    first, second = IN_PIECES
+    others = (waiting("older", 1, age=HOUR, group="math"), waiting("colleague", 1, group="lab"))
+    leaving = replace(small("borrows", "a1", group="math"), leaving=True)
+    held = (second, leaving) if early else (second,)
+    queue = (*others, WANTS, back(first, "wants"))
+    plan = decide(scene(*held, queue=queue), NOW)
+    starts = {start.request_id: start.devices for start in plan.starts}
+    assert starts["first"] == ("b1",)
+    assert starts.get("wants") == (None if early else ("a0", "a1"))
+    assert set(starts) == {"first"} if early else {"first", "wants"}
+
+
+def test_a_step_says_the_same_up_to_the_new_start() -> None:
+    snapshot = scene(*IN_PIECES)
+    standing, delta = step(Standing(snapshot, NOW), (), NOW)
+    assert delta.stops == decide(snapshot, NOW).stops
+    again = back(IN_PIECES[0], "wants")
+    events = (Freed(request_id="first"), Submitted(request=again))
+    _, delta = step(standing, events, NOW)
+    assert [start.request_id for start in delta.starts] == ["wants", "first"]
+
+
+def test_a_gang_has_its_nodes_one_after_the_other() -> None:
+    gang = (Role(name="worker", devices=2, wanted=2, minimum=2),)
+    wants = replace(waiting("wants", 4), gang=gang)
+    devices = (*DEVICES, *node("c", 2), *node("d", 2))
+    groups = (group("cs101", 4), group("lab", 4))
+    held = tuple(small(f"on {name}", f"{name}0") for name in "abcd")
+    plan = decide(scene(*held, queue=(wants,), devices=devices, groups=groups), NOW)
+    assert moved(plan) == ["on a", "on b"]
+
+
+def test_as_few_are_moved_as_will_do_and_borrowers_go_first() -> None:
+    borrows = small("borrows", "b1", group="math", lost=HOUR)
+    crowd = (small("first", "a0"), small("third", "a1"))
+    groups = (group("cs101", 2), group("lab", 3), group("math", 0))
+    devices = (*DEVICES, *node("c", 1))
+    plan = decide(
+        scene(*crowd, small("second", "b0"), borrows, devices=devices, groups=groups), NOW
+    )
+    assert {stop.request_id: stop.moved for stop in plan.stops} == {
+        "second": True,
+        "borrows": False,
+    }
+
+
+def test_what_is_moved_may_ask_for_what_others_borrow() -> None:
+    """No device is free for it; one that is borrowed will be asked back for it in turn."""
+    groups = (group("cs101", 2), group("lab", 1), group("math", 1))
+    held = (small("first", "a0"), small("its own", "b0", group="math"))
+    borrows = small("borrows", "b1", group="math")
+    first = decide(scene(*held, borrows, groups=groups), NOW)
+    assert moved(first) == ["first"]
+    again = back(held[0], "wants")
+    then = decide(scene(held[1], borrows, groups=groups, queue=(WANTS, again)), NOW)
+    assert [start.request_id for start in then.starts] == ["wants"]
+    assert [(stop.for_request, stop.moved) for stop in then.stops] == [("first", False)]
+
+
+LEFT_ALONE = [
+    pytest.param(
+        scene(*(small(each.request_id, *each.devices, lost=301.0) for each in IN_PIECES)),
+        id="it would lose more than five minutes",
+    ),
+    pytest.param(
+        scene(*(replace(each, preemptible=False) for each in IN_PIECES)),
+        id="its owner has ruled it out",
+    ),
+    pytest.param(
+        scene(*(replace(each, nodes=frozenset({each.devices[0][0]})) for each in IN_PIECES)),
+        id="its image is nowhere else",
+    ),
+    pytest.param(
+        scene(*(replace(each, group="cs101") for each in IN_PIECES), groups=(group("cs101", 4),)),
+        id="it is of the same group",
+    ),
+    pytest.param(
+        scene(*(replace(each, priority=PriorityClass.INTERACTIVE) for each in IN_PIECES)),
+        id="its class is served before",
+    ),
+    pytest.param(
+        scene(*(replace(each, share=Share(compute=0.5)) for each in IN_PIECES)),
+        id="it is a part of a device",
+    ),
+    pytest.param(
+        scene(
+            *IN_PIECES,
+            reserved=(
+                Reserved(
+                    id="class",
+                    group="math",
+                    devices=2,
+                    starts_at=NOW + 60,
+                    ends_at=NOW + HOUR,
+                ),
+            ),
+        ),
+        id="it would run into a reservation",
+    ),
+    pytest.param(
+        scene(*IN_PIECES, groups=(group("cs101", 1), group("lab", 2))),
+        id="nobody is guaranteed as much",
+    ),
+    pytest.param(
+        scene(
+            small("first", "a0", "a1"),
+            holding("fixed", "b0"),
+            groups=(*GROUPS[:1], group("lab", 2)),
+        ),
+        id="nothing smaller makes room",
+    ),
+]
+
+
+@pytest.mark.parametrize("snapshot", LEFT_ALONE)
+def test_it_is_left_alone_where(snapshot: Snapshot) -> None:
+    assert decide(snapshot, NOW).stops == ()
+
+
+def test_it_is_left_alone_where_it_could_not_go_on() -> None:
+    """What is free is kept: a group that does not lend would be below its guarantee."""
+    math = replace(group("math", 1), lending=0)
+    groups = (group("cs101", 2), group("lab", 1), math)
+    snapshot = scene(small("first", "a0"), holding("fixed", "b0", group="cs102"), groups=groups)
+    assert decide(snapshot, NOW).stops == ()
+
+
+def test_a_holding_keeps_where_its_image_is() -> None:
+    request = replace(waiting("r"), image="torch@sha256:1", nodes=frozenset({"a"}))
+    made = holding_of(request, Placement(devices=("a0",)), now=NOW)
+    assert (made.image, made.nodes) == ("torch@sha256:1", frozenset({"a"}))
