@@ -51,8 +51,7 @@ Number = BigInteger().with_variant(Integer(), "sqlite")
 # What the partial indexes below are about; each names its condition for both databases.
 LIVE_SESSION = text("kind = 'session' AND ended_at IS NULL")
 _NOT_ENDED = text("ended_at IS NULL")
-CHANGED = text("ended_at IS NULL AND changes > 0")
-MOVED = text("ended_at IS NULL AND moved_for <> ''")
+CHANGED = text("ended_at IS NULL AND (changes > 0 OR moved_for <> '')")
 _HAS_ENDED = text("ended_at IS NOT NULL")
 _NOT_RELEASED = text("released_at IS NULL")
 
@@ -228,7 +227,6 @@ requests = Table(
     ),
     # Mostly empty: whoever keeps the queue in memory asks it what to read again.
     Index("requests_changed", "number", sqlite_where=CHANGED, postgresql_where=CHANGED),
-    Index("requests_moved", "number", sqlite_where=MOVED, postgresql_where=MOVED),
     Index("requests_of_owner", "owner", "number"),
     # Not of those that live, which have an index of their own to be found by.
     Index("requests_by_end", "ended_at", sqlite_where=_HAS_ENDED, postgresql_where=_HAS_ENDED),

@@ -9,14 +9,13 @@ from sqlalchemy import Connection, String, cast, func, select
 
 from ...scheduling.lifecycle import State
 from ...scheduling.model import Waiting
-from ..tables import CHANGED, MOVED, requests
+from ..tables import CHANGED, requests
 from .rows import MANY, WAITING, read_waiting
 
 # In this form it opens the index of what has not ended.
 QUEUED = (requests.c.ended_at.is_(None), requests.c.state == str(State.QUEUED))
 _NUMBERS = select(func.aggregate_strings(cast(requests.c.number, String), ",")).where(*QUEUED)
-_CHANGES = select(requests.c.number, requests.c.changes).where(CHANGED)
-_MOVED = select(requests.c.number, requests.c.moved_for).where(MOVED)
+_CHANGES = select(requests.c.number, requests.c.changes, requests.c.moved_for).where(CHANGED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +23,7 @@ class _Read:
     """What was read last. One value, replaced as a whole: several threads may read."""
 
     listed: str = ""
-    changes: Mapping[int, tuple[int | str, ...]] = field(default_factory=dict)
+    changes: Mapping[int, tuple[int, str]] = field(default_factory=dict)
     known: Mapping[int, Waiting] = field(default_factory=dict)
     waiting: tuple[Waiting, ...] = ()
 
@@ -44,10 +43,8 @@ class Queue:
     def read(self, connection: Connection) -> tuple[Waiting, ...]:
         """In the order of submission."""
         listed = connection.scalar(_NUMBERS) or ""
-        changes: dict[int, tuple[int | str, ...]] = {}
-        for query in (_CHANGES, _MOVED):
-            for number, change in connection.execute(query):
-                changes[number] = (*changes.get(number, ()), change)
+        rows = connection.execute(_CHANGES)
+        changes = {row.number: (row.changes, row.moved_for) for row in rows}
         last = self._last
         if (listed, changes) == (last.listed, last.changes):
             return last.waiting

@@ -323,7 +323,7 @@ def _reads_everything(plan: str) -> bool:
         "request_labels",
     )
     # These indexes hold nothing but what is alive, however long the history is.
-    alive = ("one_live_", "requests_not_ended", "requests_changed", "requests_moved")
+    alive = ("one_live_", "requests_not_ended", "requests_changed")
     return plan.startswith(tuple(f"SCAN {name}" for name in grows)) and not any(
         index in plan for index in alive
     )

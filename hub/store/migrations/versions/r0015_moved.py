@@ -16,12 +16,13 @@ def upgrade() -> None:
         "requests",
         sa.Column("moved_for", sa.String(), nullable=False, server_default=sa.text("''")),
     )
-    moved = sa.text("ended_at IS NULL AND moved_for <> ''")
+    changed = sa.text("ended_at IS NULL AND (changes > 0 OR moved_for <> '')")
+    op.drop_index("requests_changed", table_name="requests")
     op.create_index(
-        "requests_moved",
+        "requests_changed",
         "requests",
         ["number"],
         unique=False,
-        sqlite_where=moved,
-        postgresql_where=moved,
+        sqlite_where=changed,
+        postgresql_where=changed,
     )
