@@ -128,14 +128,23 @@ CASES = {
         request=waiting("r", 2),
         expected=(stop("big", 60),),
     ),
-    "two small jobs are cheaper than a large one": Case(
+    "two small jobs are cheaper than a large one that loses more": Case(
         holdings=(
-            job("big", "a0", "a1", lost=50),
+            job("big", "a0", "a1", lost=250),
             job("x", "a2", lost=40),
             job("y", "a3", lost=45),
         ),
         request=waiting("r", 2),
         expected=(stop("x", 40), stop("y", 45)),
+    ),
+    "a large job is cheaper than two small ones that lose a little less, as it has more left": Case(
+        holdings=(
+            job("big", "a0", "a1", lost=60),
+            job("x", "a2", lost=40),
+            job("y", "a3", lost=40),
+        ),
+        request=waiting("r", 2),
+        expected=(stop("big", 120),),
     ),
     "the cheapest jobs of all help nobody where they are on two nodes": Case(
         devices=(*node("a", 2), *node("b", 2)),
