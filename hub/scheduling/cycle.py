@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from itertools import islice
 from types import MappingProxyType
 
 from .asking import Asking
@@ -16,6 +17,9 @@ from .queues import Queues
 from .reclaiming import reclaim_for
 from .room import Key
 from .walk import Held, walk
+
+_ABOVE = Reason.ABOVE_MAXIMUM  # As in ``walk``.
+_new = tuple.__new__  # What a NamedTuple calls in the end.
 
 
 def decide(snapshot: Snapshot, now: float) -> Plan:
@@ -39,8 +43,8 @@ def decide(snapshot: Snapshot, now: float) -> Plan:
     asked = reclaim_for(claims, lambda: snapshot.holdings, books, debts)
 
     # 5. Estimate the start of those on the first page.
-    page = [each.request for each in held if each.request.devices][:FIRST_PAGE]
-    expected = estimates(page, books)
+    page = islice((each.request for each in held if each.request.devices), FIRST_PAGE)
+    expected = estimates(tuple(page), books)
 
     # 6. Write the plan.
     places = Places()
@@ -93,8 +97,8 @@ class Places:
             under = self._under.get(limit, 0)
             self._under[limit] = under + 1
             place += under
-        elif request.devices and reason is not Reason.ABOVE_MAXIMUM:
+        elif request.devices and reason is not _ABOVE:
             self.ahead += 1
         if name in reclaiming:
             reason, detail = Reason.RECLAIMING, ""
-        return Wait(name, place, reason, detail, expected.get(name))
+        return _new(Wait, (name, place, reason, detail, expected.get(name)))

@@ -56,8 +56,9 @@ class Entitled:
     def among(self, requests: Iterable[Waiting]) -> Iterator[Waiting]:
         """Those that may ask; a group that holds its guarantee is passed over at once."""
         passed: set[str] = set()
+        urgent = PriorityClass.URGENT
         for each in requests:
-            if each.group in passed and each.priority is not PriorityClass.URGENT:
+            if each.group in passed and each.priority is not urgent:
                 continue
             if each in self:
                 yield each
@@ -80,6 +81,8 @@ class Entitled:
 
     def moved(self, group: str) -> None:
         """What a group holds has changed, and with it what is left to all below those above it."""
+        if not self._left:
+            return
         known = self._tree.known(group)
         for name in self._tree.below(known[-1].name) if known else ():
             self._left.pop(name, None)

@@ -20,23 +20,24 @@ from .queues import Entry, Queues, Served
 from .quota import THOUSAND
 from .room import cap, cap_of_one
 
-Turn = tuple[bool, float, float, str, Served | None]
-"""When somebody's turn is, in four parts that are compared, and who is served then; None where a
-group only says that none of its turns is earlier. Several have the same turn only where one
-group serves them one after the other."""
+When = tuple[bool, float, float, str]
+Turn = tuple[When, Served | None]
+"""When somebody's turn is, and who is served then; None where a group only says that none of its
+turns is earlier. Several have the same turn only where one group serves them one after the
+other."""
 
-_key = itemgetter(slice(4))
-_served: Callable[[Turn], Served | None] = itemgetter(4)
+_when: Callable[[Turn], When] = itemgetter(0)
+_served: Callable[[Turn], Served | None] = itemgetter(1)
 _request: Callable[[Served], Waiting] = itemgetter(0)
 Merge = Callable[[list[Iterator[Turn]]], Iterable[Turn]]
 
 
 def _one_by_one(turns: list[Iterator[Turn]]) -> Iterable[Turn]:
-    return merge(*turns)
+    return merge(*turns, key=_when)
 
 
 def _at_once(turns: list[Iterator[Turn]]) -> Iterable[Turn]:
-    return sorted(chain.from_iterable(turns), key=_key)
+    return sorted(chain.from_iterable(turns), key=_when)
 
 
 class Order:
@@ -140,22 +141,23 @@ class Order:
     def _of_owners(self, group: str, priority: PriorityClass) -> Iterator[Turn]:
         """The requests of all owners in a group itself, each with the moment of its turn."""
         queues = self._queues.of_owners(group, priority, self._now)
-        heap: list[tuple[Turn, int, int, Sequence[Entry]]] = []
+        heap: list[tuple[When, int, int, Sequence[Entry]]] = []
         for owes, queue in zip(self._debts.of_owners(group, queues), queues.values(), strict=True):
-            (_, _, submitted_at, name), served = queue[0]
-            heap.append(((True, owes, submitted_at, name, served), owes, 0, queue))
+            _, _, submitted_at, name = queue[0][0]
+            heap.append(((True, owes, submitted_at, name), owes, 0, queue))
         heapify(heap)
         while heap:
             turn, owes, at, queue = heap[0]
-            yield turn
-            owes += queue[at][1][2]
+            served = queue[at][1]
+            yield turn, served
+            owes += served[2]
             at += 1
             if at == len(queue):
                 heappop(heap)
                 continue
-            (_, _, submitted_at, name), served = queue[at]
-            own = (True, owes, submitted_at, name, served)
-            heapreplace(heap, (own if own > turn else (*turn[:4], served), owes, at, queue))
+            _, _, submitted_at, name = queue[at][0]
+            own = (True, owes, submitted_at, name)
+            heapreplace(heap, (own if own > turn else turn, owes, at, queue))
 
     def _of_group(
         self, group: Group, priority: PriorityClass, merged: Merge, left_out: Collection[str]
@@ -169,8 +171,8 @@ class Order:
         """
         name, part = group.name, group.weight
         left, owes = self._left_of_guarantee(group), self._debts.of(name)
-        turn: tuple[bool, float, float, str] = (left <= 0, owes / part, -inf, name)
-        yield (*turn, None)
+        turn: When = (left <= 0, owes / part, -inf, name)
+        yield turn, None
         requests = self._below(name, priority, merged, left_out)
         most, most_of_one, held = cap(group), cap_of_one(group), self._tally.groups[name]
         users, of_owners = self._tally.users, dict[str, int]()
@@ -190,14 +192,14 @@ class Order:
                 of_one += weight
                 if beyond or held + weight > most or of_one > most_of_one:
                     if lent:
-                        yield (*turn, (request, weight, needs, True))
+                        yield turn, (request, weight, needs, True)
                     else:
                         later.append(served)
                     continue
                 key = (lent, owes / part, request.submitted_at, request.id)
                 if key > turn:  # noqa: PLR1730 - the innermost loop of all
                     turn = key
-                yield (*turn, served)
+                yield turn, served
                 held += weight
                 owes += needs
                 of_owners[owner] = of_one

@@ -12,6 +12,8 @@ from .quota import THOUSAND, Tally, Tree, size
 Key = tuple[str, str | None]
 """A limit that many share: of a group, or of one owner in a group."""
 
+_SESSION = Kind.SESSION  # As in ``walk``.
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoRoom:
@@ -120,7 +122,7 @@ class Rooms:
     def left(self, request: Waiting) -> tuple[int, int]:
         """Thousandths of a device that all limits leave to a request for devices, and that are
         left without the limits of groups that may hold the whole pool; no more than it has."""
-        key = (request.group, request.owner, request.kind is Kind.SESSION)
+        key = (request.group, request.owner, request.kind is _SESSION)
         left = self._left.get(key)
         if left is None:
             left = self._left[key] = self._of_owner(*key)

@@ -26,6 +26,9 @@ _Alike = tuple[str, str, int, bool]
 _Limit = tuple[Reason, str, Key | None]
 """Why there is no room, whose limit it is, and the line in which one waits for it."""
 
+_BEHIND, _SESSION = Reason.BEHIND_OTHERS, Kind.SESSION
+"""Asked for with every request: to look a member of an enum up is dear in Python 3.11."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
@@ -186,7 +189,7 @@ class Walk:
     def _is_behind(self, request: Waiting) -> Held:
         if self._asking is not None:
             self._asking.lacks(request)
-        return Held(request=request, reason=Reason.BEHIND_OTHERS)
+        return Held(request=request, reason=_BEHIND)
 
     def _out_of_reach(self, request: Waiting, otherwise: Reason) -> Held:
         """Where engines are silent, that is what it waits for."""
@@ -343,7 +346,7 @@ class Walk:
 
 
 def _limited_like(request: Waiting, weight: int) -> _Alike:
-    return (request.group, request.owner, weight, request.kind is Kind.SESSION)
+    return (request.group, request.owner, weight, request.kind is _SESSION)
 
 
 def _held(request: Waiting, reason: Reason) -> Held:
