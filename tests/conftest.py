@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from . import docker_engine as engines
+
+settings.register_profile("carrel", settings.default, deadline=None)
+settings.load_profile("carrel")
+"""How long one example takes says nothing on a machine that does something else as well."""
 
 
 @pytest.fixture(scope="session")

@@ -159,7 +159,7 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@settings(max_examples=12, deadline=None, database=None)
+@settings(max_examples=12, database=None)
 @given(spans=SPANS, cut=st.integers(1, 6 * 86400))
 def test_whatever_is_asked_for_the_sum_is_that_of_the_ledger(
     empty: Path, spans: list[tuple[str, int, int, int, bool]], cut: int

@@ -217,7 +217,6 @@ TestTwins = Twins.TestCase
 TestTwins.settings = settings(
     max_examples=20,
     stateful_step_count=25,
-    deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.too_slow],
 )

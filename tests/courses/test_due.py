@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.courses import due
@@ -189,7 +189,6 @@ class TestDue:
         assert due.due_for(PS1, ADA, [], was) == 100 * DAY
         assert due.due_for(PS1, ADA, [extension(48, person="ada")], was) == 102 * DAY + HOUR
 
-    @settings(deadline=None)
     @given(st.integers(0, 400), st.lists(SPANS, max_size=5))
     def test_outages_never_take_time_and_give_no_hour_twice(
         self, base: int, spans: list[tuple[int, int]]

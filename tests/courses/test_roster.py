@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.courses.model import Member, Role
@@ -114,7 +114,6 @@ class TestPlan:
     def test_teachers_stay_where_the_roster_names_none(self) -> None:
         assert planned("cs101", [BEN], [], teachers=["tom"]).former_teachers == ()
 
-    @settings(deadline=None)
     @given(PEOPLE, PEOPLE)
     def test_applied_once_it_changes_nothing_more(
         self,

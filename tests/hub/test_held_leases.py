@@ -119,4 +119,4 @@ class HeldLeases(RuleBasedStateMachine):
 
 
 TestHeldLeases = HeldLeases.TestCase
-TestHeldLeases.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
+TestHeldLeases.settings = settings(max_examples=25, stateful_step_count=30)

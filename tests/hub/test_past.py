@@ -60,7 +60,7 @@ class Site:
             self.store.stop(name, State.CANCELLED, CANCELLED, now=self.now)
 
 
-@settings(max_examples=40, deadline=None, database=None)
+@settings(max_examples=40, database=None)
 @given(steps=STEPS)
 def test_whoever_remembers_sees_what_a_newcomer_sees(steps: list[tuple[str, float, str]]) -> None:
     site, kept = Site(), Past()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from carrel.hub.cli.client_commands import COMMANDS
+from carrel.hub.cli import cli
 
 from ...fake_service import FakeService
 
@@ -39,9 +39,7 @@ def carrel(service: FakeService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     monkeypatch.delenv("CARREL_TOKEN", raising=False)
 
     def run(name: str, *arguments: str, input: str | None = None) -> Result:
-        return CliRunner().invoke(
-            COMMANDS[name], arguments, input=input, prog_name=f"carrel {name}"
-        )
+        return CliRunner().invoke(cli, [name, *arguments], input=input, prog_name="carrel")
 
     return run
 

@@ -91,14 +91,14 @@ def check_a_wait_is_no_longer_than_the_time_of_all_others(
 
 
 def test_a_wait_is_no_longer_than_the_time_of_all_others() -> None:
-    settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])(
+    settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])(
         given(loads())(check_a_wait_is_no_longer_than_the_time_of_all_others)
     )()
 
 
 @pytest.mark.slow
 def test_thousands_of_loads() -> None:
-    settings(max_examples=3000, deadline=None, suppress_health_check=[HealthCheck.too_slow])(
+    settings(max_examples=3000, suppress_health_check=[HealthCheck.too_slow])(
         given(loads())(check_a_wait_is_no_longer_than_the_time_of_all_others)
     )()
 
@@ -123,7 +123,7 @@ def streams(draw: st.DrawFn) -> tuple[Snapshot, tuple[Waiting, ...]]:
     return Snapshot(devices=node("a", draw(st.integers(1, 4))), groups=groups), coming
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(streams())
 def test_one_device_each_waits_for_the_work_of_the_others_over_all_devices(
     load: tuple[Snapshot, tuple[Waiting, ...]],
@@ -135,7 +135,7 @@ def test_one_device_each_waits_for_the_work_of_the_others_over_all_devices(
         assert found[request.id] <= (work - request.seconds) / len(snapshot.devices)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.integers(1, 4), rich.minutes, rich.minutes, st.integers(0, 3), st.floats(0, 30 * 86400.0))
 def test_who_comes_much_later_goes_before_nobody_of_the_same_owner(
     devices: int, seconds: float, shorter: float, fewer: int, later: float

@@ -379,7 +379,7 @@ def expected(plan: Plan, request_id: str) -> float:
     return wait.estimate.at
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(snapshots(), st.sampled_from(("cs101", "math")), st.integers(0, 11))
 def test_a_suggestion_that_is_followed_comes_true(asked: Snapshot, other: str, choice: int) -> None:
     asked = carried_out(asked, decide(asked, NOW))

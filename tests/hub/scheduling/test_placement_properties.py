@@ -16,7 +16,7 @@ from carrel.hub.scheduling.placement import Placement, Pool
 from .strategies import MODELS, pools
 from .values import waiting
 
-many = settings(max_examples=150, deadline=None)
+many = settings(max_examples=150)
 
 SIZES = (1, 2, 4)
 """Each divides the next one: packing is exact for these."""

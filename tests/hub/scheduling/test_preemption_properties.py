@@ -22,7 +22,7 @@ from carrel.hub.scheduling.stopping import lost
 from .strategies import MODELS, pools
 from .values import HOUR, NOW, group, holding, waiting
 
-many = settings(max_examples=200, deadline=None)
+many = settings(max_examples=200)
 
 NAMES = ("cs", "cs101", "cs102", "math")
 PARENTS = {"cs": None, "cs101": "cs", "cs102": "cs", "math": None}

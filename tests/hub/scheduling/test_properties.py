@@ -20,7 +20,7 @@ from .strategies import snapshots
 from .values import HOUR, NOW, group, holding, node, waiting
 
 T = TypeVar("T")
-many = settings(max_examples=120, deadline=None)
+many = settings(max_examples=120)
 
 
 def chain(snapshot: Snapshot, name: str | None) -> Iterator[Group]:

@@ -314,38 +314,30 @@ NAMES = [check.__name__.removeprefix("check_") for check in CHECKS]
 
 @pytest.mark.parametrize("check", CHECKS, ids=NAMES)
 def test_every_plan(check: Check) -> None:
-    settings(max_examples=40, deadline=None, suppress_health_check=SELDOM)(
-        given(rich.snapshots())(check)
-    )()
+    settings(max_examples=40, suppress_health_check=SELDOM)(given(rich.snapshots())(check))()
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=NAMES)
 def test_every_plan_where_what_is_free_lies_in_pieces(check: Check) -> None:
-    settings(max_examples=40, deadline=None, suppress_health_check=SELDOM)(
-        given(rich.in_pieces())(check)
-    )()
+    settings(max_examples=40, suppress_health_check=SELDOM)(given(rich.in_pieces())(check))()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("check", CHECKS, ids=NAMES)
 def test_thousands_of_plans_where_what_is_free_lies_in_pieces(check: Check) -> None:
-    settings(max_examples=3000, deadline=None, suppress_health_check=SELDOM)(
-        given(rich.in_pieces())(check)
-    )()
+    settings(max_examples=3000, suppress_health_check=SELDOM)(given(rich.in_pieces())(check))()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("check", CHECKS, ids=NAMES)
 def test_thousands_of_plans(check: Check) -> None:
-    settings(max_examples=3000, deadline=None, suppress_health_check=SELDOM)(
-        given(rich.snapshots())(check)
-    )()
+    settings(max_examples=3000, suppress_health_check=SELDOM)(given(rich.snapshots())(check))()
 
 
 # -- two snapshots that differ ----------------------------------------------------------------
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(rich.snapshots(), st.randoms(use_true_random=False))
 def test_the_order_in_which_a_snapshot_lists_things_does_not_matter(
     snapshot: Snapshot, random: Random
@@ -406,7 +398,7 @@ def crowds(draw: st.DrawFn) -> Snapshot:
     return Snapshot(devices=devices, groups=groups, waiting=queue)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(crowds(), st.sampled_from(LARGER))
 def test_a_larger_quota_never_delays_its_owners_group(
     snapshot: Snapshot, larger: Callable[[Group], Group]

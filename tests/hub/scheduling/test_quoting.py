@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.hub.scheduling.books import Books
@@ -39,13 +39,11 @@ HYPOTHETICAL = st.builds(
 )
 
 
-@settings(deadline=None)
 @given(snapshot=snapshots(), asked=st.lists(HYPOTHETICAL, min_size=1, max_size=4))
 def test_a_quote_is_what_would_be_decided(snapshot: Snapshot, asked: list[Waiting]) -> None:
     assert quotes(snapshot, asked, NOW) == tuple(decided(snapshot, each) for each in asked)
 
 
-@settings(deadline=None)
 @given(snapshot=snapshots(), asked=HYPOTHETICAL)
 def test_those_behind_change_nothing_but_the_estimate(snapshot: Snapshot, asked: Waiting) -> None:
     plan = decide(replace(snapshot, waiting=(*snapshot.waiting, asked)), NOW)

@@ -122,7 +122,7 @@ def same(one: Snapshot, other: Snapshot) -> None:
     assert parts(one) == parts(other)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(lives())
 def test_a_step_starts_and_stops_what_the_whole_decision_would(life: None) -> None:
     """The comparison is made while the life is drawn: what happens next depends on it."""
@@ -140,7 +140,7 @@ def test_a_gang_that_would_like_more_than_the_pool_has_starts_with_fewer_members
 
 
 @pytest.mark.slow
-@settings(max_examples=5000, deadline=None)
+@settings(max_examples=5000)
 @given(lives())
 def test_it_does_so_in_thousands_of_lives(life: None) -> None:
     """As above."""

@@ -56,7 +56,7 @@ class Site:
             self.lease = ""
 
 
-@settings(max_examples=12, deadline=None, database=None)
+@settings(max_examples=12, database=None)
 @given(steps=STEPS)
 def test_whoever_has_read_them_before_finds_what_a_newcomer_finds(steps: list[str]) -> None:
     with TemporaryDirectory() as folder:

@@ -85,7 +85,7 @@ def check(store: SqlStore, windows: Sequence[LedgerFilter]) -> None:
     assert {(each.owner, each.group): each.charged for each in usage} == whole
 
 
-@settings(max_examples=25, deadline=None, database=None)
+@settings(max_examples=25, database=None)
 @given(leases=LEASES, windows=st.lists(WINDOWS, max_size=4))
 def test_they_are_those_of_the_lines_after_each_of_them_and_in_a_new_process(
     empty: Path,

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from carrel.hub import engines
-from carrel.hub.cli.doctor_command import doctor
+from carrel.hub.cli import cli
 from carrel.hub.config import Engine, Settings, StateFolder
 from carrel.hub.errors import Unavailable
 from carrel.hub.ports.ground import Finding, Verdict
@@ -23,7 +23,7 @@ def state(tmp_path: Path) -> StateFolder:
 
 
 def called(state: StateFolder, *words: str) -> tuple[int, str]:
-    done = CliRunner().invoke(doctor, ["--state", str(state.root), *words])
+    done = CliRunner().invoke(cli, ["doctor", "--state", str(state.root), *words])
     return done.exit_code, done.output
 
 

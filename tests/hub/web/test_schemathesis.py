@@ -42,7 +42,6 @@ CALLERS = {
 }
 EXAMPLES = settings(
     max_examples=6,
-    deadline=None,
     derandomize=True,
     suppress_health_check=list(HealthCheck),
 )
