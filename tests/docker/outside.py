@@ -16,7 +16,8 @@ import docker
 
 from carrel.spawners.docker.ranges import routes
 
-from ..docker_engine import DockerEngine, unmount
+from ..docker_engine import DockerEngine, site_file, unmount
+from ..e2e.support import Installation, installation
 from ..requirements import need
 
 ADDRESS = "198.51.100.2"
@@ -75,6 +76,20 @@ def far_machine(first: DockerEngine, image: str) -> Iterator[DockerEngine]:
             engine.stop()
             unmount(Path(folder))
             _ip("netns", "delete", name)
+
+
+@contextmanager
+def two_machines(
+    here: DockerEngine, far: DockerEngine, state: Path, *, devices: int
+) -> Iterator[Installation]:
+    """This machine, ``local``, and that one, ``far``, as one pool, with so many simulated devices
+    each."""
+    nodes = f'[[nodes]]\nname = "far"\ndocker_host = "{far.url}"\naddress = "{FAR}"\n'
+    site_file(state, here, f'address = "{NEAR}"\n{nodes}')
+    # Two engines and an installation start on one machine, which may be busy besides.
+    (state / "jupyterhub_config.py").write_text("c.LeaseMixin.launch_timeout = 240\n")
+    with installation(state, "--simulated-devices", str(devices), "--engine", "docker") as made:
+        yield made
 
 
 def _cable(network: str, ours: str, theirs: str) -> None:

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from ..docker_engine import DockerEngine, site_file
-from ..e2e.support import Installation, eventually, installation
-from .outside import FAR, NEAR, far_machine
+from ..docker_engine import DockerEngine
+from ..e2e.support import Installation, eventually
+from .outside import far_machine, two_machines
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
 
@@ -28,11 +28,7 @@ def site(
     docker_engine: DockerEngine, far: DockerEngine, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Installation]:
     state = tmp_path_factory.mktemp("machines") / "state"
-    nodes = f'[[nodes]]\nname = "far"\ndocker_host = "{far.url}"\naddress = "{FAR}"\n'
-    site_file(state, docker_engine, f'address = "{NEAR}"\n{nodes}')
-    # Two engines and an installation start on one machine, which may be busy besides.
-    (state / "jupyterhub_config.py").write_text("c.LeaseMixin.launch_timeout = 240\n")
-    with installation(state, "--simulated-devices", "1", "--engine", "docker") as made:
+    with two_machines(docker_engine, far, state, devices=1) as made:
         yield made
 
 

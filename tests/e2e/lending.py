@@ -60,7 +60,7 @@ def borrow_all(site: Installation, *more: str) -> list[str]:
     borrowed = [submit(site, BORROWER, "lab", 1, *what) for _ in range(4)]
     for each in borrowed:
         site.wait_for(each, "running", user=BORROWER)
-    eventually(lambda: all(_begun(site, each) for each in borrowed), "all have begun")
+    eventually(lambda: all(begun(site, each) for each in borrowed), "all have begun")
     return borrowed
 
 
@@ -93,5 +93,6 @@ def overlaps(spans: list[tuple[float, float]]) -> list[tuple[tuple[float, float]
     return [(one, other) for one, other in pairwise(sorted(spans)) if other[0] < one[1]]
 
 
-def _begun(site: Installation, request: str) -> bool:
+def begun(site: Installation, request: str) -> bool:
+    """Whether this job of the borrower's would save if it were asked to."""
     return "begun" in site.api("GET", f"/requests/{request}/log", user=BORROWER).text
