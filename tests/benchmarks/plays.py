@@ -59,11 +59,11 @@ Take = Callable[[Figures], float]
 """One figure of a run."""
 
 
-def plays_of(trace: str, name: str, estimates: str, seeds: int) -> tuple[Play, ...]:
+def plays_of(trace: str, name: str, estimates: str, seeds: range) -> tuple[Play, ...]:
     """All runs of which the mean is taken: one for each draw."""
     if name not in TOLD:
         return (Play(trace=trace, policy=name),)
-    numbers = range(seeds if estimates == DRAWN else 1)
+    numbers = seeds if estimates == DRAWN else range(1)
     return tuple(Play(trace=trace, policy=name, estimates=estimates, seed=n) for n in numbers)
 
 
@@ -73,13 +73,14 @@ class Comparison:
 
     Attributes:
         title: how the trace is called where figures are shown.
+        seeds: of the draws whose mean is taken.
         again: the command that shows them again.
     """
 
     trace: str
     title: str
     found: Found
-    seeds: int
+    seeds: range
     again: str
 
     def of(self, take: Take, name: str, estimates: str, trace: str = "") -> float:

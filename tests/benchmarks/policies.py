@@ -206,7 +206,7 @@ PARTS: Mapping[str, Part] = MappingProxyType(
 )
 
 
-def plays(name: str, seeds: int) -> Iterator[Play]:
+def plays(name: str, seeds: range) -> Iterator[Play]:
     """All runs of one part."""
     yield from PARTS[name].more
     for trace in PARTS[name].drawn_on:
@@ -251,17 +251,19 @@ def main() -> int:
         "--only", action="append", choices=[*PARTS], help="one trace; may be given again (all)"
     )
     options.add_argument("--seeds", type=int, default=10, help="draws of the errors (10)")
+    options.add_argument(
+        "--first-seed", type=int, default=0, help="of them (0); another one for other draws"
+    )
     chosen = options.parse_args()
     names: Sequence[str] = chosen.only or [*PARTS]
+    seeds = range(chosen.first_seed, chosen.first_seed + chosen.seeds)
     again = report.command_line(__spec__.name, *sys.argv[1:])
-    found = play_all(play for name in names for play in plays(name, chosen.seeds))
+    found = play_all(play for name in names for play in plays(name, seeds))
     rows: list[report.Row] = []
     tables: list[str] = []
     for name in names:
         part = PARTS[name]
-        comparison = Comparison(
-            trace=name, title=part.title, found=found, seeds=chosen.seeds, again=again
-        )
+        comparison = Comparison(trace=name, title=part.title, found=found, seeds=seeds, again=again)
         asked = [*part.rows(comparison)]
         rows += [*asked, *losses(comparison, asked)]
         tables += [figures_table(comparison)]

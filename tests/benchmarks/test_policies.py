@@ -10,7 +10,7 @@ from .plays import Comparison, Found, Play
 from .policies import PARTS, UNKNOWING, figures_table, losses, plays
 
 TIMES = {"fifo": 90.0, "greedy": 40.0, "las": 60.0, "qssf": 25.0, "carrel": 30.0}
-SEEDS = 2
+SEEDS = range(2)
 
 
 def made_up(play: Play) -> Figures:
