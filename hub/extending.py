@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from .commands import Commands
 from .errors import Conflict, OverMaximum
@@ -10,12 +12,23 @@ from .ports.records import RequestRecord
 from .ports.world import Identity
 from .scheduling import quota
 from .scheduling.lifecycle import MAY_RUN, State
-from .scheduling.quoting import served_without
+from .scheduling.model import Snapshot
+from .scheduling.plan import Reason
+from .scheduling.quoting import kept_from_longer, served_without
 from .scheduling.wordforms import span
 from .store.wishes import more_than_now
 from .wire import RequestOut
 
 _SHORTEST = 60
+_KEPT: Mapping[Reason, str] = MappingProxyType(
+    {
+        Reason.BUDGET: "what is left of its group's budget of this period is promised already "
+        "to what runs.",
+        Reason.RESERVATION: "from then on its devices are kept for a reservation.",
+        Reason.GUARANTEE: "it could not give back what other groups are guaranteed.",
+    }
+)
+"""Why what runs may not run for longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +45,8 @@ class Extending:
         Safe to repeat by whoever says which time limit was ``seen``: it is that one that grows.
 
         Raises:
-            Conflict: it does not run, or somebody waits whom its devices would serve.
+            Conflict: it does not run, somebody waits whom its devices would serve, or they are
+                kept for others: for a reservation, or for what is guaranteed.
             OverMaximum: it would run for longer than its group allows, counted from now.
         """
         c = self.commands
@@ -41,7 +55,10 @@ class Extending:
         added = more_than_now(record, seconds, seen)
         if added and record.state in MAY_RUN - {State.STOPPING}:
             self._check_length(record, added, now)
-            self._check_queue(record, now)
+            if record.devices:
+                snapshot = c.store.snapshot(now)
+                self._check_queue(record, snapshot, now)
+                self._check_what_is_kept(record, added, snapshot, now)
         c.store.extend(request_id, seconds, by=who.name, now=now, seen=seen)
         c.pulse.beat()
         return c.request(who, request_id)
@@ -60,14 +77,34 @@ class Extending:
                 field="seconds",
             )
 
-    def _check_queue(self, record: RequestRecord, now: float) -> None:
-        """A request on CPU holds nothing that anybody could wait for."""
-        if not record.devices:
-            return
-        if served_without(self.commands.store.snapshot(now), record.id, now) is not None:
+    def _check_queue(self, record: RequestRecord, snapshot: Snapshot, now: float) -> None:
+        if served_without(snapshot, record.id, now) is not None:
             what = "the device" if record.devices == 1 else "the devices"
             raise Conflict(
                 f"It cannot be extended: somebody in the queue waits for {what} that it holds.",
                 accepted="It runs until its time is over. A new request gets a place in the "
                 "queue now.",
             )
+
+    def _check_what_is_kept(
+        self, record: RequestRecord, seconds: int, snapshot: Snapshot, now: float
+    ) -> None:
+        """As for whoever starts: not into a reservation of others, and not on devices that could
+        not be given back to those who are guaranteed them."""
+        ends = record.lease.granted_at + record.seconds if record.lease else now
+
+        def kept(until: float) -> Reason | None:
+            found = kept_from_longer(snapshot, record.id, until, now)
+            return None if found is None else found.reason
+
+        reason = kept(ends + seconds)
+        if reason is None:
+            return
+        begin = sorted({each.starts_at for each in snapshot.reserved}, reverse=True)
+        room = next((each - ends for each in begin if each > ends and kept(each) is None), 0.0)
+        raise Conflict(
+            f"It cannot be extended so far: {_KEPT[reason]}",
+            accepted=f"Extend it by at most {span(int(room))}."
+            if room >= _SHORTEST
+            else "It runs until its time is over.",
+        )

@@ -24,8 +24,8 @@ class Kept:
     """Why free devices are not for a request.
 
     Attributes:
-        reason: ``GUARANTEE`` or ``RESERVATION``.
-        detail: the group that they are kept for, where it is one.
+        reason: ``GUARANTEE``, ``RESERVATION`` or, of what runs already, ``BUDGET``.
+        detail: the group that they are kept for, or whose budget it is, where it is one.
     """
 
     reason: Reason

@@ -10,11 +10,12 @@ from dataclasses import replace
 from itertools import takewhile
 
 from .asking import Asking
-from .books import Books
+from .books import Books, Kept
 from .cycle import Places, decide, in_order
 from .estimate import FIRST_PAGE
 from .fairshare import Debts
 from .model import Snapshot, Waiting
+from .moving import again
 from .ordering import Order
 from .plan import Plan, Reason, Wait
 from .queues import Queues
@@ -80,6 +81,29 @@ def served_without(snapshot: Snapshot, request_id: str, now: float) -> Waiting |
     }
     queue = in_order(snapshot, Books(snapshot, now)) if sooner else ()
     return next((each for each in queue if each.id in sooner), None)
+
+
+def kept_from_longer(snapshot: Snapshot, request_id: str, until: float, now: float) -> Kept | None:
+    """Why what runs may not have its devices until then, by the rules for whoever starts; None
+    if it may.
+
+    1. its budget, or one above, is promised already to what runs
+    2. what it holds is kept from its present end on: for a reservation, or for what others are
+       guaranteed and could not ask back of it
+    """
+    holding = next((each for each in snapshot.holdings if each.request_id == request_id), None)
+    if holding is None or not holding.devices:
+        return None
+    others = tuple(each for each in snapshot.holdings if each is not holding)
+    later = tuple(each for each in snapshot.reserved if each.ends_at > holding.until)
+    books = Books(replace(snapshot, holdings=others, reserved=later), now)
+    for group in books.tree.chain(holding.group):
+        if books.budgets.get(group.name, 1.0) <= 0:
+            return Kept(reason=Reason.BUDGET, detail=group.name)
+    request = again(holding, books.pool, now)
+    if not books.leaves_what_is_kept(request):
+        return Kept(reason=books.kept_reason())
+    return books.kept_from(request, until)
 
 
 def _expected(plan: Plan, now: float) -> dict[str, float]:

@@ -73,9 +73,10 @@ def extend(
     With `seen_seconds`, the `seconds` of the request as the caller has seen them, it adds to
     those: a limit that reaches so far already stays as it is, so that the call is safe to repeat.
 
-    Refused with 409 where somebody waits whom its devices would serve, and where it would run
-    for longer than its group allows, counted from now. For its owner, teachers of its group and
-    administrators.
+    Refused with 409 where somebody waits whom its devices would serve, where they are kept for
+    others by then (a reservation, what is guaranteed), where its budget is promised already, and
+    where it would run for longer than its group allows, counted from now. For its owner, teachers
+    of its group and administrators.
     """
     return web.extending.extend(who, request_id, body.seconds, seen=body.seen_seconds)
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from carrel.hub.errors import Conflict, NotFound, OverMaximum
 from carrel.hub.extending import Extending
+from carrel.hub.ports.calendar import Reservation
+from carrel.hub.scheduling.budget import Budget, Period
+from carrel.hub.scheduling.wordforms import span
 from carrel.hub.wire import SessionIn
 
 from .doubles import ADMIN, STUDENT1, STUDENT2, TEACHER
@@ -117,3 +122,96 @@ def test_what_waits_or_has_ended_is_not_extended(world: World, extending: Extend
     world.commands.cancel(STUDENT1, made.id)
     with pytest.raises(Conflict, match="it is cancelled"):
         extending.extend(STUDENT1, made.id, 60)
+
+
+def reserve(world: World, devices: int, starts_at: float, hours: int = 2) -> None:
+    """For lab."""
+    begins, ends = (datetime.fromtimestamp(at, UTC) for at in (starts_at, starts_at + hours * HOUR))
+    store = world.commands.store
+    store.put_group(replace(store.group("cs101"), name="lab"))
+    store.put_reservation(
+        Reservation(
+            id="r-1",
+            group="lab",
+            devices=devices,
+            weekday=None,
+            begins=begins.time(),
+            ends=ends.time(),
+            zone="UTC",
+            first=begins.date(),
+            last=begins.date(),
+        )
+    )
+
+
+def minute_after(at: float) -> float:
+    """Reservations begin at whole minutes."""
+    return -(-at // 60) * 60
+
+
+def test_not_into_a_reservation_of_others_and_up_to_it(world: World, extending: Extending) -> None:
+    made = world.running_session()
+    ends = world.see(made).ends_by
+    assert ends is not None
+    begins = minute_after(ends + 1200)
+    reserve(world, 1, begins)
+    with pytest.raises(Conflict, match="kept for a reservation") as refused:
+        extending.extend(STUDENT1, made.id, HOUR)
+    assert refused.value.accepted == f"Extend it by at most {span(int(begins - ends))}."
+    extended = extending.extend(STUDENT1, made.id, int(begins - ends))
+    assert extended.ends_by == begins
+    with pytest.raises(Conflict) as refused:
+        extending.extend(STUDENT1, made.id, 60)
+    assert refused.value.accepted == "It runs until its time is over."
+
+
+def test_past_a_reservation_that_has_enough_beside_it(tmp_path: Path) -> None:
+    world = World.over(tmp_path, devices=2)
+    made = world.running_session()
+    ends = world.see(made).ends_by
+    assert ends is not None
+    reserve(world, 1, minute_after(ends + 1200))
+    assert Extending(world.commands).extend(STUDENT1, made.id, HOUR).seconds == 2 * HOUR
+    world.loop.close()
+
+
+def test_not_while_a_reservation_runs_that_lasts_past_its_end(
+    world: World, extending: Extending
+) -> None:
+    made = world.running_session()
+    reserve(world, 1, minute_after(world.clock.now + 60), hours=3)
+    world.clock.pass_(HOUR // 2)
+    with pytest.raises(Conflict, match="kept for a reservation"):
+        extending.extend(STUDENT1, made.id, 60)
+
+
+def test_a_reservation_that_is_over_before_its_end_is_no_reason(
+    world: World, extending: Extending
+) -> None:
+    made = world.running_session()
+    extending.extend(STUDENT1, made.id, 3 * HOUR)
+    reserve(world, 1, minute_after(world.clock.now + 60), hours=1)
+    assert extending.extend(STUDENT1, made.id, 60).seconds == 4 * HOUR + 60
+
+
+def test_a_session_that_borrows_is_not_extended_where_others_could_not_have_theirs_back(
+    world: World, extending: Extending
+) -> None:
+    made = world.running_session()
+    store = world.commands.store
+    store.put_group(replace(store.group("cs101"), name="lab", guaranteed=1))
+    with pytest.raises(Conflict, match="could not give back what other groups are guaranteed"):
+        extending.extend(STUDENT1, made.id, 60)
+    store.put_group(replace(store.group("cs101"), sessions_borrow=True))
+    assert extending.extend(STUDENT1, made.id, 60).seconds == HOUR + 60
+
+
+def test_not_when_the_budget_is_promised_already(world: World, extending: Extending) -> None:
+    made = world.running_session()
+    store = world.commands.store
+    whole = Budget(device_seconds=HOUR, period=Period.WEEK)
+    store.put_group(replace(store.group("cs101"), budget=whole))
+    with pytest.raises(Conflict, match="budget of this period is promised already"):
+        extending.extend(STUDENT1, made.id, 60)
+    store.put_group(replace(store.group("cs101"), budget=replace(whole, device_seconds=2 * HOUR)))
+    assert extending.extend(STUDENT1, made.id, 60).seconds == HOUR + 60
