@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from ..errors import CarrelError
 from ..mistakes import invalid
+from ..wire.base import NO_PARTS, is_part
 from . import printing
 from .following import NO_ANSWER
 
@@ -75,6 +76,15 @@ class WaitingCommand(ClientCommand):
     """One whose exit status says how a job ended: 1 is taken."""
 
     failure_status = NO_ANSWER
+
+
+class DeviceCount(click.IntRange):
+    """How many devices; whoever asks for part of one is told why there is none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if is_part(value):
+            self.fail(f"{value!r} is no whole number. {NO_PARTS}", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 def site_option(function: F) -> F:

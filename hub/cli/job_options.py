@@ -17,6 +17,7 @@ from ..client.folder import Luggage
 from ..errors import InvalidInput
 from ..wire import RequestOut
 from . import printing
+from .client_base import DeviceCount
 from .waiting import wait_for
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -47,7 +48,7 @@ class Common(TypedDict):
 _OPTIONS = (
     click.option(
         "--devices",
-        type=click.IntRange(min=0),
+        type=DeviceCount(min=0),
         default=0,
         show_default=True,
         help="Whole devices (GPUs); 0 for a job on CPU.",

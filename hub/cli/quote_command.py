@@ -11,7 +11,7 @@ from .. import wording
 from ..client import Client
 from ..wire import QuoteIn, QuoteOut
 from . import printing
-from .client_base import ClientCommand, json_option, site_option
+from .client_base import ClientCommand, DeviceCount, json_option, site_option
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -35,7 +35,7 @@ def group_option(function: F) -> F:
 @click.command("quote", cls=ClientCommand)
 @click.option(
     "--devices",
-    type=click.IntRange(min=0),
+    type=DeviceCount(min=0),
     multiple=True,
     default=(1,),
     show_default="1",

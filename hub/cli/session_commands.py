@@ -17,7 +17,14 @@ from ..client import LIVE_STATES, Client, public_site, values
 from ..errors import InvalidInput, NotFound, Unavailable
 from ..wire import RequestOut, SessionIn
 from . import following, printing
-from .client_base import ClientCommand, Listing, WaitingCommand, json_option, site_option
+from .client_base import (
+    ClientCommand,
+    DeviceCount,
+    Listing,
+    WaitingCommand,
+    json_option,
+    site_option,
+)
 from .quote_command import group_option, hours_option
 from .session_waiting import wait_for_session
 
@@ -53,7 +60,7 @@ def session_command() -> None:
 def _devices(function: F) -> F:
     return click.option(
         "--devices",
-        type=click.IntRange(min=0),
+        type=DeviceCount(min=0),
         default=0,
         show_default=True,
         help="Whole devices (GPUs); 0 for a session on CPU.",

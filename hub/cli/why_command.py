@@ -13,7 +13,7 @@ from ..errors import InvalidInput
 from ..wire import ChangeIn, RequestOut, WaitOut
 from ..wire.why import SuggestionOut, WhyOut
 from . import printing
-from .client_base import ClientCommand, json_option, request_argument, site_option
+from .client_base import ClientCommand, DeviceCount, json_option, request_argument, site_option
 from .terminal import plain
 
 _MINUTE = 60.0
@@ -43,7 +43,7 @@ def why_command(request_id: str, as_json: bool, site: str | None) -> None:
 
 @click.command("change", cls=ClientCommand)
 @request_argument
-@click.option("--devices", type=click.IntRange(min=1), help="So many instead; fewer than before.")
+@click.option("--devices", type=DeviceCount(min=1), help="So many instead; fewer than before.")
 @click.option("--time", "span", metavar="SPAN", help=f"Another limit; {values.TIME_HELP}.")
 @click.option("--group", help="Another group of yours.")
 @json_option

@@ -11,6 +11,7 @@ from pydantic import JsonValue
 
 from ..errors import InvalidInput, TooLarge
 from ..wire import MAX_NOTEBOOK_BYTES, NotebookIn
+from ..wire.base import NO_PARTS, is_part
 from ..wire.calendar import BudgetIn
 
 TIME_HELP = "30m, 2h, 1h30m, 90s, 1:30:00; a bare number is minutes"
@@ -88,8 +89,9 @@ def devices(text: str, *, least: int = 0) -> int:
     """A number of devices. Raises InvalidInput."""
     given = text.strip()
     if not (given.isascii() and given.isdigit()) or not least <= int(given[:9]) <= MOST_DEVICES:
+        why = f" {NO_PARTS}" if is_part(given) else ""
         raise InvalidInput(
-            f"{text[:40]!r} is no number of devices.",
+            f"{text[:40]!r} is no number of devices.{why}",
             accepted=f"A whole number from {least} to {MOST_DEVICES:,}.",
         )
     return int(given)

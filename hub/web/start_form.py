@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import TypeVar
 
 from ..admission import GroupChoice
+from ..client import values
 from ..errors import CarrelError, Conflict, InvalidInput, NotAMember
 from ..ports.images import MOST as IMAGE_LENGTH
 from ..wire import RequestOut, SessionIn
@@ -50,8 +50,8 @@ class StartForm:
     def options(self) -> SessionIn:
         """Raises InvalidInput for what is no number."""
         return SessionIn(
-            devices=_number(int, self.devices, "devices", "A whole number, 0 for none."),
-            hours=_number(float, self.hours.replace(",", "."), "hours", "A number such as 1.5."),
+            devices=_devices(self.devices),
+            hours=_hours(self.hours),
             group=self.group,
             image=self.image,
         )
@@ -80,15 +80,20 @@ class StartForm:
         return "" if 0 <= options.devices <= most else "devices"
 
 
-_Number = TypeVar("_Number", int, float)
-
-
-def _number(kind: Callable[[str], _Number], text: str, field: str, accepted: str) -> _Number:
+def _devices(text: str) -> int:
     try:
-        return kind(text)
+        return values.devices(text)
+    except InvalidInput as error:
+        error.field = "devices"
+        raise
+
+
+def _hours(text: str) -> float:
+    try:
+        return float(text.replace(",", "."))
     except ValueError:
         raise InvalidInput(
-            f"{text[:40]!r} is no number of {field}.", accepted=accepted, field=field
+            f"{text[:40]!r} is no number of hours.", accepted="A number such as 1.5.", field="hours"
         ) from None
 
 

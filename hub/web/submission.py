@@ -119,7 +119,7 @@ class SubmitForm:
         """Raises InvalidInput, which names the field."""
         common = {
             "group": self.group,
-            "devices": _read("devices", int, self.devices, "A whole number, 0 for none."),
+            "devices": _of("devices", values.devices, self.devices),
             "seconds": _of("time", values.seconds, self.time),
             "memory_bytes": _of("memory", values.memory_bytes, self.memory) if self.memory else 0,
             "retries": _read("retries", int, self.retries or "0", "A whole number, 0 for none."),

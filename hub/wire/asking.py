@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
-from .base import LARGEST, In
+from .base import LARGEST, Devices, In
 
 MAX_NOTEBOOK_BYTES = 32 * 1024 * 1024
 
@@ -21,7 +21,7 @@ class JobIn(In):
 
     kind: Literal["job"] = "job"
     group: Annotated[str, Field(min_length=1, max_length=64)]
-    devices: Annotated[int, Field(description="Whole devices, 0 for a job on CPU.")] = 0
+    devices: Annotated[Devices, Field(description="Whole devices, 0 for a job on CPU.")] = 0
     seconds: Annotated[int, Field(description="Time limit.")] = 3600
     notebook: NotebookIn | None = None
     command: Annotated[
@@ -65,7 +65,7 @@ class JobIn(In):
 class SessionIn(In):
     """What a person chooses for a session, also JupyterHub's ``user_options``."""
 
-    devices: int = 0
+    devices: Devices = 0
     hours: float = 2.0
     group: Annotated[str, Field(max_length=64)] = ""
     claim: bool = False
@@ -87,9 +87,9 @@ class ExtendIn(In):
 class ChangeIn(In):
     """Body of ``POST /api/v1/requests/{id}/change``: what is left out stays as it is."""
 
-    devices: Annotated[int, Field(ge=1, le=LARGEST, description="No more than before.")] | None = (
-        None
-    )
+    devices: (
+        Annotated[Devices, Field(ge=1, le=LARGEST, description="No more than before.")] | None
+    ) = None
     seconds: Annotated[int, Field(ge=60, le=LARGEST, description="No more than before.")] | None = (
         None
     )
@@ -101,7 +101,7 @@ class QuoteIn(In):
 
     kind: Literal["session", "job"] = "session"
     group: Annotated[str, Field(max_length=64)] = ""
-    devices: Annotated[int, Field(ge=0, le=LARGEST)] = 0
+    devices: Annotated[Devices, Field(ge=0, le=LARGEST)] = 0
     seconds: Annotated[int, Field(ge=1, le=LARGEST)] = 3600
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from math import isfinite
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic_core import PydanticCustomError
 
 NAME = r"[a-z0-9](?:[a-z0-9._@-]{0,62}[a-z0-9])?"
 """Names of people and groups."""
@@ -10,6 +14,27 @@ LARGEST = 2**53 - 1
 """Whole numbers above it are not the same in every JSON reader."""
 LATEST = 253402300799.0
 """The end of the year 9999, where calendars end."""
+
+NO_PARTS = "Only whole devices are lent: no engine can hold anybody to part of one yet."
+
+
+def is_part(given: object) -> bool:
+    """Whether somebody means part of a device."""
+    try:
+        number = float(str(given))
+    except ValueError:
+        return False
+    return isfinite(number) and not number.is_integer()
+
+
+def _whole(value: object) -> object:
+    if isinstance(value, float) and is_part(value):
+        raise PydanticCustomError("part_of_a_device", NO_PARTS)
+    return value
+
+
+Devices = Annotated[int, BeforeValidator(_whole)]
+"""How many; whoever asks for part of one is told why there is none."""
 
 
 class In(BaseModel):

@@ -27,5 +27,8 @@ def test_devices_are_a_whole_number() -> None:
     for text in ("", "-1", "1.5", "two", "100001", "9999999999", "\u0663"):
         with pytest.raises(InvalidInput, match="A whole number from 0 to 100,000"):
             values.devices(text)
+    for text in ("0.5", "1.5", " 2.25"):
+        with pytest.raises(InvalidInput, match="Only whole devices are lent: no engine can hold"):
+            values.devices(text)
     with pytest.raises(InvalidInput, match="A whole number from 1 to 100,000"):
         values.devices("0", least=1)

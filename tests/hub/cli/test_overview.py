@@ -115,3 +115,19 @@ def test_what_is_there_is_listed_by_ls_and_by_list(word: str) -> None:
     short, long = (found.get_command(context, each) for each in ("ls", "list"))
 
     assert short is long is not None
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "run --devices 0.5 -- true",
+        "submit train.ipynb --devices 1.5",
+        "session start --devices 0.5",
+        "quote --devices 0.25",
+        "change j-7k2m4qpz --devices 0.5",
+    ],
+)
+def test_whoever_asks_for_part_of_a_device_is_told_why_there_is_none(words: str) -> None:
+    done = CliRunner().invoke(cli, words.split())
+    assert done.exit_code == 2
+    assert "Only whole devices are lent" in done.output

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from carrel.hub.web.bodies import MAX_API_BYTES, MAX_FORM_BYTES
+from carrel.hub.wire.base import NO_PARTS
 
 from .fakes import API, HUB_TOKEN, PREFIX, World
 
@@ -36,7 +37,7 @@ def world() -> World:
         ),
         (
             f'{{"group": "a", {NOTEBOOK}, "devices": 1.5}}'.encode(),
-            "The field 'devices' is 1.5 (a number).",
+            f"The field 'devices' is 1.5 (a number). {NO_PARTS}",
             "a whole number",
         ),
         (

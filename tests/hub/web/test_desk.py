@@ -124,7 +124,8 @@ def test_a_job_is_quoted_by_its_time_limit(site: Site) -> None:
         ({"hours": "soon"}, "is no number of hours"),
         ({"hours": "nan"}, "It would start at once."),  # refused when it is sent
         ({"hours": "1e999"}, "cs101"),
-        ({"devices": "-3"}, "at once"),
+        ({"devices": "-3"}, "is no number of devices"),
+        ({"devices": "0.5"}, "Only whole devices are lent"),
         ({"group": "maths"}, "maths"),
         ({"for": "job", "time": "soon"}, "is no span of time"),
     ],
