@@ -86,8 +86,8 @@ class Figures:
                         which, now=now, most=asked.rows + 1, counted=asked.counted
                     )
                     rows, total = found.rows, found.total
-                case UsageBy.DAY:
-                    rows = store.used(which, UsageBy.DAY, now=now)
+                case UsageBy.DAY | UsageBy.MODEL:
+                    rows = store.used(which, asked.by, now=now)
                     total = len(rows)
                 case UsageBy.OWNER:
                     rows, total = by_owner, len(by_owner)
@@ -107,10 +107,10 @@ class Figures:
             ledger_complete=0 < most > len(lines) and asked.before is None,
         )
 
-    def by_day(self, who: Identity, asked: UsageAsked) -> tuple[Used, ...]:
-        """The days on which something was used, of what ``usage`` tells the sum."""
+    def used(self, who: Identity, asked: UsageAsked, by: UsageBy) -> tuple[Used, ...]:
+        """What ``usage`` tells the sum of, added up for something else as well."""
         which = self._which(who, asked)
-        return self.commands.store.used(which, UsageBy.DAY, now=self.commands.clock())
+        return self.commands.store.used(which, by, now=self.commands.clock())
 
     def pool(self, who: Identity, span: str, group: str = "") -> HistoryOut:
         """How full the pool was and how long waits were, of one group or of all.
@@ -192,6 +192,7 @@ def row_out(used: Used) -> UsageRowOut:
         group=used.group,
         request_id=used.request_id,
         day="" if used.day is None else f"{datetime.fromtimestamp(used.day, UTC):%Y-%m-%d}",
+        model=used.model,
         charged=used.charged,
         open=used.open,
         first_at=used.first,

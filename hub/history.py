@@ -30,7 +30,10 @@ from .scheduling.model import Kind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """Device-seconds of one lease between two moments; ``open`` is not in the ledger yet."""
+    """Device-seconds of one lease between two moments; ``open`` is not in the ledger yet.
+
+    ``model`` is that of the device, where they are of one device of the lease alone.
+    """
 
     owner: str
     group: str
@@ -39,6 +42,7 @@ class Interval:
     ends_at: float
     device_seconds: float
     open: bool = False
+    model: str = ""
 
 
 def charged(line: LedgerEntry) -> Interval:
@@ -51,6 +55,11 @@ def charged(line: LedgerEntry) -> Interval:
         ends_at=line.ends_at,
         device_seconds=line.device_seconds,
     )
+
+
+def of_one_device(interval: Interval, devices: int, model: str) -> Interval:
+    """The part that one of the devices of a lease has in it; all have the same."""
+    return replace(interval, device_seconds=interval.device_seconds / devices, model=model)
 
 
 def split(start: float, end: float, amount: float, edges: Sequence[float]) -> list[float]:
@@ -72,6 +81,7 @@ def portions(interval: Interval, which: LedgerFilter, by: UsageBy) -> Iterator[U
     start, end = interval.starts_at, interval.ends_at
     since = -inf if which.since is None else which.since
     until = inf if which.until is None else which.until
+    of_person = by in (UsageBy.OWNER, UsageBy.REQUEST)
     edges = sorted({since, until, *(midnights(start, end) if by is UsageBy.DAY else ())})
     cuts = [start, *(edge for edge in edges if start < edge < end), end]
     parts = split(start, end, interval.device_seconds, edges) if end > start else []
@@ -79,10 +89,11 @@ def portions(interval: Interval, which: LedgerFilter, by: UsageBy) -> Iterator[U
         if last <= since or first >= until:
             continue
         yield Used(
-            owner="" if by is UsageBy.DAY else interval.owner,
-            group="" if by is UsageBy.DAY else interval.group,
+            owner=interval.owner if of_person else "",
+            group=interval.group if of_person else "",
             request_id=interval.request_id if by is UsageBy.REQUEST else "",
             day=floor(first / DAY) * DAY if by is UsageBy.DAY else None,
+            model=interval.model if by is UsageBy.MODEL else "",
             charged=0.0 if interval.open else amount,
             open=amount if interval.open else 0.0,
             first=first,
@@ -91,10 +102,10 @@ def portions(interval: Interval, which: LedgerFilter, by: UsageBy) -> Iterator[U
 
 
 def added_up(found: Iterable[Used], by: UsageBy) -> tuple[Used, ...]:
-    """One row for each day, each owner and group, or each request; in order."""
+    """One row for each day, each owner and group, each request or each model; in order."""
     rows: dict[tuple[object, ...], list[Used]] = {}
     for used in found:
-        key = (used.day, used.owner, used.group, used.request_id)
+        key = (used.day, used.owner, used.group, used.request_id, used.model)
         rows.setdefault(key, []).append(used)
     made = [
         parts[0]
@@ -110,7 +121,7 @@ def added_up(found: Iterable[Used], by: UsageBy) -> tuple[Used, ...]:
     ]
     if by is UsageBy.REQUEST:
         return tuple(sorted(made, key=lambda row: (-row.last, row.request_id)))
-    return tuple(sorted(made, key=lambda row: (row.day or 0.0, row.owner, row.group)))
+    return tuple(sorted(made, key=lambda row: (row.day or 0.0, row.owner, row.group, row.model)))
 
 
 def every_day(rows: Sequence[Used], since: float, until: float) -> tuple[Used, ...]:

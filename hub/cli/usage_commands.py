@@ -24,7 +24,7 @@ _DAY = 86400
 @click.option("--until", metavar="DAY", help="To the end of this day.")
 @click.option(
     "--by",
-    type=click.Choice(["owner", "day", "request"]),
+    type=click.Choice(["owner", "day", "request", "model"]),
     default="owner",
     show_default=True,
     help="What is added up.",
@@ -54,7 +54,8 @@ def usage_command(
 
     Teachers see what was used in their groups, administrators everything. CHARGED stands in the
     ledger; OPEN has been used since its last line. Days begin at midnight UTC: what runs past it
-    counts on both days, each with its part.
+    counts on both days, each with its part. By model, each device of a lease counts for the same
+    part of what the lease is charged.
 
     \b
     Examples:
@@ -62,6 +63,7 @@ def usage_command(
       carrel usage --by day --since 2026-10-01
       carrel usage --group cs101 --since 2026-10-01 --until 2026-10-31
       carrel usage --by request --ledger
+      carrel usage --by model --everybody
     """
     if everybody and mine:
         raise click.UsageError("Either --everybody or --mine.")
@@ -89,6 +91,12 @@ def _usage_table(report: UsageReport, by: str) -> None:
     if by == "day":
         rows = [[row.day, _number(row.charged), _number(row.open)] for row in report.rows]
         header = ["DAY", "CHARGED", "OPEN"]
+    elif by == "model":
+        rows = [
+            [row.model or "no longer known", _number(row.charged), _number(row.open)]
+            for row in report.rows
+        ]
+        header = ["MODEL", "CHARGED", "OPEN"]
     elif by == "request":
         header = ["REQUEST", "OWNER", "GROUP", "FROM", "TO", "CHARGED", "OPEN"]
         rows = [

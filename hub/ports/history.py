@@ -26,6 +26,8 @@ class UsageBy(StrEnum):
     """A person in a group."""
     DAY = "day"
     REQUEST = "request"
+    MODEL = "model"
+    """A model of devices. Each device of a lease has the same part of what it is charged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,11 +57,12 @@ class LedgerFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Used:
-    """Device-seconds of one owner and group, one day or one request.
+    """Device-seconds of one owner and group, one day, one request or one model.
 
     Attributes:
-        owner, group: empty for a day, which is added up over all of them.
+        owner, group: empty for a day and for a model, which are added up over all of them.
         day: when that day begins.
+        model: empty also for devices that the store no longer knows.
         charged: stands in the ledger.
         open: used since its last line.
         first, last: between which they were used.
@@ -69,6 +72,7 @@ class Used:
     group: str = ""
     request_id: str = ""
     day: float | None = None
+    model: str = ""
     charged: float = 0.0
     open: float = 0.0
     first: float = 0.0
@@ -193,7 +197,7 @@ class History(Protocol):
     def used(self, which: LedgerFilter, by: UsageBy, *, now: float) -> tuple[Used, ...]:
         """Lines that span a day, or an end of the window, are split by the overlap.
 
-        Ordered by day, by owner and group, or by last use with the newest first.
+        Ordered by day, by owner and group, by model, or by last use with the newest first.
         """
 
     def used_requests(

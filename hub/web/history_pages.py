@@ -99,7 +99,7 @@ Chosen = Annotated[Choice, Depends(_choice)]
 
 @router.get("/usage")
 def usage(web: Carrel, visitor: Guest, chosen: Chosen) -> Response:
-    """The sums that people are charged by, by day and by request, down to the ledger's lines."""
+    """The sums that people are charged by: by day, model and request, down to the ledger."""
     # The hub is asked first: nothing waits for it within a transaction.
     mine = web.groups.names(visitor.identity)
     error = None
@@ -135,6 +135,7 @@ class _Used(TypedDict):
 
     usage: UsageReport
     plot: Plot
+    models: Sequence[UsageRowOut]
     chosen: Choice
     most: int
 
@@ -143,9 +144,10 @@ def _used(web: Web, visitor: Visitor, chosen: Choice, mine: Collection[str]) -> 
     """Raises InvalidInput, NotFound."""
     who, asked = visitor.identity, chosen.asked()
     report = web.figures.usage(who, asked, groups_of=mine)
-    days = web.figures.by_day(who, asked)
+    days = web.figures.used(who, asked, UsageBy.DAY)
     plot = history_plots.by_day(report, _all_days(report, days, web.clock()))
-    return {"usage": report, "plot": plot, "chosen": chosen, "most": _ROWS}
+    models = [row_out(each) for each in web.figures.used(who, asked, UsageBy.MODEL)]
+    return {"usage": report, "plot": plot, "models": models, "chosen": chosen, "most": _ROWS}
 
 
 @router.get("/admin/use")

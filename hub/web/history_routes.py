@@ -45,7 +45,8 @@ def usage(
     `charged` stands in the ledger, `open` has been used since its last line. Everybody sees
     their own, teachers what was used in their groups, administrators everything. Days begin at
     midnight UTC; of a line that goes beyond a day or beyond the span, each part counts where it
-    belongs.
+    belongs. By model, each device of a lease counts for the same part; work without a device is
+    charged nothing and is in no sum.
     """
     asked = UsageAsked(
         group=group, since=since, until=until, by=by, mine=mine, lines=lines, before=before

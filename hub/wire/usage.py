@@ -31,8 +31,9 @@ class LedgerOut(Out):
 
 
 class UsageRowOut(Out):
-    """Device-seconds of one owner in a group, of one day (``2026-10-01``, UTC) or one request.
+    """Device-seconds of one owner in a group, one day (``2026-10-01``, UTC), request or model.
 
+    ``model`` is empty also for devices that the pool no longer knows.
     ``first_at`` and ``last_at`` are when they were first and last used in the span asked for.
     """
 
@@ -40,6 +41,7 @@ class UsageRowOut(Out):
     group: str = ""
     request_id: str = ""
     day: str = ""
+    model: str = ""
     charged: float
     open: float
     first_at: float
@@ -49,13 +51,13 @@ class UsageRowOut(Out):
 class UsageReport(Out):
     """Device-seconds between ``since`` and ``until``; their sum is that of any of the lists.
 
-    ``rows`` holds them ``by`` owner, day or request, the newest 1000 requests; ``ledger`` the
-    newest whole lines that touch the span.
+    ``rows`` holds them ``by`` owner, day, request or model, the newest 1000 requests; ``ledger``
+    the newest whole lines that touch the span.
     """
 
     device_seconds: float
     by_group: list[UsageOut]
-    by: Literal["owner", "day", "request"] = "owner"
+    by: Literal["owner", "day", "request", "model"] = "owner"
     since: float | None = None
     until: float | None = None
     rows: list[UsageRowOut] = []

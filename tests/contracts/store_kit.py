@@ -21,12 +21,19 @@ CANCELLED = Cause(code=CauseCode.CANCELLED, message="Cancelled by ada.")
 PROCESS = Handle(pid=4711, started_at=99.5)
 
 
-def device(name: str, index: int = 0, *, node: str = "n1", simulated: bool = False) -> Device:
+def device(
+    name: str,
+    index: int = 0,
+    *,
+    node: str = "n1",
+    simulated: bool = False,
+    model: str = "H100",
+) -> Device:
     return Device(
         id=name,
         node=node,
         index=index,
-        model="H100",
+        model=model,
         memory_bytes=80 << 30,
         simulated=simulated,
     )

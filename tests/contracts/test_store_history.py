@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
 from math import fsum
@@ -86,6 +87,45 @@ class TestUsed:
         assert owners(LedgerFilter(reader="tom")) == []
         assert owners(LedgerFilter(groups=frozenset({"other"}))) == []
 
+    def test_by_model_each_device_of_a_lease_has_the_same_part(self, store: Store) -> None:
+        mixed = [device(f"M{index}", index, node="n2", model="A100") for index in range(2)]
+        store.sync_devices("n2", [*mixed, device("M2", 2, node="n2")])
+        lease = running(store, job("a", devices=3), "M0", "M1", "M2", at=DAY - 100)
+        used_until(store, running(store, job("b"), "D0", at=DAY).id, DAY + 50)
+        used_until(store, lease.id, DAY + 100)
+        assert store.used(LedgerFilter(), UsageBy.MODEL, now=DAY + 110) == (
+            Used(model="A100", charged=400, open=20, first=DAY - 100, last=DAY + 110),
+            Used(model="H100", charged=250, open=70, first=DAY - 100, last=DAY + 110),
+        )
+        assert store.used(LedgerFilter(since=DAY + 90), UsageBy.MODEL, now=DAY + 100) == (
+            Used(model="A100", charged=20, first=DAY + 90, last=DAY + 100),
+            Used(model="H100", charged=10, open=10, first=DAY + 90, last=DAY + 100),
+        )
+        assert store.used(LedgerFilter(owner="eve"), UsageBy.MODEL, now=DAY + 110) == ()
+
+    def test_a_device_counts_under_its_model_as_long_as_the_store_knows_it(
+        self, store: Store
+    ) -> None:
+        def models() -> list[tuple[str, float]]:
+            found = store.used(LedgerFilter(), UsageBy.MODEL, now=400)
+            return [(row.model, row.charged) for row in found]
+
+        store.sync_devices("n2", [device("S0", node="n2", model="Pretended", simulated=True)])
+        for number, name in enumerate(("D0", "S0")):
+            new = job(str(number))
+            lease = running(store, new, name, at=100)
+            store.stop(new.id, State.CANCELLED, CANCELLED, now=200 + number)
+            store.finish(lease.id, now=200 + number, charge_until=200 + number)
+        assert models() == [("H100", 100), ("Pretended", 101)]
+        store.sync_devices("n1", [])  # They are gone, and known.
+        assert models() == [("H100", 100), ("Pretended", 101)]
+        store.sync_devices("n2", [device("M0", node="n2")])  # Pretended ones are removed.
+        assert models() == [("", 101), ("H100", 100)]
+
+    def test_work_without_a_device_has_no_model(self, store: Store) -> None:
+        used_until(store, running(store, job("a", devices=0), at=100).id, 200)
+        assert store.used(LedgerFilter(), UsageBy.MODEL, now=300) == ()
+
     def test_by_request_the_newest_comes_first(self, store: Store) -> None:
         first = running(store, job("a"), "D0", at=100)
         store.stop("j-a", State.CANCELLED, CANCELLED, now=200)
@@ -139,12 +179,14 @@ class TestUsed:
         assert [line.ends_at for line in touching] == [120]
 
 
+Span = tuple[str, int, int, list[str], bool]
+"""Of a lease: its owner, start and length in seconds, the models of its devices, if it ends."""
 SPANS = st.lists(
     st.tuples(
         st.sampled_from(["ada", "bob"]),
         st.integers(0, 4 * 86400),
         st.integers(1, 3 * 86400),
-        st.integers(1, 2),
+        st.lists(st.sampled_from(["H100", "A100", "L40S"]), min_size=1, max_size=3),
         st.booleans(),
     ),
     min_size=1,
@@ -162,7 +204,7 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @settings(max_examples=12, database=None)
 @given(spans=SPANS, cut=st.integers(1, 6 * 86400))
 def test_whatever_is_asked_for_the_sum_is_that_of_the_ledger(
-    empty: Path, spans: list[tuple[str, int, int, int, bool]], cut: int
+    empty: Path, spans: Sequence[Span], cut: int
 ) -> None:
     with TemporaryDirectory() as folder:
         # A copy of a file with the tables in it: making them takes long.
@@ -185,21 +227,30 @@ def test_whatever_is_asked_for_the_sum_is_that_of_the_ledger(
                     for row in store.used(which, by, now=end)
                 ]
                 assert fsum(row.charged for row in parts) == pytest.approx(ledger)
+            of_ada = LedgerFilter(owner="ada", since=cut)
+            by_model, by_owner = (
+                fsum(row.total for row in store.used(of_ada, by, now=end))
+                for by in (UsageBy.MODEL, UsageBy.OWNER)
+            )
+            assert by_model == pytest.approx(by_owner)
             days = store.used(LedgerFilter(), UsageBy.DAY, now=end)
             assert all(d.day is not None and d.day <= d.first < d.last <= d.day + DAY for d in days)
         sql.close()
 
 
-def _furnish(store: Store, spans: list[tuple[str, int, int, int, bool]]) -> None:
+def _furnish(store: Store, spans: Sequence[Span]) -> None:
     furnish(store)
-    store.put_group(Group(name="lab", max_devices=12, max_devices_per_user=12))  # All at once.
+    store.put_group(Group(name="lab", max_devices=18, max_devices_per_user=18))  # All at once.
     names = count()
-    for owner, start, length, devices, ends in spans:
+    for owner, start, length, models, ends in spans:
         number = next(names)
-        ids = [f"X{number}-{index}" for index in range(devices)]
-        store.sync_devices(f"n{number}", [device(x, node=f"n{number}") for x in ids])
-        new = job(str(number), owner=owner, devices=devices)
-        lease = running(store, new, *ids, at=float(start))
+        seen = [
+            device(f"X{number}-{index}", index, node=f"n{number}", model=model)
+            for index, model in enumerate(models)
+        ]
+        store.sync_devices(f"n{number}", seen)
+        new = job(str(number), owner=owner, devices=len(models))
+        lease = running(store, new, *(each.id for each in seen), at=float(start))
         used_until(store, lease.id, start + length / 3)
         if ends:
             store.stop(new.id, State.CANCELLED, CANCELLED, now=float(start + length))

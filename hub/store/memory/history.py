@@ -24,8 +24,10 @@ class History(Pool):
 
     def used(self, which: LedgerFilter, by: UsageBy, *, now: float) -> tuple[Used, ...]:
         with self._lock:
-            live = self._live.values()
-            return past.used(self._ledger, live, self._requests, which, by=by, now=now)
+            intervals = past.intervals(self._ledger, self._live.values(), self._requests, now)
+            if by is UsageBy.MODEL:
+                intervals = past.of_each_device(intervals, self._leases, self._devices)
+            return past.used(intervals, which, by)
 
     def used_requests(
         self, which: LedgerFilter, *, now: float, most: int, counted: bool = True

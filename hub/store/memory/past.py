@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from math import fsum
 
-from ...history import Interval, added_up, charged, flow, portions
+from ...history import Interval, added_up, charged, flow, of_one_device, portions
 from ...ports.history import (
     WAIT_BOUNDS,
     Census,
@@ -21,10 +21,12 @@ from ...ports.history import (
 )
 from ...ports.records import LeaseRecord, LedgerEntry, RequestRecord
 from ...scheduling.accounting import decayed
-from ...scheduling.model import Kind, Use
+from ...scheduling.model import Device, Kind, Use
 from ..pool import EPSILON
 
 Requests = Mapping[str, RequestRecord]
+Intervals = Iterable[tuple[str, Interval]]
+"""Each with the lease that it is of."""
 
 
 def charged_since(lines: Iterable[LedgerEntry], since: float) -> Mapping[str, float]:
@@ -49,32 +51,44 @@ def decayed_use(lines: Iterable[LedgerEntry], at: float, half_life: float) -> tu
     )
 
 
-def used(
-    lines: Iterable[LedgerEntry],
-    live: Iterable[LeaseRecord],
-    requests: Requests,
-    which: LedgerFilter,
-    *,
-    by: UsageBy,
-    now: float,
-) -> tuple[Used, ...]:
-    intervals = (*map(charged, lines), *_open(live, requests, now))
-    chosen = (i for i in intervals if which.takes(i.owner, i.group))
-    return added_up((part for i in chosen for part in portions(i, which, by)), by)
+def used(intervals: Intervals, which: LedgerFilter, by: UsageBy) -> tuple[Used, ...]:
+    chosen = (each for _, each in intervals if which.takes(each.owner, each.group))
+    return added_up((part for each in chosen for part in portions(each, which, by)), by)
 
 
-def _open(live: Iterable[LeaseRecord], requests: Requests, now: float) -> Iterator[Interval]:
+def intervals(
+    lines: Iterable[LedgerEntry], live: Iterable[LeaseRecord], requests: Requests, now: float
+) -> Intervals:
+    """What stands in the ledger, and what live leases have used since."""
+    return (*((line.lease_id, charged(line)) for line in lines), *_open(live, requests, now))
+
+
+def of_each_device(
+    found: Intervals, leases: Mapping[str, LeaseRecord], known: Mapping[str, Device]
+) -> Intervals:
+    """The same, of each device of a lease by itself."""
+    for lease_id, interval in found:
+        held = leases[lease_id].devices
+        for device in held:
+            model = known[device].model if device in known else ""
+            yield lease_id, of_one_device(interval, len(held), model)
+
+
+def _open(live: Iterable[LeaseRecord], requests: Requests, now: float) -> Intervals:
     for lease in live:
         request = requests[lease.request_id]
         if request.devices and lease.charged_until < now:
-            yield Interval(
-                owner=request.owner,
-                group=request.group,
-                request_id=request.id,
-                starts_at=lease.charged_until,
-                ends_at=now,
-                device_seconds=request.devices * (now - lease.charged_until),
-                open=True,
+            yield (
+                lease.id,
+                Interval(
+                    owner=request.owner,
+                    group=request.group,
+                    request_id=request.id,
+                    starts_at=lease.charged_until,
+                    ends_at=now,
+                    device_seconds=request.devices * (now - lease.charged_until),
+                    open=True,
+                ),
             )
 
 

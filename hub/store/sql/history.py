@@ -39,20 +39,33 @@ from ...ports.history import (
 from ...ports.records import CauseCode, LedgerEntry
 from ...scheduling.model import Kind
 from ..tables import leases, ledger, requests
+from . import by_model
+from .by_model import ModelSums
+from .daily_sums import whole_days
 from .days import first_day, spans_midnight
 from .rows import to_ledger
-from .sums import LedgerSums, whole_days
+from .sums import LedgerSums
 from .whose import of_whom, whom
 
 
 def used(
-    connection: Connection, sums: LedgerSums, which: LedgerFilter, by: UsageBy, *, now: float
+    connection: Connection,
+    sums: LedgerSums,
+    of_models: ModelSums,
+    which: LedgerFilter,
+    by: UsageBy,
+    *,
+    now: float,
 ) -> tuple[Used, ...]:
-    found = [part for each in _open(connection, which, now) for part in portions(each, which, by)]
+    open_ = _open(connection, which, now, by)
+    found = [part for each in open_ for part in portions(each, which, by)]
     days = whole_days(which)
     if by is UsageBy.REQUEST or (days is not None and not days):
         return added_up([*found, *_of_lines(connection, which, by)], by)
-    found += sums.used(connection, which, days, by)
+    if by is UsageBy.MODEL:
+        found += of_models.used(connection, which, days)
+    else:
+        found += sums.used(connection, which, days, by)
     for edge in _edges(which, days):
         found += _of_lines(connection, edge, by)
     return added_up(found, by)
@@ -79,7 +92,7 @@ def used_requests(
 ) -> UsedRequests:
     """First which are the newest, then the sums of these alone."""
     by = UsageBy.REQUEST
-    odd = (*_odd_lines(connection, which, by), *_open(connection, which, now))
+    odd = (*_odd_lines(connection, which, by), *_open(connection, which, now, by))
     parts = [part for interval in odd for part in portions(interval, which, by)]
     inside = _whole_of(connection, which, by)
     request_id = ledger.c.request_id
@@ -117,13 +130,18 @@ def _whole_lines(
     by: UsageBy,
     request_ids: Sequence[str] | None = None,
 ) -> Iterator[Used]:
-    keys = _keys(connection, by)
-    query = select(
-        *keys,
-        func.sum(ledger.c.device_seconds).label("charged"),
-        func.min(ledger.c.starts_at).label("first"),
-        _LAST.label("last"),
-    ).where(*_whole_of(connection, which, by))
+    keys, of_devices = _keys(connection, by), by is UsageBy.MODEL
+    amount = by_model.OF_ONE_DEVICE if of_devices else ledger.c.device_seconds
+    query = (
+        select(
+            *keys,
+            func.sum(amount).label("charged"),
+            func.min(ledger.c.starts_at).label("first"),
+            _LAST.label("last"),
+        )
+        .select_from(by_model.LINES if of_devices else ledger)
+        .where(*_whole_of(connection, which, by))
+    )
     if request_ids is not None:
         query = query.where(ledger.c.request_id.in_(request_ids))
     return map(_used, connection.execute(query.group_by(*keys)))
@@ -150,6 +168,7 @@ def _used(row: Row[*tuple[Any, ...]]) -> Used:
         group=named.get("group_name", ""),
         request_id=named.get("request_id", ""),
         day=named["day"] * DAY if "day" in named else None,
+        model=named.get("model", ""),
         charged=row.charged,
         first=row.first,
         last=row.last,
@@ -164,17 +183,23 @@ def _keys(connection: Connection, by: UsageBy) -> Sequence[ColumnElement[Any]]:
             return (ledger.c.owner, ledger.c.group_name, ledger.c.request_id)
         case UsageBy.OWNER:
             return (ledger.c.owner, ledger.c.group_name)
+        case UsageBy.MODEL:
+            return (by_model.MODEL,)
 
 
 def _odd_lines(connection: Connection, which: LedgerFilter, by: UsageBy) -> Iterator[Interval]:
-    query = select(ledger).where(
-        *of_whom(whom(which), ledger), _odd(connection, which, by), *_touching(which)
-    )
-    return map(charged, to_ledger(connection.execute(query)))
+    whose = of_whom(whom(which), ledger)
+    conditions = (*whose, _odd(connection, which, by), *_touching(which))
+    if by is UsageBy.MODEL:
+        return by_model.lines(connection, *conditions)
+    return map(charged, to_ledger(connection.execute(select(ledger).where(*conditions))))
 
 
-def _open(connection: Connection, which: LedgerFilter, now: float) -> Iterator[Interval]:
-    for row in connection.execute(_OPEN, {"now": now}):
+def _open(
+    connection: Connection, which: LedgerFilter, now: float, by: UsageBy
+) -> Iterator[Interval]:
+    query = by_model.OPEN if by is UsageBy.MODEL else _OPEN
+    for row in connection.execute(query, {"now": now}):
         if which.takes(row.owner, row.group_name):
             yield Interval(
                 owner=row.owner,
@@ -184,13 +209,14 @@ def _open(connection: Connection, which: LedgerFilter, now: float) -> Iterator[I
                 ends_at=now,
                 device_seconds=row.devices * (now - row.charged_until),
                 open=True,
+                model=row.model,
             )
 
 
 # Of everybody: few leases live, but one person may have thousands of requests to begin at.
 _OPEN = (
     select(requests.c.owner, requests.c.group_name, requests.c.id, requests.c.devices)
-    .add_columns(leases.c.charged_until)
+    .add_columns(leases.c.charged_until, literal("").label("model"))
     .join_from(leases, requests)
     .where(leases.c.released_at.is_(None), requests.c.devices > 0)
     .where(leases.c.charged_until < bindparam("now", type_=Double))

@@ -48,6 +48,7 @@ from .. import moves
 from ..moving import Move, Moving
 from . import administration, calendar, glancing, history, levels, pool, reading, writing
 from .agenda import Agenda
+from .by_model import ModelSums
 from .decay import DecayedUse
 from .finding import Finding
 from .pins import Pinning
@@ -78,6 +79,7 @@ class SqlStore(Moving, Agenda, Pinning):
         self._use = DecayedUse(half_life)
         self._budgets = calendar.Budgets()
         self._sums = LedgerSums()
+        self._model_sums = ModelSums()
 
     # -- the pool and the quota tree ------------------------------------------------------
 
@@ -263,7 +265,8 @@ class SqlStore(Moving, Agenda, Pinning):
     # -- looking back ---------------------------------------------------------------------
 
     def used(self, which: LedgerFilter, by: UsageBy, *, now: float) -> tuple[Used, ...]:
-        return self._read(lambda c: history.used(c, self._sums, which, by, now=now))
+        sums = self._sums, self._model_sums
+        return self._read(lambda c: history.used(c, *sums, which, by, now=now))
 
     def used_requests(
         self, which: LedgerFilter, *, now: float, most: int, counted: bool = True

@@ -383,6 +383,19 @@ class TestLooking:
         assert "2026-10-01       60     0" in text
         assert "is no day" in carrel("usage", "--since", "2026-02-30").output
 
+    def test_usage_by_model_has_a_row_for_each(self, service: FakeService, carrel: Carrel) -> None:
+        rows = [{"model": model, "charged": charged, "open": 5.0, "first_at": 0.0, "last_at": 1.0}
+                for model, charged in (("", 30.0), ("H100", 60.0))]  # fmt: skip  # grouped
+        report = {"device_seconds": 100.0, "by_group": [], "by": "model", "rows": rows,
+                  "ledger": []}  # fmt: skip  # grouped by meaning
+        service.extra["GET", "/services/carrel/api/v1/usage"] = lambda h: h.say(200, report)
+        text = carrel("usage", "--by", "model").output
+        assert "MODEL            CHARGED  OPEN\n" in text
+        assert "no longer known       30     5\n" in text
+        assert "H100                  60     5\n" in text
+        refused = carrel("usage", "--by", "colour").output
+        assert "'owner', 'day', 'request', 'model'" in refused
+
     def test_a_pool_without_devices_says_so(self, service: FakeService, carrel: Carrel) -> None:
         pool = {"devices": [], "free": 0, "total": 0, "waiting": 0, "simulated": False}
         service.extra["GET", "/services/carrel/api/v1/pool"] = lambda h: h.say(200, pool)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from math import fsum
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from carrel.hub.history import added_up, charged, portions
+from carrel.hub.history import Interval, added_up, charged, of_one_device, portions
 from carrel.hub.ports.history import DAY, LedgerFilter, UsageBy, Used
-from carrel.hub.ports.records import LedgerEntry, NewRequest
+from carrel.hub.ports.records import NewRequest
 from carrel.hub.ports.store import Store
 from carrel.hub.scheduling.lifecycle import State
 from carrel.hub.scheduling.model import Group
@@ -31,6 +33,7 @@ LEASES = st.lists(
         st.sampled_from(["lab", "course"]),
         MOMENTS,
         st.lists(st.integers(1, 9).map(lambda n: n * DAY / 4), min_size=1, max_size=3),
+        st.sampled_from([("H100",), ("A100", "H100"), ("A100", "A100")]),
     ),
     min_size=1,
     max_size=6,
@@ -56,10 +59,23 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def charge(store: Store, number: int, new: NewRequest, at: float, lengths: Sequence[float]) -> None:
+def charge(
+    store: Store,
+    number: int,
+    new: NewRequest,
+    at: float,
+    lengths: Sequence[float],
+    *,
+    models: Sequence[str] = ("H100",),
+) -> None:
     """One lease that ends, with a line of the ledger for each of these lengths."""
-    store.sync_devices(f"n{number}", [device(f"X{number}", node=f"n{number}")])
-    lease = running(store, new, f"X{number}", at=at)
+    seen = [
+        device(f"X{number}-{index}", index, node=f"n{number}", model=model)
+        for index, model in enumerate(models)
+    ]
+    store.sync_devices(f"n{number}", seen)
+    new = replace(new, devices=len(models))
+    lease = running(store, new, *(each.id for each in seen), at=at)
     for length in lengths:
         at += length
         store.renew([lease.id], now=at, until=at + 30)
@@ -68,16 +84,30 @@ def charge(store: Store, number: int, new: NewRequest, at: float, lengths: Seque
     store.finish(lease.id, now=at, charge_until=at)
 
 
-def of(lines: Sequence[LedgerEntry], which: LedgerFilter, by: UsageBy) -> tuple[Used, ...]:
-    chosen = (charged(line) for line in lines if which.takes(line.owner, line.group))
+def of(found: Sequence[Interval], which: LedgerFilter, by: UsageBy) -> tuple[Used, ...]:
+    chosen = (each for each in found if which.takes(each.owner, each.group))
     return added_up((part for each in chosen for part in portions(each, which, by)), by)
 
 
+def of_each_device(store: Store) -> list[Interval]:
+    models = {each.id: each.model for each in store.devices()}
+    return [
+        of_one_device(charged(line), line.devices, models[name])
+        for line in store.ledger()
+        for name in store.lease(line.lease_id).devices
+    ]
+
+
 def check(store: SqlStore, windows: Sequence[LedgerFilter]) -> None:
-    lines = store.ledger()
+    lines = [charged(line) for line in store.ledger()]
+    by_device = of_each_device(store)
     for which in (LedgerFilter(), *windows):
         for by in (UsageBy.DAY, UsageBy.OWNER):
             assert store.used(which, by, now=LATER) == of(lines, which, by)
+        by_model = store.used(which, UsageBy.MODEL, now=LATER)
+        assert by_model == of(by_device, which, UsageBy.MODEL)
+        by_owner = store.used(which, UsageBy.OWNER, now=LATER)
+        assert fsum(row.charged for row in by_model) == fsum(row.charged for row in by_owner)
     whole = {
         (row.owner, row.group): row.charged for row in of(lines, LedgerFilter(), UsageBy.OWNER)
     }
@@ -89,15 +119,15 @@ def check(store: SqlStore, windows: Sequence[LedgerFilter]) -> None:
 @given(leases=LEASES, windows=st.lists(WINDOWS, max_size=4))
 def test_they_are_those_of_the_lines_after_each_of_them_and_in_a_new_process(
     empty: Path,
-    leases: list[tuple[str, str, float, list[float]]],
+    leases: list[tuple[str, str, float, list[float], tuple[str, ...]]],
     windows: list[LedgerFilter],
 ) -> None:
     with TemporaryDirectory() as folder:
         path = Path(shutil.copy(empty, Path(folder) / "c.db"))
         store = open_store(path)
-        for number, (owner, group, at, lengths) in enumerate(leases):
+        for number, (owner, group, at, lengths, models) in enumerate(leases):
             new = job(str(number), owner=owner, group=group)
-            charge(store, number, new, at, lengths)
+            charge(store, number, new, at, lengths, models=models)
             check(store, windows)
         store.close()
         again = open_store(path)

@@ -52,6 +52,14 @@ def test_my_use_is_shown_by_day_and_by_request_down_to_the_ledger(world: World) 
     assert "200.0" in answer.text
 
 
+def test_everybodys_use_by_model_is_the_sum_of_everybodys_use(world: World) -> None:
+    html = world.browser("root-oauth").get(f"{PREFIX}usage?whose=all").text
+    check_page(html)
+    assert "215 device-seconds" in html
+    row = '<th scope="row">H100</th><td class="number">200.0</td><td class="number">15.0</td>'
+    assert row in html
+
+
 def test_an_empty_past_says_what_to_do(world: World) -> None:
     html = world.browser("root-oauth").get(f"{PREFIX}usage").text
     check_page(html)
@@ -107,7 +115,11 @@ def test_the_same_by_rest(world: World) -> None:
     assert found["device_seconds"] == 210.0
     assert [line["device_seconds"] for line in found["ledger"]] == [200.0]
     assert ada.get(f"{API}/usage?lines=0").json()["ledger_complete"] is False
-    assert ada.get(f"{API}/usage?by=year").status_code == 400
+    (model,) = ada.get(f"{API}/usage?by=model").json()["rows"]
+    assert (model["model"], model["charged"], model["open"]) == ("H100", 200.0, 10.0)
+    refused = ada.get(f"{API}/usage?by=colour")
+    assert refused.status_code == 400
+    assert "'owner', 'day', 'request' or 'model'" in refused.text
     assert ada.get(f"{API}/history").status_code == 403
     assert ada.get(f"{API}/history?group=cs101").status_code == 404
 
