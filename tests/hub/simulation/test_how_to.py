@@ -15,7 +15,7 @@ import pytest
 
 from carrel.hub.simulation.policies import Policy
 
-from .kit import job, played, spans
+from .kit import job, played, shared, spans
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "simulate.md"
 PICTURED = re.compile(r'href="(\.\./_static/simulations/[^"]+)"')
@@ -30,7 +30,7 @@ def command(part: str) -> list[str]:
     """The words of the only command of the page in which this stands."""
     found = COMMAND.findall(PAGE.read_text(encoding="utf-8"))
     (text,) = (text for text in found if part in text)
-    return shlex.split(text)
+    return shlex.split(text.replace("\\\n", " "))
 
 
 def typed(words: list[str], folder: Path, *more: str) -> str:
@@ -107,3 +107,17 @@ def test_the_examples_are_small_pages_of_what_the_commands_say() -> None:
     assert max(page.stat().st_size for page in pages) < MOST_BYTES
     assert "cluster is 6214e9, submitted from 2017-10-01, submitted up to 2017-10-07 23:59" in week
     assert "1,867 jobs on vcvGl=20x8,vcvlY=2x8" in helios
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["s1.html", "helios.html"])
+def test_the_examples_are_what_their_commands_write_now_byte_for_byte(
+    tmp_path: Path, name: str
+) -> None:
+    words = command(f"--html {name}")
+    trace = words[words.index("--trace") + 1]
+    (tmp_path / trace).symlink_to(shared(trace))
+    typed(words, tmp_path)
+    published = PAGE.parents[1] / "_static" / "simulations" / name
+    if (tmp_path / name).read_bytes() != published.read_bytes():
+        pytest.fail(f"{published} is out of date: write it anew with {shlex.join(words)}")
