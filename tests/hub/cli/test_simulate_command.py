@@ -302,6 +302,32 @@ def test_next_terms_quotas_are_tried_on_it(tmp_path: Path) -> None:
     assert "Nothing that is replayed belongs to" not in result.stderr
 
 
+def test_next_terms_quotas_are_tried_on_a_node_more(tmp_path: Path) -> None:
+    state = stored_site(tmp_path)
+    quota = tmp_path / "next-term.toml"
+    words = ("--from-ledger", "--state", state.root, "--nodes", "+1x4", "--quota", quota)
+
+    def tried(limits: str) -> dict[str, dict[str, object]]:
+        quota.write_text(f"[groups.lab]\n{limits}\n", encoding="utf-8")
+        found = json.loads(carrel(*words, "--policy", "fifo,carrel", "--json", "-").stdout)
+        assert found["nodes"] == "the site +1x4"
+        return dict(found["policies"])
+
+    narrow = tried("max_devices = 1")
+    # One after the other on one of six devices; fifo looks at no quota.
+    assert narrow["carrel"]["jct"] == {"mean": 140, "median": 100, "p95": 180, "p99": 180}
+    assert narrow["carrel"]["utilisation"] == pytest.approx(200 / (6 * 200))
+    assert narrow["fifo"]["utilisation"] == pytest.approx(200 / (6 * 120))
+    # A guarantee of more than the site has today is one of all six.
+    wide = tried("max_devices = 6\nguaranteed = 6")
+    for found in wide.values():
+        assert found["utilisation"] == pytest.approx(200 / (6 * 120))
+        fairness = found["fairness"]
+        assert isinstance(fairness, dict)
+        assert fairness["finish_time"]["by_tenant"] == {"lab": 1.0}
+        assert fairness["below_guarantee_device_seconds"] == 0
+
+
 def test_a_quota_under_which_nothing_could_run_is_named(tmp_path: Path) -> None:
     state = stored_site(tmp_path)
     quota = tmp_path / "next-term.toml"
