@@ -242,6 +242,13 @@ def test_the_same_command_writes_the_same_page(trace: Path) -> None:
     assert carrel(*words).stdout == carrel(*words).stdout
 
 
+def test_a_page_about_a_thousand_years_is_no_larger_than_others(tmp_path: Path) -> None:
+    path = tmp_path / "own.csv"
+    path.write_text("submitted_at,seconds,devices\n1000-01-01,1,1\n2026-01-01,1,1\n", "utf-8")
+    words = ("--trace", path, "--nodes", "1x2", "--policy", "fifo", "--html", "-")
+    assert len(carrel(*words).stdout) < 30_000
+
+
 def test_names_cannot_write_into_the_page(tmp_path: Path) -> None:
     path = tmp_path / "<b>x.csv"
     path.write_text(TRACE, encoding="utf-8")
