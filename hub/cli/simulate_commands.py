@@ -13,7 +13,7 @@ import click
 from ... import __version__
 from .. import garbage, wording
 from ..errors import InvalidInput
-from ..simulation import registry
+from ..simulation import fairness, registry
 from ..simulation.estimates import parse_estimates
 from ..simulation.experiment import Experiment, Result, run
 from ..simulation.formats import FORMATS
@@ -73,6 +73,7 @@ def simulate_command(chosen: Chosen) -> None:
         _put(chosen.html_out, page(experiment, results, asked))
     if _STDOUT not in (chosen.json_out, chosen.html_out):
         printing.table(_HEADER, [_row(each) for each in results], right=",".join(_HEADER[1:]))
+        _print_fairness(results)
 
 
 def _asked(chosen: Chosen, nodes: str) -> Asked:
@@ -207,6 +208,20 @@ def _row(result: Result) -> Sequence[str]:
         wording.device_seconds(found.wasted),
         f"{found.fragmentation:.1%}",
     ]
+
+
+def _print_fairness(results: Sequence[Result]) -> None:
+    """A second table, with what its columns mean; nothing where there is nobody to compare."""
+    columns = fairness.shown([each.figures for each in results])
+    if not columns:
+        return
+    header = ["POLICY", *(column.name.upper() for column in columns)]
+    rows = [[each.policy.name, *fairness.row(each.figures, columns)] for each in results]
+    click.echo()
+    printing.table(header, rows, right=",".join(header[1:]))
+    click.echo()
+    for column in columns:
+        click.echo(f"{column.name.upper()}: {column.meaning}")
 
 
 COMMANDS: dict[str, click.Command] = {"simulate": simulate_command}

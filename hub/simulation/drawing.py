@@ -94,7 +94,7 @@ def count_axis(title: str, most: float) -> Axis:
 def days_axis(least: float, most: float) -> Axis:
     """Days since the beginning."""
     days = max((most - least) / 86400.0, 1e-6)
-    step = next((s for s in (0.25, 1, 2, 7, 14, 28, 91) if days / s <= 8), 365)  # noqa: PLR2004  # so many marks are enough
+    step = next((s for s in (0.25, 1, 2, 7, 14, 28, 91) if days / s <= 8), ceil(days / 8))  # noqa: PLR2004  # so many marks are enough
     ticks = [(least + n * step * 86400.0, f"{n * step:g}") for n in range(int(days / step) + 1)]
     return Axis(title="days since the first submission", least=least, most=most, ticks=ticks)
 

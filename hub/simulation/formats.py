@@ -21,6 +21,10 @@ Row = Mapping[str, str]
 
 _MICROSECONDS = 1e6
 _MILLI = 1000
+MOST_SECONDS = 315_360_000
+"""Ten years: nothing runs longer."""
+LATEST = 253_402_300_800
+"""Seconds from 1970 to the end of the year 9999, beyond which no date can be written."""
 
 
 class LeftOut(StrEnum):
@@ -55,20 +59,30 @@ def moment(text: str) -> float:
     """
     text = text.strip()
     try:
-        found = datetime.fromisoformat(text)
+        # First, since dates may be written as digits alone: 20171001 are seconds.
+        float(text)
     except ValueError:
-        return _seconds(text)
+        return _date(text)
+    try:
+        return _clock(text, "time")
+    except InvalidInput as error:
+        raise _no_time(text) from error
+
+
+def _date(text: str) -> float:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise _no_time(text) from error
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 
-def _seconds(text: str) -> float:
-    try:
-        return _number(text, "time", "seconds")
-    except InvalidInput as error:
-        raise InvalidInput(
-            f"{text!r} is no time.",
-            accepted="2017-10-01, 2017-10-01 07:01:55 or a number of seconds is accepted.",
-        ) from error
+def _no_time(text: str) -> InvalidInput:
+    return InvalidInput(
+        f"{text!r} is no time.",
+        accepted="2017-10-01, 2017-10-01 07:01:55 or a number of seconds is accepted, "
+        f"up to {LATEST:,} before or after 1970.",
+    )
 
 
 def _philly(row: Row, line: str) -> Job:
@@ -83,14 +97,13 @@ def _philly(row: Row, line: str) -> Job:
 
 
 def _helios(row: Row, _line: str) -> Job:
-    submitted = _number(row["submit_time"], "submit_time", "microseconds")
     return Job(
         id=row["job_id"],
         user=row["user"],
         tenant=row["tenant"],
         devices=_devices(row["num_chips"], "num_chips"),
         seconds=_duration(row["duration_s"], "duration_s"),
-        submitted_at=submitted / _MICROSECONDS,
+        submitted_at=_clock(row["submit_time"], "submit_time", per_second=_MICROSECONDS),
     )
 
 
@@ -101,31 +114,31 @@ def _openb(row: Row, _line: str) -> Job | LeftOut:
     if devices == 0:
         return LeftOut.NO_DEVICE
     milli = _whole(row["gpu_milli"], "gpu_milli", least=1)
-    began = _number(row["scheduled_time"], "scheduled_time", "seconds")
-    ended = _number(row["deletion_time"], "deletion_time", "seconds")
+    began = _clock(row["scheduled_time"], "scheduled_time")
+    ended = _clock(row["deletion_time"], "deletion_time")
     return Job(
         id=row["name"],
         user="",
         tenant="",
         devices=devices,
         seconds=_duration(str(ended - began), "deletion_time less scheduled_time"),
-        submitted_at=_number(row["creation_time"], "creation_time", "seconds"),
+        submitted_at=_clock(row["creation_time"], "creation_time"),
         share=Share(compute=milli / _MILLI) if devices == 1 and milli < _MILLI else None,
     )
 
 
 def _csv(row: Row, line: str) -> Job:
     limit = row.get("limit", "")
-    share = row.get("share", "")
+    devices = _devices(row["devices"], "devices")
     return Job(
         id=row.get("id", "") or line,
         user=row.get("user", ""),
         tenant=row.get("tenant", ""),
-        devices=_devices(row["devices"], "devices"),
+        devices=devices,
         seconds=_duration(row["seconds"], "seconds"),
         submitted_at=moment(row["submitted_at"]),
         limit=_duration(limit, "limit") if limit else None,
-        share=Share(compute=_fraction(share)) if share else None,
+        share=_share(row.get("share", ""), devices),
     )
 
 
@@ -189,18 +202,41 @@ def _whole(text: str, column: str, *, least: int) -> int:
 def _duration(text: str, column: str) -> float:
     """Cut to whole seconds, as the simulators that Carrel is compared with do it."""
     found = _number(text, column, "seconds")
-    if found < 0:
-        raise InvalidInput(f"{column} is {text!r}.", accepted="At least 0 seconds are accepted.")
+    if not 0 <= found <= MOST_SECONDS:
+        raise InvalidInput(
+            f"{column} is {text!r}.",
+            accepted=f"0 to {MOST_SECONDS:,} seconds (ten years) are accepted.",
+        )
     return float(int(found))
 
 
-def _fraction(text: str) -> float:
+def _clock(text: str, column: str, *, per_second: float = 1.0) -> float:
+    """Seconds on the trace's own clock."""
+    found = _number(text, column, "microseconds" if per_second == _MICROSECONDS else "seconds")
+    seconds = found / per_second
+    if abs(seconds) > LATEST:
+        raise InvalidInput(
+            f"{column} is {text!r}.",
+            accepted=f"At most {LATEST:,} seconds before or after 1970 are accepted.",
+        )
+    return seconds
+
+
+def _share(text: str, devices: int) -> Share | None:
+    """A part of one device; None for whole ones."""
+    if not text:
+        return None
     found = _number(text, "share", "a part of one device")
     if not 0 < found <= 1:
         raise InvalidInput(
             f"share is {text!r}.", accepted="A number above 0 and at most 1 is accepted."
         )
-    return found
+    if devices != 1:
+        raise InvalidInput(
+            f"share is {text!r} and devices is {devices}.",
+            accepted="With a share, devices is 1; without one, share is left empty.",
+        )
+    return Share(compute=found)
 
 
 def _number(text: str, column: str, what: str) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
 from .. import wording
+from . import fairness
 from .drawing import (
     Line,
     bars_plot,
@@ -61,6 +62,7 @@ def page(experiment: Experiment, results: Sequence[Result], asked: Asked) -> str
         _conditions(experiment, asked),
         "<h2>Figures</h2>",
         _table(results),
+        *_fairness(results),
         "<h2>Time to completion</h2>",
         bars_plot(
             title="Mean (filled) and 95th percentile (hatched)",
@@ -72,7 +74,7 @@ def page(experiment: Experiment, results: Sequence[Result], asked: Asked) -> str
         "<h2>Over time</h2>",
         *_over_time(results),
         "<h2>Policies</h2>",
-        _sources(results),
+        _terms((result.policy.name, result.policy.source) for result in results),
     ]
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
@@ -111,17 +113,42 @@ def _table(results: Sequence[Result]) -> str:
         *("policy", "completion, mean", "median", "95 %", "99 %", "wait, mean", "95 %"),
         *("slowdown", "devices in use", "stops", "lost work", "idle while somebody waits"),
     )
-    rows = "".join(
-        f'<tr><th scope="row">{escape(result.policy.name)}</th>'
-        + "".join(f"<td>{escape(cell)}</td>" for cell in _cells(result))
-        + "</tr>"
-        for result in results
+    return _grid(
+        "Figures",
+        "Times from submission to end, and of that what was waited.",
+        header,
+        [(result.policy.name, *_cells(result)) for result in results],
     )
+
+
+def _fairness(results: Sequence[Result]) -> Iterator[str]:
+    """Nothing where the trace has only one user and tenant, and nobody a guarantee."""
+    columns = fairness.shown([result.figures for result in results])
+    if not columns:
+        return
+    yield "<h2>Fairness</h2>"
+    yield _grid(
+        "Fairness",
+        "Who fared worst. Less is better in every column.",
+        ("policy", *(column.name for column in columns)),
+        [(each.policy.name, *fairness.row(each.figures, columns)) for each in results],
+    )
+    yield _terms((column.name, column.meaning) for column in columns)
+
+
+def _grid(name: str, caption: str, header: Iterable[str], rows: Iterable[tuple[str, ...]]) -> str:
+    """A table whose rows begin with their names; it scrolls where it is too wide."""
     heads = "".join(f'<th scope="col">{escape(each)}</th>' for each in header)
+    lines = "".join(
+        f'<tr><th scope="row">{escape(first)}</th>'
+        + "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+        + "</tr>"
+        for first, *cells in rows
+    )
     return (
-        '<div class="scroll" tabindex="0" role="region" aria-label="Figures"><table>'
-        "<caption>Times from submission to end, and of that what was waited.</caption>"
-        f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{name}"><table>'
+        f"<caption>{caption}</caption>"
+        f"<thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table></div>"
     )
 
 
@@ -214,9 +241,7 @@ def _runs(result: Result) -> list[Run]:
     return [run for outcome in result.outcomes for run in outcome.runs]
 
 
-def _sources(results: Sequence[Result]) -> str:
-    rows = "".join(
-        f"<dt>{escape(result.policy.name)}</dt><dd>{escape(result.policy.source)}</dd>"
-        for result in results
-    )
+def _terms(terms: Iterable[tuple[str, str]]) -> str:
+    """Names, and what each stands for."""
+    rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in terms)
     return f"<dl>{rows}</dl>"

@@ -85,7 +85,50 @@ def test_the_report_and_the_page_say_which_part_of_the_trace_it_is(trace: Path) 
 def test_without_an_output_a_table_is_printed(trace: Path) -> None:
     result = carrel("--trace", trace, "--nodes", "1x2", "--policy", "fifo,greedy")
     assert result.exit_code == 0
-    assert [line.split()[0] for line in result.stdout.splitlines()] == ["POLICY", "fifo", "greedy"]
+    table = result.stdout.split("\n\n")[0]
+    assert [line.split()[0] for line in table.splitlines()] == ["POLICY", "fifo", "greedy"]
+
+
+SHARED = """\
+id,user,tenant,submitted_at,seconds,devices
+a,ada,x,0,100,2
+b,bob,y,1,100,1
+"""
+FAIR = ["worst finish time", "worst user's slowdown", "worst tenant's slowdown"]
+LACKED = ["below a guarantee", "below it alone"]
+
+
+def fairness_printed(*words: object) -> tuple[list[list[str]], list[str]]:
+    """The cells of the second table, and the names that are explained below it."""
+    _, *rest = carrel(*words).stdout.strip().split("\n\n")
+    if not rest:
+        return [], []
+    table, meanings = rest
+    names = [line.partition(": ")[0].lower() for line in meanings.splitlines()]
+    return [re.split(r" {2,}", line.strip()) for line in table.splitlines()], names
+
+
+def test_who_fared_worst_is_printed_with_what_it_means(tmp_path: Path) -> None:
+    trace, quota = tmp_path / "own.csv", tmp_path / "quota.toml"
+    trace.write_text(SHARED, encoding="utf-8")
+    quota.write_text("[groups.y]\nguaranteed = 1\n", encoding="utf-8")
+    words = ("--trace", trace, "--nodes", "1x2", "--policy", "fifo")
+    rows, names = fairness_printed(*words, "--quota", quota)
+    assert rows == [
+        ["POLICY", *(name.upper() for name in FAIR + LACKED)],
+        ["fifo", "1.99", "2.0", "2.0", "0.03 device-hours", "0.0 device-hours"],
+    ]
+    assert names == FAIR + LACKED
+    rows, names = fairness_printed(*words)
+    assert (rows[1], names) == (["fifo", "2.0", "2.0"], FAIR[1:])
+
+
+def test_where_there_is_nobody_to_compare_nothing_is_shown_of_fairness(tmp_path: Path) -> None:
+    trace = tmp_path / "own.csv"
+    trace.write_text("submitted_at,seconds,devices\n0,100,2\n", encoding="utf-8")
+    words = ("--trace", trace, "--nodes", "1x2", "--policy", "fifo")
+    assert fairness_printed(*words) == ([], [])
+    assert "Fairness" not in carrel(*words, "--html", "-").stdout
 
 
 def test_bad_lines_stop_it_or_are_counted(trace: Path) -> None:
@@ -146,13 +189,14 @@ def test_what_is_typed_wrongly_is_explained(words: tuple[str, ...]) -> None:
 
 
 class Page(HTMLParser):
-    """What a page fetches, and what its pictures say."""
+    """What a page fetches, and what its pictures and tables say."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self.tags: list[str] = []
         self.fetched: list[str] = []
         self.pictures: list[str] = []
+        self.texts: dict[str, list[str]] = {}
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -161,6 +205,22 @@ class Page(HTMLParser):
         self.fetched += [given[name] or "" for name in ("src", "href") if name in given]
         if tag == "svg" and given.get("role") == "img":
             self.pictures.append(given.get("aria-label") or "")
+
+    def handle_data(self, data: str) -> None:
+        self.texts.setdefault(self.tags[-1], []).append(data)
+
+
+def test_the_page_shows_who_fared_worst_and_explains_it(tmp_path: Path) -> None:
+    trace, quota = tmp_path / "own.csv", tmp_path / "quota.toml"
+    trace.write_text(SHARED, encoding="utf-8")
+    quota.write_text("[groups.y]\nguaranteed = 1\n", encoding="utf-8")
+    words = ("--trace", trace, "--nodes", "1x2", "--policy", "fifo", "--html", "-")
+    page = Page(carrel(*words, "--quota", quota).stdout)
+    assert "Fairness" in page.texts["h2"]
+    assert [name for name in page.texts["th"] if name in FAIR + LACKED] == FAIR + LACKED
+    assert page.texts["dt"] == [*FAIR, *LACKED, "fifo"]
+    assert page.texts["td"][-5:] == ["1.99", "2.0", "2.0", "0.03 device-hours", "0.0 device-hours"]
+    assert Page(carrel(*words).stdout).texts["dt"] == [*FAIR[1:], "fifo"]
 
 
 def test_the_page_holds_everything_and_is_read_without_colour(trace: Path, tmp_path: Path) -> None:
@@ -180,6 +240,13 @@ def test_the_page_holds_everything_and_is_read_without_colour(trace: Path, tmp_p
 def test_the_same_command_writes_the_same_page(trace: Path) -> None:
     words = ("--trace", trace, "--nodes", "1x2", "--policy", "fifo,qssf,carrel", "--html", "-")
     assert carrel(*words).stdout == carrel(*words).stdout
+
+
+def test_a_page_about_a_thousand_years_is_no_larger_than_others(tmp_path: Path) -> None:
+    path = tmp_path / "own.csv"
+    path.write_text("submitted_at,seconds,devices\n1000-01-01,1,1\n2026-01-01,1,1\n", "utf-8")
+    words = ("--trace", path, "--nodes", "1x2", "--policy", "fifo", "--html", "-")
+    assert len(carrel(*words).stdout) < 30_000
 
 
 def test_names_cannot_write_into_the_page(tmp_path: Path) -> None:
@@ -240,6 +307,32 @@ def test_next_terms_quotas_are_tried_on_it(tmp_path: Path) -> None:
     found = json.loads(result.stdout)
     assert found["policies"]["carrel"]["jct"]["mean"] == (100 + 180) / 2
     assert "Nothing that is replayed belongs to" not in result.stderr
+
+
+def test_next_terms_quotas_are_tried_on_a_node_more(tmp_path: Path) -> None:
+    state = stored_site(tmp_path)
+    quota = tmp_path / "next-term.toml"
+    words = ("--from-ledger", "--state", state.root, "--nodes", "+1x4", "--quota", quota)
+
+    def tried(limits: str) -> dict[str, dict[str, object]]:
+        quota.write_text(f"[groups.lab]\n{limits}\n", encoding="utf-8")
+        found = json.loads(carrel(*words, "--policy", "fifo,carrel", "--json", "-").stdout)
+        assert found["nodes"] == "the site +1x4"
+        return dict(found["policies"])
+
+    narrow = tried("max_devices = 1")
+    # One after the other on one of six devices; fifo looks at no quota.
+    assert narrow["carrel"]["jct"] == {"mean": 140, "median": 100, "p95": 180, "p99": 180}
+    assert narrow["carrel"]["utilisation"] == pytest.approx(200 / (6 * 200))
+    assert narrow["fifo"]["utilisation"] == pytest.approx(200 / (6 * 120))
+    # A guarantee of more than the site has today is one of all six.
+    wide = tried("max_devices = 6\nguaranteed = 6")
+    for found in wide.values():
+        assert found["utilisation"] == pytest.approx(200 / (6 * 120))
+        fairness = found["fairness"]
+        assert isinstance(fairness, dict)
+        assert fairness["finish_time"]["by_tenant"] == {"lab": 1.0}
+        assert fairness["below_guarantee_device_seconds"] == 0
 
 
 def test_a_quota_under_which_nothing_could_run_is_named(tmp_path: Path) -> None:

@@ -91,6 +91,87 @@ def test_an_own_table_needs_three_columns_and_knows_more(tmp_path: Path) -> None
     assert job.size == 0.5
 
 
+OWN = "submitted_at,seconds,devices,limit,share\n"
+
+
+@pytest.mark.parametrize("share", ["0.5", "1"])
+def test_a_share_is_a_part_of_one_device(tmp_path: Path, share: str) -> None:
+    text = f"{OWN}1,10,2,,\n1,10,2,,{share}\n"
+    with pytest.raises(InvalidInput, match=f"line 3: share is '{share}' and devices is 2") as no:
+        read(tmp_path, "csv", text)
+    assert "With a share, devices is 1" in no.value.accepted
+    trace = read(tmp_path, "csv", text, skip=True)
+    assert ([job.size for job in trace.jobs], [bad.number for bad in trace.bad]) == ([2], [3])
+
+
+@pytest.mark.parametrize(
+    ("form", "header", "line", "said"),
+    [
+        pytest.param("csv", OWN, "1,1e308,1,,", "seconds is '1e308'", id="csv seconds"),
+        pytest.param("csv", OWN, "1,inf,1,,", "seconds is 'inf'", id="csv not finite"),
+        pytest.param("csv", OWN, "1,1,1,1e9,", "limit is '1e9'", id="csv limit"),
+        pytest.param("csv", OWN, "1e308,1,1,,", "'1e308' is no time", id="csv submission"),
+        pytest.param("csv", OWN, "-1e12,1,1,,", "'-1e12' is no time", id="csv long before"),
+        pytest.param("philly", PHILLY, "1e12,1,1,1,a", "'1e12' is no time", id="philly submission"),
+        pytest.param("philly", PHILLY, "1,4e8,1,1,a", "duration is '4e8'", id="philly duration"),
+        pytest.param(
+            "helios",
+            HELIOS,
+            "7,ada,vc,x,1e300,1,,1,24.0,24.0,DONE",
+            "submit_time is '1e300'",
+            id="helios submission",
+        ),
+        pytest.param(
+            "helios",
+            HELIOS,
+            "7,ada,vc,x,1,1,,1,1e300,24.0,DONE",
+            "duration_s is '1e300'",
+            id="helios duration",
+        ),
+        pytest.param(
+            "openb",
+            OPENB,
+            "p1,1,1,1,460,,LS,Running,1e300,50,20",
+            "creation_time is '1e300'",
+            id="openb submission",
+        ),
+        pytest.param(
+            "openb",
+            OPENB,
+            "p1,1,1,1,460,,LS,Running,10,1e308,-1e308",
+            "scheduled_time is '-1e308'",
+            id="openb start",
+        ),
+        pytest.param(
+            "openb",
+            OPENB,
+            "p1,1,1,1,460,,LS,Running,10,1e10,20",
+            "deletion_time less scheduled_time is '9999999980.0'",
+            id="openb duration",
+        ),
+    ],
+)
+def test_times_that_nothing_takes_are_refused_in_every_form(
+    tmp_path: Path, form: str, header: str, line: str, said: str
+) -> None:
+    number = header.count("\n") + 1
+    with pytest.raises(InvalidInput, match=f"line {number}: {said}"):
+        read(tmp_path, form, f"{header}{line}\n")
+    trace = read(tmp_path, form, f"{header}{line}\n", skip=True)
+    assert (trace.jobs, [bad.number for bad in trace.bad]) == ((), [number])
+
+
+def test_the_longest_times_are_said_where_a_longer_one_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        read(tmp_path, "csv", OWN + "1,315360001,1,,\n")
+    assert "0 to 315,360,000 seconds (ten years) are accepted." in refused.value.accepted
+    with pytest.raises(InvalidInput) as refused:
+        read(tmp_path, "csv", OWN + "253402300801,1,1,,\n")
+    assert "up to 253,402,300,800 before or after 1970" in refused.value.accepted
+    (job,) = read(tmp_path, "csv", OWN + "253402300800,315360000,1,,\n").jobs
+    assert (job.submitted_at, job.seconds) == (253_402_300_800.0, 315_360_000.0)
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
@@ -153,6 +234,12 @@ def test_the_time_of_submission_selects(
     selection = Selection(since=first_moment(since), until=last_moment(until))
     trace = read(tmp_path, "philly", PHILLY + lines, selection)
     assert [job.id for job in trace.jobs] == [f"line-{number + 2}" for number in kept]
+
+
+def test_digits_alone_are_seconds_and_never_a_date(tmp_path: Path) -> None:
+    assert first_moment("20171001") == last_moment("20171001") == 20_171_001.0
+    (job,) = read(tmp_path, "csv", "submitted_at,seconds,devices\n12901231,1,1\n").jobs
+    assert job.submitted_at == 12_901_231.0
 
 
 @pytest.mark.parametrize("text", ["", "a,b\n1,2\n"])
