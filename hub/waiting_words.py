@@ -104,7 +104,7 @@ def _ahead(ahead: Ahead, named: Named) -> str:
         case Precedence.SHORTER:
             return f"{who} of the same owner {goes}: less is left to do."
         case Precedence.DEADLINE:
-            return f"{who} of the same owner {goes}: a deadline is close."
+            return f"{who} in its group {goes}: a deadline is close."
         case Precedence.OLDER:
             return f"{who} of the same owner {goes}: submitted earlier."
 

@@ -131,7 +131,8 @@ def set_(
 ) -> None:
     """Change a group; what is not named stays as it is.
 
-    A limit that is lowered stops nothing that runs: it holds for what starts from now on.
+    A limit that is lowered stops nothing that runs: it holds for what starts from now on. Only a
+    budget that is used up by then does, with a notice and time to save.
 
     \b
     Examples:

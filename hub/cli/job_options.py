@@ -92,7 +92,7 @@ _OPTIONS = (
     click.option(
         "--deadline",
         metavar="WHEN",
-        help=f"When it should have ended: {values.MOMENT_HELP}. It is put first inside its "
+        help=f"When it should have ended: {values.MOMENT_HELP}. It comes earlier inside its "
         "group when that gets close.",
     ),
     click.option("--group", help="Who it is charged to; may be left out by members of one group."),

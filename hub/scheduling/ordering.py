@@ -139,12 +139,18 @@ class Order:
         return filter(None, map(_served, turns[0] if len(turns) == 1 else merged(turns)))
 
     def _of_owners(self, group: str, priority: PriorityClass) -> Iterator[Turn]:
-        """The requests of all owners in a group itself, each with the moment of its turn."""
-        queues = self._queues.of_owners(group, priority, self._now)
+        """The requests of all owners in a group itself, each with the moment of its turn.
+
+        Whose deadline is in danger has its turn as much earlier as it costs, and is charged all
+        the same: it passes others of its group, and no number of deadlines passes more than that.
+        """
+        now = self._now
+        queues = self._queues.of_owners(group, priority, now)
         heap: list[tuple[When, int, int, Sequence[Entry]]] = []
         for owes, queue in zip(self._debts.of_owners(group, queues), queues.values(), strict=True):
-            _, _, submitted_at, name = queue[0][0]
-            heap.append(((True, owes, submitted_at, name), owes, 0, queue))
+            (_, danger, submitted_at, name), served = queue[0]
+            begins = owes if danger > now else owes - served[2]
+            heap.append(((True, begins, submitted_at, name), owes, 0, queue))
         heapify(heap)
         while heap:
             turn, owes, at, queue = heap[0]
@@ -155,8 +161,9 @@ class Order:
             if at == len(queue):
                 heappop(heap)
                 continue
-            _, _, submitted_at, name = queue[at][0]
-            own = (True, owes, submitted_at, name)
+            (_, danger, submitted_at, name), served = queue[at]
+            begins = owes if danger > now else owes - served[2]
+            own = (True, begins, submitted_at, name)
             heapreplace(heap, (own if own > turn else turn, owes, at, queue))
 
     def _of_group(

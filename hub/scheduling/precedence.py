@@ -28,7 +28,7 @@ class Precedence(StrEnum):
     SHORTER = "shorter"
     """Of the same owner: less of it is left, with ageing."""
     DEADLINE = "deadline"
-    """Of the same owner: its deadline is in danger, or closer."""
+    """Of the same group: its deadline is in danger; of the same owner: or closer."""
     OLDER = "older"
     """Of the same owner, and alike: it was submitted earlier."""
 
@@ -68,7 +68,8 @@ def precedence(request: Waiting, ahead: Iterable[Waiting], books: Books) -> tupl
             rule = Precedence.GUARANTEE if _within(other, group, books) else Precedence.LESS_USE
             counts[rule, group.name] += 1
         elif other.owner != request.owner or other.group != request.group:
-            counts[Precedence.LESS_USE, ""] += 1
+            hurries = _in_danger(other, books.now) and not _in_danger(request, books.now)
+            counts[Precedence.DEADLINE if hurries else Precedence.LESS_USE, ""] += 1
         else:
             counts[_of_one_owner(other, request, books.now), ""] += 1
     rules = tuple(Precedence)
@@ -81,11 +82,15 @@ def _within(other: Waiting, group: Group, books: Books) -> bool:
     return held <= books.guaranteed.get(group.name, 0) * THOUSAND
 
 
+def _in_danger(request: Waiting, now: float) -> bool:
+    _, danger, _, _ = entry(request)[0]
+    return danger <= now
+
+
 def _of_one_owner(other: Waiting, request: Waiting, now: float) -> Precedence:
-    first, second = entry(other)[0], entry(request)[0]
-    _, danger, _, _ = first
-    if danger <= now < second[1]:
+    if _in_danger(other, now) and not _in_danger(request, now):
         return Precedence.DEADLINE
+    first, second = entry(other)[0], entry(request)[0]
     rules = (Precedence.SHORTER, Precedence.DEADLINE, Precedence.OLDER, Precedence.OLDER)
     parts = zip(first, second, rules, strict=True)
     return next((rule for one, two, rule in parts if one != two), Precedence.OLDER)

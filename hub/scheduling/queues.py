@@ -45,7 +45,8 @@ def entry(request: Waiting) -> Entry:
     8. request id: arbitrary, and the same every time
 
     No two of them change places as time passes: what they gain by waiting is the same. A
-    deadline in danger goes before all of this (``Queues.of_owners``).
+    deadline in danger goes before all of this (``Queues.of_owners``), and before as much of
+    others in its group as it costs itself (``Order``).
     """
     submitted_at, deadline, seconds = request.submitted_at, request.deadline, span(request)
     weight = size(request.devices, request.share)

@@ -48,7 +48,8 @@ def put_group(
 ) -> ConsequencesOut:
     """Says in sentences what it means now, and saves it unless `dry_run` is set.
 
-    A limit that is lowered stops nothing: it holds for what starts from then on.
+    A limit that is lowered stops nothing: it holds for what starts from then on. Only a budget that
+    is used up by then does, with a notice and time to save.
     """
     return web.administration.set_group(who, name, body, dry_run=dry_run)
 

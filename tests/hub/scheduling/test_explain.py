@@ -327,6 +327,15 @@ AHEAD = [
     ),
     pytest.param(
         snapshot(
+            replace(waiting("x", owner="ben"), deadline=NOW + HOUR),
+            waiting("r", owner="ada"),
+            holdings=FULL,
+        ),
+        Ahead(rule=Precedence.DEADLINE, count=1),
+        id="one of the same group with a deadline in danger",
+    ),
+    pytest.param(
+        snapshot(
             replace(waiting("x", owner="ada", group="math"), submitted_at=NOW),
             waiting("r"),
             holdings=[holding("j", "a0", "a1")],

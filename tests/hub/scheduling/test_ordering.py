@@ -182,6 +182,36 @@ def test_a_deadline_with_time_left_moves_nobody() -> None:
     ]
 
 
+def hurried(name: str, owner: str) -> Waiting:
+    return replace(waiting(name, owner=owner, seconds=HOUR), deadline=NOW + HOUR)
+
+
+def test_a_deadline_in_danger_passes_others_of_its_group() -> None:
+    older = waiting("older", owner="ben", seconds=HOUR, age=9)
+    assert order(older, hurried("due", "ada")) == ["due", "older"]
+    later = replace(hurried("due", "ada"), deadline=NOW + 9 * HOUR)
+    assert order(older, later) == ["older", "due"]
+
+
+def test_many_deadlines_pass_others_by_what_one_request_costs() -> None:
+    """The first of ada's goes before the first of ben's; then they go by turns."""
+    many = [hurried(f"due {number}", "ada") for number in range(6)]
+    others = [waiting(f"ben {n}", owner="ben", seconds=HOUR, age=9) for n in range(3)]
+    found = order(*many, *others)
+    assert [name[:3] for name in found] == [
+        "due", "ben", "due", "ben", "due", "ben", "due", "due", "due"
+    ]  # fmt: skip  # by turns
+
+
+def test_a_deadline_passes_nobody_of_a_group_within_its_guarantee() -> None:
+    snapshot = Snapshot(
+        devices=node("a", 1),
+        groups=(group("cs101"), replace(group("lab"), guaranteed=1)),
+        waiting=(hurried("due", "ada"), waiting("r", group="lab", seconds=HOUR)),
+    )
+    assert [each.id for each in in_order(snapshot, Books(snapshot, NOW))] == ["r", "due"]
+
+
 def test_the_example_of_the_documentation() -> None:
     """``docs/explanation/why-this-order.md``; it is noon."""
 
