@@ -260,10 +260,12 @@ def _shorter(request: Waiting, walk: Walk) -> Iterator[Suggestion]:
 
 
 def _parts(request: Waiting) -> Iterator[Suggestion]:
-    """Parts of its time limit, in whole minutes: the longest first."""
+    """Parts of its time limit, in whole minutes, the longest first; none that is shorter than it
+    is expected to run."""
+    least = max(SHORTEST_MINUTES, (request.expected or 0.0) / MINUTE)
     for part in SHORTER_PARTS:
         minutes = request.seconds // MINUTE // part
-        if minutes >= SHORTEST_MINUTES:
+        if minutes >= least:
             yield Suggestion(change=Change.SHORTER_LIMIT, seconds=minutes * MINUTE)
 
 

@@ -253,6 +253,15 @@ def test_where_nothing_starts_now_the_best_of_each_kind_is_said(
     assert explained(asked, groups=groups).suggestions == (replace(first, expected=at_one),)
 
 
+def test_nobody_is_told_to_ask_for_less_time_than_it_is_expected_to_run() -> None:
+    asked = snapshot(
+        waiting("head", 2, age=9),
+        replace(waiting("r", seconds=4 * HOUR), expected=2.5 * HOUR),
+        holdings=[holding("j", "a0", ends_in=HOUR), holding("k", "a1", ends_in=3 * HOUR)],
+    )
+    assert explained(asked).suggestions == ()
+
+
 def test_what_would_start_sooner_is_said_in_a_larger_pool_too() -> None:
     devices = [device for name in "abcdefghi" for device in node(name, 8)]
     holdings = [
