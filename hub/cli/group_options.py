@@ -197,7 +197,7 @@ _OPTIONS: tuple[Callable[[Callable[..., object]], Callable[..., object]], ...] =
     ),
     _option(
         *("--models", "models", "NAME,…|all", _models),
-        "Device models that it may ask for, with commas between them.",
+        "Device models that it is given, with commas between them.",
     ),
     _option(
         *("--max-sessions", "max_sessions", "N|any", _or("any", _sessions)),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
 
 from .asking import Asking
 from .books import Books
-from .estimate import FIRST_PAGE, estimates
+from .estimate import FIRST_PAGE, Effort, estimates
 from .fairshare import Debts
 from .model import Snapshot, Waiting
 from .ordering import Order
@@ -22,11 +22,16 @@ _ABOVE = Reason.ABOVE_MAXIMUM  # As in ``walk``.
 _new = tuple.__new__  # What a NamedTuple calls in the end.
 
 
-def decide(snapshot: Snapshot, now: float) -> Plan:
+def decide(
+    snapshot: Snapshot, now: float, *, until: str = "", effort: Effort | None = None
+) -> Plan:
     """Everything that starts now, and for everything else its place, reason and estimate.
 
     The same snapshot and time give the same plan, in whatever order the snapshot lists its
     parts. Every waiting request is in the plan exactly once.
+
+    ``until``: a request whose start is estimated wherever it stands, as far as ``effort`` is
+    enough; others may have no estimate then.
     """
     # 1. Count what is free, held, promised and left.
     books = Books(snapshot, now)
@@ -43,8 +48,7 @@ def decide(snapshot: Snapshot, now: float) -> Plan:
     asked = reclaim_for(claims, lambda: snapshot.holdings, books, debts)
 
     # 5. Estimate the start of those on the first page.
-    page = islice((each.request for each in held if each.request.devices), FIRST_PAGE)
-    expected = estimates(tuple(page), books)
+    expected = estimates(_page(held, until), books, until, effort)
 
     # 6. Write the plan.
     places = Places()
@@ -53,6 +57,17 @@ def decide(snapshot: Snapshot, now: float) -> Plan:
         waits=tuple(places.add(each, expected, asked.waiting) for each in held),
         stops=asked.stops,
     )
+
+
+def _page(held: Sequence[Held], until: str) -> tuple[Waiting, ...]:
+    """The head of the queue; where one request is asked about, at least as far as that."""
+    asked = (each.request for each in held if each.request.devices)
+    page = tuple(islice(asked, FIRST_PAGE))
+    if not until or any(each.id == until for each in page):
+        return page
+    more = tuple(asked)
+    at = next((n for n, each in enumerate(more, 1) if each.id == until), 0)
+    return page + more[:at]
 
 
 def debts_of(snapshot: Snapshot, books: Books) -> Debts:

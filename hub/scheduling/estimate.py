@@ -17,9 +17,27 @@ from .walk import Held, walk
 
 FIRST_PAGE = 20
 """How many waiting requests are given an estimate: those that people see first."""
+_END, _WALK = 3, 5
+"""What an end costs, and a walk along the queue besides, in requests that are looked at."""
 
 
-def estimates(page: Sequence[Waiting], books: Books) -> Mapping[str, Estimate]:
+class Effort:
+    """How much may still be looked at before the answer is left open.
+
+    It counts the requests that are looked at, each time that they are, and as a few of them
+    what ends meanwhile and every walk. So the same question is always given up at the same point.
+    """
+
+    def __init__(self, left: float = inf) -> None:
+        self.left = left
+
+    def spend(self, looks: float) -> None:
+        self.left -= looks
+
+
+def estimates(
+    page: Sequence[Waiting], books: Books, until: str = "", effort: Effort | None = None
+) -> Mapping[str, Estimate]:
     """Expected start by request id; one that never comes to start has none.
 
     It is told twice: once with everything ending when it is expected to, once with everything
@@ -29,14 +47,20 @@ def estimates(page: Sequence[Waiting], books: Books) -> Mapping[str, Estimate]:
     ``page`` is the head of the ordered queue next to what ``books`` know of this moment; it is
     taken to stay in its order, and is all that is looked at: requests behind it could only take
     devices that those on the page are kept from by a limit of their own.
+
+    ``until``: the one that is asked about; once its start is known nothing else is looked for.
+    ``effort``: where it is not enough, those whose start is not known by then have none.
     """
+    effort = Effort() if effort is None else effort
     running = books.running.holdings.values()
     settled = [_as_expected(holding, books.now) for holding in running]
     limits = [_to_its_limit(holding, books.now) for holding in running]
-    soon = late = _forecast(page, books.ending(settled))
+    soon = late = _forecast(page, books.ending(settled), until, effort)
+    if until and until not in soon:
+        return {}
     if limits != settled or any(request.expected is not None for request in page):
         unknown = [replace(request, expected=None) for request in page]
-        late = _forecast(unknown, books.ending(limits))
+        late = _forecast(unknown, books.ending(limits), until, effort)
     return {
         name: Estimate(at=min(soon[name], late[name]), latest=max(soon[name], late[name]))
         for name in soon.keys() & late.keys()
@@ -65,23 +89,28 @@ def _ending(holding: Holding, at: float) -> Holding:
     return replace(holding, until=at, expected=None)
 
 
-def _forecast(page: Sequence[Waiting], books: Books) -> Mapping[str, float]:
+def _forecast(
+    page: Sequence[Waiting], books: Books, until: str, effort: Effort
+) -> Mapping[str, float]:
     """Let time pass from one end to the next, and go along the page by the rules of the cycle."""
     found: dict[str, float] = {}
     running = books.running.holdings.values()
     ends = [(promised_end(holding), holding.request_id) for holding in running]
     heapify(ends)
+    effort.spend(len(page) + _WALK)
     _, held = walk(page, books)
     wanted = _Wanted(held, books)
-    while held:
+    while held and until not in found and effort.left > 0:
         edge = books.next_edge()
         at = min(ends[0][0], edge) if ends else edge
         if at == inf:
             break
         books.at(at)
         ended = [books.end(request_id) for request_id in _ended(ends, at)]
+        effort.spend(_END * len(ended))
         if at < edge and not wanted.may_be_there(ended):
             continue
+        effort.spend(len(held) + _WALK)
         started, held = walk((each.request for each in held), books)
         wanted = _Wanted(held, books)
         for each in started:

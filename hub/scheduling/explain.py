@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from .books import Books
+from .estimate import FIRST_PAGE, Effort, estimates
 from .model import Left, Reserved, Snapshot, Waiting
 from .plan import Reason, Wait
 from .precedence import Ahead, precedence
 from .quota import THOUSAND
 from .room import cap, cap_of_one, room
 from .what_if import LIMITS, STAND_ALONE, Suggestion, Way, sooner, suggestions
+
+MOST_AHEAD = 200
+"""With more ahead of it the start of a request is not estimated."""
+LOOKS = 2600
+"""Nor where more has to be looked at for it (``Effort``): that would take too long for a page."""
+MORE_LOOKS = 1900
+"""For what would start it sooner, next to what its own start has left of the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +46,8 @@ class Explanation:
     """Why a request waits.
 
     Attributes:
-        wait: place, reason and expected start, as the plan has them.
+        wait: place, reason and expected start, as the plan has them. Past the first page of the
+            queue, where the plan has no expected start, it has one of its own.
         free: devices (of its model) that are wholly free.
         lendable: devices (of its model) that may be lent, free or not.
         quota: what holds it, where that is a quota.
@@ -68,6 +78,9 @@ def explain(
 ) -> Explanation | None:
     """Everything about one request; None where it does not wait.
 
+    It has an expected start wherever it stands, unless more than ``MOST_AHEAD`` are ahead of it
+    or so much happens before that it takes more than ``LOOKS``.
+
     Attributes:
         waits: of the last plan, in its order. What the plan started runs in the snapshot.
         groups: others that its owner is in, for suggestions.
@@ -77,10 +90,13 @@ def explain(
     ahead, wait, behind = _split(waits, request_id)
     if request is None or wait is None:
         return None
+    effort = Effort(LOOKS)
+    wait = _estimated(wait, request, ahead, way, effort)
     books = way.along(ahead).walk.books
     found = tuple(suggestions(request, way, (wait, *behind), groups))
     if not found:
-        found = tuple(sooner(request, wait, snapshot, now))
+        effort.left += MORE_LOOKS
+        found = tuple(sooner(request, wait, snapshot, now, groups=groups, effort=effort))
     return Explanation(
         request=request,
         wait=wait,
@@ -102,6 +118,20 @@ def _split(
         if wait.request_id == request_id:
             return every[:at], wait, every[at + 1 :]
     return every, None, ()
+
+
+def _estimated(
+    wait: Wait, request: Waiting, ahead: Iterable[Wait], start: Way, effort: Effort
+) -> Wait:
+    """With its expected start also past the first page, of which the plan has said all."""
+    if wait.estimate is not None or not request.devices:
+        return wait
+    others = (start.known.get(each.request_id) for each in ahead)
+    page = tuple(islice((each for each in others if each and each.devices), MOST_AHEAD + 1))
+    if not FIRST_PAGE <= len(page) <= MOST_AHEAD:
+        return wait
+    found = estimates((*page, request), start.walk.books, request.id, effort)
+    return wait._replace(estimate=found.get(request.id))
 
 
 def _quota(request: Waiting, books: Books) -> QuotaState | None:

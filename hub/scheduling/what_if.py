@@ -12,15 +12,16 @@ from copy import copy
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache, cached_property
-from itertools import chain, islice
+from itertools import chain, islice, zip_longest
 from math import inf
 
 from .asking import Asking
 from .books import Books
 from .cycle import debts_of, decide
+from .estimate import Effort
 from .model import Snapshot, Waiting
 from .plan import Estimate, Reason, Wait
-from .quota import limits
+from .quota import Tree, limits
 from .walk import Held, Walk
 
 LIMITS = frozenset({Reason.GROUP_MAXIMUM, Reason.BORROWING, Reason.USER_MAXIMUM})
@@ -41,8 +42,10 @@ SHORTEST_MINUTES = 5
 """Nobody is told to ask for less time than this."""
 OTHER_GROUPS = 2
 """How many of the owner's other groups are tried."""
-LOOKS_AHEAD_UP_TO = 64
-"""Of so many holdings and requests: to let time pass for more takes too long for a page."""
+SHORTER_PARTS = (2, 4)
+"""A half and a quarter of the time limit are tried, where none is known to start now."""
+_READ = 1
+"""What a holding or a request of a snapshot that is decided about anew costs (``Effort``)."""
 
 
 class Change(StrEnum):
@@ -136,28 +139,70 @@ def suggestions(
         if suggestion.change not in found and starts(changed(request, suggestion), walk):
             found.add(suggestion.change)
             yield suggestion
-    for group in islice(groups, OTHER_GROUPS):
-        suggestion = Suggestion(change=Change.OTHER_GROUP, group=group)
-        other = limits(here.walk.books.tree, group)
-        if group == request.group or other is None or other.max_seconds < request.seconds:
-            continue
+    for suggestion in _other_groups(request, groups, here.walk.books.tree):
         if starts(changed(request, suggestion), end.walk):
             yield suggestion
 
 
-def sooner(request: Waiting, wait: Wait, snapshot: Snapshot, now: float) -> Iterator[Suggestion]:
-    """What would start later than now, but sooner than the request; where little is going on."""
-    before = wait.estimate
-    small = max(len(snapshot.holdings), len(snapshot.waiting)) <= LOOKS_AHEAD_UP_TO
-    if before is None or not small:
+def sooner(
+    request: Waiting,
+    wait: Wait,
+    snapshot: Snapshot,
+    now: float,
+    *,
+    groups: Iterable[str],
+    effort: Effort,
+) -> Iterator[Suggestion]:
+    """What would start sooner than the request: of each kind of change the one that starts
+    first, and of equal ones the one that changes less.
+
+    Each form is decided about on a copy of the snapshot, while there is effort left: first one
+    of each kind, then the second of each.
+    """
+    if wait.estimate is None:
         return
-    for suggestion in chain(islice(reversed(tuple(_fewer(request))), 1), _any_model(request)):
-        other = changed(request, suggestion)
-        waiting = (other if each is request else each for each in snapshot.waiting)
-        plan = decide(replace(snapshot, waiting=tuple(waiting)), now)
-        after = next((each.estimate for each in plan.waits if each.request_id == other.id), None)
-        if after and after.at + MINUTE <= before.at and after.latest <= before.latest:
-            yield replace(suggestion, expected=after)
+    kinds = (
+        reversed(tuple(_fewer(request))),
+        _any_model(request),
+        _parts(request),
+        _other_groups(request, groups, Tree(snapshot.groups)),
+    )
+    best: dict[Change, Suggestion] = {}
+    for suggestion in filter(None, chain.from_iterable(zip_longest(*kinds))):
+        effort.spend(_READ * (len(snapshot.waiting) + len(snapshot.holdings)))
+        if effort.left <= 0:
+            break
+        tried = _tried(suggestion, request, snapshot, now, effort)
+        if tried is not None and _is_sooner(tried.expected, wait.estimate):
+            known = best.setdefault(tried.change, tried)
+            best[tried.change] = min(known, tried, key=_soonest)
+    yield from (best[change] for change in Change if change in best)
+
+
+def _tried(
+    suggestion: Suggestion, request: Waiting, snapshot: Snapshot, now: float, effort: Effort
+) -> Suggestion | None:
+    """With the time at which it would start; None where that is not found out."""
+    other = changed(request, suggestion)
+    waiting = (other if each is request else each for each in snapshot.waiting)
+    asked = replace(snapshot, waiting=tuple(waiting))
+    plan = decide(asked, now, until=other.id, effort=effort)
+    if any(start.request_id == other.id for start in plan.starts):
+        return suggestion
+    after = next((each.estimate for each in plan.waits if each.request_id == other.id), None)
+    return None if after is None else replace(suggestion, expected=after)
+
+
+def _is_sooner(after: Estimate | None, before: Estimate) -> bool:
+    """By a minute, and no later were everything to take as long as it may; None: it starts now."""
+    return after is None or (after.at + MINUTE <= before.at and after.latest <= before.latest)
+
+
+def _soonest(suggestion: Suggestion) -> tuple[float, float, int, float]:
+    """Before others of its kind: what starts first, then what asks for more."""
+    when = suggestion.expected
+    at, latest = (-inf, -inf) if when is None else (when.at, when.latest)
+    return at, latest, -(suggestion.devices or 0), -(suggestion.seconds or 0.0)
 
 
 def changed(request: Waiting, suggestion: Suggestion) -> Waiting:
@@ -212,3 +257,21 @@ def _shorter(request: Waiting, walk: Walk) -> Iterator[Suggestion]:
         minutes = (end - walk.books.now) // MINUTE if end < inf else 0
         if SHORTEST_MINUTES <= minutes < request.seconds / MINUTE:
             yield Suggestion(change=Change.SHORTER_LIMIT, seconds=minutes * MINUTE)
+
+
+def _parts(request: Waiting) -> Iterator[Suggestion]:
+    """Parts of its time limit, in whole minutes, the longest first; none that is shorter than it
+    is expected to run."""
+    least = max(SHORTEST_MINUTES, (request.expected or 0.0) / MINUTE)
+    for part in SHORTER_PARTS:
+        minutes = request.seconds // MINUTE // part
+        if minutes >= least:
+            yield Suggestion(change=Change.SHORTER_LIMIT, seconds=minutes * MINUTE)
+
+
+def _other_groups(request: Waiting, groups: Iterable[str], tree: Tree) -> Iterator[Suggestion]:
+    """A few of the groups of its owner, where they allow as much time."""
+    for group in islice(groups, OTHER_GROUPS):
+        other = limits(tree, group)
+        if group != request.group and other is not None and other.max_seconds >= request.seconds:
+            yield Suggestion(change=Change.OTHER_GROUP, group=group)

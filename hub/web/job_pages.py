@@ -44,12 +44,17 @@ def show(web: Carrel, visitor: Guest, request_id: RequestId) -> Response:
 
 @router.get("/requests/{request_id}/why")
 def why(web: Carrel, visitor: Follower, request_id: RequestId) -> Response:
-    """What the pages of somebody who waits ask for when they are shown, and again later."""
+    """What the pages of somebody who waits ask for when they are shown, and again later.
+
+    They tell the expected start themselves, where the plan has one.
+    """
+    request = web.commands.request(visitor.identity, request_id)
     return html(
         web.render(
             "why.html",
             why=web.commands.why(visitor.identity, request_id),
-            yours=web.commands.request(visitor.identity, request_id).owner == visitor.identity.name,
+            yours=request.owner == visitor.identity.name,
+            told=request.wait is not None and request.wait.expected_at is not None,
             csrf=web.gate.csrf.issue(visitor.session),
         )
     )

@@ -9,6 +9,7 @@ import pytest
 from carrel.hub.commands import Commands
 from carrel.hub.errors import NotFound
 from carrel.hub.scheduling.cycle import decide
+from carrel.hub.scheduling.estimate import FIRST_PAGE
 from carrel.hub.scheduling.explain import Explanation, QuotaState
 from carrel.hub.scheduling.model import Group
 from carrel.hub.scheduling.plan import Reason, Start, Wait
@@ -80,6 +81,26 @@ def test_another_group_of_the_owner_is_tried(commands: Commands, hub: FakeHub) -
 
     hub.away = True
     assert commands.why(STUDENT1, made.id).suggestions == []
+
+
+def test_past_the_first_page_whoever_asks_is_told_when_it_starts(commands: Commands) -> None:
+    commands.store.put_group(
+        Group(name="cs101", max_devices=4, max_devices_per_user=4, max_seconds=8 * 3600)
+    )
+    running = commands.submit_job(STUDENT2, job(devices=2, seconds=600))
+    start = Start(request_id=running.id, devices=("SIM-0", "SIM-1"))
+    commands.store.grant([start], now=commands.clock(), lease_seconds=30)
+    for _ in range(FIRST_PAGE + 1):
+        commands.submit_job(STUDENT1, job(devices=2))
+    planned(commands)
+    (behind,) = (each for each in commands.board.waits.values() if each.place > FIRST_PAGE)
+
+    found = commands.why(STUDENT1, behind.request_id)
+
+    assert behind.estimate is None
+    expected = commands.clock() + 600 * (FIRST_PAGE + 1)
+    assert found.wait is not None
+    assert (found.wait.expected_at, found.wait.latest_at) == (expected, expected)
 
 
 def test_only_those_who_may_see_a_request_are_told(commands: Commands) -> None:

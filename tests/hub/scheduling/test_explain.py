@@ -10,7 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.explain import Explanation, QuotaState, explain
+from carrel.hub.scheduling.estimate import FIRST_PAGE
+from carrel.hub.scheduling.explain import (
+    LOOKS,
+    MORE_LOOKS,
+    MOST_AHEAD,
+    Explanation,
+    QuotaState,
+    explain,
+)
 from carrel.hub.scheduling.model import (
     Device,
     Group,
@@ -31,7 +39,7 @@ from carrel.hub.scheduling.precedence import Ahead, Precedence
 from carrel.hub.scheduling.running import holding_of
 from carrel.hub.scheduling.what_if import Change, Suggestion, changed
 
-from .strategies import snapshots
+from . import rich, strategies
 from .values import HOUR, NOW, group, holding, node, waiting
 
 GROUPS = (group("cs101"), group("math"))
@@ -186,16 +194,161 @@ def test_where_nothing_starts_now_what_starts_sooner_is_said() -> None:
     )
 
 
-def test_in_a_large_pool_only_what_starts_now_is_looked_for() -> None:
+SOONER = [
+    pytest.param(
+        snapshot(
+            waiting("r", 4),
+            devices=node("a", 4),
+            holdings=[
+                holding(f"j{n}", f"a{n}", ends_in=hours * HOUR)
+                for n, hours in enumerate((1, 1, 2, 3))
+            ],
+        ),
+        (),
+        Suggestion(change=Change.FEWER_DEVICES, devices=2),
+        id="of the sizes that start first the largest",
+    ),
+    pytest.param(
+        snapshot(
+            waiting("r", model="A100"),
+            devices=(*node("a", 1), *node("b", 1, model="A100")),
+            holdings=[holding("j", "a0", ends_in=HOUR), holding("k", "b0", ends_in=3 * HOUR)],
+        ),
+        (),
+        Suggestion(change=Change.ANY_MODEL),
+        id="another model is free earlier",
+    ),
+    pytest.param(
+        snapshot(
+            waiting("head", 2, age=9),
+            waiting("r", seconds=4 * HOUR),
+            holdings=[holding("j", "a0", ends_in=HOUR), holding("k", "a1", ends_in=3 * HOUR)],
+        ),
+        (),
+        Suggestion(change=Change.SHORTER_LIMIT, seconds=2 * HOUR),
+        id="half the time ends before the head starts",
+    ),
+    pytest.param(
+        snapshot(
+            waiting("r"),
+            groups=(group("cs101", maximum=1), group("math")),
+            holdings=[
+                holding("j", "a0", ends_in=3 * HOUR),
+                holding("k", "a1", ends_in=HOUR, group="math"),
+            ],
+        ),
+        ("math",),
+        Suggestion(change=Change.OTHER_GROUP, group="math"),
+        id="another group has room earlier",
+    ),
+]
+
+
+@pytest.mark.parametrize(("asked", "groups", "first"), SOONER)
+def test_where_nothing_starts_now_the_best_of_each_kind_is_said(
+    asked: Snapshot, groups: tuple[str, ...], first: Suggestion
+) -> None:
+    at_one = Estimate(at=NOW + HOUR, latest=NOW + HOUR)
+
+    assert explained(asked, groups=groups).suggestions == (replace(first, expected=at_one),)
+
+
+def test_nobody_is_told_to_ask_for_less_time_than_it_is_expected_to_run() -> None:
+    asked = snapshot(
+        waiting("head", 2, age=9),
+        replace(waiting("r", seconds=4 * HOUR), expected=2.5 * HOUR),
+        holdings=[holding("j", "a0", ends_in=HOUR), holding("k", "a1", ends_in=3 * HOUR)],
+    )
+    assert explained(asked).suggestions == ()
+
+
+def test_what_would_start_sooner_is_said_in_a_larger_pool_too() -> None:
     devices = [device for name in "abcdefghi" for device in node(name, 8)]
     holdings = [
         holding(each.id, each.id, ends_in=HOUR * (1 + number))
         for number, each in enumerate(devices)
     ]
+    asked = snapshot(waiting("r", 2), devices=devices, holdings=holdings)
 
-    found = explained(snapshot(waiting("r", 2), devices=devices, holdings=holdings))
+    found = explained(asked)
 
-    assert found.suggestions == ()
+    assert found.suggestions == (
+        replace(FEWER, expected=Estimate(at=NOW + HOUR, latest=NOW + HOUR)),
+    )
+
+
+def test_where_trying_takes_too_long_only_what_starts_now_is_looked_for() -> None:
+    many = [waiting(f"behind{number}", age=-1) for number in range(LOOKS + MORE_LOOKS)]
+    holdings = [holding("j", "a0", ends_in=HOUR), holding("k", "a1", ends_in=3 * HOUR)]
+
+    assert explained(snapshot(waiting("r", 2), *many, holdings=holdings)).suggestions == ()
+
+
+def a_line(count: int) -> Snapshot:
+    """For one device, an hour each."""
+    line = [waiting(f"r{number}", age=count - number) for number in range(1, count + 1)]
+    return snapshot(*line, devices=node("a", 1), holdings=[holding("j", "a0")])
+
+
+def test_whoever_is_asked_about_has_an_expected_start_past_the_first_page_too() -> None:
+    asked = a_line(FIRST_PAGE + 10)
+    plan = decide(asked, NOW)
+
+    for place, planned in enumerate(plan.waits, 1):
+        found = explained(asked, planned.request_id)
+        assert found.wait.estimate == Estimate(at=NOW + place * HOUR, latest=NOW + place * HOUR)
+        assert (planned.estimate is not None) == (place <= FIRST_PAGE)
+        assert found.wait == planned._replace(estimate=found.wait.estimate)
+
+
+def test_what_would_start_sooner_is_said_past_the_first_page_too() -> None:
+    asked = a_line(FIRST_PAGE + 9)
+    last = waiting("r", owner="zoe", model="H200", age=-1)
+    more = replace(
+        asked,
+        devices=(*node("a", 1), *node("b", 1, model="A100")),
+        waiting=(*(replace(each, model="H200") for each in asked.waiting), last),
+        holdings=(*asked.holdings, holding("k", "b0", ends_in=2 * HOUR)),
+    )
+
+    found = explained(more)
+
+    at = NOW + 2 * HOUR
+    assert found.wait.estimate == Estimate(at=NOW + 30 * HOUR, latest=NOW + 30 * HOUR)
+    assert Suggestion(change=Change.ANY_MODEL, expected=Estimate(at=at, latest=at)) in (
+        found.suggestions
+    )
+
+
+def test_behind_too_many_no_start_is_expected() -> None:
+    asked = a_line(MOST_AHEAD + 2)
+    assert explained(asked, f"r{MOST_AHEAD + 2}").wait.estimate is None
+
+
+def test_where_finding_out_takes_too_long_no_start_is_expected() -> None:
+    assert explained(a_line(MOST_AHEAD), f"r{MOST_AHEAD}").wait.estimate is None
+
+
+@settings(max_examples=100)
+@given(rich.snapshots(), st.integers(0, 15))
+def test_an_estimate_of_its_own_is_that_of_a_plan_whose_page_ends_with_it(
+    asked: Snapshot, choice: int
+) -> None:
+    asked = carried_out(asked, decide(asked, NOW))
+    plan = decide(asked, NOW)
+    sizes = {each.id: each.devices for each in asked.waiting}
+    with_devices = [each.request_id for each in plan.waits if sizes[each.request_id]]
+    if plan.starts or not with_devices:
+        return
+    last = with_devices[choice % len(with_devices)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("carrel.hub.scheduling.cycle.FIRST_PAGE", with_devices.index(last) + 1)
+        planned = decide(asked, NOW).waits
+        patch.setattr("carrel.hub.scheduling.explain.FIRST_PAGE", 0)
+        unknown = [each._replace(estimate=None) for each in planned]
+        found = explain(asked, last, NOW, waits=unknown)
+    assert found is not None
+    assert found.wait in planned
 
 
 def test_what_is_free_and_what_could_be_is_counted_for_its_model() -> None:
@@ -388,9 +541,9 @@ def expected(plan: Plan, request_id: str) -> float:
     return wait.estimate.at
 
 
-@settings(max_examples=100)
-@given(snapshots(), st.sampled_from(("cs101", "math")), st.integers(0, 11))
-def test_a_suggestion_that_is_followed_comes_true(asked: Snapshot, other: str, choice: int) -> None:
+def check_a_suggestion_that_is_followed_comes_true(
+    asked: Snapshot, other: str, choice: int
+) -> None:
     asked = carried_out(asked, decide(asked, NOW))
     plan = decide(asked, NOW)
     if plan.starts or not plan.waits:
@@ -405,7 +558,28 @@ def test_a_suggestion_that_is_followed_comes_true(asked: Snapshot, other: str, c
         if suggestion.expected is None:
             assert followed.id in {start.request_id for start in after.starts}
         else:
+            assert expected(after, followed.id) == suggestion.expected.at
             assert expected(after, followed.id) < expected(plan, followed.id)
+
+
+ASKED = st.one_of(
+    st.tuples(strategies.snapshots(), st.sampled_from(("cs101", "math"))),
+    st.tuples(rich.snapshots(), st.sampled_from(rich.NAMES)),
+)
+"""A snapshot, and another group of whoever is asked about."""
+
+
+@settings(max_examples=100)
+@given(ASKED, st.integers(0, 15))
+def test_a_suggestion_that_is_followed_comes_true(asked: tuple[Snapshot, str], choice: int) -> None:
+    check_a_suggestion_that_is_followed_comes_true(*asked, choice)
+
+
+@pytest.mark.slow
+@settings(max_examples=2000)
+@given(ASKED, st.integers(0, 15))
+def test_thousands_of_suggestions_come_true(asked: tuple[Snapshot, str], choice: int) -> None:
+    check_a_suggestion_that_is_followed_comes_true(*asked, choice)
 
 
 def carried_out(asked: Snapshot, plan: Plan) -> Snapshot:

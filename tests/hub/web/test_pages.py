@@ -309,6 +309,26 @@ def test_pages_of_what_waits_ask_why_and_what_would_help(world: World) -> None:
     assert world.browser("ben-oauth").get(path).status_code == 404
 
 
+def test_an_expected_start_past_the_first_page_is_told_once(world: World) -> None:
+    planned, unknown = waiting(3), waiting(21, expected_at=None, latest_at=None)
+    told = {
+        "s-planned": (planned, planned, ""),
+        "s-asked": (unknown, waiting(21), "Expected at"),
+        "s-unknown": (unknown, unknown, "When it will start cannot be told yet."),
+    }
+    for name, (wait, found, words) in told.items():
+        world.commands.put(session(id=name, server_name=name, wait=wait.model_dump()))
+        world.commands.reasons[name] = WhyOut(
+            request_id=name, wait=found, sentences=[wait.sentence]
+        )
+        browser = world.browser()
+        why = text_of(browser.get(f"{PREFIX}requests/{name}/why").text).strip()
+        assert why.startswith(words)
+        assert bool(why) == bool(words)
+        for page in (f"wait/{name}", f"requests/{name}"):
+            assert ("Expected" in text_of(browser.get(PREFIX + page).text)) == (not words)
+
+
 def test_nobody_waits_for_nothing(world: World) -> None:
     assert world.browser().get(f"{PREFIX}wait/none").headers["location"] == PREFIX
     ended = {"state": "succeeded", "ended": True, "ended_at": NOW}
