@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from ..errors import InvalidInput, TooLarge
-from ..wire import MAX_NOTEBOOK_BYTES, NotebookIn
+from ..wire import MAX_NOTEBOOK_BYTES, MODEL_LENGTH, NotebookIn
 from ..wire.calendar import BudgetIn
 
 TIME_HELP = "30m, 2h, 1h30m, 90s, 1:30:00; a bare number is minutes"
@@ -19,6 +19,8 @@ MOMENT_HELP = (
     "2026-11-22T18:00+01:00"
 )
 MOST_DEVICES = 100_000
+ANY_MODEL = "any"
+"""What people say for devices of all models."""
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ Tt]+[0-9]")
 _UNITS = re.compile(
     r"(?:(?P<d>\d+)d)?\s*(?:(?P<h>\d+)h)?\s*(?:(?P<m>\d+)m(?:in)?)?\s*(?:(?P<s>\d+)s)?"
@@ -45,6 +47,22 @@ def seconds(text: str) -> int:
     if total <= 0:
         raise InvalidInput(f"{text!r} is no span of time.", accepted=f"Accepted: {TIME_HELP}.")
     return total
+
+
+def model(text: str) -> str | None:
+    """A device model; ``any`` is None.
+
+    Raises:
+        InvalidInput: no model is named so.
+    """
+    name = text.strip()
+    if not 0 < len(name) <= MODEL_LENGTH:
+        raise InvalidInput(
+            f"{text[:40]!r} is no device model.",
+            accepted=f"{ANY_MODEL}, or a model that `carrel pool` names.",
+            field="model",
+        )
+    return None if name == ANY_MODEL else name
 
 
 def moment(text: str, now: float, zone: tzinfo | None = None) -> float:
