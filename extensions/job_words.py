@@ -34,7 +34,7 @@ def facts(request: RequestOut) -> Iterator[tuple[str, str]]:
     yield "State", told(request)
     yield "Runs", what(request)
     yield "Parameters", ", ".join(f"{key} = {value!r}" for key, value in request.parameters.items())
-    yield "Devices", wording.devices(request.devices)
+    yield "Devices", wording.devices(request.devices, request.model)
     yield "Group", request.group
     yield "Labels", ", ".join(f"{key}={value}" for key, value in request.labels.items())
     if request.started_at is not None:

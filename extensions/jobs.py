@@ -31,6 +31,7 @@ def submit(
     parameters: Mapping[str, JsonValue] | None = None,
     *,
     devices: int = 0,
+    model: str | None = None,
     time: str | int = "1h",
     group: str | None = None,
     memory: str | int | None = None,
@@ -58,6 +59,7 @@ def submit(
         notebook: path of the file, which is sent as it is saved now.
         parameters: values for its cell that is tagged ``parameters``.
         devices: whole devices (GPUs); 0 for a job on CPU.
+        model: only devices of this model, as `carrel pool` names it; None for any.
         time: limit, as ``"30m"``, ``"2h"`` or in seconds.
         group: who it is charged to; may be left out by members of one group.
         memory: limit over all its processes, as ``"8GiB"`` or in bytes.
@@ -92,6 +94,7 @@ def submit(
     place = _place(path.parent, inputs, site, upload=upload, workdir=workdir, needed=False)
     limits = _limits(devices, time, memory, retries, labels)
     limits |= {"priority": priority, "preemptible": preemptible, "deadline": deadline}
+    limits |= {} if model is None else {"model": model}
     return _send(what | limits | dict(place.fields), group, site)
 
 
@@ -99,6 +102,7 @@ def run(
     command: Sequence[str],
     *,
     devices: int = 0,
+    model: str | None = None,
     time: str | int = "1h",
     group: str | None = None,
     memory: str | int | None = None,
@@ -128,6 +132,7 @@ def run(
     place = _place(Path(), inputs, site, upload=upload, workdir=workdir, needed=True)
     limits = _limits(devices, time, memory, retries, labels)
     limits |= {"priority": priority, "preemptible": preemptible, "deadline": deadline}
+    limits |= {} if model is None else {"model": model}
     what: dict[str, object] = {
         "command": [str(word) for word in command],
         "image": image,

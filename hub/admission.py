@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
 from .errors import InvalidInput, NotAMember, NotFound, OverMaximum
@@ -41,6 +41,8 @@ class GroupChoice:
     max_devices_per_user: int
     max_seconds: int
     idle_seconds: int = 0
+    models: tuple[str, ...] | None = None
+    """Device models that it may ask for, by name; None for all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,9 @@ class Admission:
 
 def check_ask(ask: Ask, groups: Iterable[Group], devices: Iterable[Device]) -> None:
     """``Admission.admit`` with what there is: raises as it does."""
+    groups, devices = tuple(groups), tuple(devices)
+    if ask.model is not None:
+        _check_model(ask, quota.Tree(groups).models(ask.group), devices)
     refusal = quota.admit(
         group=ask.group,
         devices=ask.devices,
@@ -116,10 +121,40 @@ def check_ask(ask: Ask, groups: Iterable[Group], devices: Iterable[Device]) -> N
     raise kind(refusal.message, accepted=refusal.accepted, field=field)
 
 
+def _check_model(ask: Ask, allowed: Set[str] | None, devices: Iterable[Device]) -> None:
+    """``allowed``: what the groups may ask for, None for all.
+
+    Raises:
+        InvalidInput: no device of that model is asked for, or there is none in the pool.
+        OverMaximum: its groups may not use it.
+    """
+    if ask.devices == 0:
+        raise InvalidInput(
+            "What asks for no device asks for no model either.",
+            accepted="Leave the model out, or ask for at least one device.",
+            field="model",
+        )
+    known = {device.model for device in devices}
+    usable = sorted(known if allowed is None else known & allowed)
+    accepted = (
+        f"Any model, or one of: {', '.join(usable)}." if usable else "No model, and 0 devices."
+    )
+    if ask.model not in known:
+        raise InvalidInput(
+            f"The pool has no device of the model {ask.model}.", accepted=accepted, field="model"
+        )
+    if ask.model not in usable:
+        raise OverMaximum(
+            f"{ask.group} may not use devices of the model {ask.model}.",
+            accepted=accepted,
+            field="model",
+        )
+
+
 def choices(groups: Iterable[Group], known: Iterable[Group]) -> list[GroupChoice]:
     """Those that can be used, with what ``known`` groups above them leave of their limits."""
     tree = quota.Tree(known)
-    limits = [(group, quota.limits(tree, group.name)) for group in groups]
+    limits = [(group, quota.limits(tree, group.name), tree.models(group.name)) for group in groups]
     return [
         GroupChoice(
             name=group.name,
@@ -127,8 +162,9 @@ def choices(groups: Iterable[Group], known: Iterable[Group]) -> list[GroupChoice
             max_devices_per_user=found.max_devices_per_user,
             max_seconds=int(found.max_seconds),
             idle_seconds=group.idle_seconds,
+            models=None if models is None else tuple(sorted(models)),
         )
-        for group, found in limits
+        for group, found, models in limits
         if found is not None
     ]
 

@@ -67,7 +67,13 @@ class Intake:
         check_text(body.idempotency_key, "idempotency_key")
         group = self.admission.choose_group(owner, body.group)
         self.admission.admit(
-            Ask(owner=owner, group=group, devices=body.devices, seconds=body.seconds)
+            Ask(
+                owner=owner,
+                group=group,
+                devices=body.devices,
+                seconds=body.seconds,
+                model=body.model,
+            )
         )
         image = self.catalogue.choose(group, body.image, body.devices)
         if body.notebook:
@@ -82,6 +88,7 @@ class Intake:
             owner=owner,
             group=group,
             devices=body.devices,
+            model=body.model,
             seconds=body.seconds,
             idempotency_key=body.idempotency_key or request_id,
             job=spec,
@@ -100,7 +107,13 @@ class Intake:
         seconds = seconds_of(options.hours)
         group = self.admission.choose_group(owner, options.group)
         self.admission.admit(
-            Ask(owner=owner, group=group, devices=options.devices, seconds=seconds)
+            Ask(
+                owner=owner,
+                group=group,
+                devices=options.devices,
+                seconds=seconds,
+                model=options.model,
+            )
         )
         if options.claim and options.devices == 0:
             raise InvalidInput(
@@ -116,6 +129,7 @@ class Intake:
             owner=owner,
             group=group,
             devices=options.devices,
+            model=options.model,
             seconds=seconds,
             idempotency_key=request_id,
             priority=class_of(Kind.SESSION),

@@ -69,7 +69,13 @@ class Quotes:
 
 
 def _ask(owner: str, group: str, asked: QuoteIn) -> Ask:
-    return Ask(owner=owner, group=group, devices=asked.devices, seconds=asked.seconds)
+    return Ask(
+        owner=owner,
+        group=group,
+        devices=asked.devices,
+        seconds=asked.seconds,
+        model=asked.model,
+    )
 
 
 def _waiting(number: int, owner: str, group: str, asked: QuoteIn, now: float) -> Waiting:
@@ -82,6 +88,7 @@ def _waiting(number: int, owner: str, group: str, asked: QuoteIn, now: float) ->
         devices=asked.devices,
         seconds=asked.seconds,
         submitted_at=now,
+        model=asked.model,
         priority=class_of(kind),
     )
 

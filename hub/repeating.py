@@ -37,6 +37,7 @@ def same_job(record: RequestRecord, files: Files) -> JobIn:
         {
             "group": record.group,
             "devices": record.devices,
+            "model": record.model,
             "seconds": int(record.seconds),
             "notebook": notebook,
             "command": list(job.command),

@@ -233,9 +233,10 @@ def device_name(device: Device) -> str:
     return f"{device.model} #{device.index}{simulated} of {device.node}"
 
 
-def devices(number: int) -> str:
-    """``no device``, ``1 device``, ``3 devices``."""
-    return "no device" if number == 0 else count(number, "device")
+def devices(number: int, model: str | None = None) -> str:
+    """``no device``, ``1 device``, ``3 devices``, ``1 device (NVIDIA H200)``."""
+    words = "no device" if number == 0 else count(number, "device")
+    return f"{words} ({model})" if model else words
 
 
 def duration(seconds: float) -> str:

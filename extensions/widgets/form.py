@@ -175,6 +175,9 @@ class SubmitForm(ipywidgets.VBox):  # type: ignore[misc]  # as above
                 "Without it, the job reaches this site's service and nothing else.",
             ),
         }
+        if models := self._models(groups):
+            choices = [("any", None), *((model, model) for model in models)]
+            rows["model"] = Row(ipywidgets.Dropdown(options=choices, description="Model"))
         group = rows["group"]
         group.wrong = problem
         group.field.observe(
@@ -188,6 +191,14 @@ class SubmitForm(ipywidgets.VBox):  # type: ignore[misc]  # as above
         except CarrelError as error:
             return [], str(error)
         return groups, "" if groups else "You are in no group that may run jobs."
+
+    def _models(self, groups: list[GroupOut]) -> list[str]:
+        """None where there is no choice, or the pool is not known now."""
+        try:
+            devices = self._client.pool().devices
+        except CarrelError:
+            return []
+        return describing.model_choices((group.models for group in groups), devices)
 
     # -- submitting -----------------------------------------------------------------------
 
@@ -208,6 +219,8 @@ class SubmitForm(ipywidgets.VBox):  # type: ignore[misc]  # as above
         if self._notebook is None or len(entries) < len(readers) or parameters is None:
             return None
         resources = {name: self._rows[name].value for name in ("devices", "internet")}
+        if (model := self._rows.get("model")) is not None and model.value is not None:
+            resources["model"] = model.value
         group = str(self._rows["group"].value or "")
         what = {"group": group, "notebook": self._notebook, "parameters": parameters}
         return describing.job(entries | resources | what, maker="form")

@@ -18,6 +18,7 @@ from ..errors import InvalidInput
 from ..wire import RequestOut
 from . import printing
 from .client_base import DeviceCount
+from .quote_command import model_field, model_option
 from .waiting import wait_for
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -27,6 +28,7 @@ class Common(TypedDict):
     """The values of these options."""
 
     devices: int
+    model: str | None
     limit: str
     memory: str | None
     retries: int
@@ -53,6 +55,7 @@ _OPTIONS = (
         show_default=True,
         help="Whole devices (GPUs); 0 for a job on CPU.",
     ),
+    model_option,
     click.option(
         "--time",
         "limit",
@@ -155,6 +158,7 @@ def send(
         "seconds": values.seconds(common["limit"]),
         "labels": dict(values.label(text) for text in common["labels"]),
     }
+    fields |= model_field(common["model"])
     if common["memory"]:
         fields["memory_bytes"] = values.memory_bytes(common["memory"])
     if common["retries"]:

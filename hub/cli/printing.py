@@ -176,7 +176,7 @@ def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
     if cause := request.cause:
         yield "Cause", f"{cause.message} ({cause.code})"
     yield "Owner", f"{request.owner}, group {request.group}"
-    yield "Devices", wording.devices(request.devices)
+    yield "Devices", wording.devices(request.devices, request.model)
     yield "Time limit", wording.duration(request.seconds)
     yield "Submitted", exact_time(request.submitted_at, now)
     yield "Started", exact_time(request.started_at, now)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import click
 
 from .. import wording
-from ..client import Client
+from ..client import Client, values
 from ..wire import QuoteIn, QuoteOut
 from . import printing
 from .client_base import ClientCommand, DeviceCount, json_option, site_option
@@ -32,6 +32,20 @@ def group_option(function: F) -> F:
     )(function)
 
 
+def model_option(function: F) -> F:
+    return click.option(
+        "--model",
+        metavar="NAME",
+        help="Only devices of this model, as `carrel pool` names it; any by default.",
+    )(function)
+
+
+def model_field(name: str | None) -> dict[str, object]:
+    """What is sent for ``--model``: nothing for devices of any model."""
+    model = None if name is None else values.model(name)
+    return {} if model is None else {"model": model}
+
+
 @click.command("quote", cls=ClientCommand)
 @click.option(
     "--devices",
@@ -41,6 +55,7 @@ def group_option(function: F) -> F:
     show_default="1",
     help="Whole devices (GPUs), 0 for CPU; may be repeated, to compare.",
 )
+@model_option
 @hours_option
 @group_option
 @click.option("--job", is_flag=True, help="A job instead of a session: sessions go first.")
@@ -49,6 +64,7 @@ def group_option(function: F) -> F:
 def quote_command(
     *,
     devices: tuple[int, ...],
+    model: str | None,
     hours: float,
     group: str,
     job: bool,
@@ -60,11 +76,13 @@ def quote_command(
     \b
     Examples:
       carrel quote --devices 1 --hours 2
+      carrel quote --devices 1 --model "NVIDIA H200"
       carrel quote --devices 0 --devices 1 --devices 2 --json
     """
     seconds = max(1, round(hours * 3600))
-    kind: Literal["session", "job"] = "job" if job else "session"
-    asked = [QuoteIn(kind=kind, group=group, devices=each, seconds=seconds) for each in devices]
+    kind = "job" if job else "session"
+    same = {"kind": kind, "group": group, "seconds": seconds} | model_field(model)
+    asked = [QuoteIn.model_validate(same | {"devices": each}) for each in devices]
     with Client.from_environment(site) as client:
         found = client.quotes(asked)
     if as_json:

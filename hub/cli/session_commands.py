@@ -25,7 +25,7 @@ from .client_base import (
     json_option,
     site_option,
 )
-from .quote_command import group_option, hours_option
+from .quote_command import group_option, hours_option, model_field, model_option
 from .session_waiting import wait_for_session
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -73,6 +73,7 @@ def _session(function: F) -> F:
 
 @session_command.command("start", cls=WaitingCommand, epilog=_STATUS_HELP)
 @_devices
+@model_option
 @hours_option
 @group_option
 @click.option("--name", default="", help="A name, beside the default session.")
@@ -90,6 +91,7 @@ def _session(function: F) -> F:
 def start_command(
     *,
     devices: int,
+    model: str | None,
     hours: float,
     group: str,
     name: str,
@@ -109,6 +111,7 @@ def start_command(
     """
     chosen: dict[str, object] = {"devices": devices, "hours": hours, "group": group}
     chosen |= ({"claim": True} if claim else {}) | ({"image": image} if image else {})
+    chosen |= model_field(model)
     options = SessionIn.model_validate(chosen)
     with Client.from_environment(site) as client:
         request = client.start_session("" if name in _DEFAULT else name, options)

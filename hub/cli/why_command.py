@@ -17,6 +17,8 @@ from .client_base import ClientCommand, DeviceCount, json_option, request_argume
 from .terminal import plain
 
 _MINUTE = 60.0
+_ANY_MODEL = "any_model"
+"""A suggestion's ``change``: the model is dropped."""
 
 
 @click.command("why", cls=ClientCommand)
@@ -45,6 +47,11 @@ def why_command(request_id: str, as_json: bool, site: str | None) -> None:
 @request_argument
 @click.option("--devices", type=DeviceCount(min=1), help="So many instead; fewer than before.")
 @click.option("--time", "span", metavar="SPAN", help=f"Another limit; {values.TIME_HELP}.")
+@click.option(
+    "--model",
+    metavar="NAME",
+    help="Devices of another model, as `carrel pool` names it; any for all models.",
+)
 @click.option("--group", help="Another group of yours.")
 @json_option
 @site_option
@@ -53,11 +60,12 @@ def change_command(
     request_id: str,
     devices: int | None,
     span: str | None,
+    model: str | None,
     group: str | None,
     as_json: bool,
     site: str | None,
 ) -> None:
-    """Ask for less with a request that waits, or in another group; it keeps its age.
+    """Ask for less with a request that waits, or for something else; it keeps its age.
 
     `carrel why` says what would help.
 
@@ -65,11 +73,18 @@ def change_command(
     Examples:
       carrel change j-7k2m4qpz --devices 1
       carrel change j-7k2m4qpz --time 30m
+      carrel change j-7k2m4qpz --model any
     """
-    if devices is None and span is None and group is None:
-        raise InvalidInput("Say what to change.", accepted="--devices, --time or --group.")
-    seconds = None if span is None else values.seconds(span)
-    wanted = ChangeIn(devices=devices, seconds=seconds, group=group)
+    said: dict[str, object] = {
+        name: value for name, value in (("devices", devices), ("group", group)) if value is not None
+    }
+    if span is not None:
+        said["seconds"] = values.seconds(span)
+    if model is not None:
+        said["model"] = values.model(model)
+    if not said:
+        raise InvalidInput("Say what to change.", accepted="--devices, --time, --model or --group.")
+    wanted = ChangeIn.model_validate(said)
     with Client.from_environment(site) as client:
         found = client.change(request_id, wanted)
     if as_json:
@@ -80,7 +95,8 @@ def change_command(
 
 def _asks(found: RequestOut) -> str:
     return (
-        f"{wording.devices(found.devices)}, {wording.duration(found.seconds)} at most, "
+        f"{wording.devices(found.devices, found.model)}, "
+        f"{wording.duration(found.seconds)} at most, "
         f"in the group {found.group}"
     )
 
@@ -111,6 +127,7 @@ def _help(request_id: str, suggestion: SuggestionOut) -> Iterator[str]:
         f"--{name} {value}"
         for name, value in (
             ("devices", suggestion.devices),
+            ("model", values.ANY_MODEL if suggestion.change == _ANY_MODEL else ""),
             ("time", suggestion.seconds and f"{suggestion.seconds / _MINUTE:.0f}m"),
             ("group", suggestion.group),
         )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from ..errors import InvalidInput
-from ..wire import JobIn
+from ..wire import DeviceOut, JobIn
 from . import folder as folders
 from .blocking import Client
 from .folder import Luggage
@@ -93,6 +93,21 @@ def job(fields: dict[str, object], *, maker: str) -> JobIn:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise InvalidInput(f"{where}: {first['msg']}.") from error
+
+
+def model_choices(
+    allowed: Iterable[Sequence[str] | None], devices: Iterable[DeviceOut]
+) -> list[str]:
+    """The models of the pool, by name, that any of one's groups may use.
+
+    Empty where the pool has one model only, and nobody need choose.
+
+    Args:
+        allowed: of each group the models that it may use, None for all.
+    """
+    pool, groups = {device.model for device in devices}, tuple(allowed)
+    usable = (model for model in pool if any(g is None or model in g for g in groups))
+    return sorted(usable) if len(pool) > 1 else []
 
 
 def only_group(client: Client, how: str) -> str:

@@ -58,9 +58,12 @@ class SessionCalls(Connection):
         return await self._repeated(call, RequestOut)
 
     async def change(self, request_id: str, wanted: ChangeIn) -> RequestOut:
-        """Ask for less while it waits; it keeps its age in the queue. Safe to repeat."""
+        """Ask for less while it waits; it keeps its age in the queue. Safe to repeat.
+
+        Only what is set in ``wanted`` is sent: a ``model`` of None is, and means any.
+        """
         path = f"requests/{segment(request_id)}/change"
-        return await self._post(path, RequestOut, wanted.model_dump(exclude_none=True))
+        return await self._post(path, RequestOut, wanted.model_dump(exclude_unset=True))
 
     async def keep(self, request_id: str) -> RequestOut:
         """Keep a session that is about to be stopped for being idle: once."""
@@ -73,5 +76,7 @@ class SessionCalls(Connection):
 
     async def quotes(self, asked: Sequence[QuoteIn]) -> list[QuoteOut]:
         """What each of these would have to expect, sent alone and now; reserves nothing."""
-        body: dict[str, JsonValue] = {"quotes": [each.model_dump(mode="json") for each in asked]}
+        body: dict[str, JsonValue] = {
+            "quotes": [each.model_dump(mode="json", exclude_unset=True) for each in asked]
+        }
         return (await self._post("quotes", QuotesOut, body)).quotes

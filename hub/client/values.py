@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from ..errors import InvalidInput, TooLarge
-from ..wire import MAX_NOTEBOOK_BYTES, NotebookIn
+from ..wire import MAX_NOTEBOOK_BYTES, MODEL_LENGTH, NotebookIn
 from ..wire.base import NO_PARTS, is_part
 from ..wire.calendar import BudgetIn
 
@@ -20,6 +20,8 @@ MOMENT_HELP = (
     "2026-11-22T18:00+01:00"
 )
 MOST_DEVICES = 100_000
+ANY_MODEL = "any"
+"""What people say for devices of all models."""
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ Tt]+[0-9]")
 _UNITS = re.compile(
     r"(?:(?P<d>\d+)d)?\s*(?:(?P<h>\d+)h)?\s*(?:(?P<m>\d+)m(?:in)?)?\s*(?:(?P<s>\d+)s)?"
@@ -46,6 +48,22 @@ def seconds(text: str) -> int:
     if total <= 0:
         raise InvalidInput(f"{text!r} is no span of time.", accepted=f"Accepted: {TIME_HELP}.")
     return total
+
+
+def model(text: str) -> str | None:
+    """A device model; ``any`` is None.
+
+    Raises:
+        InvalidInput: no model is named so.
+    """
+    name = text.strip()
+    if not 0 < len(name) <= MODEL_LENGTH:
+        raise InvalidInput(
+            f"{text[:40]!r} is no device model.",
+            accepted=f"{ANY_MODEL}, or a model that `carrel pool` names.",
+            field="model",
+        )
+    return None if name == ANY_MODEL else name
 
 
 def moment(text: str, now: float, zone: tzinfo | None = None) -> float:

@@ -225,11 +225,16 @@ class RequestRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What a request that waits shall ask for instead; None: as before."""
+    """What a request that waits shall ask for instead; None: as before.
+
+    Attributes:
+        model: "" for devices of any model.
+    """
 
     devices: int | None = None
     seconds: int | None = None
     group: str | None = None
+    model: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -115,9 +115,13 @@ def grantable(
         return False
     return (
         len(wanted) == len(set(wanted)) == request.devices
-        and all(name in devices and devices[name].lendable for name in wanted)
+        and all(name in devices and _suits(devices[name], request) for name in wanted)
         and not set(wanted).intersection(taken)
     )
+
+
+def _suits(device: Device, request: RequestRecord) -> bool:
+    return device.lendable and request.model in (None, device.model)
 
 
 def grant(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..errors import Conflict
-from ..ports.records import Cause, RequestRecord, Wanted
+from ..ports.records import Cause, Json, RequestRecord, Wanted
 from ..scheduling.lifecycle import TERMINAL, State
 from ..scheduling.model import Kind
 from ..scheduling.wordforms import plural, span
@@ -85,10 +85,14 @@ def extended(request: RequestRecord, seconds: int, by: str, seen: int | None) ->
 
 
 def changed(request: RequestRecord, wanted: Wanted) -> Step:
-    """It asks for less, or in another group. Who wants more stands at the end like everybody."""
+    """It asks for less, for another model or in another group.
+
+    Who wants more stands at the end like everybody.
+    """
     devices = request.devices if wanted.devices is None else wanted.devices
     seconds = request.seconds if wanted.seconds is None else wanted.seconds
     group = request.group if wanted.group is None else wanted.group
+    model = request.model if wanted.model is None else wanted.model or None
     if request.state is not State.QUEUED:
         raise Conflict(
             f"{request.id} does not wait any more: it is {_state(request)}.",
@@ -100,14 +104,13 @@ def changed(request: RequestRecord, wanted: Wanted) -> Step:
             f"{span(request.seconds)}: while it waits, it can be changed to less only.",
             accepted="Fewer devices or a shorter time limit. For more, submit another one.",
         )
-    if (devices, seconds, group) == (request.devices, request.seconds, request.group):
+    after = replace(request, devices=devices, seconds=seconds, group=group, model=model)
+    if after == request:
         return Step(request=request)
-    told = Told(kind="changed", data={"devices": devices, "seconds": seconds, "group": group})
+    data: dict[str, Json] = {"devices": devices, "seconds": seconds, "group": group}
+    told = Told(kind="changed", data={**data, "model": model})
     after = replace(
-        request,
-        devices=devices,
-        seconds=seconds,
-        group=group,
+        after,
         expected=None if request.expected is None else min(request.expected, seconds),
         changes=request.changes + 1,
     )

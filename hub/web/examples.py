@@ -74,7 +74,11 @@ BODY_EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
         "change": {
             "summary": "With one device instead of two, from the same place in the queue",
             "value": {"devices": 1},
-        }
+        },
+        "any_model": {
+            "summary": "With a device of any model instead of one",
+            "value": {"model": None},
+        },
     },
     "ExtendIn": {
         "extend": {

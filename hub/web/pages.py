@@ -24,7 +24,7 @@ from .image_pages import image_choices
 from .links import MOST_NEXT, door, server_of, wait_url
 from .routes import Carrel, RequestId, Server
 from .signing_in import SEE_OTHER, signed_out
-from .start_form import StartForm, device_choices
+from .start_form import StartForm, device_choices, offered_models
 from .streams import EventStream
 from .waiting import session_of, wait_view
 
@@ -183,6 +183,7 @@ def desk_page(
             who=who,
             groups=groups,
             most_devices=device_choices(groups),
+            models=offered_models(groups, desk.pool.devices, form.model),
             images=image_choices(web, who, [g.name for g in groups], form.image),
             form=form,
             notice=notice,

@@ -50,13 +50,14 @@ def asked(fields: Mapping[str, str]) -> QuoteIn:
         InvalidInput: a number is none.
     """
     if fields.get("for") == "job":
-        kind, devices = "job", StartForm(devices=fields.get("devices", "")).options().devices
+        kind, options = "job", StartForm.filled({**fields, "hours": "1"}).options()
         seconds: float = values.seconds(fields.get("time", "").strip())
     else:
-        options = StartForm.filled(fields).options()
-        kind, devices, seconds = "session", options.devices, options.hours * 3600
-    limits = {"devices": max(0, min(devices, LARGEST)), "seconds": _whole(seconds)}
-    return QuoteIn.model_validate({"kind": kind, "group": fields.get("group", ""), **limits})
+        kind, options = "session", StartForm.filled(fields).options()
+        seconds = options.hours * 3600
+    limits = {"devices": max(0, min(options.devices, LARGEST)), "seconds": _whole(seconds)}
+    form = {"kind": kind, "group": fields.get("group", ""), "model": options.model}
+    return QuoteIn.model_validate({**form, **limits})
 
 
 def quote(
@@ -74,7 +75,7 @@ def quote(
     group = next((g for g in groups if g.name == wanted.group), None)
     most = min(group.max_devices, group.max_devices_per_user) if group else 0
     numbers = sorted({*range(min(most + 1, _CHOICES)), wanted.devices})
-    questions = [wanted.model_copy(update={"devices": number}) for number in numbers]
+    questions = [_with(wanted, number) for number in numbers]
     try:
         answers = quotes.quotes(who, questions)
     except CarrelError as error:
@@ -85,6 +86,12 @@ def quote(
         held=held.get(wanted.group, 0),
         most=most,
     )
+
+
+def _with(wanted: QuoteIn, devices: int) -> QuoteIn:
+    """The same with so many devices; on CPU instead of them, a model means nothing."""
+    dropped = {"model": None} if wanted.devices and not devices else {}
+    return wanted.model_copy(update={"devices": devices, **dropped})
 
 
 def _whole(seconds: float) -> int:

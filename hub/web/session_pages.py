@@ -98,6 +98,8 @@ def _wanted(fields: Mapping[str, str]) -> ChangeIn:
     for name in ("devices", "seconds"):
         if _NUMBER.fullmatch(text := fields.get(name, "")):
             given[name] = int(text)
+    if "model" in fields:
+        given["model"] = fields["model"] or None
     try:
         return ChangeIn.model_validate(given)
     except ValidationError as error:

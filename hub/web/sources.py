@@ -61,6 +61,7 @@ def of_job(web: Web, who: Identity, request_id: str) -> SubmitForm:
         kind="notebook" if job.notebook else "command",
         group=job.group,
         devices=str(job.devices),
+        model=job.model or "",
         time=_span(job.seconds),
         memory=_size(job.memory_bytes),
         retries=str(job.retries),

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
 from ..admission import GroupChoice
 from ..client import values
+from ..client.describing import model_choices
 from ..errors import CarrelError, Conflict, InvalidInput, NotAMember
 from ..ports.images import MOST as IMAGE_LENGTH
-from ..wire import RequestOut, SessionIn
+from ..wire import MODEL_LENGTH, DeviceOut, RequestOut, SessionIn
 from .links import MOST_NEXT
 
 
@@ -20,6 +21,7 @@ class StartForm:
 
     server_name: str = ""
     devices: str = "1"
+    model: str = ""
     hours: str = "1"
     group: str = ""
     image: str = ""
@@ -33,6 +35,7 @@ class StartForm:
         return cls(
             server_name=fields.get("server_name", "").strip(),
             devices=fields.get("devices", "").strip(),
+            model=fields.get("model", "").strip()[:MODEL_LENGTH],
             hours=fields.get("hours", "").strip(),
             group=fields.get("group", "").strip(),
             image=fields.get("image", "").strip()[:IMAGE_LENGTH],
@@ -51,6 +54,7 @@ class StartForm:
         """Raises InvalidInput for what is no number."""
         return SessionIn(
             devices=_devices(self.devices),
+            model=self.model or None,
             hours=_hours(self.hours),
             group=self.group,
             image=self.image,
@@ -100,3 +104,14 @@ def _hours(text: str) -> float:
 def device_choices(groups: list[GroupChoice]) -> int:
     """The most devices that any of the groups lets one person hold."""
     return max((min(g.max_devices, g.max_devices_per_user) for g in groups), default=0)
+
+
+def offered_models(
+    groups: Sequence[GroupChoice], devices: Iterable[DeviceOut], chosen: str
+) -> list[str]:
+    """Device models to choose from; none where there is no choice.
+
+    What is ``chosen`` is among them, so that a form shows what it will send.
+    """
+    found = set(model_choices((group.models for group in groups), devices))
+    return sorted(found | ({chosen} if chosen else set()))

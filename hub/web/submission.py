@@ -15,12 +15,12 @@ from ..client import values
 from ..errors import CarrelError, InvalidInput, NotAMember, TooLarge
 from ..notebooks import CheckedNotebook, check_name, check_notebook
 from ..typed_parameters import ParameterField
-from ..wire import JobIn, NotebookIn
+from ..wire import MODEL_LENGTH, JobIn, NotebookIn
 from . import zones
 
 PARAMETER = "parameter-"
 _PLAIN = (
-    "kind", "group", "devices", "time", "memory", "retries", "labels", "kernel", "output",
+    "kind", "group", "devices", "model", "time", "memory", "retries", "labels", "kernel", "output",
     "command", "workdir", "key", "source", "priority", "preemptible", "deadline", "zone", "image",
     "internet",
 )  # fmt: skip  # the form's fields, part by part
@@ -69,6 +69,7 @@ class SubmitForm:
     kind: str = "notebook"
     group: str = ""
     devices: str = "0"
+    model: str = ""
     time: str = "1h"
     memory: str = ""
     retries: str = "0"
@@ -120,6 +121,7 @@ class SubmitForm:
         common = {
             "group": self.group,
             "devices": _of("devices", values.devices, self.devices),
+            "model": self.model[:MODEL_LENGTH] or None,
             "seconds": _of("time", values.seconds, self.time),
             "memory_bytes": _of("memory", values.memory_bytes, self.memory) if self.memory else 0,
             "retries": _read("retries", int, self.retries or "0", "A whole number, 0 for none."),

@@ -23,7 +23,7 @@ from .image_pages import image_choices
 from .routes import Carrel
 from .signing_in import SEE_OTHER
 from .sources import HOME, Sent, of_job, with_notebook
-from .start_form import device_choices
+from .start_form import device_choices, offered_models
 from .submission import SubmitForm
 
 _FORM_HEADER = "X-Carrel-Form"
@@ -118,14 +118,16 @@ def _job(form: SubmitForm, now: float) -> JobIn:
 
 def _page(web: Web, visitor: Visitor, form: SubmitForm, template: str) -> str:
     groups = web.groups.now(visitor.identity)
+    pool = web.commands.pool(visitor.identity)
     return web.render(
         template,
         form=form,
         groups=groups,
         most_devices=device_choices(groups),
+        models=offered_models(groups, pool.devices, form.model),
         images=image_choices(web, visitor.identity, [g.name for g in groups], form.image),
         keeps_inside=web.commands.backend.keeps_inside,
-        pool=web.commands.pool(visitor.identity),
+        pool=pool,
         who=visitor.identity,
         csrf=web.gate.csrf.issue(visitor.session),
     )

@@ -45,7 +45,7 @@ from .asking import (
     StartedIn,
     StopIn,
 )
-from .base import LARGEST, LATEST, NAME, In, Out
+from .base import LARGEST, LATEST, MODEL_LENGTH, NAME, In, Out
 from .calendar import BudgetOut
 from .problems import ErrorBody, ErrorOut
 from .usage import LedgerOut, UsageOut, UsageReport, UsageRowOut
@@ -54,6 +54,7 @@ __all__ = [
     "LARGEST",
     "LATEST",
     "MAX_NOTEBOOK_BYTES",
+    "MODEL_LENGTH",
     "NAME",
     "BudgetOut",
     "CauseOut",

@@ -6,13 +6,13 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue
 
-from .base import LARGEST, LATEST, In, Out
+from .base import LARGEST, LATEST, MODEL_LENGTH, In, Out
 from .calendar import BudgetIn
 
 Why = Annotated[str, Field(max_length=500)]
 PersonName = Annotated[str, Field(min_length=1, max_length=64)]
 Limit = Annotated[int, Field(ge=0, le=LARGEST)]
-ModelName = Annotated[str, Field(min_length=1, max_length=255)]
+ModelName = Annotated[str, Field(min_length=1, max_length=MODEL_LENGTH)]
 
 
 class GroupIn(In):

@@ -103,6 +103,8 @@ class GroupOut(Out):
     max_seconds: int
     idle_seconds: int = 0
     """After how long without work a session with devices is warned; 0 for never."""
+    models: list[str] | None = None
+    """The device models that it may ask for; null for all."""
     teachers: list[str] = []
 
 
@@ -137,6 +139,8 @@ class RequestOut(Out):
     owner: str
     group: str
     devices: int
+    model: str | None = None
+    """Only devices of this model; null for any."""
     seconds: int
     state: str
     submitted_at: float

@@ -6,9 +6,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
-from .base import LARGEST, Devices, In
+from .base import LARGEST, MODEL_LENGTH, Devices, In
 
 MAX_NOTEBOOK_BYTES = 32 * 1024 * 1024
+
+Model = Annotated[str, Field(min_length=1, max_length=MODEL_LENGTH)]
+"""A device model, as the pool names it."""
 
 
 class NotebookIn(In):
@@ -22,6 +25,9 @@ class JobIn(In):
     kind: Literal["job"] = "job"
     group: Annotated[str, Field(min_length=1, max_length=64)]
     devices: Annotated[Devices, Field(description="Whole devices, 0 for a job on CPU.")] = 0
+    model: Annotated[
+        Model | None, Field(description="Only devices of this model, as `/pool` names it.")
+    ] = None
     seconds: Annotated[int, Field(description="Time limit.")] = 3600
     notebook: NotebookIn | None = None
     command: Annotated[
@@ -66,6 +72,8 @@ class SessionIn(In):
     """What a person chooses for a session, also JupyterHub's ``user_options``."""
 
     devices: Devices = 0
+    model: Model | None = None
+    """Only devices of this model; None for any."""
     hours: float = 2.0
     group: Annotated[str, Field(max_length=64)] = ""
     claim: bool = False
@@ -85,7 +93,10 @@ class ExtendIn(In):
 
 
 class ChangeIn(In):
-    """Body of ``POST /api/v1/requests/{id}/change``: what is left out stays as it is."""
+    """Body of ``POST /api/v1/requests/{id}/change``: what is left out stays as it is.
+
+    Of ``model`` null is a value of its own: devices of any model will do.
+    """
 
     devices: (
         Annotated[Devices, Field(ge=1, le=LARGEST, description="No more than before.")] | None
@@ -94,6 +105,7 @@ class ChangeIn(In):
         None
     )
     group: Annotated[str, Field(min_length=1, max_length=64)] | None = None
+    model: Annotated[Model | None, Field(description="Null: of any model.")] = None
 
 
 class QuoteIn(In):
@@ -102,6 +114,7 @@ class QuoteIn(In):
     kind: Literal["session", "job"] = "session"
     group: Annotated[str, Field(max_length=64)] = ""
     devices: Annotated[Devices, Field(ge=0, le=LARGEST)] = 0
+    model: Model | None = None
     seconds: Annotated[int, Field(ge=1, le=LARGEST)] = 3600
 
 

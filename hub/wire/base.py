@@ -12,6 +12,8 @@ NAME = r"[a-z0-9](?:[a-z0-9._@-]{0,62}[a-z0-9])?"
 """Names of people and groups."""
 LARGEST = 2**53 - 1
 """Whole numbers above it are not the same in every JSON reader."""
+MODEL_LENGTH = 255
+"""Of the name of a device model."""
 LATEST = 253402300799.0
 """The end of the year 9999, where calendars end."""
 

@@ -188,6 +188,26 @@ class TestChange:
         store.change("j-a", Wanted(group="math"), now=103)
         assert [(w.group, w.submitted_at) for w in store.snapshot(104).waiting] == [("math", 100)]
 
+    def test_the_model_is_dropped_or_another_one(self, store: Store) -> None:
+        store.submit(replace(job("a"), model="H100"), 100)
+        for wanted, model in (("", None), ("H200", "H200")):
+            changed = store.change("j-a", Wanted(model=wanted), now=103)
+            assert changed == store.request("j-a")
+            assert (
+                [each.model for each in store.snapshot(104).waiting] == [changed.model] == [model]
+            )
+        assert store.change("j-a", Wanted(seconds=60), now=105).model == "H200"
+        told = [e.data["model"] for e in store.events("j-a") if e.kind == "changed"]
+        assert told == [None, "H200", "H200"]
+
+    def test_what_was_planned_for_another_model_is_not_granted(self, store: Store) -> None:
+        store.submit(job("a"), 100)
+        store.change("j-a", Wanted(model="H200"), now=101)
+        planned = [Start(request_id="j-a", devices=("D0",))]
+        assert store.grant(planned, now=102, lease_seconds=30) == ()
+        store.change("j-a", Wanted(model="H100"), now=103)
+        assert len(store.grant(planned, now=104, lease_seconds=30)) == 1
+
     def test_repeating_it_changes_nothing(self, store: Store) -> None:
         store.submit(job("a", devices=2), 100)
         first = store.change("j-a", Wanted(devices=1), now=103)

@@ -59,6 +59,10 @@ def test_a_notebook_becomes_a_job_that_tells_about_itself(service: FakeService) 
 def test_a_command_is_a_list_and_works_in_this_folder(service: FakeService) -> None:
     carrel.run(["python", "train.py"])
     assert service.called("POST", "requests")[0]["command"] == ["python", "train.py"]
+    carrel.run(["python", "train.py"], devices=1, model="NVIDIA H200")
+    plain, new = service.called("POST", "requests")
+    assert "model" not in plain, "an older service does not know it"
+    assert new["model"] == "NVIDIA H200"
     with pytest.raises(InvalidInput, match="bash"):
         carrel.run("python train.py")
 

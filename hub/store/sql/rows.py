@@ -203,7 +203,6 @@ def request_columns(request: RequestRecord) -> dict[str, object]:
         "kind": str(request.kind),
         "owner": request.owner,
         "idempotency_key": request.idempotency_key,
-        "model": request.model,
         "priority": str(request.priority),
         "job": None if request.job is None else _job_columns(request.job),
         "labels": dict(request.labels),
@@ -238,6 +237,7 @@ def request_changes(request: RequestRecord) -> dict[str, object]:
     cause = request.cause
     return {
         "state": str(request.state),
+        "model": request.model,
         "epoch": epoch_of(request),
         "target": None if request.target is None else str(request.target),
         "cause_code": None if cause is None else str(cause.code),

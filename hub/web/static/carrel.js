@@ -90,15 +90,25 @@
     for (const one of document.querySelectorAll(".unless-waits")) one.hidden = waits;
   };
 
+  // Without a list the group may use every model; the first option is any of them.
+  const limitModels = (model, usable) => {
+    if (!model) return;
+    for (const option of model.options) {
+      option.disabled = Boolean(usable && option.value) && !usable.includes(option.value);
+    }
+    if (model.selectedOptions.length && model.selectedOptions[0].disabled) model.value = "";
+  };
+
   const limitToGroup = () => {
     const group = document.getElementById("group");
     const devices = document.getElementById("devices");
     if (!group || !devices || !group.selectedOptions.length) return;
-    const { devices: most, hours } = group.selectedOptions[0].dataset;
+    const { devices: most, hours, models } = group.selectedOptions[0].dataset;
     for (const option of devices.options) {
       option.disabled = Number(option.value) > Number(most) && !option.defaultSelected;
     }
     if (devices.selectedOptions.length && devices.selectedOptions[0].disabled) devices.value = most;
+    limitModels(document.getElementById("model"), models && JSON.parse(models));
     write(document.getElementById("most-hours"), hours);
   };
 

@@ -281,6 +281,10 @@ class TestLooking:
         assert done.output == ("j-1 asks for 1 device, 30 min at most, in the group cs101.\n")
         assert sent == [{"devices": 1, "seconds": 1800}]
         assert "Say what to change" in carrel("change", "j-1").stderr
+        carrel("change", "j-1", "--model", "any")
+        carrel("change", "j-1", "--model", "NVIDIA H200")
+        assert sent[1:] == [{"model": None}, {"model": "NVIDIA H200"}]
+        assert "is no device model" in carrel("change", "j-1", "--model", " ").stderr
 
     def test_ps_asks_for_what_lives_unless_told_otherwise(
         self, service: FakeService, carrel: Carrel

@@ -52,14 +52,15 @@ def members(body: dict[str, str]) -> list[str]:
 
 def test_in_a_session_a_command_works_in_this_folder(service: FakeService, carrel: Carrel) -> None:
     done = carrel("run", "--devices", "1", "--memory", "8GiB", "--retries", "2", "--label", "a=b",
-                  "--", "python", "train.py", "--lr", "0.1", "--devices", "7")  # fmt: skip  # pairs
+                  "--model", "NVIDIA H200", "--", "python", "train.py", "--lr", "0.1", "--devices",
+                  "7")  # fmt: skip  # pairs
     assert done.exit_code == 0, done.output
     body = service.called("POST", "requests")[0]
     assert body.pop("idempotency_key")
     assert body == {
         "kind": "job", "group": "cs101", "devices": 1, "seconds": 3600, "labels": {"a": "b"},
         "command": ["python", "train.py", "--lr", "0.1", "--devices", "7"],
-        "workdir": "project", "memory_bytes": 8 * 2**30, "retries": 2,
+        "model": "NVIDIA H200", "workdir": "project", "memory_bytes": 8 * 2**30, "retries": 2,
     }  # fmt: skip  # grouped by meaning
 
 

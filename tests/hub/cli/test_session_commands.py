@@ -64,6 +64,15 @@ def test_a_held_one_is_asked_for_and_says_so(service: FakeService, carrel: Carre
     assert "Its device will be held for you" in done.output
 
 
+def test_one_for_a_device_of_a_model_is_asked_for(service: FakeService, carrel: Carrel) -> None:
+    sent = answers(service, "sessions/-", session(service))
+    asked = ("session", "start", "--devices", "1", "--model")
+    carrel(*asked, "NVIDIA H200")
+    carrel(*asked, "any")
+    same = {"devices": 1, "hours": 1.0, "group": ""}
+    assert sent == [same | {"model": "NVIDIA H200"}, same]
+
+
 def test_waiting_tells_the_place_and_ends_with_the_address(
     service: FakeService, carrel: Carrel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -247,6 +256,9 @@ def test_a_quote_compares_choices(service: FakeService, carrel: Carrel) -> None:
     done = carrel("quote", "--devices", "0", "--devices", "1", "--devices", "2", "--hours", "2")
     assert [each["devices"] for each in sent[0]["quotes"]] == [0, 1, 2]
     assert {each["seconds"] for each in sent[0]["quotes"]} == {7200}
+    assert not any("model" in each for each in sent[0]["quotes"]), "an older service lacks it"
+    carrel("quote", "--model", "NVIDIA H200")
+    assert sent[1]["quotes"][0]["model"] == "NVIDIA H200"
     assert done.output == (
         "no device: It would start at once.\n"
         "1 device: It would wait at place 2. Uses up to 7,200 device-seconds.\n"

@@ -70,9 +70,7 @@ class Site:
         return made
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    world = World.over(tmp_path, devices=1)
+def site_over(world: World) -> Site:
     sign_in = FakeSignIn()
     for who in (STUDENT1, STUDENT2, BOSS):
         sign_in.people[who.name] = Person(identity=who, scopes=frozenset({ACCESS_SCOPE}))
@@ -86,7 +84,13 @@ def site(tmp_path: Path) -> Iterator[Site]:
         clock=world.clock,
     )
     world.settle()
-    yield Site(world, app)
+    return Site(world, app)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    world = World.over(tmp_path, devices=1)
+    yield site_over(world)
     world.loop.close()
 
 
