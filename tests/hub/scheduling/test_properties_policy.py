@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from math import inf
+from itertools import accumulate, product
+from math import fsum, inf
 from random import Random
 from typing import TypeVar
 
@@ -15,7 +16,17 @@ from hypothesis import strategies as st
 
 from carrel.hub.scheduling.books import Books
 from carrel.hub.scheduling.cycle import decide, in_order
-from carrel.hub.scheduling.model import Group, Holding, Kind, Left, Snapshot, Waiting
+from carrel.hub.scheduling.model import (
+    Arrangement,
+    Device,
+    Group,
+    Holding,
+    Kind,
+    Left,
+    Role,
+    Snapshot,
+    Waiting,
+)
 from carrel.hub.scheduling.placement import Placement, Pool
 from carrel.hub.scheduling.plan import Plan, Reason, Stop
 from carrel.hub.scheduling.running import expected_end, holding_of, span
@@ -76,32 +87,30 @@ def weight(holding: Holding) -> float:
 
 
 def check_devices(snapshot: Snapshot) -> None:
-    """A device has one live exclusive lease, or shares that add up to no more than it."""
-    plan = decide(snapshot, NOW)
-    assume(all(each.share is None for each in snapshot.holdings))
-    whole: list[str] = []
-    parts: dict[str, float] = defaultdict(float)
-    for holding in after(snapshot, plan).holdings:
+    """A device is held by one as a whole, or in parts that add up to no more than it."""
+    known = {device.id: device for device in snapshot.devices}
+    held: dict[str, list[Holding]] = defaultdict(list)
+    for holding in after(snapshot, decide(snapshot, NOW)).holdings:
+        assert holding.share is None or len(holding.devices) == 1
         for device in holding.devices:
-            if holding.share is None:
-                whole.append(device)
-            else:
-                parts[device] += holding.share.compute
-    assert len(whole) == len(set(whole))
-    assert not set(whole) & parts.keys()
-    assert all(part <= 1 + 1e-9 for part in parts.values())
+            held[device].append(holding)
+    for device, here in held.items():
+        shares = [each.share for each in here if each.share is not None]
+        assert len(here) == 1 or len(shares) == len(here)
+        assert fsum(each.compute for each in shares) <= 1
+        assert sum(each.memory_bytes for each in shares) <= known[device].memory_bytes
 
 
 def check_quota(snapshot: Snapshot) -> None:
     """No start takes a group or a person above a limit; what is held above one may stay."""
     plan = decide(snapshot, NOW)
     groups = {each.name: each for each in snapshot.groups}
+    models = {device.id: device.model for device in snapshot.devices}
     held = after(snapshot, plan).holdings
     for start in started(snapshot, plan):
-        if not start.devices:
-            continue
-        above: Group | None = groups[start.group]
-        while above is not None:
+        chain = chain_of(start.group, groups)
+        assert chain
+        for above in chain if start.devices else ():
             inside = [each for each in held if _below(each.group, above.name, groups)]
             own = [each for each in inside if each.owner == start.owner]
             assert sum(map(weight, inside)) <= above.max_devices + 1e-9
@@ -111,7 +120,29 @@ def check_quota(snapshot: Snapshot) -> None:
             sessions = [each for each in own if each.kind is Kind.SESSION and each.devices]
             if above.max_sessions is not None and start.kind is Kind.SESSION:
                 assert len(sessions) <= above.max_sessions
-            above = groups.get(above.parent or "")
+            assert above.models is None or {models[each] for each in start.devices} <= above.models
+
+
+def check_budgets(snapshot: Snapshot) -> None:
+    """Whoever starts finds something left of every budget above it, after those before it."""
+    groups = {each.name: each for each in snapshot.groups}
+    left = {each.group: each.budget - each.used - each.running for each in snapshot.budgets}
+    for start in started(snapshot, decide(snapshot, NOW)):
+        for above in chain_of(start.group, groups) if start.devices else ():
+            if above.name in left:
+                assert left[above.name] > 0
+                left[above.name] -= weight(start) * (start.until - NOW)
+
+
+def chain_of(name: str | None, groups: dict[str, Group]) -> list[Group]:
+    """A group and all above it; nothing where one of them is missing."""
+    found = []
+    while name is not None:
+        if name not in groups:
+            return []
+        found.append(groups[name])
+        name = groups[name].parent
+    return found
 
 
 def _below(name: str, above: str, groups: dict[str, Group]) -> bool:
@@ -125,21 +156,62 @@ def _below(name: str, above: str, groups: dict[str, Group]) -> bool:
 
 
 def check_gangs(snapshot: Snapshot) -> None:
-    """A gang has between its least and what it would like, each member within one node."""
-    nodes = {device.id: device for device in snapshot.devices}
+    """Of each role a gang has between its least and what it would like, all on one model."""
+    known = {device.id: device for device in snapshot.devices}
     by_id = {request.id: request for request in snapshot.waiting}
     for start in decide(snapshot, NOW).starts:
         request = by_id[start.request_id]
-        if not request.gang:
+        if request.gang:
+            got = [known[each] for each in start.devices]
+            assert len({each.model for each in got}) == 1
+            assert members(request, got)
+
+
+def members(request: Waiting, got: list[Device]) -> tuple[tuple[Role, ...], ...]:
+    """The roles, with as many members as these devices are: in every way in which each member
+    sits within one node, and spread ones on a node each."""
+    found = []
+    for counts in product(*(range(role.minimum, role.wanted + 1) for role in request.gang)):
+        sizes = [
+            role.devices
+            for role, count in zip(request.gang, counts, strict=True)
+            for _ in range(count)
+        ]
+        if sum(sizes) != len(got):
             continue
-        (role,) = request.gang
-        members, rest = divmod(len(start.devices), role.devices)
-        assert rest == 0
-        assert role.minimum <= members <= role.wanted
-        for member in range(members):
-            inside = start.devices[member * role.devices : (member + 1) * role.devices]
-            assert len({nodes[each].node for each in inside}) == 1
-        assert len({nodes[each].model for each in start.devices}) == 1
+        ends = list(accumulate(sizes))
+        nodes = [
+            {each.node for each in got[end - size : end]}
+            for size, end in zip(sizes, ends, strict=True)
+        ]
+        spread = request.arrangement is Arrangement.SPREAD
+        if all(len(each) == 1 for each in nodes) and (
+            not spread or len(set().union(*nodes)) == len(nodes)
+        ):
+            pairs = zip(request.gang, counts, strict=True)
+            found.append(tuple(replace(role, wanted=count, minimum=count) for role, count in pairs))
+    return tuple(found)
+
+
+def check_a_packed_gang_lies_together(snapshot: Snapshot) -> None:
+    """Where it is alone in the queue: on one node or one switch, if it fits there."""
+    known = {device.id: device for device in snapshot.devices}
+    for request in snapshot.waiting:
+        if not request.gang or request.arrangement is Arrangement.SPREAD:
+            continue
+        for start in decide(replace(snapshot, waiting=(request,)), NOW).starts:
+            got = [known[each] for each in start.devices]
+            alike = [each for each in snapshot.devices if each.model == got[0].model]
+            if Pool(alike, snapshot.holdings).fits(waiting("as many", len(got))):
+                assert len({each.node for each in got}) == 1
+            elif len({each.node for each in got}) > 1:
+                inside = [
+                    Pool([each for each in alike if each.switch == name], snapshot.holdings)
+                    for name in {each.switch for each in alike} - {""}
+                ]
+                for roles in members(request, got):
+                    if any(pool.fits(replace(request, gang=roles)) for pool in inside):
+                        assert len({each.switch for each in got}) == 1
 
 
 def check_everybody_is_planned(snapshot: Snapshot) -> None:
@@ -301,7 +373,9 @@ def check_nothing_waits_for_ever(snapshot: Snapshot) -> None:
 CHECKS = [
     check_devices,
     check_quota,
+    check_budgets,
     check_gangs,
+    check_a_packed_gang_lies_together,
     check_everybody_is_planned,
     check_whoever_has_a_stop_made_for_it_waits_for_it,
     check_asking_back_comes_to_an_end,
