@@ -7,80 +7,31 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import accumulate, product
 from math import fsum, inf
-from random import Random
-from typing import TypeVar
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
 
 from carrel.hub.scheduling.books import Books
 from carrel.hub.scheduling.cycle import decide, in_order
 from carrel.hub.scheduling.model import (
     Arrangement,
     Device,
-    Group,
     Holding,
     Kind,
-    Left,
     Role,
     Snapshot,
     Waiting,
 )
 from carrel.hub.scheduling.placement import Placement, Pool
-from carrel.hub.scheduling.plan import Plan, Reason, Stop
+from carrel.hub.scheduling.plan import Reason
 from carrel.hub.scheduling.running import expected_end, holding_of, span
 
 from . import rich
-from .values import NOW, group, node, waiting
+from .outcomes import after, back, chain_of, is_below, once_left, started, weight
+from .values import NOW, waiting
 
 Check = Callable[[Snapshot], None]
-T = TypeVar("T")
 SELDOM = (HealthCheck.filter_too_much, HealthCheck.too_slow)
-
-
-def started(snapshot: Snapshot, plan: Plan) -> list[Holding]:
-    by_id = {request.id: request for request in snapshot.waiting}
-    return [
-        holding_of(
-            by_id[start.request_id],
-            Placement(devices=start.devices, share=by_id[start.request_id].share),
-            now=NOW,
-        )
-        for start in plan.starts
-    ]
-
-
-def after(snapshot: Snapshot, plan: Plan) -> Snapshot:
-    begun = started(snapshot, plan)
-    names = {each.request_id for each in begun}
-    return replace(
-        snapshot,
-        holdings=(*snapshot.holdings, *begun),
-        waiting=tuple(each for each in snapshot.waiting if each.id not in names),
-        budgets=tuple(charged(each, begun, snapshot.groups) for each in snapshot.budgets),
-    )
-
-
-def once_left(snapshot: Snapshot, plan: Plan) -> Snapshot:
-    """Those that were asked back are gone for good."""
-    gone = {stop.request_id for stop in plan.stops}
-    stay = tuple(each for each in snapshot.holdings if each.request_id not in gone)
-    return replace(snapshot, holdings=stay)
-
-
-def charged(left: Left, begun: Iterable[Holding], groups: Iterable[Group]) -> Left:
-    by_name = {each.name: each for each in groups}
-    more = sum(
-        weight(each) * (each.until - NOW)
-        for each in begun
-        if _below(each.group, left.group, by_name)
-    )
-    return replace(left, running=left.running + more)
-
-
-def weight(holding: Holding) -> float:
-    return holding.share.compute if holding.share else len(holding.devices)
 
 
 # -- rules 1 and 2 of the design --------------------------------------------------------------
@@ -111,7 +62,7 @@ def check_quota(snapshot: Snapshot) -> None:
         chain = chain_of(start.group, groups)
         assert chain
         for above in chain if start.devices else ():
-            inside = [each for each in held if _below(each.group, above.name, groups)]
+            inside = [each for each in held if is_below(each.group, above.name, groups)]
             own = [each for each in inside if each.owner == start.owner]
             assert sum(map(weight, inside)) <= above.max_devices + 1e-9
             if above.borrowing is not None:
@@ -132,24 +83,6 @@ def check_budgets(snapshot: Snapshot) -> None:
             if above.name in left:
                 assert left[above.name] > 0
                 left[above.name] -= weight(start) * (start.until - NOW)
-
-
-def chain_of(name: str | None, groups: dict[str, Group]) -> list[Group]:
-    """A group and all above it; nothing where one of them is missing."""
-    found = []
-    while name is not None:
-        if name not in groups:
-            return []
-        found.append(groups[name])
-        name = groups[name].parent
-    return found
-
-
-def _below(name: str, above: str, groups: dict[str, Group]) -> bool:
-    at = groups.get(name)
-    while at is not None and at.name != above:
-        at = groups.get(at.parent or "")
-    return at is not None
 
 
 # -- the queue --------------------------------------------------------------------------------
@@ -253,26 +186,6 @@ def check_asking_back_comes_to_an_end(snapshot: Snapshot) -> None:
         turns += 1
         assert turns <= len(snapshot.waiting) + len(snapshot.holdings), "it never ends"
     assert moved <= {each.request_id for each in after(snapshot, plan).holdings}
-
-
-def back(holding: Holding, stop: Stop) -> Waiting:
-    """What was stopped, in the queue: it keeps its age."""
-    request = waiting(
-        holding.request_id,
-        len(holding.devices),
-        age=NOW - holding.since,
-        owner=holding.owner,
-        group=holding.group,
-        seconds=holding.until - holding.since,
-        priority=holding.priority,
-    )
-    return replace(
-        request,
-        kind=holding.kind,
-        share=holding.share,
-        preemptible=holding.preemptible,
-        moved_for=stop.for_request if stop.moved else "",
-    )
 
 
 KEPT = (Reason.GUARANTEE, Reason.RESERVATION)
@@ -406,82 +319,3 @@ def test_thousands_of_plans_where_what_is_free_lies_in_pieces(check: Check) -> N
 @pytest.mark.parametrize("check", CHECKS, ids=NAMES)
 def test_thousands_of_plans(check: Check) -> None:
     settings(max_examples=3000, suppress_health_check=SELDOM)(given(rich.snapshots())(check))()
-
-
-# -- two snapshots that differ ----------------------------------------------------------------
-
-
-@settings(max_examples=50)
-@given(rich.snapshots(), st.randoms(use_true_random=False))
-def test_the_order_in_which_a_snapshot_lists_things_does_not_matter(
-    snapshot: Snapshot, random: Random
-) -> None:
-    def shuffled(values: tuple[T, ...]) -> tuple[T, ...]:
-        return tuple(random.sample(values, len(values)))
-
-    other = replace(
-        snapshot,
-        devices=shuffled(snapshot.devices),
-        groups=shuffled(snapshot.groups),
-        waiting=shuffled(snapshot.waiting),
-        holdings=shuffled(snapshot.holdings),
-        use=shuffled(snapshot.use),
-        reserved=shuffled(snapshot.reserved),
-    )
-    assert decide(other, NOW) == decide(snapshot, NOW) == decide(snapshot, NOW)
-
-
-LARGER = (
-    lambda each: replace(each, max_devices=each.max_devices + 2),
-    lambda each: replace(each, max_devices_per_user=each.max_devices_per_user + 2),
-    lambda each: replace(each, guaranteed=each.guaranteed + 1),
-    lambda each: replace(each, weight=each.weight * 2),
-    lambda each: replace(each, borrowing=None),
-)
-
-
-@st.composite
-def crowds(draw: st.DrawFn) -> Snapshot:
-    """Requests for one device each, with equal limits.
-
-    All of them may be stopped, or none: what others are guaranteed limits those that may not.
-    """
-    preemptible = draw(st.booleans())
-    devices = node("a", draw(st.integers(1, 6)))
-    groups = tuple(
-        replace(
-            group(name, maximum=draw(st.integers(0, 5)), per_user=draw(st.integers(1, 4))),
-            guaranteed=draw(st.integers(0, 3)),
-            weight=draw(st.sampled_from((1.0, 2.0))),
-            borrowing=draw(st.sampled_from((None, 0, 1))),
-        )
-        for name in ("cs101", "math", "lab")
-    )
-    queue = tuple(
-        replace(
-            waiting(
-                f"r{number}",
-                age=draw(st.integers(0, 9)),
-                owner=draw(st.sampled_from(rich.OWNERS)),
-                group=draw(st.sampled_from([each.name for each in groups])),
-            ),
-            preemptible=preemptible,
-        )
-        for number in range(draw(st.integers(1, 12)))
-    )
-    return Snapshot(devices=devices, groups=groups, waiting=queue)
-
-
-@settings(max_examples=150)
-@given(crowds(), st.sampled_from(LARGER))
-def test_a_larger_quota_never_delays_its_owners_group(
-    snapshot: Snapshot, larger: Callable[[Group], Group]
-) -> None:
-    first, *others = snapshot.groups
-    changed = replace(snapshot, groups=(larger(first), *others))
-    own = {request.id for request in snapshot.waiting if request.group == first.name}
-
-    def starts(asked: Snapshot) -> int:
-        return sum(start.request_id in own for start in decide(asked, NOW).starts)
-
-    assert starts(changed) >= starts(snapshot)
