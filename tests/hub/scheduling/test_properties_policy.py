@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, assume, given, settings
 
 from carrel.hub.scheduling.books import Books
 from carrel.hub.scheduling.cycle import decide, in_order
+from carrel.hub.scheduling.gangs import forms
 from carrel.hub.scheduling.model import (
     Arrangement,
     Device,
@@ -222,12 +223,8 @@ def check_work_is_conserved(snapshot: Snapshot) -> None:
 
 
 def check_the_head_is_not_delayed(snapshot: Snapshot) -> None:
-    """It fits as early with all that started behind it as without, where only devices lack."""
-    snapshot = replace(
-        snapshot,
-        groups=tuple(replace(each, lending=None, models=None) for each in snapshot.groups),
-        reserved=(),
-    )
+    """It fits as early with all that started behind it as without, next to what is kept for
+    others by then, where only devices lack."""
     plan = decide(snapshot, NOW)
     while plan.stops:
         # Where those will run for whom devices are asked back is known when these have left.
@@ -249,9 +246,10 @@ def check_the_head_is_not_delayed(snapshot: Snapshot) -> None:
 def _fits_at(request: Waiting, snapshot: Snapshot, holdings: Iterable[Holding]) -> float:
     running = sorted(holdings, key=lambda each: expected_end(each, NOW))
     for number in range(len(running) + 1):
-        pool = Pool(snapshot.devices, running[number:])
-        if pool.fits(request):
-            return expected_end(running[number - 1], NOW) if number else NOW
+        books = Books(replace(snapshot, holdings=tuple(running[number:])), NOW)
+        for each in forms(request):
+            if books.leaves_what_is_kept(each) and any(map(books.pool.fits, books.variants(each))):
+                return expected_end(running[number - 1], NOW) if number else NOW
     return inf
 
 
