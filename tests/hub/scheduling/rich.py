@@ -123,7 +123,8 @@ def holdings(draw: st.DrawFn, devices: tuple[Device, ...]) -> tuple[Holding, ...
             held, free = tuple(free[:size]), free[size:]
         else:
             beside = [each for each in lent if parts.fits(each, (*lent[each], share))]
-            held = tuple((beside if beside and draw(st.booleans()) else free)[:1])
+            joins = draw(st.booleans())
+            held = tuple((beside if beside and joins else free)[:1])
             lent |= {each: (*lent.get(each, ()), share) for each in held}
             free = [each for each in free if each not in held]
         kind = draw(st.sampled_from((Kind.JOB, Kind.JOB, Kind.SESSION)))

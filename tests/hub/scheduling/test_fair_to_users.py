@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -32,9 +32,9 @@ def served(
     """Whoever starts, in that order, where everything runs to its time limit and the ledger says
     at every moment who used how much."""
     state = Snapshot(devices=DEVICES, groups=(group(),), waiting=waiting, holdings=BEFORE)
-    now, over = NOW, Counter(past)
+    now, over = NOW, defaultdict(float, past)
     while state.waiting:
-        used = Counter(over)
+        used = over.copy()
         for each in state.holdings:
             used[each.owner] += now - each.since
         state = replace(state, use=tuple(use_of(*each) for each in used.items()))
@@ -85,8 +85,8 @@ def test_device_seconds_of_users_differ_by_no_more_than_one_job() -> None:
 
 def test_who_used_more_before_waits_until_the_others_have_caught_up() -> None:
     """From an uneven past they come to differ by one job."""
-    past = Counter({owner: (number % 3) * JOB for number, owner in enumerate(USERS)})
-    granted = Counter(past)
+    past = {owner: number % 3 * JOB for number, owner in enumerate(USERS)}
+    granted = defaultdict(float, past)
     queue = tuple(each for owner in USERS for each in jobs(owner, 3))
     for turn, begun in enumerate(served(queue, past)):
         granted[begun.owner] += JOB
