@@ -223,8 +223,9 @@ def check_work_is_conserved(snapshot: Snapshot) -> None:
 
 
 def check_the_head_is_not_delayed(snapshot: Snapshot) -> None:
-    """It fits as early with all that started behind it as without, next to what is kept for
-    others by then, where only devices lack."""
+    """It fits as early with all that started behind it as without, where only devices lack."""
+    groups = tuple(replace(each, lending=None) for each in snapshot.groups)
+    snapshot = replace(snapshot, groups=groups, reserved=())
     plan = decide(snapshot, NOW)
     while plan.stops:
         # Where those will run for whom devices are asked back is known when these have left.
