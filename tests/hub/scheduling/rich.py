@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
+from carrel.hub.scheduling import parts
 from carrel.hub.scheduling.model import (
     Arrangement,
     Device,
@@ -22,12 +23,15 @@ from carrel.hub.scheduling.model import (
     Waiting,
 )
 
-from .strategies import MODELS, OWNERS, pools
+from .strategies import MODELS, OWNERS, switched
 from .values import NOW, group, node
 
 NAMES = ("cs", "cs101", "cs102", "math", "math1")
 PARENTS = {"uni": None, "cs": "uni", "cs101": "cs", "cs102": "cs", "math": "uni", "math1": "math"}
+BUDGETED = ("uni", "cs", "cs101", "math")
 MINUTE = 60.0
+HALF = 1 << 36
+"""Bytes: half the memory of a device."""
 
 minutes = st.integers(1, 60).map(lambda n: n * 10 * MINUTE)
 maybe_minutes = st.one_of(st.none(), minutes)
@@ -58,6 +62,24 @@ def trees(draw: st.DrawFn) -> tuple[Group, ...]:
     )
 
 
+def shares() -> st.SearchStrategy[Share]:
+    return st.builds(
+        Share,
+        compute=st.sampled_from((0.25, 0.5, 0.1)),
+        memory_bytes=st.sampled_from((0, HALF // 2, HALF, HALF + 1)),
+    )
+
+
+@st.composite
+def gangs(draw: st.DrawFn) -> tuple[Role, ...]:
+    """One role, or two; mostly of members that would like to be one more."""
+    return tuple(
+        Role(name=name, devices=draw(st.integers(1, 2)), wanted=least + more, minimum=least)
+        for name in draw(st.sampled_from((("worker",), ("worker",), ("leader", "worker"))))
+        for least, more in [(draw(st.integers(1, 2)), draw(st.integers(0, 1)))]
+    )
+
+
 @st.composite
 def requests(draw: st.DrawFn, name: str) -> Waiting:
     kind = draw(st.sampled_from((Kind.JOB, Kind.JOB, Kind.SESSION)))
@@ -65,11 +87,8 @@ def requests(draw: st.DrawFn, name: str) -> Waiting:
     gang: tuple[Role, ...] = ()
     devices = draw(st.sampled_from((1, 1, 1, 1, 2, 2, 3, 4, 0))) if form == "whole" else 1
     if form == "gang":
-        minimum = draw(st.integers(1, 2))
-        wanted = minimum + draw(st.integers(0, 1))
-        size = draw(st.integers(1, 2))
-        gang = (Role(name="worker", devices=size, wanted=wanted, minimum=minimum),)
-        devices = size * wanted
+        gang = draw(gangs())
+        devices = sum(role.devices * role.wanted for role in gang)
     return Waiting(
         id=name,
         kind=kind,
@@ -86,18 +105,28 @@ def requests(draw: st.DrawFn, name: str) -> Waiting:
         deadline=draw(often(None, NOW + 3600, NOW + 7200, NOW)),  # type: ignore[arg-type]
         gang=gang,
         arrangement=draw(st.sampled_from(Arrangement)),
-        share=Share(compute=draw(st.sampled_from((0.25, 0.5, 0.1)))) if form == "share" else None,
+        share=draw(shares()) if form == "share" else None,
         moved_for=draw(often("", "", "wait0" * (name != "wait0"), "gone")),  # type: ignore[arg-type]
     )
 
 
 @st.composite
 def holdings(draw: st.DrawFn, devices: tuple[Device, ...]) -> tuple[Holding, ...]:
-    free = list(draw(st.permutations([device.id for device in devices])))
+    """Whole devices are held by one; parts by several, who are no more than the device."""
+    free = list(draw(st.permutations(devices)))
+    lent: dict[Device, tuple[Share, ...]] = {}
     found = []
     for number in range(draw(st.integers(0, 8))):
-        size = draw(st.sampled_from((1, 1, 2, 2, 3, 4, 0)))
-        held, free = tuple(free[:size]), free[size:]
+        share = draw(st.one_of(st.none(), st.none(), shares()))
+        if share is None:
+            size = draw(st.sampled_from((1, 1, 2, 2, 3, 4, 0)))
+            held, free = tuple(free[:size]), free[size:]
+        else:
+            beside = [each for each in lent if parts.fits(each, (*lent[each], share))]
+            joins = draw(st.booleans())
+            held = tuple((beside if beside and joins else free)[:1])
+            lent |= {each: (*lent.get(each, ()), share) for each in held}
+            free = [each for each in free if each not in held]
         kind = draw(st.sampled_from((Kind.JOB, Kind.JOB, Kind.SESSION)))
         since = NOW - draw(st.integers(1, 300)) * MINUTE
         found.append(
@@ -105,7 +134,7 @@ def holdings(draw: st.DrawFn, devices: tuple[Device, ...]) -> tuple[Holding, ...
                 request_id=f"run{number}",
                 owner=draw(st.sampled_from(OWNERS)),
                 group=draw(st.sampled_from((*(4 * NAMES), "unknown"))),
-                devices=held,
+                devices=tuple(device.id for device in held),
                 since=since,
                 until=since + draw(minutes),
                 kind=kind,
@@ -114,7 +143,7 @@ def holdings(draw: st.DrawFn, devices: tuple[Device, ...]) -> tuple[Holding, ...
                 expected=draw(maybe_minutes),
                 saved_at=draw(st.sampled_from((None, NOW - MINUTE))),
                 leaving=draw(often(False, False, True)),  # type: ignore[arg-type]
-                share=Share(compute=0.5) if len(held) == 1 and draw(st.booleans()) else None,
+                share=share if held else None,
             )
         )
     return tuple(found)
@@ -137,7 +166,7 @@ def reservations(draw: st.DrawFn) -> tuple[Reserved, ...]:
 
 @st.composite
 def snapshots(draw: st.DrawFn) -> Snapshot:
-    devices = draw(pools())
+    devices = draw(switched)
     return Snapshot(
         devices=devices,
         groups=draw(trees()),
@@ -152,8 +181,13 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
         ),
         reserved=draw(reservations()),
         budgets=tuple(
-            Left(group=name, budget=draw(st.sampled_from((0.0, 9000.0))), used=0.0, running=0.0)
-            for name in ("math", "cs101")
+            Left(
+                group=name,
+                budget=9000.0,
+                used=draw(st.sampled_from((0.0, 6000.0, 9000.0))),
+                running=draw(st.sampled_from((0.0, 2400.0))),
+            )
+            for name in BUDGETED
             if draw(often(False, True))
         ),
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from carrel.hub.scheduling.model import (
@@ -41,6 +43,14 @@ def pools(draw: st.DrawFn) -> tuple[Device, ...]:
         for node in ("a", "b", "c")
         for index in range(draw(st.sampled_from((4, 3, 2, 1, 0))))
     )
+
+
+switched = st.builds(
+    lambda devices, names: tuple(replace(each, switch=names[each.node]) for each in devices),
+    pools(),
+    st.fixed_dictionaries(dict.fromkeys("abc", st.sampled_from(("", "s", "t")))),
+)
+"""The same with nodes on switches, or on none that anybody knows."""
 
 
 @st.composite

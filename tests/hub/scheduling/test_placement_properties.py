@@ -13,19 +13,13 @@ from hypothesis import strategies as st
 from carrel.hub.scheduling.model import Arrangement, Device, Role, Share, Waiting
 from carrel.hub.scheduling.placement import Placement, Pool
 
-from .strategies import MODELS, pools
+from .strategies import MODELS, switched
 from .values import waiting
 
 many = settings(max_examples=150)
 
 SIZES = (1, 2, 4)
 """Each divides the next one: packing is exact for these."""
-
-switched = st.builds(
-    lambda devices, names: tuple(replace(each, switch=names[each.node]) for each in devices),
-    pools(),
-    st.fixed_dictionaries(dict.fromkeys("abc", st.sampled_from(("", "s", "t")))),
-)
 
 
 @st.composite

@@ -1,0 +1,95 @@
+"""What a plan comes to, once it is carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from carrel.hub.scheduling.model import Group, Holding, Left, Snapshot, Waiting
+from carrel.hub.scheduling.placement import Placement
+from carrel.hub.scheduling.plan import Plan, Stop
+from carrel.hub.scheduling.running import holding_of
+
+from .values import NOW, waiting
+
+
+def started(snapshot: Snapshot, plan: Plan) -> list[Holding]:
+    by_id = {request.id: request for request in snapshot.waiting}
+    return [
+        holding_of(
+            by_id[start.request_id],
+            Placement(devices=start.devices, share=by_id[start.request_id].share),
+            now=NOW,
+        )
+        for start in plan.starts
+    ]
+
+
+def after(snapshot: Snapshot, plan: Plan) -> Snapshot:
+    begun = started(snapshot, plan)
+    names = {each.request_id for each in begun}
+    return replace(
+        snapshot,
+        holdings=(*snapshot.holdings, *begun),
+        waiting=tuple(each for each in snapshot.waiting if each.id not in names),
+        budgets=tuple(charged(each, begun, snapshot.groups) for each in snapshot.budgets),
+    )
+
+
+def once_left(snapshot: Snapshot, plan: Plan) -> Snapshot:
+    """Those that were asked back are gone for good."""
+    gone = {stop.request_id for stop in plan.stops}
+    stay = tuple(each for each in snapshot.holdings if each.request_id not in gone)
+    return replace(snapshot, holdings=stay)
+
+
+def charged(left: Left, begun: Iterable[Holding], groups: Iterable[Group]) -> Left:
+    by_name = {each.name: each for each in groups}
+    more = sum(
+        weight(each) * (each.until - NOW)
+        for each in begun
+        if is_below(each.group, left.group, by_name)
+    )
+    return replace(left, running=left.running + more)
+
+
+def weight(holding: Holding) -> float:
+    return holding.share.compute if holding.share else len(holding.devices)
+
+
+def chain_of(name: str | None, groups: dict[str, Group]) -> list[Group]:
+    """A group and all above it; nothing where one of them is missing."""
+    found = []
+    while name is not None:
+        if name not in groups:
+            return []
+        found.append(groups[name])
+        name = groups[name].parent
+    return found
+
+
+def is_below(name: str, above: str, groups: dict[str, Group]) -> bool:
+    at = groups.get(name)
+    while at is not None and at.name != above:
+        at = groups.get(at.parent or "")
+    return at is not None
+
+
+def back(holding: Holding, stop: Stop) -> Waiting:
+    """What was stopped, in the queue: it keeps its age."""
+    request = waiting(
+        holding.request_id,
+        len(holding.devices),
+        age=NOW - holding.since,
+        owner=holding.owner,
+        group=holding.group,
+        seconds=holding.until - holding.since,
+        priority=holding.priority,
+    )
+    return replace(
+        request,
+        kind=holding.kind,
+        share=holding.share,
+        preemptible=holding.preemptible,
+        moved_for=stop.for_request if stop.moved else "",
+    )
