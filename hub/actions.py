@@ -195,6 +195,7 @@ class SessionActions:
             "devices": request.devices,
             "hours": request.seconds / 3600,
             "group": request.group,
+            **({"model": request.model} if request.model else {}),
         }
         c.board.ask(request.owner, request.server_name, request.id, now=c.clock())
         try:

@@ -13,8 +13,8 @@ from ..hub.wire import SessionIn
 from .refusal import StartRefused
 
 ACCEPTED = (
-    "Accepted are: devices (a whole number, 0 for none), hours (a number above 0) "
-    "and group (the name of one of your groups)."
+    "Accepted are: devices (a whole number, 0 for none), model (of device; any without it), "
+    "hours (a number above 0) and group (the name of one of your groups)."
 )
 
 FORM = """

@@ -35,6 +35,8 @@ class FakeHub:
     )
     away: bool = False
     asked: list[tuple[str, str, str]] = field(default_factory=list)
+    options: dict[tuple[str, str], Mapping[str, Json]] = field(default_factory=dict)
+    """With which a server was started last."""
     servers: dict[str, dict[str, HubServer]] = field(default_factory=dict)
     people: set[str] = field(
         default_factory=lambda: {"student1", "student2", "teacher", "admin", "stranger"}
@@ -55,6 +57,7 @@ class FakeHub:
     def start_server(self, user: str, server: str, options: Mapping[str, Json]) -> None:
         self._answer()
         self.asked.append(("start", user, server))
+        self.options[user, server] = options
 
     def stop_server(self, user: str, server: str) -> None:
         self._answer()

@@ -259,3 +259,9 @@ def test_the_groups_say_which_models_they_may_use(world: World) -> None:
     group(world, models=frozenset({NEW, OLD}))
     (found,) = world.commands.groups(STUDENT1).groups
     assert found.models == [OLD, NEW]
+
+
+def test_the_hub_is_asked_for_a_session_of_this_model(world: World) -> None:
+    world.commands.start_session(STUDENT1, "", SessionIn(devices=1, model=NEW))
+    world.settle()
+    assert world.hub.options["student1", ""]["model"] == NEW
