@@ -36,8 +36,8 @@ def invalid(mistakes: Sequence[Any], schema: Mapping[str, Any]) -> InvalidInput:
         message = f"The body is {_shown(mistake['input'])}."
     else:
         message = f"The field {name!r} is {_shown(mistake['input'])}."
-    if kind == "part_of_a_device":
-        message += f" {mistake['msg']}"
+    if kind == "value_error":
+        message += f" {mistake['ctx']['error']}"
     return InvalidInput(message, accepted=_accepted(mistake, schema, path), field=name)
 
 

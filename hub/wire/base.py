@@ -6,7 +6,6 @@ from math import isfinite
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
-from pydantic_core import PydanticCustomError
 
 NAME = r"[a-z0-9](?:[a-z0-9._@-]{0,62}[a-z0-9])?"
 """Names of people and groups."""
@@ -31,7 +30,7 @@ def is_part(given: object) -> bool:
 
 def _whole(value: object) -> object:
     if isinstance(value, float) and is_part(value):
-        raise PydanticCustomError("part_of_a_device", NO_PARTS)
+        raise ValueError(NO_PARTS)
     return value
 
 
