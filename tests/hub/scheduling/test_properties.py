@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from random import Random
 from time import perf_counter
-from typing import TypeVar
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,7 +17,6 @@ from ...promises import in_time
 from .strategies import snapshots
 from .values import HOUR, NOW, group, holding, node, waiting
 
-T = TypeVar("T")
 many = settings(max_examples=120)
 
 
@@ -101,24 +98,6 @@ def test_no_start_takes_a_group_or_a_person_above_a_limit(snapshot: Snapshot) ->
             assert held_by(snapshot, holdings, each.name, None) <= each.max_devices
             by_owner = held_by(snapshot, holdings, each.name, started.owner)
             assert by_owner <= each.max_devices_per_user
-
-
-@many
-@given(snapshots(), st.randoms(use_true_random=False))
-def test_the_order_in_which_a_snapshot_lists_things_does_not_matter(
-    snapshot: Snapshot, random: Random
-) -> None:
-    def shuffled(values: tuple[T, ...]) -> tuple[T, ...]:
-        return tuple(random.sample(values, len(values)))
-
-    other = Snapshot(
-        devices=shuffled(snapshot.devices),
-        groups=shuffled(snapshot.groups),
-        waiting=shuffled(snapshot.waiting),
-        holdings=shuffled(snapshot.holdings),
-    )
-
-    assert decide(other, NOW) == decide(snapshot, NOW) == decide(snapshot, NOW)
 
 
 @many
