@@ -329,6 +329,15 @@ def test_an_expected_start_past_the_first_page_is_told_once(world: World) -> Non
             assert ("Expected" in text_of(browser.get(PREFIX + page).text)) == (not words)
 
 
+def test_an_interval_says_what_its_two_ends_are(world: World) -> None:
+    for latest, words in ((5400, "Most do not, so it is often sooner."), (9000, "at the latest,")):
+        made = waiting(latest_at=NOW + latest).model_dump()
+        world.commands.put(session(id="s-told", server_name="told", wait=made))
+        page = text_of(world.browser().get(f"{PREFIX}wait/told").text)
+        assert words in page
+        assert ("At the latest" in page) == (latest > 5400)
+
+
 def test_nobody_waits_for_nothing(world: World) -> None:
     assert world.browser().get(f"{PREFIX}wait/none").headers["location"] == PREFIX
     ended = {"state": "succeeded", "ended": True, "ended_at": NOW}
