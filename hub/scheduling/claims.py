@@ -70,13 +70,17 @@ class Claims:
     def of_others_than_the_guaranteed(self, chain: tuple[Group, ...], weight: int) -> int:
         """What they lack, but for those against whom a group takes only what it is guaranteed.
 
-        Seen from beside a group that stays within its guarantee, nothing is borrowed.
+        Seen from beside a group that stays within its guarantee, with all that those below it
+        still lack, nothing is borrowed.
         """
-        return self._now()[chain[0].name] + sum(
-            self._beside(group)
-            for group in chain
-            if self._tally.groups[group.name] + weight > self._amounts.get(group.name, 0)
-        )
+        below = self._now()
+        others = lacks = below[chain[0].name]
+        for group in chain:
+            holds, own = self._tally.groups[group.name] + weight, self._amounts.get(group.name, 0)
+            if holds + lacks > own:
+                others += self._beside(group)
+            lacks = max(own - holds, lacks) + self._beside(group)
+        return others
 
     def _beside(self, group: Group) -> int:
         return self._below[group.parent] - self._unfilled.get(group.name, 0)

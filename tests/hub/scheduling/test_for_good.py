@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.model import Group, Health, Holding, Snapshot
+from carrel.hub.scheduling.model import Group, Health, Holding, Kind, Snapshot
 
 from . import rich
 from .outcomes import started, weight
-from .values import NOW
+from .values import NOW, group, node, waiting
 
 SELDOM = (HealthCheck.filter_too_much, HealthCheck.too_slow)
 
@@ -57,6 +57,24 @@ def test_guarantees_can_be_had_back_where_what_is_free_lies_in_pieces() -> None:
     settings(max_examples=40, suppress_health_check=SELDOM)(
         given(rich.in_pieces())(check_guarantees_can_be_had_back)
     )()
+
+
+def test_what_a_lab_is_guaranteed_is_not_for_good_of_its_department() -> None:
+    """cs is guaranteed three for its lab. Of six devices, two of which are math's, one is left."""
+    sessions = tuple(
+        replace(waiting(f"s{number}", group="cs"), kind=Kind.SESSION) for number in range(2)
+    )
+    snapshot = Snapshot(
+        devices=node("a", 6),
+        groups=(
+            group("cs"),
+            replace(group("cs102", parent="cs"), guaranteed=3),
+            replace(group("math"), guaranteed=2),
+        ),
+        waiting=sessions,
+    )
+    assert [start.request_id for start in decide(snapshot, NOW).starts] == ["s0"]
+    check_guarantees_can_be_had_back(snapshot)
 
 
 @pytest.mark.slow

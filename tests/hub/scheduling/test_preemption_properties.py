@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from carrel.hub.scheduling import stopping
 from carrel.hub.scheduling.entitled import guarantees
+from carrel.hub.scheduling.gangs import largest_member
 from carrel.hub.scheduling.model import Device, Group, Holding, PriorityClass, Role, Waiting
+from carrel.hub.scheduling.moving import MOST_LOST
 from carrel.hub.scheduling.placement import Pool
 from carrel.hub.scheduling.plan import Stop
 from carrel.hub.scheduling.preemption import reclaim
@@ -145,6 +147,22 @@ def may_take(scene: Scene, request: Waiting, chosen: Sequence[Holding]) -> bool:
     return True
 
 
+def may_move(scene: Scene, request: Waiting, one: Holding) -> bool:
+    """Whether this may make room for it, although it is within its guarantee."""
+    promised = guarantees(scene.groups)
+    return (
+        one.preemptible
+        and rank(one.priority) >= rank(request.priority)
+        and any(scene.held(name) <= promised[name] for name in lineage(one.group))
+        and len(one.devices) < largest_member(request)
+        and lost(one, NOW) <= MOST_LOST * len(one.devices)
+    )
+
+
+def pairs(stops: Sequence[Stop], chosen: Sequence[Holding]) -> Iterable[tuple[Stop, Holding]]:
+    return zip(stops, chosen, strict=True)
+
+
 def subsets(holdings: Sequence[Holding]) -> Iterable[tuple[Holding, ...]]:
     sizes = range(1, len(holdings) + 1)
     return chain.from_iterable(combinations(holdings, size) for size in sizes)
@@ -172,9 +190,11 @@ def test_victims_make_room_and_none_of_them_goes_in_vain(scene: Scene, request: 
 @given(scenes(), requests())
 def test_only_those_are_asked_who_may_be(scene: Scene, request: Waiting) -> None:
     stops = scene.victims(request)
+    chosen = scene.by_id(stops)
 
-    assert may_take(scene, request, scene.by_id(stops))
-    for stop, each in zip(stops, scene.by_id(stops), strict=True):
+    assert may_take(scene, request, [each for stop, each in pairs(stops, chosen) if not stop.moved])
+    for stop, each in pairs(stops, chosen):
+        assert not stop.moved or may_move(scene, request, each)
         assert stop.lost == lost(each, NOW)
         assert stop.group in lineage(request.group)
 
@@ -182,13 +202,17 @@ def test_only_those_are_asked_who_may_be(scene: Scene, request: Waiting) -> None
 @many
 @given(scenes(), requests())
 def test_no_set_that_may_be_asked_is_cheaper(scene: Scene, request: Waiting) -> None:
-    chosen = scene.by_id(scene.victims(request))
+    stops = scene.victims(request)
+    chosen = scene.by_id(stops)
     sets = [
         each
         for each in subsets(scene.holdings)
         if not scene.fits(request) and scene.fits(request, each) and may_take(scene, request, each)
     ]
 
+    if any(stop.moved for stop in stops):
+        assert not sets
+        return
     assert bool(chosen) <= bool(sets)
     if not request.gang:
         assert bool(chosen) == bool(sets)
