@@ -92,9 +92,8 @@ def submit(
         "output": output,
     }
     place = _place(path.parent, inputs, site, upload=upload, workdir=workdir, needed=False)
-    limits = _limits(devices, time, memory, retries, labels)
+    limits = _limits(devices, model, span=time, memory=memory, retries=retries, labels=labels)
     limits |= {"priority": priority, "preemptible": preemptible, "deadline": deadline}
-    limits |= {} if model is None else {"model": model}
     return _send(what | limits | dict(place.fields), group, site)
 
 
@@ -130,9 +129,8 @@ def run(
             accepted='For a line of shell: carrel.run(["bash", "-c", LINE])',
         )
     place = _place(Path(), inputs, site, upload=upload, workdir=workdir, needed=True)
-    limits = _limits(devices, time, memory, retries, labels)
+    limits = _limits(devices, model, span=time, memory=memory, retries=retries, labels=labels)
     limits |= {"priority": priority, "preemptible": preemptible, "deadline": deadline}
-    limits |= {} if model is None else {"model": model}
     what: dict[str, object] = {
         "command": [str(word) for word in command],
         "image": image,
@@ -359,6 +357,8 @@ def _place(
 
 def _limits(
     devices: int,
+    model: str | None,
+    *,
     span: str | int,
     memory: str | int | None,
     retries: int,
@@ -369,6 +369,8 @@ def _limits(
         "seconds": values.seconds(span) if isinstance(span, str) else span,
         "labels": {str(key): str(value) for key, value in (labels or {}).items()},
     }
+    if model is not None:
+        found["model"] = model
     if memory is not None:
         found["memory_bytes"] = values.memory_bytes(memory) if isinstance(memory, str) else memory
     if retries:

@@ -14,7 +14,7 @@ from .books import Books, Kept
 from .cycle import Places, decide, in_order
 from .estimate import FIRST_PAGE
 from .fairshare import Debts
-from .model import Snapshot, Waiting
+from .model import Holding, Snapshot, Waiting
 from .moving import again
 from .ordering import Order
 from .plan import Plan, Reason, Wait
@@ -65,7 +65,7 @@ def served_without(snapshot: Snapshot, request_id: str, now: float) -> Waiting |
 
     Its owner's own requests do not count: whom to serve first is the owner's choice.
     """
-    holding = next((each for each in snapshot.holdings if each.request_id == request_id), None)
+    holding, left = _without(snapshot, request_id)
     if holding is None:
         return None
     others = {
@@ -73,9 +73,8 @@ def served_without(snapshot: Snapshot, request_id: str, now: float) -> Waiting |
     }
     if not others:
         return None
-    left = tuple(each for each in snapshot.holdings if each is not holding)
     before = _expected(decide(snapshot, now), now)
-    after = _expected(decide(replace(snapshot, holdings=left), now), now)
+    after = _expected(decide(left, now), now)
     sooner = {
         name for name in others & after.keys() if name not in before or after[name] < before[name]
     }
@@ -91,12 +90,11 @@ def kept_from_longer(snapshot: Snapshot, request_id: str, until: float, now: flo
     2. what it holds is kept from its present end on: for a reservation, or for what others are
        guaranteed and could not ask back of it
     """
-    holding = next((each for each in snapshot.holdings if each.request_id == request_id), None)
+    holding, left = _without(snapshot, request_id)
     if holding is None or not holding.devices:
         return None
-    others = tuple(each for each in snapshot.holdings if each is not holding)
     later = tuple(each for each in snapshot.reserved if each.ends_at > holding.until)
-    books = Books(replace(snapshot, holdings=others, reserved=later), now)
+    books = Books(replace(left, reserved=later), now)
     for group in books.tree.chain(holding.group):
         if books.budgets.get(group.name, 1.0) <= 0:
             return Kept(reason=Reason.BUDGET, detail=group.name)
@@ -104,6 +102,13 @@ def kept_from_longer(snapshot: Snapshot, request_id: str, until: float, now: flo
     if not books.leaves_what_is_kept(request):
         return Kept(reason=books.kept_reason())
     return books.kept_from(request, until)
+
+
+def _without(snapshot: Snapshot, request_id: str) -> tuple[Holding | None, Snapshot]:
+    """What a request holds, if anything, and how it would be if it held nothing."""
+    holding = next((each for each in snapshot.holdings if each.request_id == request_id), None)
+    left = tuple(each for each in snapshot.holdings if each is not holding)
+    return holding, replace(snapshot, holdings=left)
 
 
 def _expected(plan: Plan, now: float) -> dict[str, float]:

@@ -12,6 +12,7 @@ from ..client import values
 from ..errors import InvalidInput
 from ..wire.administration import GroupIn, QuotaOut
 from ..wire.calendar import BudgetIn
+from .form_fields import read
 
 _NAMES = 1000
 _BASICS = ("name", "parent", "max_devices", "max_devices_per_user", "max_time", "idle", "teachers")
@@ -74,13 +75,13 @@ class GroupForm:
         """Raises InvalidInput, naming the field."""
         return GroupIn(
             parent=self.parent[:64] or None,
-            max_devices=_read(values.devices, self.max_devices, "max_devices"),
-            max_devices_per_user=_read(
+            max_devices=read(values.devices, self.max_devices, "max_devices"),
+            max_devices_per_user=read(
                 values.devices, self.max_devices_per_user, "max_devices_per_user"
             ),
-            max_seconds=_read(_span, self.max_time, "max_time"),
-            idle_seconds=_read(_span, self.idle, "idle"),
-            guaranteed=_read(values.devices, self.guaranteed, "guaranteed"),
+            max_seconds=read(_span, self.max_time, "max_time"),
+            idle_seconds=read(_span, self.idle, "idle"),
+            guaranteed=read(values.devices, self.guaranteed, "guaranteed"),
             borrowing=_if_any(values.devices, self.borrow, "borrow"),
             lending=_if_any(values.devices, self.lend, "lend"),
             weight=_weight(self.weight),
@@ -100,16 +101,8 @@ def shown(seconds: int) -> str:
     return f"{seconds // size}{unit}"
 
 
-def _read(read: Callable[[str], T], text: str, field: str) -> T:
-    """Raises InvalidInput, naming the field."""
-    try:
-        return read(text)
-    except InvalidInput as error:
-        raise InvalidInput(error.message, accepted=error.accepted, field=field) from error
-
-
-def _if_any(read: Callable[[str], T], text: str, field: str) -> T | None:
-    return _read(read, text, field) if text else None
+def _if_any(reader: Callable[[str], T], text: str, field: str) -> T | None:
+    return read(reader, text, field) if text else None
 
 
 def _or_empty(limit: int | None) -> str:

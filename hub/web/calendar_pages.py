@@ -15,6 +15,7 @@ from ..config import SERVICE_PREFIX
 from ..errors import CarrelError, InvalidInput
 from ..wire.calendar import ReservationIn, TermIn
 from .context import Web
+from .form_fields import read
 from .gate import Visitor
 from .guests import Form, Guest, html
 from .routes import Carrel
@@ -76,14 +77,9 @@ def _entries(fields: Mapping[str, str]) -> _Entry:
 
 
 def _reservation(entry: _Entry) -> ReservationIn:
-    try:
-        devices = values.devices(entry("devices"), least=1)
-    except InvalidInput as error:
-        error.field = "devices"
-        raise
     return ReservationIn(
         group=entry("group", 64) or "?",
-        devices=devices,
+        devices=read(lambda text: values.devices(text, least=1), entry("devices"), "devices"),
         when=entry("when"),
         until=entry("until", 10),
         why=entry("why", 500),

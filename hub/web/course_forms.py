@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import fields as dataclass_fields
 from datetime import datetime
@@ -25,8 +25,8 @@ from ..wire.courses import (
     ReleaseIn,
 )
 from .admin_forms import shown
+from .form_fields import read
 
-T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 _NAMES = 100
 _LONGEST_NAME = 64
@@ -37,14 +37,6 @@ _SECTION = "section:"
 def names(text: str) -> list[str]:
     """With commas or blanks between them."""
     return [name[:_LONGEST_NAME] for name in text.replace(",", " ").lower().split()][:_NAMES]
-
-
-def _read(read: Callable[[str], T], text: str, field: str) -> T:
-    """Raises InvalidInput, naming the field."""
-    try:
-        return read(text)
-    except InvalidInput as error:
-        raise InvalidInput(error.message, accepted=error.accepted, field=field) from error
 
 
 def _valid(model: type[M], field: str = "", **given: object) -> M:
@@ -96,12 +88,12 @@ class CourseForm:
             guaranteed=self._number("guaranteed", self.guaranteed),
             max_devices=self._number("max_devices", self.max_devices),
             max_devices_per_user=self._number("max_devices_per_user", self.max_devices_per_user),
-            budget=_read(values.budget, self.budget, "budget") if self.budget else None,
+            budget=read(values.budget, self.budget, "budget") if self.budget else None,
         )
 
     def _number(self, field: str, text: str) -> int | None:
         """None where it is left empty: it stays as it is."""
-        return _read(values.devices, text, field) if text else None
+        return read(values.devices, text, field) if text else None
 
 
 def clone_body(fields: Mapping[str, str]) -> CloneIn:
@@ -159,8 +151,8 @@ class ReleaseForm:
             files=files,
             due=moment_text(self.due, self.zone),
             late=self.late[:200],
-            devices=_read(values.devices, self.devices or "0", "devices"),
-            seconds=_read(values.seconds, self.time, "time"),
+            devices=read(values.devices, self.devices or "0", "devices"),
+            seconds=read(values.seconds, self.time, "time"),
         )
 
 
@@ -183,7 +175,7 @@ def extension_body(fields: Mapping[str, str]) -> ExtensionIn:
         "span",
         person=person,
         section=section,
-        seconds=_read(values.seconds, fields.get("span", "").strip(), "span"),
+        seconds=read(values.seconds, fields.get("span", "").strip(), "span"),
         why=fields.get("why", "").strip()[:500],
     )
 
@@ -203,7 +195,7 @@ def outage_body(fields: Mapping[str, str], course: str) -> OutageIn:
 
     def moment(field: str) -> float:
         text = moment_text(fields.get(field, "").strip(), fields.get("zone", "").strip())
-        return _read(due.read_due, text, field)[0]
+        return read(due.read_due, text, field)[0]
 
     return _valid(
         OutageIn,

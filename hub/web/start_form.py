@@ -12,6 +12,7 @@ from ..client.describing import model_choices
 from ..errors import CarrelError, Conflict, InvalidInput, NotAMember
 from ..ports.images import MOST as IMAGE_LENGTH
 from ..wire import MODEL_LENGTH, DeviceOut, RequestOut, SessionIn
+from .form_fields import read
 from .links import MOST_NEXT
 
 
@@ -53,7 +54,7 @@ class StartForm:
     def options(self) -> SessionIn:
         """Raises InvalidInput for what is no number."""
         return SessionIn(
-            devices=_devices(self.devices),
+            devices=read(values.devices, self.devices, "devices"),
             model=self.model or None,
             hours=_hours(self.hours),
             group=self.group,
@@ -82,14 +83,6 @@ class StartForm:
             return "hours"
         most = min(chosen.max_devices, chosen.max_devices_per_user)
         return "" if 0 <= options.devices <= most else "devices"
-
-
-def _devices(text: str) -> int:
-    try:
-        return values.devices(text)
-    except InvalidInput as error:
-        error.field = "devices"
-        raise
 
 
 def _hours(text: str) -> float:

@@ -17,6 +17,7 @@ from ..notebooks import CheckedNotebook, check_name, check_notebook
 from ..typed_parameters import ParameterField
 from ..wire import MODEL_LENGTH, JobIn, NotebookIn
 from . import zones
+from .form_fields import read
 
 PARAMETER = "parameter-"
 _PLAIN = (
@@ -120,15 +121,15 @@ class SubmitForm:
         """Raises InvalidInput, which names the field."""
         common = {
             "group": self.group,
-            "devices": _of("devices", values.devices, self.devices),
+            "devices": read(values.devices, self.devices, "devices"),
             "model": self.model[:MODEL_LENGTH] or None,
-            "seconds": _of("time", values.seconds, self.time),
-            "memory_bytes": _of("memory", values.memory_bytes, self.memory) if self.memory else 0,
+            "seconds": read(values.seconds, self.time, "time"),
+            "memory_bytes": read(values.memory_bytes, self.memory, "memory") if self.memory else 0,
             "retries": _read("retries", int, self.retries or "0", "A whole number, 0 for none."),
             "priority": self.priority if self.priority in _PRIORITIES else "normal",
             "preemptible": self.preemptible != "no",
             "deadline": self._deadline(now),
-            "labels": dict(_of("labels", values.label, part) for part in self._words("labels")),
+            "labels": dict(read(values.label, part, "labels") for part in self._words("labels")),
             "archive": self.archive,
             "workdir": self.workdir,
             "image": self.image,
@@ -143,7 +144,7 @@ class SubmitForm:
     def _deadline(self, now: float) -> float | None:
         if not self.deadline:
             return None
-        return _of("deadline", lambda text: zones.moment(text, self.zone, now), self.deadline)
+        return read(lambda text: zones.moment(text, self.zone, now), self.deadline, "deadline")
 
     def _words(self, name: Literal["command", "labels"]) -> list[str]:
         try:
@@ -226,11 +227,3 @@ def _read(name: str, kind: Callable[[str], _Value], text: str, accepted: str) ->
         raise InvalidInput(
             f"{text[:40]!r} is no number of {name}.", accepted=accepted, field=name
         ) from None
-
-
-def _of(name: str, read: Callable[[str], _Value], text: str) -> _Value:
-    try:
-        return read(text)
-    except InvalidInput as error:
-        error.field = name
-        raise
