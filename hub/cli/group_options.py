@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import inf
+from types import MappingProxyType
 from typing import TypeVar
 
 import click
@@ -138,6 +139,13 @@ def _budget(text: str) -> object:
     return Budget(device_seconds=found.device_seconds, period=Period(found.period))
 
 
+_OR_NONE = _or("none", _budget)
+WRITTEN: Mapping[str, Callable[[str], object]] = MappingProxyType(
+    {"max_seconds": _span, "budget": _OR_NONE}
+)
+"""Limits that are text wherever somebody writes them, and how they are read."""
+
+
 def budget_text(budget: Budget | None) -> str:
     return "none" if budget is None else values.budget_text(budget.device_seconds, budget.period)
 
@@ -204,7 +212,7 @@ _OPTIONS: tuple[Callable[[Callable[..., object]], Callable[..., object]], ...] =
         "Sessions with devices that one member holds at one time.",
     ),
     _option(
-        *("--budget", "budget", "HOURS/PERIOD|none", _or("none", _budget)),
+        *("--budget", "budget", "HOURS/PERIOD|none", _OR_NONE),
         "Device-hours that it and the groups below it may use in a term or a week: 300h/term.",
     ),
     _flag(),

@@ -14,6 +14,7 @@ from ... import __version__
 from .. import garbage, wording
 from ..errors import InvalidInput
 from ..simulation import fairness, registry
+from ..simulation.admission import admitted
 from ..simulation.estimates import parse_estimates
 from ..simulation.experiment import Experiment, Result, run
 from ..simulation.formats import FORMATS
@@ -24,6 +25,7 @@ from ..simulation.quota_file import read_quota, unused
 from ..simulation.report import Asked, report
 from ..simulation.traces import Selection, first_moment, last_moment, read_trace
 from . import printing
+from .group_options import WRITTEN
 from .simulate_options import Chosen, simulate_options
 
 if TYPE_CHECKING:
@@ -109,11 +111,13 @@ def _of_trace(chosen: Chosen) -> tuple[Experiment, str]:
     trace = read_trace(
         chosen.trace, FORMATS[chosen.format], _selection(chosen), skip_bad=chosen.skip_bad
     )
+    groups = _quota(chosen, layout.devices, (), trace)
+    trace = admitted(trace, groups)
     experiment = Experiment(
         trace=trace,
         pools=layout.pools(),
         estimator=parse_estimates(chosen.estimates, trace.jobs, chosen.seed),
-        groups=_quota(chosen, layout.devices, (), trace),
+        groups=groups,
         restart_cost=chosen.restart_cost,
     )
     return experiment, str(layout)
@@ -127,11 +131,13 @@ def _of_ledger(chosen: Chosen) -> tuple[Experiment, str]:
 
     ledger = read_ledger(chosen.state, _selection(chosen))
     devices = site_devices(ledger.devices, chosen.nodes)
+    groups = _quota(chosen, len(devices), ledger.groups, ledger.trace)
+    trace = admitted(ledger.trace, groups)
     experiment = Experiment(
-        trace=ledger.trace,
+        trace=trace,
         pools={ONE_POOL: devices},
-        estimator=parse_estimates(chosen.estimates, ledger.trace.jobs, chosen.seed),
-        groups=_quota(chosen, len(devices), ledger.groups, ledger.trace),
+        estimator=parse_estimates(chosen.estimates, trace.jobs, chosen.seed),
+        groups=groups,
         restart_cost=chosen.restart_cost,
     )
     return experiment, site_words(chosen.nodes)
@@ -141,7 +147,7 @@ def _quota(chosen: Chosen, devices: int, now: tuple[Group, ...], trace: Trace) -
     """The groups as they are, with what the file changes; a name that may be a slip is said."""
     if chosen.quota is None:
         return now
-    groups = read_quota(chosen.quota, devices, now)
+    groups = read_quota(chosen.quota, devices, now, WRITTEN)
     changed = [group for group in groups if group not in now]
     for name in unused(changed, groups, {job.tenant for job in trace.jobs}):
         click.echo(f"Nothing that is replayed belongs to {name}, or to a group below.", err=True)

@@ -4,16 +4,18 @@
     guaranteed = 160
     max_devices = 176
     weight = 2
+    max_seconds = "12h"
+    budget = "300h/term"
 
 The names of the keys are those of ``carrel.hub.scheduling.model.Group``, but for what a replay
-does not look at: longest times (how long something ran is known) and budgets. What is left out
-stays as it is, or is as wide as the pool: a file says only what it wants to change.
+does not look at: how long a session may idle. What is left out stays as it is, or is as wide as
+the pool: a file says only what it wants to change.
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import fields, replace
 from math import inf
 from pathlib import Path
@@ -41,12 +43,18 @@ _KINDS: Mapping[str, tuple[type, ...]] = MappingProxyType(
     }
 )
 
+Written = Mapping[str, Callable[[str], object]]
+_NOTHING: Written = MappingProxyType({})
 
-def read_quota(path: Path, devices: int, now: Iterable[Group] = ()) -> tuple[Group, ...]:
+
+def read_quota(
+    path: Path, devices: int, now: Iterable[Group] = (), written: Written = _NOTHING
+) -> tuple[Group, ...]:
     """The groups of a file, for a pool of so many devices.
 
     Args:
         now: groups as they are; what the file leaves out of one of them stays.
+        written: limits that are text, and what reads them.
 
     Raises:
         InvalidInput: it cannot be read, or says what has no meaning here.
@@ -66,7 +74,7 @@ def read_quota(path: Path, devices: int, now: Iterable[Group] = ()) -> tuple[Gro
         )
     groups = {group.name: group for group in now}
     for name, table in tables.items():
-        groups[name] = _group(name, table, groups.get(name, wide_open(name, devices)))
+        groups[name] = _group(name, table, groups.get(name, wide_open(name, devices)), written)
     for group in groups.values():
         if group.parent is not None and group.parent not in groups:
             raise InvalidInput(
@@ -99,19 +107,41 @@ def unused(named: Iterable[Group], groups: Iterable[Group], tenants: Collection[
     return [group.name for group in named if tree.below(group.name).isdisjoint(tenants)]
 
 
-def _group(name: str, table: object, now: Group) -> Group:
+def _group(name: str, table: object, now: Group, written: Written) -> Group:
     if not isinstance(table, dict):
         raise InvalidInput(
             f"groups.{name} is {table!r}.", accepted="A table is accepted.", field="quota"
         )
-    changes = {key: _value(name, key, value) for key, value in table.items()}
+    changes = {
+        key: _text(name, key, value, written[key])
+        if key in written
+        else _value(name, key, value, written)
+        for key, value in table.items()
+    }
     return replace(now, **changes)  # type: ignore[arg-type]  # checked above
 
 
-def _value(name: str, key: str, value: object) -> object:
+def _text(name: str, key: str, value: object, read: Callable[[str], object]) -> object:
+    """As it is written on the command line."""
+    if not isinstance(value, str):
+        raise InvalidInput(
+            f"groups.{name}.{key} is {value!r}.",
+            accepted="Text is accepted, as carrel group set reads it.",
+            field="quota",
+        )
+    try:
+        return read(value)
+    except InvalidInput as error:
+        raise InvalidInput(
+            f"groups.{name}.{key}: {error.message}", accepted=error.accepted, field="quota"
+        ) from None
+
+
+def _value(name: str, key: str, value: object, written: Written) -> object:
     kinds = _KINDS.get(key)
     if kinds is None:
-        known = ", ".join(field.name for field in fields(Group) if field.name in _KINDS)
+        looked_at = _KINDS.keys() | written.keys()
+        known = ", ".join(field.name for field in fields(Group) if field.name in looked_at)
         raise InvalidInput(
             f"groups.{name} has {key!r}, which no replay looks at.",
             accepted=f"It looks at {known}.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from contextlib import closing
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -333,6 +334,24 @@ def test_next_terms_quotas_are_tried_on_a_node_more(tmp_path: Path) -> None:
         assert isinstance(fairness, dict)
         assert fairness["finish_time"]["by_tenant"] == {"lab": 1.0}
         assert fairness["below_guarantee_device_seconds"] == 0
+
+
+def test_what_next_terms_limits_would_refuse_is_left_out_and_said(tmp_path: Path) -> None:
+    state = stored_site(tmp_path)
+    quota = tmp_path / "next-term.toml"
+    words = ("--from-ledger", "--state", state.root, "--quota", quota, "--policy", "fifo")
+    quota.write_text('[groups.lab]\nmax_seconds = "9m"\n', encoding="utf-8")
+    assert "2 asked for more time than lab allows" in str(refused(*words))
+    with closing(open_store(state.database)) as store:
+        short = replace(store_kit.job("d"), seconds=540)
+        lease = store_kit.running(store, short, "D0", at=400.0)
+        store.stop(short.id, State.SUCCEEDED, store_kit.DONE, now=450.0)
+        store.finish(lease.id, now=450.0, charge_until=450.0)
+    result = carrel(*words, "--json", "-")
+    assert "2 left out: asked for more time than lab allows." in result.stderr
+    found = json.loads(result.stdout)
+    assert found["trace"]["jobs"] == 1
+    assert found["trace"]["left_out"]["asked for more time than lab allows"] == 2
 
 
 def test_a_quota_under_which_nothing_could_run_is_named(tmp_path: Path) -> None:

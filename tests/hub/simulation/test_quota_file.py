@@ -7,15 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from carrel.hub.cli.group_options import WRITTEN
 from carrel.hub.errors import InvalidInput
+from carrel.hub.scheduling.budget import Budget, Period
 from carrel.hub.scheduling.model import Group
 from carrel.hub.simulation.quota_file import read_quota, unused, wide_open, with_tenants
 
 
-def read(tmp_path: Path, text: str) -> tuple[Group, ...]:
+def read(tmp_path: Path, text: str, *now: Group) -> tuple[Group, ...]:
     path = tmp_path / "quota.toml"
     path.write_text(text, encoding="utf-8")
-    return read_quota(path, 48)
+    return read_quota(path, 48, now, WRITTEN)
 
 
 def test_what_is_left_out_is_as_wide_as_the_pool(tmp_path: Path) -> None:
@@ -24,6 +26,14 @@ def test_what_is_left_out_is_as_wide_as_the_pool(tmp_path: Path) -> None:
     assert root == wide_open("site", 48)
     assert (lab.parent, lab.guaranteed, lab.weight, lab.borrowing) == ("site", 8, 2, 0)
     assert (lab.max_devices, lab.max_devices_per_user, lab.lending) == (48, 48, None)
+
+
+def test_times_and_budgets_are_written_as_on_the_command_line(tmp_path: Path) -> None:
+    (lab,) = read(tmp_path, '[groups.lab]\nmax_seconds = "1h30m"\nbudget = "300h/term"\n')
+    assert lab.max_seconds == 5400
+    assert lab.budget == Budget(device_seconds=300 * 3600, period=Period.TERM)
+    (freed,) = read(tmp_path, '[groups.lab]\nbudget = "none"\n', lab)
+    assert freed == replace(lab, budget=None)
 
 
 def test_tenants_that_the_file_does_not_name_have_no_limits() -> None:
@@ -46,7 +56,18 @@ def test_a_group_to_which_nobody_belongs_is_named() -> None:
         pytest.param(
             "[groups.lab]\ncolour = 3\n", "'colour', which no replay looks at", id="unknown"
         ),
-        pytest.param("[groups.lab]\nmax_seconds = 60\n", "'max_seconds', which no", id="no effect"),
+        pytest.param(
+            "[groups.lab]\nidle_seconds = 60\n", "'idle_seconds', which no", id="no effect"
+        ),
+        pytest.param(
+            "[groups.lab]\nmax_seconds = 60\n", r"max_seconds is 60\. Text", id="a bare number"
+        ),
+        pytest.param(
+            '[groups.lab]\nmax_seconds = "2 weeks"\n', "max_seconds: '2 weeks' is no", id="no time"
+        ),
+        pytest.param(
+            '[groups.lab]\nbudget = "3h/day"\n', "lab.budget: '3h/day' is no budget", id="no budget"
+        ),
         pytest.param("[groups.lab]\nweight = 0\n", "weight is 0", id="no weight"),
         pytest.param("[groups.lab]\nguaranteed = -1\n", "guaranteed is -1", id="negative"),
         pytest.param("[groups.lab]\nguaranteed = true\n", "guaranteed is True", id="no number"),
