@@ -126,6 +126,7 @@ def _job(request: RequestRecord, seconds: float) -> Job:
         kind=request.kind,
         priority=request.priority,
         preemptible=request.preemptible,
+        deadline=request.deadline,
     )
 
 

@@ -22,6 +22,7 @@ class Job:
         limit: the time limit that was asked for; None where the trace knows none.
         model: only devices of this model will do.
         share: a part of one device.
+        deadline: when it should have ended; None where nobody said.
         preemptible: whether Carrel's own policy may stop it; other policies do as they do.
     """
 
@@ -37,6 +38,7 @@ class Job:
     kind: Kind = Kind.JOB
     priority: PriorityClass = PriorityClass.NORMAL
     preemptible: bool = True
+    deadline: float | None = None
 
     @property
     def size(self) -> float:

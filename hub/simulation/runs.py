@@ -98,6 +98,7 @@ def request_of(
         preemptible=job.preemptible,
         restart_cost=restart_cost,
         priority=job.priority,
+        deadline=job.deadline,
         gang=whole_nodes(job.devices, node),
         share=job.share,
     )

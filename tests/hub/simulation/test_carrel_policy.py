@@ -94,6 +94,14 @@ def test_a_maximum_holds_its_group_and_nobody_else() -> None:
     ]
 
 
+def test_whoever_has_a_deadline_comes_before_its_equals() -> None:
+    place = shared_site(1, wide_open("lab", 1))
+    blocks, last = job("blocks", 0, 100, tenant="lab"), job("last", 1, 50, tenant="lab")
+    due = replace(job("due", 2, 50, tenant="lab"), deadline=200.0)
+    found = spans(played(CARREL, (blocks, last, due), place))
+    assert found == {"blocks": [(0, 100)], "due": [(100, 150)], "last": [(150, 200)]}
+
+
 def test_a_gang_starts_as_a_whole() -> None:
     jobs = (
         job("one", 0, 100, tenant="lab"),
