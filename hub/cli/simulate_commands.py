@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ import click
 from ... import __version__
 from .. import garbage, wording
 from ..errors import InvalidInput
+from ..scheduling.budget import Period
 from ..simulation import fairness, registry
 from ..simulation.admission import admitted
 from ..simulation.estimates import parse_estimates
@@ -22,7 +23,7 @@ from ..simulation.jobs import Trace
 from ..simulation.nodes import ONE_POOL, parse_nodes
 from ..simulation.page import page
 from ..simulation.quota_file import read_quota, unused
-from ..simulation.report import Asked, report
+from ..simulation.report import Asked, held_back_words, report
 from ..simulation.traces import Selection, first_moment, last_moment, read_trace
 from . import printing
 from .group_options import WRITTEN
@@ -112,6 +113,7 @@ def _of_trace(chosen: Chosen) -> tuple[Experiment, str]:
         chosen.trace, FORMATS[chosen.format], _selection(chosen), skip_bad=chosen.skip_bad
     )
     groups = _quota(chosen, layout.devices, (), trace)
+    _check_periods(groups)
     trace = admitted(trace, groups)
     experiment = Experiment(
         trace=trace,
@@ -139,6 +141,7 @@ def _of_ledger(chosen: Chosen) -> tuple[Experiment, str]:
         estimator=parse_estimates(chosen.estimates, trace.jobs, chosen.seed),
         groups=groups,
         restart_cost=chosen.restart_cost,
+        calendar=ledger.calendar,
     )
     return experiment, site_words(chosen.nodes)
 
@@ -152,6 +155,18 @@ def _quota(chosen: Chosen, devices: int, now: tuple[Group, ...], trace: Trace) -
     for name in unused(changed, groups, {job.tenant for job in trace.jobs}):
         click.echo(f"Nothing that is replayed belongs to {name}, or to a group below.", err=True)
     return groups
+
+
+def _check_periods(groups: Iterable[Group]) -> None:
+    """A trace knows no terms."""
+    for group in groups:
+        if group.budget is not None and group.budget.period is Period.TERM:
+            raise InvalidInput(
+                f"The budget of {group.name} is by term, and a trace has no terms.",
+                accepted="A budget by week is accepted, such as 20h/week; terms are those of the "
+                "site with --from-ledger.",
+                field="quota",
+            )
 
 
 def _selection(chosen: Chosen) -> Selection:
@@ -189,6 +204,8 @@ def _timed(experiment: Experiment, policy: Schedules) -> Result:
     result = run(experiment, policy)
     seconds = time.perf_counter() - began
     click.echo(f"{policy.name}: {result.figures.jobs:,} jobs in {seconds:.1f} s", err=True)
+    if held := held_back_words(result):
+        click.echo(held, err=True)
     return result
 
 

@@ -16,6 +16,7 @@ from ..ports.records import RequestFilter, RequestRecord
 from ..ports.store import Store
 from ..scheduling.lifecycle import TERMINAL
 from ..scheduling.model import Device, Group
+from ..simulation.calendar import Calendar
 from ..simulation.jobs import Job, Trace
 from ..simulation.nodes import ONE_POOL, parse_nodes
 from ..simulation.traces import Selection
@@ -34,6 +35,7 @@ class Ledger:
     trace: Trace
     groups: tuple[Group, ...]
     devices: tuple[Device, ...]
+    calendar: Calendar
 
 
 def read_ledger(state: StateFolder, selection: Selection) -> Ledger:
@@ -48,6 +50,7 @@ def read_ledger(state: StateFolder, selection: Selection) -> Ledger:
             trace=_trace(store, selection),
             groups=store.groups(),
             devices=tuple(device for device in store.devices() if device.lendable),
+            calendar=Calendar(terms=store.terms()),
         )
 
 

@@ -1,7 +1,9 @@
 """Carrel's own policy: the very functions that decide in the live service.
 
 Tenants are groups with their quotas, users are users, and every job may be stopped for what a
-group is guaranteed. A job that is stopped leaves at once, without the live grace time.
+group is guaranteed. A job that is stopped leaves at once, without the live grace time. What is
+stopped at the end of a budget does its rest as soon as there is more, as if its owner had asked
+for it again.
 """
 
 from __future__ import annotations
@@ -10,15 +12,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
+from ..errors import InvalidInput
 from ..scheduling.model import Snapshot
 from ..scheduling.placement import Placement
 from ..scheduling.plan import Start, Stop
-from ..scheduling.standing import Event, Freed, Standing, Submitted, Used, step
+from ..scheduling.standing import Budgeted, Event, Freed, Standing, Submitted, Used, step
+from .budgets import Budgets
 from .past import Past
 from .policies import Site
 from .runs import Run
 from .scheduler import Scheduler
 
+_MOST_STOPS = 1000
+"""Who was stopped so often for want of a budget does less in a period than a stop costs."""
 USE_SECONDS = 60.0
 """How old the use may be that decisions are made with; live it is that of the running minute."""
 
@@ -47,6 +53,8 @@ class Carrel:
         self._runs: dict[str, Run] = {}
         self._events: list[Event] = []
         self._past = Past()
+        self._budgets = Budgets(site.groups, site.calendar.terms)
+        self._on_budgets = bool(self._budgets)
         self._told_at = -inf
         self.waiting = 0
         self.free = float(len(site.devices))
@@ -61,16 +69,21 @@ class Carrel:
         self._released(run, now)
 
     def next_change(self) -> float:
-        return inf
+        return self._budgets.next_change() if self._on_budgets and self._runs else inf
 
     def decide(self, now: float) -> Sequence[Run]:
         """What was stopped has left when the scheduler is asked again."""
         standing = self._standing or Standing(self._made_from, now)
         self._tell_of_use(now)
+        if self._on_budgets:
+            self._stop_without_budget(now)
         started: list[Run] = []
         asked = True
         while asked:
             events, self._events = self._events, []
+            if self._on_budgets:
+                # Last: what has ended gives nothing back to a period that is over.
+                events.append(Budgeted(budgets=self._budgets.left(now)))
             standing, delta = step(standing, events, now)
             started.extend(self._start(start, now) for start in delta.starts)
             for stop in delta.stops:
@@ -88,16 +101,32 @@ class Carrel:
         run = self._runs[start.request_id]
         run.start(Placement(devices=start.devices, share=run.job.share), now)
         self._past.change(run.request, run.job.size, now)
+        if self._on_budgets:
+            self._budgets.start(run, now)
         self.waiting -= 1
         self.free -= run.job.size
         return run
 
     def _stop(self, stop: Stop, now: float) -> None:
-        run = self._runs[stop.request_id]
+        self._queue_again(
+            self._runs[stop.request_id], now, moved_for=stop.for_request if stop.moved else ""
+        )
+
+    def _stop_without_budget(self, now: float) -> None:
+        for run in self._budgets.stopped(now):
+            if run.preemptions >= _MOST_STOPS:
+                raise InvalidInput(
+                    f"{run.job.id} was stopped {run.preemptions:,} times, and has "
+                    f"{run.left:,.0f} s left: the budgets of its groups end before its work does.",
+                    accepted="Larger budgets are accepted, or a smaller --restart-cost.",
+                    field="quota",
+                )
+            self._queue_again(run, now)
+
+    def _queue_again(self, run: Run, now: float, moved_for: str = "") -> None:
         run.stop(now, self._restart_cost)
         self._released(run, now)
         done = max(0.0, run.used - run.lost)
-        moved_for = stop.for_request if stop.moved else ""
         again = replace(run.request, done=done, moved_for=moved_for)
         self._events.append(Submitted(request=again))
         self.waiting += 1
@@ -105,4 +134,6 @@ class Carrel:
     def _released(self, run: Run, now: float) -> None:
         self._events.append(Freed(request_id=run.job.id))
         self._past.change(run.request, -run.job.size, now)
+        if self._on_budgets:
+            self._budgets.end(run, now)
         self.free += run.job.size

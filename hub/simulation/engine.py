@@ -8,11 +8,13 @@ from heapq import heappop, heappush
 from math import inf
 
 from ..errors import InvalidInput
-from ..scheduling.model import Device
+from ..scheduling.books import Books
+from ..scheduling.model import Device, Snapshot
 from ..scheduling.placement import Pool, largest_node
 from ..scheduling.quota import Tally, Tree
 from ..scheduling.room import room
 from ..scheduling.wordforms import plural
+from .budgets import Budgets
 from .estimates import Estimator
 from .jobs import Job
 from .policies import Schedules, Site
@@ -25,6 +27,7 @@ class Outcome:
     """What one pool did with one stream of jobs.
 
     Attributes:
+        runs: what ended.
         devices: how many there were.
         free: device-seconds that nobody held, between the first submission and the last end.
         stranded: the part of them while somebody waited: of no use to whoever was next.
@@ -34,6 +37,8 @@ class Outcome:
     devices: int
     free: float
     stranded: float
+    held_back: tuple[Run, ...] = ()
+    """What never ended: budgets of its groups are used up, and no later term is known."""
 
 
 @dataclass(slots=True)
@@ -88,9 +93,13 @@ def simulate(
             runs.append(run)
         for run in scheduler.decide(now):
             heappush(ends, (now + run.left, run.number, run.turn, run))
-    _check_ends(runs, policy, site)
+    held_back = _held_back(runs, policy, site, idle.at)
     return Outcome(
-        runs=tuple(runs), devices=len(site.devices), free=idle.free, stranded=idle.stranded
+        runs=tuple(run for run in runs if run.ended_at is not None) if held_back else tuple(runs),
+        devices=len(site.devices),
+        free=idle.free,
+        stranded=idle.stranded,
+        held_back=held_back,
     )
 
 
@@ -147,12 +156,19 @@ def _check_sizes(jobs: Sequence[Job], site: Site) -> None:
         )
 
 
-def _check_ends(runs: Sequence[Run], policy: Schedules, site: Site) -> None:
+def _held_back(runs: Sequence[Run], policy: Schedules, site: Site, now: float) -> tuple[Run, ...]:
+    """What waits for a term that is not known. Raises where something else never started."""
     waiting = [run for run in runs if run.ended_at is None]
-    if waiting:
-        request = waiting[0].request
-        tree = Tree(site.groups)
+    if not waiting:
+        return ()
+    tree, budgets = Tree(site.groups), Budgets(site.groups, site.calendar.terms)
+    books = Books(Snapshot(devices=tuple(site.devices), groups=tuple(site.groups)), now)
+    for run in waiting:
+        request = run.request
         limit = room(request, tree, Tally(tree))
+        fits = any(books.pool.could_fit(each) for each in books.variants(request))
+        if limit is None and fits and budgets.never_again(run, now):
+            continue
         why = (
             f"a limit of {limit.group} is less than that"
             if limit
@@ -164,3 +180,11 @@ def _check_ends(runs: Sequence[Run], policy: Schedules, site: Site) -> None:
             accepted="Quotas are accepted under which each job could start alone.",
             field="quota",
         )
+    if len(waiting) == len(runs):
+        raise InvalidInput(
+            f"With {policy.name}, no job ended: budgets by term hold them all, and no term is "
+            "known in which they could run.",
+            accepted="Add the term with carrel term add, or give a budget by week.",
+            field="quota",
+        )
+    return tuple(waiting)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from ..errors import InvalidInput
 from ..scheduling.model import Device, Group
+from .calendar import NO_DATES, Calendar
 from .engine import Outcome, simulate, too_large
 from .estimates import MakeEstimator
 from .figures import Figures, figures, finish_time
@@ -28,6 +29,7 @@ class Experiment:
     Attributes:
         groups: the quota tree; tenants that it does not name have no limits.
         estimator: makes one for each pool, so that none learns from another's future.
+        calendar: the terms of the site.
     """
 
     trace: Trace
@@ -35,6 +37,7 @@ class Experiment:
     estimator: MakeEstimator
     groups: Sequence[Group] = ()
     restart_cost: float = 0.0
+    calendar: Calendar = NO_DATES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +116,12 @@ def _site(experiment: Experiment, pool: str, jobs: Sequence[Job]) -> Site:
             replace(group, guaranteed=len(devices)) if group.name == pool else group
             for group in groups
         )
-    return Site(devices=devices, groups=groups, restart_cost=experiment.restart_cost)
+    return Site(
+        devices=devices,
+        groups=groups,
+        restart_cost=experiment.restart_cost,
+        calendar=experiment.calendar,
+    )
 
 
 def _alone(experiment: Experiment, policy: Schedules) -> dict[str, Outcome]:

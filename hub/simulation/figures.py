@@ -61,6 +61,8 @@ class Figures:
         wasted: device-seconds that were done twice because somebody was stopped.
         below_guarantee: device-seconds that tenants lacked of their guarantee while they had
             jobs that would have fitted into it; None without guarantees.
+        held_back: jobs that never ended for want of a budget, and are in no other figure but in
+            what was held.
         below_alone: the same of each tenant alone on devices of its own. There too somebody may
             ask for whole nodes while what is free lies on many.
         tenants, users: None where the trace has fewer than two.
@@ -82,6 +84,7 @@ class Figures:
     finish_time: FinishTime | None
     below_guarantee: float | None
     below_alone: float | None
+    held_back: int = 0
 
 
 def figures(
@@ -108,6 +111,7 @@ def figures(
         finish_time=finish_time,
         below_guarantee=below_guarantee,
         below_alone=below_alone,
+        held_back=sum(len(outcome.held_back) for outcome in outcomes),
     )
 
 
@@ -160,7 +164,7 @@ def finish_time(together: Sequence[Outcome], alone: Mapping[str, Outcome]) -> Fi
         tenant: shared[tenant] / mean
         for tenant, outcome in alone.items()
         for mean in _mean_completion(outcome.runs).values()
-        if mean
+        if mean and tenant in shared
     }
     if not ratios:
         return None
@@ -177,5 +181,9 @@ def _mean_completion(runs: Iterable[Run]) -> dict[str, float]:
 def _utilisation(outcomes: Sequence[Outcome], runs: Sequence[Run]) -> float:
     began = min(run.job.submitted_at for run in runs)
     ended = max(run.job.submitted_at + completion(run) for run in runs)
+    held_back = [run for outcome in outcomes for run in outcome.held_back if run.spans]
+    if held_back:
+        began = min(began, *(run.job.submitted_at for run in held_back))
+        ended = max(ended, *(run.spans[-1][1] for run in held_back))
     there = sum(outcome.devices for outcome in outcomes) * (ended - began)
-    return sum(run.used for run in runs) / there if there else 0.0
+    return sum(run.used for run in (*runs, *held_back)) / there if there else 0.0

@@ -19,7 +19,7 @@ from .drawing import (
 )
 from .experiment import Experiment, Result
 from .figures import completion
-from .report import Asked
+from .report import Asked, held_back_words
 from .runs import Run
 
 Stay = tuple[float, float, float]
@@ -62,6 +62,7 @@ def page(experiment: Experiment, results: Sequence[Result], asked: Asked) -> str
         _conditions(experiment, asked),
         "<h2>Figures</h2>",
         _table(results),
+        *(f"<p>{escape(words)}</p>" for words in map(held_back_words, results) if words),
         *_fairness(results),
         "<h2>Time to completion</h2>",
         bars_plot(

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from ..scheduling.model import Device, Group
+from .calendar import NO_DATES, Calendar
 from .queueing import Key, Queueing, Rules
 from .runs import Run
 from .scheduler import Scheduler
@@ -30,11 +31,13 @@ class Site:
         devices: of the pool.
         groups: the quota tree; its leaves are the tenants.
         restart_cost: seconds of work that a job does again after it was stopped.
+        calendar: the site's terms, as far as quotas depend on them.
     """
 
     devices: Sequence[Device]
     groups: Sequence[Group] = ()
     restart_cost: float = 0.0
+    calendar: Calendar = NO_DATES
 
 
 class Schedules(Protocol):

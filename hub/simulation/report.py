@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
+from ..scheduling.wordforms import plural
 from .experiment import Experiment, Result
 from .figures import Evenness, Figures, FinishTime
 
@@ -67,9 +68,21 @@ def _figures(figures: Figures) -> Json:
             "below_guarantee_alone_device_seconds": figures.below_alone,
         },
         "fragmentation": figures.fragmentation,
+        "held_back": figures.held_back,
     }
 
 
 def _known(found: Evenness | FinishTime | None) -> Json | None:
     """None where it could not be measured."""
     return None if found is None else asdict(found)
+
+
+def held_back_words(result: Result) -> str:
+    """What is said of jobs that never ended; empty where all did."""
+    count = result.figures.held_back
+    if not count:
+        return ""
+    return (
+        f"Under {result.policy.name}, {plural(count, 'job')} never ended: budgets by term hold "
+        "them back, and no later term is known. All times are of the others."
+    )

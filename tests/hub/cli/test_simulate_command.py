@@ -6,6 +6,7 @@ import json
 import re
 from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -16,6 +17,10 @@ from carrel import __version__
 from carrel.hub.cli import cli
 from carrel.hub.config import Settings, StateFolder
 from carrel.hub.errors import CarrelError
+from carrel.hub.ports.calendar import Term
+from carrel.hub.ports.records import NewRequest
+from carrel.hub.ports.store import Store
+from carrel.hub.scheduling.budget import Budget, Period
 from carrel.hub.scheduling.lifecycle import State
 from carrel.hub.store import open_store
 
@@ -58,7 +63,7 @@ def test_json_has_the_figures_and_all_that_it_takes_to_see_them_again(trace: Pat
     }
     assert set(found["policies"]["fifo"]) == {
         *("jct", "wait", "utilisation", "slowdown", "preemptions", "wasted_device_seconds"),
-        *("fairness", "fragmentation"),
+        *("fairness", "fragmentation", "held_back"),
     }
     assert found["trace"] == {
         "name": "own.csv",
@@ -274,6 +279,12 @@ def stored_site(root: Path) -> StateFolder:
     return state
 
 
+def ran_for_50_s(store: Store, new: NewRequest, device: str, at: float) -> None:
+    lease = store_kit.running(store, new, device, at=at)
+    store.stop(new.id, State.SUCCEEDED, store_kit.DONE, now=at + 50)
+    store.finish(lease.id, now=at + 50, charge_until=at + 50)
+
+
 def test_a_sites_own_history_is_replayed_on_what_it_has_or_might_have(tmp_path: Path) -> None:
     state = stored_site(tmp_path)
     words = ("--from-ledger", "--state", state.root, "--policy", "fifo,carrel", "--json", "-")
@@ -344,14 +355,63 @@ def test_what_next_terms_limits_would_refuse_is_left_out_and_said(tmp_path: Path
     assert "2 asked for more time than lab allows" in str(refused(*words))
     with closing(open_store(state.database)) as store:
         short = replace(store_kit.job("d"), seconds=540)
-        lease = store_kit.running(store, short, "D0", at=400.0)
-        store.stop(short.id, State.SUCCEEDED, store_kit.DONE, now=450.0)
-        store.finish(lease.id, now=450.0, charge_until=450.0)
+        ran_for_50_s(store, short, "D0", 400.0)
     result = carrel(*words, "--json", "-")
     assert "2 left out: asked for more time than lab allows." in result.stderr
     found = json.loads(result.stdout)
     assert found["trace"]["jobs"] == 1
     assert found["trace"]["left_out"]["asked for more time than lab allows"] == 2
+
+
+THURSDAY = datetime(1970, 1, 1, tzinfo=UTC).date()
+"""The day of all jobs of ``stored_site``."""
+
+
+def test_next_terms_budgets_are_tried_on_it(tmp_path: Path) -> None:
+    state = stored_site(tmp_path)
+    quota = tmp_path / "next-term.toml"
+    words = ("--from-ledger", "--state", state.root, "--quota", quota, "--policy", "carrel")
+    with closing(open_store(state.database)) as store:
+        for name, device, at in (("d", "D0", 400.0), ("e", "D1", 420.0)):
+            ran_for_50_s(store, replace(store_kit.job(name), seconds=540), device, at)
+    # With time limits as long as the budget, the second of these starts when the first has ended.
+    quota.write_text('[groups.lab]\nbudget = "0.15h/week"\n', encoding="utf-8")
+    result = carrel(*words, "--json", "-")
+    assert "2 left out: asked for more than the whole budget of lab." in result.stderr
+    assert json.loads(result.stdout)["policies"]["carrel"]["jct"]["mean"] == (50 + 80) / 2
+    quota.write_text('[groups.lab]\nbudget = "0.1h/week"\n', encoding="utf-8")
+    assert "4 asked for more than the whole budget of lab" in str(refused(*words))
+
+
+def test_the_budgets_of_the_site_hold_where_no_file_says_otherwise(tmp_path: Path) -> None:
+    state = stored_site(tmp_path)
+    with closing(open_store(state.database)) as store:
+        budget = Budget(device_seconds=600, period=Period.TERM)
+        store.put_group(replace(store_kit.LAB, budget=budget))
+    words = ("--from-ledger", "--state", state.root, "--policy", "fifo,carrel")
+    assert "no term is known in which they could run" in str(refused(*words))
+    with closing(open_store(state.database)) as store:
+        store.put_term(Term(name="winter", first=THURSDAY, last=THURSDAY))
+        for number in range(10):
+            ran_for_50_s(store, store_kit.job(f"more{number}"), "D0", 1000.0 + 100 * number)
+    result = carrel(*words, "--html", "-")
+    said = "Under carrel, 2 jobs never ended: budgets by term hold them back"
+    assert said in result.stderr
+    assert said in result.stdout
+    found = json.loads(carrel(*words, "--json", "-").stdout)["policies"]
+    assert {name: each["held_back"] for name, each in found.items()} == {"fifo": 0, "carrel": 2}
+    wide = tmp_path / "next-term.toml"
+    wide.write_text('[groups.lab]\nbudget = "none"\n', encoding="utf-8")
+    assert "never ended" not in carrel(*words, "--quota", wide).stderr
+
+
+def test_a_trace_has_no_terms(trace: Path, tmp_path: Path) -> None:
+    quota = tmp_path / "quota.toml"
+    quota.write_text('[groups.lab]\nbudget = "3h/term"\n', encoding="utf-8")
+    words = ("--trace", trace, "--nodes", "1x2", "--quota", quota, "--policy", "carrel")
+    assert "The budget of lab is by term, and a trace has no terms" in str(refused(*words))
+    quota.write_text('[groups.lab]\nbudget = "3h/week"\n', encoding="utf-8")
+    assert carrel(*words).exit_code == 0
 
 
 def test_a_quota_under_which_nothing_could_run_is_named(tmp_path: Path) -> None:

@@ -1,0 +1,21 @@
+"""What a site has agreed for spans of time, as a simulation needs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..ports.calendar import Term
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calendar:
+    """The dates by which a site lives; a trace has none.
+
+    Attributes:
+        terms: by which budgets are counted.
+    """
+
+    terms: tuple[Term, ...] = ()
+
+
+NO_DATES = Calendar()
