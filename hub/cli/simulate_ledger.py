@@ -50,7 +50,7 @@ def read_ledger(state: StateFolder, selection: Selection) -> Ledger:
             trace=_trace(store, selection),
             groups=store.groups(),
             devices=tuple(device for device in store.devices() if device.lendable),
-            calendar=Calendar(terms=store.terms()),
+            calendar=Calendar(terms=store.terms(), reservations=store.reservations()),
         )
 
 

@@ -58,7 +58,10 @@ _OPTIONS = (
     ),
     click.option("--skip-bad", is_flag=True, help="Leave malformed lines out, and count them."),
     click.option(
-        "--from-ledger", is_flag=True, help="Replay this site's own history instead of a trace."
+        "--from-ledger",
+        is_flag=True,
+        help="Replay this site's own history instead of a trace, with its quotas, budgets and "
+        "reservations.",
     ),
     state_option,
     click.option(
@@ -82,7 +85,9 @@ _OPTIONS = (
         help="What qssf and carrel are told of durations: oracle, lognormal:SIGMA or history.",
     ),
     click.option("--seed", type=int, default=0, show_default=True, help="Of the drawn errors."),
-    click.option("--quota", type=_FILE, metavar="FILE", help="Groups and quotas, as TOML."),
+    click.option(
+        "--quota", type=_FILE, metavar="FILE", help="Groups, quotas and budgets, as TOML."
+    ),
     click.option(
         "--restart-cost",
         type=click.FloatRange(min=0),

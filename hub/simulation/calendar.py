@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..ports.calendar import Term
+from ..ports.calendar import Reservation, Term
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,9 +13,11 @@ class Calendar:
 
     Attributes:
         terms: by which budgets are counted.
+        reservations: devices that are promised to groups.
     """
 
     terms: tuple[Term, ...] = ()
+    reservations: tuple[Reservation, ...] = ()
 
 
 NO_DATES = Calendar()

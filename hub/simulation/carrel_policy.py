@@ -20,11 +20,14 @@ from ..scheduling.standing import Budgeted, Event, Freed, Standing, Submitted, U
 from .budgets import Budgets
 from .past import Past
 from .policies import Site
+from .promises import Promises
 from .runs import Run
 from .scheduler import Scheduler
 
 _MOST_STOPS = 1000
 """Who was stopped so often for want of a budget does less in a period than a stop costs."""
+_PATIENCE = 366 * 86400.0
+"""What reservations keep from its devices for longer, when all else is over, never starts."""
 USE_SECONDS = 60.0
 """How old the use may be that decisions are made with; live it is that of the running minute."""
 
@@ -55,6 +58,10 @@ class Carrel:
         self._past = Past()
         self._budgets = Budgets(site.groups, site.calendar.terms)
         self._on_budgets = bool(self._budgets)
+        self._promises = Promises(site.calendar.reservations, site.groups)
+        self._on_promises = bool(self._promises)
+        self._moved_at = -inf
+        """When something last happened; kept only where there are reservations."""
         self._told_at = -inf
         self.waiting = 0
         self.free = float(len(site.devices))
@@ -69,11 +76,18 @@ class Carrel:
         self._released(run, now)
 
     def next_change(self) -> float:
-        return self._budgets.next_change() if self._on_budgets and self._runs else inf
+        change = self._budgets.next_change() if self._on_budgets and self._runs else inf
+        if self._on_promises and self.waiting and self._standing is not None:
+            promised = min(self._standing.books.next_edge(), self._promises.read_at)
+            if promised < self._moved_at + _PATIENCE:
+                return min(change, promised)
+        return change
 
     def decide(self, now: float) -> Sequence[Run]:
         """What was stopped has left when the scheduler is asked again."""
         standing = self._standing or Standing(self._made_from, now)
+        if self._on_promises:
+            standing = self._with_promises(standing, now)
         self._tell_of_use(now)
         if self._on_budgets:
             self._stop_without_budget(now)
@@ -91,6 +105,14 @@ class Carrel:
             asked = bool(delta.stops)
         self._standing = standing
         return [run for run in started if run.placement is not None]
+
+    def _with_promises(self, standing: Standing, now: float) -> Standing:
+        """Reservations are those that a standing was made with."""
+        if self._events:
+            self._moved_at = now
+        if now < self._promises.read_at:
+            return standing
+        return Standing(replace(standing.snapshot(), reserved=self._promises.read(now)), now)
 
     def _tell_of_use(self, now: float) -> None:
         if now - self._told_at >= USE_SECONDS:

@@ -38,7 +38,7 @@ class Outcome:
     free: float
     stranded: float
     held_back: tuple[Run, ...] = ()
-    """What never ended: budgets of its groups are used up, and no later term is known."""
+    """What never ended: it waits for a term that is not known, or reservations keep it waiting."""
 
 
 @dataclass(slots=True)
@@ -157,17 +157,18 @@ def _check_sizes(jobs: Sequence[Job], site: Site) -> None:
 
 
 def _held_back(runs: Sequence[Run], policy: Schedules, site: Site, now: float) -> tuple[Run, ...]:
-    """What waits for a term that is not known. Raises where something else never started."""
+    """What the calendar keeps waiting. Raises where something else never started."""
     waiting = [run for run in runs if run.ended_at is None]
     if not waiting:
         return ()
-    tree, budgets = Tree(site.groups), Budgets(site.groups, site.calendar.terms)
+    calendar, tree = site.calendar, Tree(site.groups)
+    budgets = Budgets(site.groups, calendar.terms)
     books = Books(Snapshot(devices=tuple(site.devices), groups=tuple(site.groups)), now)
     for run in waiting:
         request = run.request
         limit = room(request, tree, Tally(tree))
         fits = any(books.pool.could_fit(each) for each in books.variants(request))
-        if limit is None and fits and budgets.never_again(run, now):
+        if limit is None and fits and (budgets.never_again(run, now) or calendar.reservations):
             continue
         why = (
             f"a limit of {limit.group} is less than that"
@@ -182,8 +183,8 @@ def _held_back(runs: Sequence[Run], policy: Schedules, site: Site, now: float) -
         )
     if len(waiting) == len(runs):
         raise InvalidInput(
-            f"With {policy.name}, no job ended: budgets by term hold them all, and no term is "
-            "known in which they could run.",
+            f"With {policy.name}, no job ended: budgets or reservations hold them all, and no "
+            "term is known in which they could run.",
             accepted="Add the term with carrel term add, or give a budget by week.",
             field="quota",
         )

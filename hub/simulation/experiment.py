@@ -29,7 +29,7 @@ class Experiment:
     Attributes:
         groups: the quota tree; tenants that it does not name have no limits.
         estimator: makes one for each pool, so that none learns from another's future.
-        calendar: the terms of the site.
+        calendar: terms and reservations of the site.
     """
 
     trace: Trace

@@ -61,8 +61,8 @@ class Figures:
         wasted: device-seconds that were done twice because somebody was stopped.
         below_guarantee: device-seconds that tenants lacked of their guarantee while they had
             jobs that would have fitted into it; None without guarantees.
-        held_back: jobs that never ended for want of a budget, and are in no other figure but in
-            what was held.
+        held_back: jobs that budgets or reservations kept waiting to the end; they are in no other
+            figure but in what was used.
         below_alone: the same of each tenant alone on devices of its own. There too somebody may
             ask for whole nodes while what is free lies on many.
         tenants, users: None where the trace has fewer than two.

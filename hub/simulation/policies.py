@@ -31,7 +31,7 @@ class Site:
         devices: of the pool.
         groups: the quota tree; its leaves are the tenants.
         restart_cost: seconds of work that a job does again after it was stopped.
-        calendar: the site's terms, as far as quotas depend on them.
+        calendar: the site's terms, by which budgets are counted, and its reservations.
     """
 
     devices: Sequence[Device]

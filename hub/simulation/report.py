@@ -83,6 +83,7 @@ def held_back_words(result: Result) -> str:
     if not count:
         return ""
     return (
-        f"Under {result.policy.name}, {plural(count, 'job')} never ended: budgets by term hold "
-        "them back, and no later term is known. All times are of the others."
+        f"Under {result.policy.name}, {plural(count, 'job')} never ended: a budget by term of "
+        "which no later term is known, or a reservation, keeps it waiting. All times are of the "
+        "others."
     )

@@ -6,7 +6,7 @@ import json
 import re
 from contextlib import closing
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -15,13 +15,15 @@ from click.testing import CliRunner, Result
 
 from carrel import __version__
 from carrel.hub.cli import cli
+from carrel.hub.cli.simulate_ledger import read_ledger
 from carrel.hub.config import Settings, StateFolder
 from carrel.hub.errors import CarrelError
-from carrel.hub.ports.calendar import Term
+from carrel.hub.ports.calendar import Reservation, Term
 from carrel.hub.ports.records import NewRequest
 from carrel.hub.ports.store import Store
 from carrel.hub.scheduling.budget import Budget, Period
 from carrel.hub.scheduling.lifecycle import State
+from carrel.hub.simulation.traces import Selection
 from carrel.hub.store import open_store
 
 from ...contracts import store_kit
@@ -395,7 +397,7 @@ def test_the_budgets_of_the_site_hold_where_no_file_says_otherwise(tmp_path: Pat
         for number in range(10):
             ran_for_50_s(store, store_kit.job(f"more{number}"), "D0", 1000.0 + 100 * number)
     result = carrel(*words, "--html", "-")
-    said = "Under carrel, 2 jobs never ended: budgets by term hold them back"
+    said = "Under carrel, 2 jobs never ended: a budget by term"
     assert said in result.stderr
     assert said in result.stdout
     found = json.loads(carrel(*words, "--json", "-").stdout)["policies"]
@@ -403,6 +405,35 @@ def test_the_budgets_of_the_site_hold_where_no_file_says_otherwise(tmp_path: Pat
     wide = tmp_path / "next-term.toml"
     wide.write_text('[groups.lab]\nbudget = "none"\n', encoding="utf-8")
     assert "never ended" not in carrel(*words, "--quota", wide).stderr
+
+
+def test_reservations_and_deadlines_of_the_site_are_kept(tmp_path: Path) -> None:
+    state = stored_site(tmp_path)
+    with closing(open_store(state.database)) as store:
+        ran_for_50_s(store, replace(store_kit.job("d"), deadline=900.0), "D0", 400.0)
+        store.put_group(replace(store_kit.LAB, name="course"))
+        store.put_reservation(
+            Reservation(
+                id="r-1",
+                group="course",
+                devices=2,
+                weekday=None,
+                begins=time(0, 10),
+                ends=time(1, 0),
+                zone="UTC",
+                first=THURSDAY,
+                last=THURSDAY,
+            )
+        )
+    words = ("--from-ledger", "--state", state.root, "--policy", "fifo,carrel", "--json", "-")
+    found = json.loads(carrel(*words).stdout)["policies"]
+    assert found["fifo"]["wait"]["mean"] == 0
+    # Their limits of ten minutes would run into it, up to one o'clock. Of ada's two the shorter
+    # one is next then.
+    starts = {"a": 3650, "b": 3600, "d": 3600}
+    jct = starts["a"] + 100 - 100, starts["b"] + 100 - 120, starts["d"] + 50 - 400
+    assert found["carrel"]["jct"]["mean"] == sum(jct) / 3
+    assert [job.deadline for job in read_ledger(state, Selection()).trace.jobs][-1] == 900.0
 
 
 def test_a_trace_has_no_terms(trace: Path, tmp_path: Path) -> None:
