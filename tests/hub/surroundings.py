@@ -76,20 +76,6 @@ class Surroundings(RuleBasedStateMachine):
         loop._threads = self.hands  # type: ignore[assignment]  # of what it has, one is used
         return loop
 
-    def all_goes_well(self) -> None:
-        for request in self.requests(State.GRANTED, kind=Kind.SESSION):
-            assert request.lease is not None
-            self.commands.launch(request.lease.id)
-            self.backend.fork(request.lease.id)
-        for lease in self.backend.alive():
-            self.backend.attempts[lease].stubborn = False
-            state = self.store.request(self.store.lease(lease).request_id).state
-            if state is State.STARTING:
-                self.commands.started(lease, self.handle_of(lease))
-            elif state is State.RUNNING:
-                self.work_ends(self.backend.alive().index(lease), "succeeded", True, True)
-                break
-
     def ordinary_limits(self) -> None:
         for name, guaranteed in (("cs101", 1), ("lab", 2)):
             limits = Group(name=name, max_devices=DEVICES, max_devices_per_user=2)

@@ -78,10 +78,16 @@ class Lives(Surroundings):
 
     # -- people -------------------------------------------------------------------------------
 
-    @initialize(jobs=st.lists(st.tuples(PEOPLE, JOBS), min_size=1, max_size=5))
-    def several_ask(self, jobs: list[tuple[Identity, dict[str, object]]]) -> None:
+    @initialize(
+        jobs=st.lists(st.tuples(PEOPLE, JOBS), min_size=1, max_size=5),
+        budget=st.sampled_from([None, 200.0]),
+    )
+    def several_ask(
+        self, jobs: list[tuple[Identity, dict[str, object]]], budget: float | None
+    ) -> None:
         for who, what in jobs:
             self.submit(who, what)
+        self.limits_change(DEVICES, 2, budget, "cs101")
 
     @rule(who=PEOPLE, what=JOBS)
     def submit(self, who: Identity, what: dict[str, object]) -> None:
@@ -349,6 +355,20 @@ class Lives(Surroundings):
         self.the_ledger_is_what_people_are_shown()
         assert all(usage.open == 0 for usage in self.store.usage(now=self.clock.now))
         self.nothing_happens()
+
+    def all_goes_well(self) -> None:
+        for request in self.requests(State.GRANTED, kind=Kind.SESSION):
+            assert request.lease is not None
+            self.commands.launch(request.lease.id)
+            self.backend.fork(request.lease.id)
+        for lease in self.backend.alive():
+            self.backend.attempts[lease].stubborn = False
+            state = self.store.request(self.store.lease(lease).request_id).state
+            if state is State.STARTING:
+                self.commands.started(lease, self.handle_of(lease))
+            elif state is State.RUNNING:
+                self.work_ends(self.backend.alive().index(lease), "succeeded", True, True)
+                break
 
 
 class LivesInSql(Lives):
