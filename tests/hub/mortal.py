@@ -1,0 +1,148 @@
+"""A service that can be killed between any two of its acts, and whose slow work waits to be done.
+
+Nothing here depends on time or threads: the same steps always make the same history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import cast
+
+from carrel.hub.commands import Commands
+from carrel.hub.errors import CarrelError, Unavailable
+from carrel.hub.ports.backend import Backend, LaunchOrder
+from carrel.hub.ports.records import Handle, LeaseState, RequestFilter
+from carrel.hub.ports.store import Store
+from carrel.hub.scheduling.lifecycle import State
+from carrel.spawners.fake import FakeAttempt, FakeBackend
+
+ACTS = frozenset(
+    {"submit", "grant", "launch", "started", "stop", "halt", "notify", "withdraw_notice"}
+    | {"preempt", "finish", "give_back", "lose", "unclaimed", "renew", "suspect", "charge"}
+    | {"add_events", "tell", "put_mark", "sync_devices", "start", "ask_to_save", "withdraw"}
+)
+"""What changes the store or the engine: a kill matters before and after each of these."""
+EVERY = RequestFilter(limit=10_000)
+
+
+class Killed(BaseException):
+    """kill -9: nothing catches it."""
+
+
+@dataclass(slots=True)
+class Fuse:
+    """How many acts the service has left; None while it is not about to be killed."""
+
+    left: int | None = None
+
+    def burn(self, name: str) -> None:
+        if self.left == 0:
+            raise Killed
+        if self.left is not None and name in ACTS:
+            self.left -= 1
+
+
+class Mortal:
+    """``real``, as the service reaches it while it lives."""
+
+    def __init__(self, real: object, fuse: Fuse) -> None:
+        self._real, self._fuse = real, fuse
+
+    def __getattr__(self, name: str) -> object:
+        found = getattr(self._real, name)
+        return partial(self._act, name, found) if callable(found) else found
+
+    def _act(self, name: str, act: Callable[..., object], *words: object, **more: object) -> object:
+        self._fuse.burn(name)
+        return act(*words, **more)
+
+
+def mortal(commands: Commands, fuse: Fuse) -> Commands:
+    """The same service, reaching its store and its engine only as long as it lives."""
+    return replace(
+        commands,
+        store=cast(Store, Mortal(commands.store, fuse)),
+        backend=cast(Backend, Mortal(commands.backend, fuse)),
+    )
+
+
+@dataclass(slots=True)
+class Hands:
+    """In place of the loop's threads: what takes long is done when it is told to."""
+
+    waiting: list[tuple[Future[None], Callable[[], None]]] = field(default_factory=list)
+
+    def submit(self, act: Callable[[], None]) -> Future[None]:
+        future: Future[None] = Future()
+        self.waiting.append((future, act))
+        return future
+
+    def work(self, pick: int = 0) -> None:
+        """One of those that wait."""
+        future, act = self.waiting.pop(pick % len(self.waiting))
+        try:
+            act()
+        except CarrelError as error:
+            future.set_exception(error)
+        else:
+            future.set_result(None)
+
+    def shutdown(self, **_: object) -> None:
+        self.waiting.clear()
+
+
+@dataclass(kw_only=True)
+class Guarded(FakeBackend):
+    """An engine that looks into the store whenever it is asked to start something (rule 5).
+
+    Attributes:
+        store: the real one.
+        loses_answers: what it is asked to start starts, and nobody hears that it did.
+    """
+
+    store: Store
+    loses_answers: bool = False
+
+    def start(self, order: LaunchOrder) -> Handle:
+        lease = self.store.lease(order.lease_id)
+        request = self.store.request(order.request_id)
+        assert request.lease == lease, "what starts has the newest epoch"
+        assert lease.state is not LeaseState.RELEASED
+        assert request.state is State.STARTING, "the intent is written before anything starts"
+        assert lease.devices == tuple(device.id for device in order.devices)
+        handle = super().start(order)
+        if self.loses_answers:
+            raise Unavailable("The engine's answer is lost.")
+        return handle
+
+    def fork(self, lease_id: str) -> Handle:
+        """A spawner of the hub does, for a session."""
+        handle = Handle(pid=1000 + len(self.attempts), started_at=self.clock())
+        self.attempts[lease_id] = FakeAttempt(
+            order=None,  # type: ignore[arg-type]  # only jobs have one
+            handle=handle,
+        )
+        return handle
+
+    def alive(self) -> list[str]:
+        """The leases of everything that runs."""
+        return [lease for lease, attempt in self.attempts.items() if attempt.alive]
+
+    def tidy(self, live: object) -> None:
+        """There is never anything to tidy up: a test looks at that itself."""
+
+
+def everything(store: Store) -> tuple[object, ...]:
+    """All that a service may change by itself."""
+    requests = store.requests(EVERY)
+    return (
+        requests,
+        tuple(store.events(request.id) for request in requests),
+        store.leases(),
+        store.ledger(),
+        store.devices(),
+        store.marks(),
+    )

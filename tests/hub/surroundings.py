@@ -1,0 +1,148 @@
+"""The live loop over a real store, and all around it that a test moves."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import ParamSpec, TypeVar
+
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+)
+
+from carrel.hub.board import Board
+from carrel.hub.errors import CarrelError
+from carrel.hub.loop import Loop
+from carrel.hub.ports.records import (
+    LeaseRecord,
+    RequestRecord,
+)
+from carrel.hub.ports.store import Store
+from carrel.hub.progress import ProgressBook
+from carrel.hub.pulse import Pulse
+from carrel.hub.scheduling.lifecycle import TERMINAL, State
+from carrel.hub.scheduling.model import Group, Kind
+from carrel.hub.store import MemoryStore
+from carrel.hub.wire import EventIn, EventsIn, StartedIn
+
+from .doubles import Clock, FakeHub, build, device
+from .mortal import EVERY, Fuse, Guarded, Hands, mortal
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+DEVICES = 3
+INSTANT = 1 / 64
+"""No two requests are of the same moment, so that no random id decides who is first."""
+
+
+class Surroundings(RuleBasedStateMachine):
+    """Two people, two groups that lend to each other, three devices, and one service at a time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = TemporaryDirectory()
+        self.clock, self.hub, self.fuse = Clock(), FakeHub(), Fuse()
+        self.hub.members["lab"] = {"student2"}
+        self.store = self.make_store()
+        devices = tuple(map(device, range(DEVICES)))
+        self.backend = Guarded(devices=devices, clock=self.clock, store=self.store)
+        where = Path(self.folder.name)
+        self.commands = build(
+            self.store, self.backend, self.hub, self.clock, where, devices=DEVICES
+        )
+        self.ordinary_limits()
+        self.hands = Hands()
+        self.loop = self.service()
+        self.jumped = False
+        self.ended: dict[str, RequestRecord] = {}
+        self.witnessed: dict[str, float] = {}
+        """Until when each lease was held by the service, or had a process."""
+
+    def make_store(self) -> Store:
+        return MemoryStore()
+
+    def service(self) -> Loop:
+        """A new one: only the store and the engine are what they were."""
+        self.fuse.left = None
+        self.hands = Hands()
+        self.commands = replace(
+            self.commands, board=Board(), pulse=Pulse(), progress=ProgressBook(self.store)
+        )
+        loop = Loop(mortal(self.commands, self.fuse), node="local")
+        loop._threads = self.hands  # type: ignore[assignment]  # of what it has, one is used
+        return loop
+
+    def ordinary_limits(self) -> None:
+        for name, guaranteed in (("cs101", 1), ("lab", 2)):
+            limits = Group(name=name, max_devices=DEVICES, max_devices_per_user=2)
+            self.store.put_group(replace(limits, guaranteed=guaranteed))
+
+    def cycle(self) -> None:
+        """One; what it grants is within the limits of this moment (rule 2)."""
+        before = {lease.id for lease in self.store.leases()}
+        spent = self.used_up()
+        try:
+            self.loop.cycle()
+        finally:
+            new = [each for each in self.store.leases() if each.id not in before and each.devices]
+            for lease in new:
+                self.is_within_limits(self.store.request(lease.request_id))
+                group = self.store.request(lease.request_id).group
+                assert group not in spent & self.used_up()
+            self.witness()
+
+    def used_up(self) -> set[str]:
+        return {b.group for b in self.store.budgets(self.clock.now) if b.used >= b.budget}
+
+    def is_within_limits(self, request: RequestRecord) -> None:
+        group = self.store.group(request.group)
+        held = [h for h in self.store.holdings() if h.group == group.name]
+        assert sum(len(h.devices) for h in held) <= group.max_devices
+        own = [h for h in held if h.owner == request.owner]
+        assert sum(len(h.devices) for h in own) <= group.max_devices_per_user
+
+    def work_all(self) -> None:
+        while self.hands.waiting:
+            self.hands.work()
+
+    def witness(self) -> None:
+        """Who holds something now has held it until now."""
+        held = [r.lease.id for r in self.requests(State.GRANTED) if r.lease is not None]
+        for lease in (*held, *self.backend.alive()):
+            self.witnessed[lease] = max(self.clock.now, self.witnessed.get(lease, 0.0))
+
+    def requests(self, *states: State, kind: Kind | None = None) -> list[RequestRecord]:
+        """Those that have not ended, or of these states; the first one first."""
+        wanted = frozenset(states) or frozenset(State) - TERMINAL
+        return list(self.store.requests(replace(EVERY, states=wanted, kind=kind)))[::-1]
+
+    def leases(self) -> Iterator[LeaseRecord]:
+        """All that there ever were."""
+        for request in reversed(self.store.requests(EVERY)):
+            for epoch in range(1, 1 + (request.lease.epoch if request.lease else 0)):
+                yield self.store.lease(f"{request.id}.{epoch}")
+
+    def handle_of(self, lease: str) -> StartedIn:
+        handle = self.backend.attempts[lease].handle
+        return StartedIn(pid=handle.pid, started_at=handle.started_at)
+
+    def report(self, lease: str, seq: int, code: str) -> None:
+        event = EventIn(seq=seq, at=self.clock.now, kind="ended", data={"code": code})
+        self.commands.add_events(lease, EventsIn(events=[event]))
+
+    def allowed(self, act: Callable[P, object], *words: P.args, **more: P.kwargs) -> None:
+        """It may be refused, in words."""
+        self.clock.pass_(INSTANT)
+        self.witness()
+        with contextlib.suppress(CarrelError):
+            act(*words, **more)
+
+
+def picked(found: Iterable[T], pick: int) -> list[T]:
+    """One of them, where there is any."""
+    every = list(found)
+    return [every[pick % len(every)]] if every else []
