@@ -18,6 +18,7 @@ from jinja2.filters import do_urlencode
 from markupsafe import Markup
 
 from .. import wording
+from ..calendar_words import reserved_words
 from ..wire import RequestOut
 from ..wire.administration import ChangeOut
 
@@ -124,6 +125,7 @@ def filters() -> Mapping[str, Callable[..., object]]:
         "memory": wording.memory,
         "pretty": pretty,
         "pairs": pairs,
+        "reserved": reserved_words,
         "state": wording.state,
         "server": wording.server,
         "title": title,

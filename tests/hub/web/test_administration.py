@@ -23,7 +23,7 @@ from carrel.hub.web import Person, build_app
 from carrel.hub.web.auth import ACCESS_SCOPE
 from carrel.spawners.fake import FakeBackend
 
-from ..doubles import ADMIN, STUDENT1, TEACHER, Clock, FakeHub, build, device
+from ..doubles import ADMIN, STRANGER, STUDENT1, TEACHER, Clock, FakeHub, build, device
 from ..test_commands import job
 from .fakes import ALL_SCOPES, API, HUB_TOKEN, PREFIX, Client, FakeSignIn, World
 
@@ -72,7 +72,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
     accounts.add("admin", "a long password", admin=True)
     world = World()
     world.sign_in = FakeSignIn()
-    for who in (ADMIN, STUDENT1, TEACHER):
+    for who in (ADMIN, STUDENT1, TEACHER, STRANGER):
         world.sign_in.people[who.name] = Person(identity=who, scopes=ALL_SCOPES)
         scopes = frozenset({ACCESS_SCOPE})
         world.sign_in.people[f"{who.name}-oauth"] = Person(identity=who, scopes=scopes)
