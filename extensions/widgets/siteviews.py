@@ -124,7 +124,7 @@ def row_facts(row: QueueEntryOut) -> dict[str, JsonValue]:
     return {
         "place": row.place,
         "kind": row.kind,
-        "devices": devices_words(row.devices),
+        "devices": devices_words(row.devices, row.model),
         "sentence": row.sentence,
         "expected_at": row.expected_at,
         "latest_at": row.latest_at,

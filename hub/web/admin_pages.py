@@ -92,6 +92,7 @@ def _quotas(
         tree=web.administration.tree(visitor.identity),
         form=form,
         blank=GroupForm(max_devices_per_user="1"),
+        models=sorted({device.model for device in web.commands.store.devices()}),
         said=said,
         error=error,
         **_around(web, visitor),

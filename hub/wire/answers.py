@@ -119,6 +119,7 @@ class QueueEntryOut(Out):
     place: int
     kind: str
     devices: int
+    model: str | None = None
     sentence: str
     expected_at: float | None = None
     latest_at: float | None = None

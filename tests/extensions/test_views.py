@@ -105,10 +105,11 @@ def test_the_pool_says_what_is_reserved_next_and_the_queue_both_ends_of_an_expec
         }
     ]
     row = QueueEntryOut(
-        place=1, kind="job", devices=1, sentence="Place 1.", yours=True,
+        place=1, kind="job", devices=1, model="H200", sentence="Place 1.", yours=True,
         expected_at=4e9, latest_at=5e9,
     )  # fmt: skip  # grouped by meaning
-    assert [row_facts(row)[name] for name in ("expected_at", "latest_at")] == [4e9, 5e9]
+    told = [row_facts(row)[name] for name in ("devices", "expected_at", "latest_at")]
+    assert told == ["1 device (H200)", 4e9, 5e9]
 
 
 def test_a_second_view_of_the_same_job_begins_with_all_that_is_known(service: FakeService) -> None:

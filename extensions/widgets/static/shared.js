@@ -32,9 +32,10 @@ function count(number, noun) {
 function span(seconds) {
   const left = Math.max(0, Math.round(seconds));
   const [h, min, s] = [Math.floor(left / 3600), Math.floor(left / 60) % 60, left % 60];
-  if (h >= 48) return `${Math.floor(h / 24)} d ${h % 24} h`;
-  if (h) return `${h} h ${min} min`;
-  return min ? `${min} min ${s} s` : `${s} s`;
+  const two = (most, one, least, other) => (least ? `${most} ${one} ${least} ${other}` : `${most} ${one}`);
+  if (h >= 48) return two(Math.floor(h / 24), "d", h % 24, "h");
+  if (h) return two(h, "h", min, "min");
+  return min ? two(min, "min", s, "s") : `${s} s`;
 }
 
 function clock(seconds) {
