@@ -46,6 +46,8 @@ from .wire.calendar import ReservationOut
 
 EVENTS_AT_ONCE = 100
 """How many events one look at a history reads; each may hold a picture."""
+RESERVED_SHOWN = 10
+"""How many reservations stand beside the devices."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +85,11 @@ class Looking:
             ]
         )
 
-    def pool(self, who: Identity | None) -> PoolOut:
-        return self._showing.pool(self._viewer(who))
+    def pool(self, who: Identity | None, *, groups_of: Collection[str] | None = None) -> PoolOut:
+        """The devices, and what is reserved next; ``groups_of`` as in ``budgets``."""
+        reserved = self.reservations(who, groups_of=groups_of)[:RESERVED_SHOWN]
+        devices = self._showing.pool(self._viewer(who))
+        return devices.model_copy(update={"reservations": reserved})
 
     def home_use(self, who: Identity) -> HomeUse | None:
         """How full one's home is; None where homes have no limit."""
@@ -95,7 +100,7 @@ class Looking:
         return self.store.glance(after)
 
     def pool_at(self, glance: Glance, viewer: Viewer) -> PoolOut:
-        """As ``pool``, of that moment."""
+        """The devices as in ``pool``, of that moment."""
         return pool_of(glance.devices, glance.holdings, glance.waiting, viewer)
 
     def usage(self, who: Identity) -> UsageReport:
@@ -129,13 +134,13 @@ class Looking:
             return budgets_out(lefts, self.store.groups(), terms, names, now)
 
     def reservations(
-        self, who: Identity, *, groups_of: Collection[str] | None = None
+        self, who: Identity | None, *, groups_of: Collection[str] | None = None
     ) -> list[ReservationOut]:
         """Those that are not over, the next one first; what they are for is their group's."""
         found = Agenda(self.store, self.clock).reservations()
-        if who.admin or not found:
+        if not found or (who is not None and who.admin):
             return found
-        mine = self._names(who, groups_of) | self.store.taught_by(who.name)
+        mine = self._names(who, groups_of) | self.store.taught_by(who.name) if who else set()
         return [
             each if each.group in mine else each.model_copy(update={"why": ""}) for each in found
         ]

@@ -233,9 +233,11 @@ def queue_entry_out(wait: Wait, record: RequestRecord, viewer: Viewer) -> QueueE
         place=out.place,
         kind=record.kind.value,
         devices=record.devices,
+        model=record.model,
         # What holds somebody else may name a group that is none of the reader's business.
         sentence=out.sentence if named else f"Place {out.place}.",
         expected_at=out.expected_at,
+        latest_at=out.latest_at,
         yours=yours,
         request_id=record.id if named else None,
         owner=record.owner if named else None,

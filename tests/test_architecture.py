@@ -29,7 +29,15 @@ LAYERS = (
         "hub.pulse",
         "hub.logs",
     ),
-    ("hub.simulation", "hub.ports", "hub.wire", "hub.wording", "hub.waiting_words", "hub.mistakes"),
+    (
+        "hub.simulation",
+        "hub.ports",
+        "hub.wire",
+        "hub.wording",
+        "hub.waiting_words",
+        "hub.calendar_words",
+        "hub.mistakes",
+    ),
     (
         *(
             "hub.store",

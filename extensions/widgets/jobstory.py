@@ -243,7 +243,7 @@ def job_facts(request: RequestOut) -> dict[str, JsonValue]:
         "group": request.group,
         "labels": dict(request.labels),
         "devices": [device_words(each) for each in lease.devices] if lease else [],
-        "devices_words": devices_words(request.devices),
+        "devices_words": devices_words(request.devices, request.model),
         "seconds": request.seconds,
         "submitted_at": request.submitted_at,
         "started_at": None if waits else request.started_at,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import asdict
 
 from pydantic import JsonValue
 
+from ...hub.calendar_words import reserved_words
 from ...hub.client import Client
 from ...hub.errors import CarrelError, Unavailable
 from ...hub.wire import DeviceOut, PoolOut, QueueEntryOut, QueueOut
@@ -65,6 +67,7 @@ def pool_facts(pool: PoolOut) -> dict[str, JsonValue]:
         "sentence": f"{pool.free} of {count(pool.total, 'device')} free{waiting}.",
         "tiles": [tile_facts(device) for device in pool.devices],
         "simulated": pool.simulated,
+        "reserved": [asdict(reserved_words(each)) for each in pool.reservations],
     }
 
 
@@ -98,11 +101,22 @@ def queue_facts(queue: QueueOut) -> dict[str, JsonValue]:
 
 
 def why_facts(why: WhyOut) -> dict[str, JsonValue]:
-    """The sentences of the service; the first one, place and reason, stands in the view already."""
+    """The sentences of the service; the first one, place and reason, stands in the view already.
+
+    The expected start is told for any place: the plan, and with it a row, has it only of the
+    first ones.
+    """
     return {
         "request_id": why.request_id,
-        "why": [*(why.sentences[1:] if why.wait else why.sentences), *why.ahead_sentences],
+        "why": [*(why.sentences[1:] if why.wait else why.sentences)],
+        "ahead": [*why.ahead_sentences],
         "helps": [each.sentence for each in why.suggestions],
+        "waits": why.wait is not None,
+        "expected_at": why.wait.expected_at if why.wait else None,
+        "latest_at": why.wait.latest_at if why.wait else None,
+        "reserved_from": why.reserved_from,
+        "reserved_until": why.reserved_until,
+        "refills_at": why.refills_at,
     }
 
 
@@ -110,9 +124,10 @@ def row_facts(row: QueueEntryOut) -> dict[str, JsonValue]:
     return {
         "place": row.place,
         "kind": row.kind,
-        "devices": devices_words(row.devices),
+        "devices": devices_words(row.devices, row.model),
         "sentence": row.sentence,
         "expected_at": row.expected_at,
+        "latest_at": row.latest_at,
         "yours": row.yours,
         "request_id": row.request_id,
         "owner": row.owner,

@@ -15,6 +15,7 @@ from pydantic import JsonValue
 
 from ...hub.client import Client, public_site
 from ...hub.errors import CarrelError, InvalidInput
+from ...hub.wire.why import WhyOut
 from .feeds import FEEDS, HEART, Feed, Snapshot, Story
 from .jobstory import JobStory
 from .siteviews import SiteStory, why_facts
@@ -90,7 +91,7 @@ class _Explaining(_Live):
         try:
             self.why = why_facts(self._client.why(request_id))
         except CarrelError as error:
-            self.why = {"request_id": request_id, "why": [str(error)], "helps": []}
+            self.why = why_facts(WhyOut(request_id=request_id, sentences=[str(error)]))
 
 
 class JobView(_Explaining):

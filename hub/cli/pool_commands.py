@@ -28,7 +28,7 @@ def target_argument(function: F) -> F:
 @site_option
 @click.pass_context
 def pool_command(ctx: click.Context, as_json: bool, site: str | None) -> None:
-    """List the devices of the pool; administrators drain and quarantine them.
+    """List the devices of the pool and what is reserved; administrators drain and quarantine.
 
     TARGET is the id of a device, a part of it that only this one has, NODE#INDEX, or the name
     of a node.
@@ -53,11 +53,13 @@ def pool_command(ctx: click.Context, as_json: bool, site: str | None) -> None:
         ctx.invoke(ls_command, as_json=as_json, site=site)
 
 
-@pool_command.command("ls", cls=ClientCommand)
+@pool_command.command(
+    "ls", cls=ClientCommand, short_help="The same as without a word behind `pool`."
+)
 @json_option
 @site_option
 def ls_command(as_json: bool, site: str | None) -> None:
-    """List the devices of the pool; the same as without a word behind `pool`.
+    """List the devices and what is reserved next; the same as without a word behind `pool`.
 
     \b
     Example:
@@ -68,7 +70,7 @@ def ls_command(as_json: bool, site: str | None) -> None:
     if as_json:
         printing.as_json(found)
     else:
-        printing.pool_table(found)
+        printing.pool_table(found, time.time())
 
 
 @pool_command.command("drain", cls=ClientCommand)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
@@ -12,6 +11,7 @@ import click
 from pydantic import BaseModel
 
 from .. import wording
+from ..calendar_words import reserved_words
 from ..wire import (
     DeviceOut,
     LedgerOut,
@@ -21,6 +21,7 @@ from ..wire import (
     RequestOut,
     WarningOut,
 )
+from ..wire.calendar import ReservationOut
 from .terminal import plain
 
 _WIDEST = 40
@@ -278,14 +279,14 @@ def device_name(device: DeviceOut) -> str:
     return f"{device.model}{kind}" + (f", {size}" if size else "") + f", {device.id}"
 
 
-def pool_table(pool: PoolOut) -> None:
+def pool_table(pool: PoolOut, now: float) -> None:
     rows = [
         [
             device.node,
             str(device.index),
             device.model + (" (simulated)" if device.simulated else ""),
             wording.memory(device.memory_bytes),
-            _tile(device, time.time()),
+            _tile(device, now),
             device.owner or device.request_id or "",
             device.why,
         ]
@@ -294,11 +295,18 @@ def pool_table(pool: PoolOut) -> None:
     if rows:
         table(["NODE", "#", "MODEL", "MEMORY", "STATE", "BY", "WHY"], rows, right="#,MEMORY")
     waiting = f"{wording.count(pool.waiting, 'request')} waiting."
-    if not rows:
+    simulated = " All of them are simulated." if all(d.simulated for d in pool.devices) else ""
+    if rows:
+        click.echo(f"{pool.free} of {wording.devices(pool.total)} free, {waiting}{simulated}")
+    else:
         click.echo(f"The pool has no devices: everything runs on CPU. {waiting}")
-        return
-    simulated = " All of them are simulated." if pool.simulated else ""
-    click.echo(f"{pool.free} of {wording.devices(pool.total)} free, {waiting}{simulated}")
+    for each in pool.reservations:
+        click.echo(plain(_reserved(each, now)))
+
+
+def _reserved(reserved: ReservationOut, now: float) -> str:
+    words = reserved_words(reserved)
+    return f"{words.before}{local_time(words.at, now)}{words.after}"
 
 
 def _tile(device: DeviceOut, now: float) -> str:

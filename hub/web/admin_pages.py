@@ -32,8 +32,6 @@ ADMIN = f"{SERVICE_PREFIX}admin"
 
 router = APIRouter(include_in_schema=False, prefix="/admin")
 
-_RESERVED_SHOWN = 10
-
 
 # -- groups and quotas ------------------------------------------------------------------------
 
@@ -94,6 +92,7 @@ def _quotas(
         tree=web.administration.tree(visitor.identity),
         form=form,
         blank=GroupForm(max_devices_per_user="1"),
+        models=sorted({device.model for device in web.commands.store.devices()}),
         said=said,
         error=error,
         **_around(web, visitor),
@@ -257,7 +256,7 @@ def _devices(web: Web, visitor: Visitor) -> dict[str, object]:
     nodes = web.administration.nodes(visitor.identity)
     return {
         "nodes": nodes,
-        "reservations": web.commands.reservations(visitor.identity)[:_RESERVED_SHOWN],
+        "reservations": found.reservations,
         "devices": {
             node.name: [each for each in found.devices if each.node == node.name] for node in nodes
         },

@@ -73,7 +73,6 @@ class Desk:
         jobs: mine that have not ended, then the newest that have.
         groups: those that I may use, with their limits.
         budgets: those that bind in my groups.
-        reservations: of everybody, the next ones: they say when the pool will be smaller.
         first_in_line: of what I wait for, what comes next.
         others: requests of other people that I may see as a teacher or an administrator,
             live ones first.
@@ -88,7 +87,6 @@ class Desk:
     pool: PoolOut
     usage: UsageReport
     budgets: tuple[BudgetOut, ...]
-    reservations: tuple[ReservationOut, ...]
     groups: tuple[GroupChoice, ...]
     home: HomeUse | None = None
 
@@ -127,6 +125,11 @@ class Desk:
         group = next((group for group in self.groups if group.name == request.group), None)
         left = max(0.0, (request.ends_by or now) - now)
         return group is None or left + seconds <= group.max_seconds
+
+    @property
+    def reservations(self) -> list[ReservationOut]:
+        """Of everybody, the very next ones."""
+        return self.pool.reservations[:_RESERVED_SHOWN]
 
     @property
     def tiles(self) -> tuple[Tile, ...]:
@@ -174,10 +177,9 @@ def gather(
         jobs=(*live, *done),
         first_in_line=commands.next_in_line(who),
         others=_others(commands, who, *seen),
-        pool=commands.pool(who),
+        pool=commands.pool(who, groups_of=names),
         usage=commands.usage(who),
         budgets=tuple(commands.budgets(who, groups_of=names)),
-        reservations=tuple(commands.reservations(who, groups_of=names)[:_RESERVED_SHOWN]),
         groups=tuple(groups),
         home=commands.home_use(who),
     )

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import math
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, lru_cache
 from time import gmtime, strftime
 from typing import Literal
@@ -18,7 +19,8 @@ from jinja2.filters import do_urlencode
 from markupsafe import Markup
 
 from .. import wording
-from ..wire import RequestOut
+from ..calendar_words import reserved_words
+from ..wire import DeviceOut, RequestOut
 from ..wire.administration import ChangeOut
 
 Show = Literal["clock", "seconds", "day", "date", "in", "left", "ago"]
@@ -112,18 +114,27 @@ def differences(change: ChangeOut) -> Markup:
     )
 
 
+def free_by_model(devices: Collection[DeviceOut]) -> list[str]:
+    """``1 of 2 Simulated GPU``: of each model, by name."""
+    there = Counter(device.model for device in devices)
+    free = Counter(device.model for device in devices if device.state == "free")
+    return [f"{free[model]} of {there[model]} {model}" for model in sorted(there)]
+
+
 def filters() -> Mapping[str, Callable[..., object]]:
     return {
         "moment": moment,
         "badge": badge,
         "standing": standing,
         "duration": wording.duration,
+        "free_by_model": free_by_model,
         "differences": differences,
         "devices": wording.devices,
         "device_seconds": wording.device_seconds,
         "memory": wording.memory,
         "pretty": pretty,
         "pairs": pairs,
+        "reserved": reserved_words,
         "state": wording.state,
         "server": wording.server,
         "title": title,

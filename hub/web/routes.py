@@ -87,9 +87,10 @@ def pool(web: Carrel, who: ReaderOrHub) -> PoolOut:
     """Every device with its state as the caller may see it.
 
     Students see *that* a device is taken, teachers also by whom in their groups,
-    administrators always. `simulated` marks devices that exist only in name.
+    administrators always. `simulated` marks devices that exist only in name. `reservations` are
+    the next ones of everybody; what one is for only its group is told.
     """
-    return web.commands.pool(who)
+    return web.commands.pool(who, groups_of=() if who is None else web.groups.names(who))
 
 
 @router.get("/queue", tags=["pool"], summary="Who waits, in order, and why")

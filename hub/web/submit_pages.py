@@ -118,7 +118,7 @@ def _job(form: SubmitForm, now: float) -> JobIn:
 
 def _page(web: Web, visitor: Visitor, form: SubmitForm, template: str) -> str:
     groups = web.groups.now(visitor.identity)
-    pool = web.commands.pool(visitor.identity)
+    pool = web.commands.pool(visitor.identity, groups_of=[group.name for group in groups])
     return web.render(
         template,
         form=form,

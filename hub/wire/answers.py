@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import JsonValue
 
 from .base import Out
+from .calendar import ReservationOut
 
 
 class DeviceOut(Out):
@@ -118,8 +119,10 @@ class QueueEntryOut(Out):
     place: int
     kind: str
     devices: int
+    model: str | None = None
     sentence: str
     expected_at: float | None = None
+    latest_at: float | None = None
     yours: bool
     request_id: str | None = None
     owner: str | None = None
@@ -250,11 +253,14 @@ class MeOut(Out):
 
 
 class PoolOut(Out):
+    """The devices, and the next ``reservations`` of everybody: they say when it will be smaller."""
+
     devices: list[DeviceOut]
     free: int
     total: int
     waiting: int
     simulated: bool
+    reservations: list[ReservationOut] = []
 
 
 class RequestsOut(Out):

@@ -10,9 +10,12 @@ import pytest
 
 from carrel.extensions.widgets import JobView, QueueView
 from carrel.extensions.widgets.feeds import Feed, Heart, Snapshot
+from carrel.extensions.widgets.siteviews import pool_facts, row_facts
 from carrel.extensions.widgets.views import service_link
 from carrel.hub.client import Client
 from carrel.hub.errors import InvalidInput
+from carrel.hub.wire import PoolOut, QueueEntryOut
+from carrel.hub.wire.calendar import ReservationOut
 
 from ..fake_service import PREFIX, FakeService, eventually
 
@@ -58,8 +61,10 @@ def test_why_it_waits_is_asked_when_somebody_opens_it(service: FakeService) -> N
         asked.append(handler.path)
         handler.say(200, {
             "request_id": "j-1",
-            "wait": {"place": 1, "ahead": 0, "reason": "no_free_device", "sentence": "Place 1."},
+            "wait": {"place": 1, "ahead": 0, "reason": "no_free_device", "sentence": "Place 1.",
+                     "expected_at": 4e9, "latest_at": 5e9},
             "sentences": ["Place 1.", "It asks for 2 devices; 1 of 4 devices is free now."],
+            "reserved_from": 4e9, "reserved_until": 5e9, "refills_at": 6e9,
             "ahead_sentences": ["1 request goes first."],
             "suggestions": [{"change": "fewer_devices", "devices": 1, "sentence": "With 1 now."}],
         })  # fmt: skip  # grouped by meaning
@@ -72,14 +77,39 @@ def test_why_it_waits_is_asked_when_somebody_opens_it(service: FakeService) -> N
         eventually(lambda view=view: view.why)
         assert view.why == {
             "request_id": "j-1",
-            "why": [
-                "It asks for 2 devices; 1 of 4 devices is free now.",
-                "1 request goes first.",
-            ],
+            "why": ["It asks for 2 devices; 1 of 4 devices is free now."],
+            "ahead": ["1 request goes first."],
             "helps": ["With 1 now."],
+            "waits": True,
+            "expected_at": 4e9,
+            "latest_at": 5e9,
+            "reserved_from": 4e9,
+            "reserved_until": 5e9,
+            "refills_at": 6e9,
         }
         view.close()
     assert len(asked) == 2, "nobody asks on each beat"
+
+
+def test_the_pool_says_what_is_reserved_next_and_the_queue_both_ends_of_an_expected_start() -> None:
+    reserved = ReservationOut(
+        id="r-1", group="cs101", devices=2, when="Tue 10:00-12:00 UTC", first="2026-11-01",
+        until="2027-02-15", starts_at=4e9, ends_at=5e9,
+    )  # fmt: skip  # grouped by meaning
+    pool = PoolOut(devices=[], free=0, total=0, waiting=0, simulated=False, reservations=[reserved])
+    assert pool_facts(pool)["reserved"] == [
+        {
+            "before": "2 devices are reserved for cs101 from ",
+            "at": 4e9,
+            "after": " (Tue 10:00-12:00 UTC)",
+        }
+    ]
+    row = QueueEntryOut(
+        place=1, kind="job", devices=1, model="H200", sentence="Place 1.", yours=True,
+        expected_at=4e9, latest_at=5e9,
+    )  # fmt: skip  # grouped by meaning
+    told = [row_facts(row)[name] for name in ("devices", "expected_at", "latest_at")]
+    assert told == ["1 device (H200)", 4e9, 5e9]
 
 
 def test_a_second_view_of_the_same_job_begins_with_all_that_is_known(service: FakeService) -> None:

@@ -161,7 +161,8 @@ function render({ model, el }) {
   const outer = frame(model, el, "job");
   const part = jobParts(model);
   const more = make("details", { class: "carrel-more carrel-why" }, make("summary", {}, "Why, and what would help"));
-  const why = whyTold(model, () => (model.get("job") || {}).id, () => more.open && !more.hidden);
+  const why = whyTold(model, () => (model.get("job") || {}).id, () => more.open && !more.hidden,
+    () => Boolean(((model.get("job") || {}).wait || {}).expected_at));
   more.append(why.node);
   more.addEventListener("toggle", why.look);
   outer.body.append(

@@ -12,13 +12,19 @@ function tileOf(tile, link) {
       : null);
 }
 
+// What is reserved next: the words of the desk around a time by the reader's clock.
+function reservedOf(each) {
+  return make("li", {}, `${each.before}${moment(each.at)}${each.after}`);
+}
+
 function render({ model, el }) {
   const outer = frame(model, el, "pool");
   const sentence = make("p", { class: "carrel-facts" });
   const tiles = make("ul", { class: "carrel-tiles", "aria-label": "Devices" });
   const note = make("p", { class: "carrel-soft" }, "Simulated devices exist only in name: they can be lent, but nothing computes on them.");
   const none = make("p", { class: "carrel-soft" }, "The pool has no device. Sessions and jobs without a device work.");
-  outer.body.append(make("strong", { class: "carrel-title" }, "The pool"), sentence, tiles, note, none);
+  const reserved = make("ul", { class: "carrel-soft carrel-reserved", "aria-label": "Reservations" });
+  outer.body.append(make("strong", { class: "carrel-title" }, "The pool"), sentence, tiles, reserved, note, none);
 
   let drawn = "";
   const draw = () => {
@@ -31,6 +37,8 @@ function render({ model, el }) {
     const focused = tiles.contains(document.activeElement) ? document.activeElement.href : null;
     text(sentence, pool.sentence);
     tiles.replaceChildren(...pool.tiles.map((tile) => tileOf(tile, model.get("service"))));
+    reserved.replaceChildren(...pool.reserved.map(reservedOf));
+    show(reserved, pool.reserved.length > 0);
     show(sentence, pool.tiles.length > 0);
     show(tiles, pool.tiles.length > 0);
     show(note, pool.simulated);

@@ -32,13 +32,21 @@ function count(number, noun) {
 function span(seconds) {
   const left = Math.max(0, Math.round(seconds));
   const [h, min, s] = [Math.floor(left / 3600), Math.floor(left / 60) % 60, left % 60];
-  if (h >= 48) return `${Math.floor(h / 24)} d ${h % 24} h`;
-  if (h) return `${h} h ${min} min`;
-  return min ? `${min} min ${s} s` : `${s} s`;
+  const two = (most, one, least, other) => (least ? `${most} ${one} ${least} ${other}` : `${most} ${one}`);
+  if (h >= 48) return two(Math.floor(h / 24), "d", h % 24, "h");
+  if (h) return two(h, "h", min, "min");
+  return min ? two(min, "min", s, "s") : `${s} s`;
 }
 
 function clock(seconds) {
   return new Date(seconds * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+}
+
+// As on the desk: with the day, unless it is today.
+function moment(seconds) {
+  const at = new Date(seconds * 1000);
+  if (at.toDateString() === new Date().toDateString()) return clock(seconds);
+  return at.toLocaleString([], { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
 }
 
 function now() {
@@ -47,9 +55,9 @@ function now() {
 
 function estimate(at, latest) {
   if (!at) return "";
-  const wide = latest && latest - at >= 60 ? `, at the latest at ${clock(latest)}` : "";
+  const wide = latest && latest - at >= 60 ? `, at the latest at ${moment(latest)}` : "";
   const left = at - now();
-  return left < 5 ? `Expected any moment${wide}.` : `Expected at ${clock(at)} (in ${span(left)})${wide}.`;
+  return left < 5 ? `Expected any moment${wide}.` : `Expected at ${moment(at)} (in ${span(left)})${wide}.`;
 }
 
 // The kernel as the notebook page knows it; null where a page does not say.
@@ -92,10 +100,19 @@ function runCell(cell) {
   if (button) for (const kind of ["mousedown", "mouseup", "click"]) press(button, kind);
 }
 
+// What holds it with a date: said by the reader's clock, as on its page.
+function datedReasons(found) {
+  return [
+    found.reserved_from ? `Reserved from ${moment(found.reserved_from)} to ${moment(found.reserved_until)}.` : "",
+    found.refills_at ? `The budget is full again ${moment(found.refills_at)}.` : "",
+  ].filter(Boolean);
+}
+
 // Why the request with this id waits, asked for while `wanted()`, and anew every 30 s. What was
 // told of one is kept meanwhile: to look from one to the other and back asks for each once.
+// Where the view has told already when it starts (`timed()`) that is not said again.
 const WHY_S = 30;
-function whyTold(model, requestId, wanted) {
+function whyTold(model, requestId, wanted, timed) {
   const node = make("div", { class: "carrel-why-said", "aria-live": "polite" });
   const told = new Map();
   const askedAt = new Map();
@@ -108,7 +125,11 @@ function whyTold(model, requestId, wanted) {
       text(node, "Asking the service …");
       return;
     }
-    const parts = [list("What would help", found.helps), list("Why it waits", found.why)].filter(Boolean);
+    const parts = [
+      found.waits && !timed() ? make("p", {}, estimate(found.expected_at, found.latest_at) || "When it will start cannot be told yet.") : null,
+      list("What would help", found.helps),
+      list("Why it waits", [...found.why, ...datedReasons(found), ...found.ahead]),
+    ].filter(Boolean);
     node.replaceChildren(...(parts.length ? parts : ["There is nothing more to say."]));
   };
   const ask = () => {

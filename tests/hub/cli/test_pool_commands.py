@@ -122,6 +122,53 @@ def test_the_bare_word_and_ls_list_the_devices(sent: list[str], carrel: Carrel) 
     assert json.loads(carrel("pool", "--json").output)["total"] == 2
 
 
+RESERVED = {
+    "id": "r-1",
+    "group": "cs101",
+    "devices": 8,
+    "when": "Wed 10:00-12:00 Europe/Berlin",
+    "first": "2034-11-01",
+    "until": "2035-02-15",
+    "starts_at": datetime.fromisoformat("2034-11-22T09:00:00+00:00").timestamp(),
+    "ends_at": datetime.fromisoformat("2034-11-22T11:00:00+00:00").timestamp(),
+}
+
+
+@pytest.mark.parametrize(
+    ("reserved", "said"),
+    [
+        (
+            RESERVED,
+            "8 devices are reserved for cs101 from 22 Nov 2034 10:00 "
+            "(Wed 10:00-12:00 Europe/Berlin)",
+        ),
+        (
+            {**RESERVED, "devices": 1, "running": True, "why": "The lab \x1b[31mclass."},
+            "1 device is reserved for cs101 until 22 Nov 2034 12:00 "
+            "(Wed 10:00-12:00 Europe/Berlin): The lab class.",
+        ),
+    ],
+    ids=["next", "now"],
+)
+def test_what_is_reserved_stands_below_the_devices(
+    service: FakeService, in_berlin: Carrel, reserved: dict[str, Any], said: str
+) -> None:
+    pool = {**POOL, "reservations": [reserved]}
+    service.extra["GET", f"{PREFIX}/pool"] = lambda handler: handler.say(200, pool)
+    assert in_berlin("pool").output.splitlines()[-1] == said
+    assert json.loads(in_berlin("pool", "--json").output)["reservations"][0]["id"] == "r-1"
+
+
+def test_only_a_pool_that_is_simulated_altogether_is_called_so(
+    service: FakeService, carrel: Carrel
+) -> None:
+    for both, said in ((False, False), (True, True)):
+        devices = [{**DEVICES[0], "simulated": both}, {**DEVICES[1], "simulated": True}]
+        pool = {**POOL, "devices": devices, "simulated": True}
+        service.extra["GET", f"{PREFIX}/pool"] = lambda h, pool=pool: h.say(200, pool)
+        assert ("All of them are simulated." in carrel("pool").output) is said
+
+
 def test_a_tile_says_what_keeps_it_from_being_lent(service: FakeService, carrel: Carrel) -> None:
     marked = [
         {**DEVICES[0], "state": "taken", "draining": True, "drain_until": 4e9},

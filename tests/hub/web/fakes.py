@@ -286,13 +286,14 @@ class FakeCommands:
         self.request(who, request_id)
         return self.outputs[request_id]
 
-    def pool(self, who: Identity | None) -> PoolOut:
+    def pool(self, who: Identity | None, **_: object) -> PoolOut:
         return PoolOut(
             devices=self.devices,
             free=sum(device.state == "free" for device in self.devices),
             total=len(self.devices),
             waiting=self.waiting,
             simulated=any(device.simulated for device in self.devices),
+            reservations=self.reserved,
         )
 
     def pool_at(self, glance: Glance, viewer: Viewer) -> PoolOut:

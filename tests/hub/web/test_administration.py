@@ -23,7 +23,7 @@ from carrel.hub.web import Person, build_app
 from carrel.hub.web.auth import ACCESS_SCOPE
 from carrel.spawners.fake import FakeBackend
 
-from ..doubles import ADMIN, STUDENT1, TEACHER, Clock, FakeHub, build, device
+from ..doubles import ADMIN, STRANGER, STUDENT1, TEACHER, Clock, FakeHub, build, device
 from ..test_commands import job
 from .fakes import ALL_SCOPES, API, HUB_TOKEN, PREFIX, Client, FakeSignIn, World
 
@@ -72,7 +72,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
     accounts.add("admin", "a long password", admin=True)
     world = World()
     world.sign_in = FakeSignIn()
-    for who in (ADMIN, STUDENT1, TEACHER):
+    for who in (ADMIN, STUDENT1, TEACHER, STRANGER):
         world.sign_in.people[who.name] = Person(identity=who, scopes=ALL_SCOPES)
         scopes = frozenset({ACCESS_SCOPE})
         world.sign_in.people[f"{who.name}-oauth"] = Person(identity=who, scopes=scopes)
@@ -274,6 +274,7 @@ def test_the_page_has_more_limits_behind_a_summary(site: Site) -> None:
     page = site.page().get(f"{PREFIX}admin?edit=cs101").text
     assert "More limits" in page
     assert 'value="Simulated GPU"' in page
+    assert "The pool has Simulated GPU." in page
     wrong = site.page().post(f"{PREFIX}admin/groups", data={**fields, "weight": "0"})
     assert wrong.status_code == 400
     assert '<details class="more" open>' in wrong.text

@@ -6,7 +6,7 @@ import pytest
 
 from carrel.hub.ports.world import Identity
 
-from ..doubles import STUDENT1, TEACHER
+from ..doubles import STRANGER, STUDENT1, TEACHER
 from .fakes import API, PREFIX
 from .test_administration import GROUP, Site, site
 from .test_pages import check_page
@@ -65,7 +65,7 @@ def test_a_term_and_a_budget(site: Site) -> None:
     assert site.api().delete(f"{API}/terms/winter").status_code == 404
 
 
-@pytest.mark.parametrize(("who", "why"), [(STUDENT1, "The lab class."), (Identity(name="x"), "")])
+@pytest.mark.parametrize(("who", "why"), [(STUDENT1, "The lab class."), (STRANGER, "")])
 def test_a_reservation_is_seen_by_all_and_its_reason_by_its_group(
     site: Site,
     who: Identity,
@@ -76,6 +76,9 @@ def test_a_reservation_is_seen_by_all_and_its_reason_by_its_group(
     assert made.json()["starts_at"] == 1_767_690_000.0  # Tuesday, nine in UTC
     seen = site.commands.reservations(who)
     assert [(each.id, each.why) for each in seen] == [(made.json()["id"], why)]
+    pool = site.api(who).get(f"{API}/pool").json()
+    assert pool["reservations"] == [{**made.json(), "why": why}], "as everywhere else"
+    assert [each.why for each in site.commands.pool(None).reservations] == [""]
     desk = site.page(STUDENT1).get(PREFIX).text
     assert "2 devices are reserved for cs101 from" in desk
     assert "2 devices are reserved for cs101 from" in site.page().get(f"{PREFIX}admin/pool").text

@@ -52,6 +52,17 @@ def test_the_models_of_the_pool_are_offered(site: Site, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", PAGES)
+def test_of_each_model_it_says_how_many_are_free(site: Site, path: str) -> None:
+    assert f"1 of 1 {OLD}, 1 of 1 {NEW} free now." in text_of(site.browser().get(path).text)
+    site.post("sessions", **FORM, model=NEW)
+    site.world.loop.cycle()
+    said = f"1 of 1 {OLD}, 0 of 1 {NEW} free now."
+    assert said in text_of(site.browser().get(path).text)
+    live = site.browser().get(f"{PREFIX}desk/live").text
+    assert said in text_of(live.partition('id="free-by-model"')[2]), "without a reload"
+
+
+@pytest.mark.parametrize("path", PAGES)
 def test_only_those_that_the_group_may_use_are_offered(site: Site, path: str) -> None:
     store = site.world.commands.store
     store.put_group(replace(store.group("cs101"), models=frozenset({NEW})))

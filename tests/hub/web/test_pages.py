@@ -189,7 +189,7 @@ def test_the_live_part_leaves_the_form_alone(world: World) -> None:
     html = world.browser().get(f"{PREFIX}desk/live").text
     page = Page(html)
     swapped = {attrs["id"] for _, attrs in page.tags if "hx-swap-oob" in attrs}
-    assert swapped == {"desk-rest", "desk-use", "desk-others", "free-now"}
+    assert swapped == {"desk-rest", "desk-use", "desk-others", "free-now", "free-by-model"}
     assert "start-form" not in html
     assert not page.all("select")
 
