@@ -7,13 +7,12 @@ between costs a larger one its work.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from .books import Books
-from .fairshare import Debts
 from .model import Holding, Waiting
 from .placement import Placement
-from .reclaiming import reclaim_for
+from .preemption import Reclaimed
 
 
 class Asking:
@@ -23,11 +22,9 @@ class Asking:
         has_kept: whether free devices were kept at any time.
     """
 
-    def __init__(
-        self, holdings: Callable[[], Sequence[Holding]], debts: Callable[[], Debts]
-    ) -> None:
-        """``holdings``: what ran before this cycle. Neither is asked for before anybody asks."""
-        self._holdings, self._debts = holdings, debts
+    def __init__(self, reclaim: Callable[[Iterable[Waiting], Books], Reclaimed]) -> None:
+        """``reclaim``: says what is asked back for these, with books that have come so far."""
+        self._reclaim = reclaim
         self._lacking: list[Waiting] = []
         self._new: list[Waiting] = []
         self._kept: tuple[Placement, ...] = ()
@@ -35,7 +32,7 @@ class Asking:
         self.has_kept = False
 
     def copy(self) -> Asking:
-        made = Asking(self._holdings, self._debts)
+        made = Asking(self._reclaim)
         made._lacking, made._new = self._lacking.copy(), self._new.copy()
         made._kept, made._asked = self._kept, self._asked
         made.has_kept = self.has_kept
@@ -60,7 +57,7 @@ class Asking:
         before = self._asked or self._kept
         self.over(books)
         claims = books.entitled.among(self._lacking)
-        found = reclaim_for(claims, self._holdings, books, self._debts())
+        found = self._reclaim(claims, books)
         self._asked = tuple(books.running.holdings[stop.request_id] for stop in found.stops)
         books.running.leave(each.request_id for each in self._asked)
         others = (placed for name, placed in found.waiting.items() if name != head.id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from math import inf
@@ -122,6 +122,12 @@ class Books:
             self._charge(holding, -1)
         return holding
 
+    def end_all(self, request_ids: Iterable[str]) -> None:
+        """These end, and whatever else was asked to go."""
+        leaving = {name for name, each in self.running.holdings.items() if each.leaving}
+        for request_id in leaving.union(request_ids):
+            self.end(request_id)
+
     def set_budgets(self, budgets: Iterable[Left]) -> None:
         self.budgets = {each.group: each.budget - each.used - each.running for each in budgets}
 
@@ -154,6 +160,13 @@ class Books:
     def due(self) -> tuple[Reserved, ...]:
         """The reservations of this moment."""
         return tuple(each for each in self._reserved if _is_due(each, self.now))
+
+    def due_devices(self) -> Mapping[str, int]:
+        """Devices by group, of the reservations of this moment."""
+        devices: dict[str, int] = {}
+        for each in self.due():
+            devices[each.group] = max(devices.get(each.group, 0), each.devices)
+        return devices
 
     def variants(self, request: Waiting) -> tuple[Waiting, ...]:
         """The same request for each of the models that its groups may use, by name."""
@@ -249,8 +262,8 @@ class Books:
     def _reckon(self, now: float) -> None:
         """What reservations keep from others at this moment."""
         amounts = dict(not_lent(self.tree))
-        for each in self.due():
-            amounts[each.group] = max(amounts.get(each.group, 0), each.devices)
+        for group, devices in self.due_devices().items():
+            amounts[group] = max(amounts.get(group, 0), devices)
         self._kept = Claims(self.tree, self.tally, amounts)
         self._ahead = [self._before(each) for each in self._reserved if each.starts_at > now]
 

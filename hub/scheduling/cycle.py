@@ -14,7 +14,7 @@ from .model import Snapshot, Waiting
 from .ordering import Order
 from .plan import Estimate, Plan, Reason, Wait
 from .queues import Queues
-from .reclaiming import reclaim_for
+from .reclaiming import Reclaim
 from .room import Key
 from .walk import Held, walk
 
@@ -38,14 +38,18 @@ def decide(
 
     # 2. Put in order what waits.
     debts = debts_of(snapshot, books)
-    queue = in_order(snapshot, books, debts)
+    queues = Queues(books.tree, snapshot.waiting)
+    queue = Order(queues, books, debts).whole()
 
     # 3. Walk along the queue: who starts, and what holds the others.
-    started, held = walk(queue, books, Asking(lambda: snapshot.holdings, lambda: debts))
+    reclaim = Reclaim(
+        holdings=lambda: snapshot.holdings, debts=lambda: debts, queues=lambda: queues
+    )
+    started, held = walk(queue, books, Asking(reclaim))
 
     # 4. Ask back what others borrow, for those that are below their guarantee.
     claims = books.entitled.among(each.request for each in held)
-    asked = reclaim_for(claims, lambda: snapshot.holdings, books, debts)
+    asked = reclaim(claims, books)
 
     # 5. Estimate the start of those on the first page.
     expected = estimates(_page(held, until), books, until, effort)

@@ -46,11 +46,14 @@ class Entitled:
         return made
 
     def __contains__(self, request: Waiting) -> bool:
-        """Whether it is urgent, or some group of its chain stays within its guarantee with it."""
+        """Whether it is urgent, or some group of its chain stays within its guarantee with it.
+
+        Whose group is missing may hold nothing, however urgent it is.
+        """
         if not request.devices:
             return False
         if request.priority is PriorityClass.URGENT:
-            return True
+            return bool(self._tree.chain(request.group))
         return size(request.devices, request.share) <= self.left(request.group)
 
     def among(self, requests: Iterable[Waiting]) -> Iterator[Waiting]:

@@ -20,8 +20,16 @@ Inside: TypeAlias = dict[str, tuple[Holding, Mapping[int, int]]]
 class Ground:
     """The pool without what was asked to go, and everything that may be asked."""
 
-    def __init__(self, pool: Pool, tally: Tally, tree: Tree, holdings: Iterable[Holding]) -> None:
-        self.tree, self.guaranteed = tree, guarantees(tree.groups)
+    def __init__(
+        self,
+        pool: Pool,
+        tally: Tally,
+        tree: Tree,
+        holdings: Iterable[Holding],
+        reserved: Mapping[str, int],
+    ) -> None:
+        """``reserved``: devices by group, of reservations of this moment."""
+        self.tree, self.guaranteed, self.reserved = tree, guarantees(tree.groups), reserved
         self.pool, self.tally = pool.copy(), tally.copy()
         self._where: dict[str, Part] = {}
         self._stays: dict[Part, dict[str, Holding]] = {}

@@ -2,9 +2,9 @@
 
 A request may take from a holding when, at the level of the tree where their groups part, its
 own side stays within its guarantee with it, and the side of the holding keeps its guarantee
-without it (Kueue's reclaim within cohorts, ``classical/hierarchical_preemption.go``). Since
-groups below their guarantee are served first, whoever is asked back does not come back before
-the one it made room for.
+without it (Kueue's reclaim within cohorts, ``classical/hierarchical_preemption.go``), and what
+is reserved for it at this moment. Since reservations and then groups below their guarantee are
+served first, whoever is asked back does not come back before the one it made room for.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
+from types import MappingProxyType
 
 from .cheapest import (
     Candidate,
@@ -31,7 +32,7 @@ from .moving import again, movable
 from .placement import Placement, Pool, Shape, shape
 from .plan import Reason, Stop
 from .queues import rank
-from .quota import Tally, Tree, parting, size
+from .quota import THOUSAND, Tally, Tree, parting, size
 from .running import holding_of
 from .stopping import cost, lost
 
@@ -43,6 +44,7 @@ _Reason = tuple[Reason, str, tuple[str, ...]]
 _Kind = tuple[str, str, PriorityClass, Shape]
 _Alike = tuple[str, PriorityClass, Shape]
 """A group and what is asked for in it, whoever asks."""
+_NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +70,8 @@ def reclaim(
     forms: Forms = lambda request: (request,),
     allowed: Allowed = lambda form, fewest, pool, tally: True,
     may_return: Callable[[Waiting], bool] = lambda request: True,
+    reserved: Mapping[str, int] = _NOTHING,
+    in_vain: Callable[[Reclaimed], Collection[str]] = lambda found: (),
 ) -> Reclaimed:
     """Make room for those of the requests, in their order, that may ask for it.
 
@@ -77,6 +81,7 @@ def reclaim(
     4. They are leaving now: again from 1, until nobody finds any.
     5. Where others ahead of one that asked would start in its place, who may not ask these
        victims themselves, it asks in vain: again from the start, and nobody like it asks.
+       So it is where some other rule holds it (``in_vain``), for all that its owner asks for.
 
     So the next cycle, which sees them leaving, asks nobody again for the same requests, and
     whoever has a stop made for it starts when that is over.
@@ -87,10 +92,12 @@ def reclaim(
         forms: a request with each model that its group may have.
         allowed: whether its limits, and what is kept for others, let it start, given devices.
         may_return: whether something that runs could start again now, were it stopped.
+        reserved: devices by group that it keeps as well, above its guarantee or not.
+        in_vain: of those for whom something is asked back, who would not start all the same.
     """
-    ground = Ground(pool, tally, tree, holdings)
+    ground = Ground(pool, tally, tree, holdings, reserved)
     claims = [_Claim(request, forms(request)) for request in requests if request.devices]
-    vain: set[_Alike] = set()
+    vain: set[_Alike | _Kind] = set()
 
     def fits_now(claim: _Claim) -> bool:
         return any(
@@ -101,10 +108,12 @@ def reclaim(
         ask = partial(_Asked, ground, now, allowed, vain=vain, may_return=may_return)
         found = _rounds(claims, ground, ask, fits_now)
         passed = {stop.for_request for stop in found.stops} - found.waiting.keys()
-        if not passed:
+        held = () if passed or not found.stops else in_vain(found)
+        if not passed and not held:
             return found
         vain |= {claim.alike for claim in claims if claim.request.id in passed}
-        ground = Ground(pool, tally, tree, holdings)
+        vain |= {claim.kind for claim in claims if claim.request.id in held}
+        ground = Ground(pool, tally, tree, holdings, reserved)
 
 
 def nobody_to_ask(
@@ -192,7 +201,7 @@ class _Asked:
         now: float,
         allowed: Allowed,
         *,
-        vain: Collection[_Alike] = (),
+        vain: Collection[_Alike | _Kind] = (),
         may_return: Callable[[Waiting], bool] = lambda request: False,
     ) -> None:
         """``vain``: what was asked back for these, others would have. ``may_return``: as in
@@ -233,7 +242,7 @@ class _Asked:
         A set for a gang, or one that also has to make room under a limit, holds nobody in vain,
         and is close to the cheapest one.
         """
-        if claim.alike in self._vain:
+        if claim.alike in self._vain or claim.kind in self._vain:
             return ()
         ways = [self._choose]
         if claim.alike not in self._unmovable:
@@ -366,7 +375,7 @@ class _Asked:
             if reason is None:
                 continue
             why, name, keeps = reason
-            spare.update((each, -self._entitled.left_of(each)) for each in keeps)
+            spare.update((each, self._above(each)) for each in keeps)
             most = min([spare[each] for each in keeps], default=inf)
             if most <= 0:
                 continue
@@ -385,6 +394,11 @@ class _Asked:
                         )
                     )
         return tuple(found), spare
+
+    def _above(self, group: str) -> int:
+        """Thousandths of a device that a group holds above all that it keeps."""
+        reserved = self._ground.reserved.get(group, 0) * THOUSAND
+        return min(-self._entitled.left_of(group), self._tally.groups[group] - reserved)
 
     def _reason(
         self, request: Waiting, other: str, priority: PriorityClass, chain: tuple[Group, ...]

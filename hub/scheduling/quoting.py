@@ -19,6 +19,7 @@ from .moving import again
 from .ordering import Order
 from .plan import Plan, Reason, Wait
 from .queues import Queues
+from .reclaiming import Reclaim
 from .walk import Held, Walk
 
 
@@ -41,10 +42,12 @@ def _quote(
     # What needs no device does not depend on those ahead.
     if not request.devices and not isinstance(Walk(books.copy()).serve(request), Held):
         return Wait(request_id=request.id, place=0, reason=Reason.STARTING)
-    walk, line = Walk(books.copy(), Asking(lambda: snapshot.holdings, lambda: debts)), Places()
+    reclaim = Reclaim(
+        holdings=lambda: snapshot.holdings, debts=lambda: debts, queues=lambda: queues
+    )
+    walk, line = Walk(books.copy(), Asking(reclaim)), Places()
     queues.add(request)
     ahead = list(takewhile(lambda each: each is not request, Order(queues, books, debts)))
-    queues.remove(request.id)
     page = 0
     for each in ahead:
         served = walk.serve(each)
@@ -52,6 +55,7 @@ def _quote(
             line.add(served)
             page += each.devices > 0
     answer = walk.serve(request)
+    queues.remove(request.id)
     if not isinstance(answer, Held):
         return Wait(request_id=request.id, place=0, reason=Reason.STARTING)
     if page >= FIRST_PAGE and request not in walk.books.entitled:

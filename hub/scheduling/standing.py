@@ -19,7 +19,7 @@ from .placement import Shape
 from .plan import Start, Stop
 from .preemption import Reclaimed
 from .queues import Queues
-from .reclaiming import reclaim_for
+from .reclaiming import Reclaim
 from .room import cap, is_as_large
 from .walk import Started, Walk
 
@@ -149,7 +149,9 @@ class Standing:
         started = self._walk()
         for each in started:
             self._hopes.remove(self.queues.remove(each.request.id))
-        asked = self._reclaim(started) if self._yielding else Reclaimed()
+        asked = Reclaimed()
+        if self._yielding:
+            asked = self._reclaim(started)(self._hopes.claims(self.books.entitled), self.books)
         for each in started:
             self.debts.add(each.holding)
             self._yielding += _yields(each.holding)
@@ -159,7 +161,7 @@ class Standing:
     def _walk(self) -> list[Started]:
         """Along the queue for as long as anybody is left who could start."""
         started: list[Started] = []
-        asking = Asking(lambda: self._before(started), lambda: self.debts)
+        asking = Asking(self._reclaim(started))
         walk = Walk(self.books, asking if self._yielding else None, self._unfit)
         done: set[str] = set()
         patience, held = _PATIENCE, 0
@@ -194,10 +196,12 @@ class Standing:
         held = self.books.tally.groups
         return {name for name, most in self._caps.items() if held[name] >= most}
 
-    def _reclaim(self, started: Sequence[Started]) -> Reclaimed:
-        """The same as in a cycle: of all that waits, those that may ask."""
-        claims = self._hopes.claims(self.books.entitled)
-        return reclaim_for(claims, lambda: self._before(started), self.books, self.debts)
+    def _reclaim(self, started: Sequence[Started]) -> Reclaim:
+        return Reclaim(
+            holdings=lambda: self._before(started),
+            debts=lambda: self.debts,
+            queues=lambda: self.queues,
+        )
 
     def _before(self, started: Sequence[Started]) -> tuple[Holding, ...]:
         """What ran before these started."""

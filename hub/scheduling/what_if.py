@@ -21,7 +21,9 @@ from .cycle import debts_of, decide
 from .estimate import Effort
 from .model import Snapshot, Waiting
 from .plan import Estimate, Reason, Wait
+from .queues import Queues
 from .quota import Tree, limits
+from .reclaiming import Reclaim
 from .walk import Held, Walk
 
 LIMITS = frozenset({Reason.GROUP_MAXIMUM, Reason.BORROWING, Reason.USER_MAXIMUM})
@@ -84,8 +86,12 @@ class Way:
     def __init__(self, snapshot: Snapshot, now: float) -> None:
         self.known: Mapping[str, Waiting] = {each.id: each for each in snapshot.waiting}
         books = Books(snapshot, now)
-        debts = cache(lambda: debts_of(snapshot, books))
-        self.walk = Walk(books, Asking(lambda: snapshot.holdings, debts))
+        reclaim = Reclaim(
+            holdings=lambda: snapshot.holdings,
+            debts=cache(lambda: debts_of(snapshot, books)),
+            queues=cache(lambda: Queues(books.tree, snapshot.waiting)),
+        )
+        self.walk = Walk(books, Asking(reclaim))
         self._met: set[tuple[Reason, str, str]] = set()
 
     def copy(self) -> Way:

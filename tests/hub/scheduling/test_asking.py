@@ -187,6 +187,51 @@ def test_a_session_has_its_guarantee_whatever_others_lack_of_each_other() -> Non
     assert started(decide(snapshot, NOW)) == [("asks", ("a5", "a6"))]
 
 
+@pytest.mark.parametrize(("reserved", "asked"), [(0, ["one"]), (1, ["one"]), (2, [])])
+def test_what_runs_in_its_reservation_is_not_asked_back(reserved: int, asked: list[str]) -> None:
+    """It would have its turn before who asks, start again, and be asked again: without end."""
+    lesson = Reserved(
+        id="lesson", group="other", devices=reserved, starts_at=NOW - 60, ends_at=NOW + 3600
+    )
+    snapshot = Snapshot(
+        devices=node("a", 6),
+        groups=(group("uni", maximum=2), below("cs101", "uni", 2), below("other", "uni")),
+        holdings=tuple(
+            replace(lent(name, f"a{n}", priority=PriorityClass.NORMAL), group="other")
+            for n, name in enumerate(("one", "two"))
+        ),
+        waiting=(replace(ASKS, devices=1),),
+        reserved=(lesson,),
+    )
+    assert [stop.request_id for stop in decide(snapshot, NOW).stops] == asked
+
+
+def test_nobody_is_stopped_for_who_is_held_behind_the_first_in_line_for_a_limit() -> None:
+    """The urgent one waits for three of the three that cs may hold: whoever takes one of them
+    delays it, so that what is asked back would only start again."""
+    cs = replace(group("cs", maximum=3), guaranteed=3)
+    snapshot = Snapshot(
+        devices=node("a", 4),
+        groups=(cs, below("course", "cs", 3), group("maths")),
+        holdings=(
+            holding("stays", "a0", group="cs", ends_in=1000),
+            *(
+                replace(holding(f"lent{n}", f"a{n}", group="maths"), preemptible=True)
+                for n in (1, 2, 3)
+            ),
+        ),
+        waiting=(waiting("asks", group="course"),),
+    )
+    assert len(decide(snapshot, NOW).stops) == 1
+    urgent = waiting("urgent", 3, group="cs", priority=PriorityClass.URGENT)
+    queue = (*snapshot.waiting, urgent)
+    plan = decide(replace(snapshot, waiting=queue), NOW)
+    assert plan.stops == ()
+    short = replace(snapshot.waiting[0], seconds=900.0)
+    (stop,) = decide(replace(snapshot, waiting=(short, urgent)), NOW).stops
+    assert stop.for_request == "asks"
+
+
 def test_a_step_and_a_quote_say_the_same() -> None:
     standing = Standing(scene(ASKS, NEW), NOW)
     _, delta = step(standing, (), NOW)

@@ -57,6 +57,13 @@ def test_what_was_moved_goes_first_behind_whom_it_made_room_for() -> None:
     assert order(*queue[:2], groups=groups) == ["moved", "urgent"]
 
 
+def test_nobody_has_two_places_whose_group_is_gone_since_others_were_moved_for_it() -> None:
+    gone = waiting("wants", group="gone", priority=PriorityClass.URGENT)
+    moved = replace(waiting("moved"), moved_for="wants")
+    groups = (replace(group("cs101"), guaranteed=1),)
+    assert order(gone, moved, groups=groups) == ["moved", "wants"]
+
+
 def test_beyond_its_guarantee_what_was_moved_has_its_ordinary_place() -> None:
     queue = (waiting("older", age=9), replace(waiting("moved", age=5), moved_for="wants"))
     assert order(*queue) == ["older", "moved"]
