@@ -256,23 +256,26 @@ def _any_model(request: Waiting) -> Iterator[Suggestion]:
 
 
 def _shorter(request: Waiting, walk: Walk) -> Iterator[Suggestion]:
-    """Time limits that would end before something: the longest first."""
+    """Time limits that would end before something: the longest first, and none that is shorter
+    than the request is expected to run."""
     head = walk.backfill
     ends = (inf if head is None or head.at is None else head.at, walk.books.next_edge())
     for end in sorted(set(ends), reverse=True):
         minutes = (end - walk.books.now) // MINUTE if end < inf else 0
-        if SHORTEST_MINUTES <= minutes < request.seconds / MINUTE:
+        if _least_minutes(request) <= minutes < request.seconds / MINUTE:
             yield Suggestion(change=Change.SHORTER_LIMIT, seconds=minutes * MINUTE)
 
 
 def _parts(request: Waiting) -> Iterator[Suggestion]:
-    """Parts of its time limit, in whole minutes, the longest first; none that is shorter than it
-    is expected to run."""
-    least = max(SHORTEST_MINUTES, (request.expected or 0.0) / MINUTE)
+    """Parts of its time limit, in whole minutes, the longest first; none shorter than that."""
     for part in SHORTER_PARTS:
         minutes = request.seconds // MINUTE // part
-        if minutes >= least:
+        if minutes >= _least_minutes(request):
             yield Suggestion(change=Change.SHORTER_LIMIT, seconds=minutes * MINUTE)
+
+
+def _least_minutes(request: Waiting) -> float:
+    return max(SHORTEST_MINUTES, (request.expected or 0.0) / MINUTE)
 
 
 def _other_groups(request: Waiting, groups: Iterable[str], tree: Tree) -> Iterator[Suggestion]:

@@ -253,12 +253,43 @@ def test_where_nothing_starts_now_the_best_of_each_kind_is_said(
     assert explained(asked, groups=groups).suggestions == (replace(first, expected=at_one),)
 
 
-def test_nobody_is_told_to_ask_for_less_time_than_it_is_expected_to_run() -> None:
-    asked = snapshot(
-        waiting("head", 2, age=9),
-        replace(waiting("r", seconds=4 * HOUR), expected=2.5 * HOUR),
-        holdings=[holding("j", "a0", ends_in=HOUR), holding("k", "a1", ends_in=3 * HOUR)],
-    )
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param(
+            snapshot(
+                waiting("head", 2, age=9),
+                replace(waiting("r", seconds=4 * HOUR), expected=2.5 * HOUR),
+                holdings=[holding("j", "a0", ends_in=HOUR), holding("k", "a1", ends_in=3 * HOUR)],
+            ),
+            id="it would start sooner",
+        ),
+        pytest.param(
+            snapshot(
+                waiting("head", 2, age=9),
+                replace(waiting("r", seconds=2 * HOUR), expected=1.8 * HOUR),
+                holdings=[holding("j", "a0", ends_in=HOUR)],
+            ),
+            id="it would end before the head starts",
+        ),
+        pytest.param(
+            snapshot(
+                replace(waiting("r", seconds=3 * HOUR), expected=2.5 * HOUR),
+                reserved=[
+                    Reserved(
+                        id="lab",
+                        group="math",
+                        devices=2,
+                        starts_at=NOW + HOUR,
+                        ends_at=NOW + 3 * HOUR,
+                    )
+                ],
+            ),
+            id="it would end before a reservation",
+        ),
+    ],
+)
+def test_nobody_is_told_to_ask_for_less_time_than_it_is_expected_to_run(asked: Snapshot) -> None:
     assert explained(asked).suggestions == ()
 
 
