@@ -13,11 +13,16 @@ from copy import copy
 from math import inf
 
 from .books import Books
-from .gangs import forms, least, smallest_member
+from .gangs import least, smallest_member
+from .later import Later
 from .line import Line
-from .model import Waiting
+from .model import Holding, Waiting
 from .placement import Placement, Pool
 from .quota import THOUSAND, size
+from .running import holding_of
+
+_Alike = tuple[str, int, bool]
+"""Group, thousandths of a device, and whether it may be asked back."""
 
 
 class Backfill:
@@ -38,56 +43,93 @@ class Backfill:
         """What is free now and not for the head."""
         self._extra = 0
         """Thousandths of a device that the head leaves free when it fits."""
+        self._later: Later | None = None
+        """Where devices are kept for others: when none is from the head."""
+        self._refused: dict[_Alike, float] = {}
+        """What would keep the head from its devices then, if it ran until so late."""
 
     def copy(self, books: Books) -> Backfill:
         made = copy(self)
         made._books = books
         made._spare = self._spare.copy()
+        made._later = None if self._later is None else self._later.copy()
+        made._refused = self._refused.copy()
         return made
 
     def look_ahead(self, line: Line) -> None:
         """Work out when the head starts, and keep room for it under its limits until then."""
         if self.at is not None:
             return
-        pool = self._books.pool.copy()
-        at, placed = self._earliest(pool)
-        self._spare = self._books.pool.copy()
+        books = self._books
+        if books.keeps:
+            self._later = Later(self.head, books)
+            self.at = self._later.at
+            placed, self._extra = self._later.place()
+        else:
+            pool = books.pool.copy()
+            self.at, placed = self._earliest(pool)
+            self._extra = pool.free_count() * THOUSAND
+        self._spare = books.pool.copy()
         if placed is not None:
             self._keep(placed)
-        self._extra = pool.free_count() * THOUSAND - self._books.kept_for_others(self.head)
-        self.at = at
-        line.keep_room(self.head, at, self._books)
+        line.keep_room(self.head, self.at, books)
 
     def look_again(self) -> None:
         """Something else is kept or leaving: what was worked out is out of date."""
-        self.at = None
+        self.at = self._later = None
+        self._refused.clear()
 
     def allows(self, request: Waiting, ends_at: float) -> bool:
         """Whether there is time or room for it beside the head, as far as that is known yet."""
         if self.at is None or ends_at <= self.at:
             return True
-        if size(request.devices, request.share) > self._extra:
+        if size(request.devices, request.share) > self._extra or self._is_refused(request):
             return False
         return any(map(self._spare.fits, self._books.variants(request)))
 
     def take(self, fitting: Sequence[Waiting], ends_at: float) -> Placement | None:
         """Devices that are free for one request, in one of its variants, until it ends."""
-        pool, home = self._books.pool, self._books.home(fitting[0].group)
+        request, pool = fitting[0], self._books.pool
+        home = self._books.home(request.group)
         if self.at is not None and ends_at <= self.at:
-            placed = pool.take(fitting[0], home)
+            placed = pool.take(request, home)
             if placed is not None:
                 self._not_spare(placed)
             return placed
-        weight = size(fitting[0].devices, fitting[0].share)
-        if weight > self._extra:
+        weight = size(request.devices, request.share)
+        if weight > self._extra or self._is_refused(request):
             return None
-        for each in fitting:
-            placed = self._spare.take(each, home)
-            if placed is not None:
-                pool.hold(placed)
-                self._extra -= weight
-                return placed
-        return None
+        places = (self._spare.take(each, home) for each in fitting)
+        placed = next(filter(None, places), None)
+        if placed is None:
+            return None
+        holding = holding_of(request, placed, now=self._books.now)
+        if not self._lets(holding, ends_at):
+            self._refused[_alike(request)] = holding.until
+            self._spare.give_back(placed)
+            return None
+        pool.hold(placed)
+        self._extra -= weight
+        return placed
+
+    def _lets(self, holding: Holding, ends_at: float) -> bool:
+        """Whether it is not kept from the head what this would hold: then, where what is kept
+        changes as work ends; else now."""
+        if self._later is not None:
+            return ends_at <= self._later.at or self._later.lets(holding)
+        books = self._books
+        if not books.may_keep_from(self.head):
+            return True
+        books.pool.hold(holding)
+        books.start(holding)
+        lets = books.kept_from(self.head) is None
+        books.end(holding.request_id)
+        return lets
+
+    def _is_refused(self, request: Waiting) -> bool:
+        """Whether one like it was, that would not have run for longer."""
+        until = self._refused.get(_alike(request), inf) if self._refused else inf
+        return self._books.now + request.seconds >= until
 
     def _keep(self, placed: Placement) -> None:
         """The head's devices are not spare. One that is lent as a whole until then does not come
@@ -105,25 +147,15 @@ class Backfill:
     def _earliest(self, pool: Pool) -> tuple[float, Placement | None]:
         """When the head fits as what runs comes to its end, and where. The pool changes.
 
-        Where nothing is kept for others it is asked again only when a node has come to have
-        enough for a member of the head.
+        It is asked again only when a node has come to have enough for a member of the head.
         """
-        books = self._books
-        kept = books.kept_for_others(self.head)
-        for end in pool.as_they_end(books.running.ends(), 0 if kept else self._smallest):
-            for each in self._asks_for(pool.free_count() * THOUSAND, kept):
+        for end in pool.as_they_end(self._books.running.ends(), self._smallest):
+            for each in self._variants if pool.free_count() * THOUSAND >= self._fewest else ():
                 placed = pool.take(each)
                 if placed is not None:
                     return end, placed
         return inf, None
 
-    def _asks_for(self, free: int, kept: int) -> Sequence[Waiting]:
-        """The head in its variants, a gang with as many members as leave others what is kept
-        for them; nothing where so many thousandths of a device cannot be enough."""
-        if not kept:
-            return self._variants if free >= self._fewest else ()
-        leaving = (
-            each for each in forms(self.head) if free - size(each.devices, each.share) >= kept
-        )
-        asked = next(leaving, None)
-        return () if asked is None else self._books.variants(asked)
+
+def _alike(request: Waiting) -> _Alike:
+    return (request.group, size(request.devices, request.share), request.preemptible)

@@ -39,6 +39,11 @@ class Claims:
     def __bool__(self) -> bool:
         return self._now()[None] > 0
 
+    @property
+    def promises(self) -> bool:
+        """Whether anybody has a claim, unfilled or not."""
+        return bool(self._amounts)
+
     def moved(self, group: str) -> None:
         """What a group holds has changed."""
         if self._amounts:

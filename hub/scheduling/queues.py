@@ -151,6 +151,13 @@ class Queues:
         below = self._below
         return [each for each in self._tree.children(parent) if below[priority, each.name]]
 
+    def of(self, group: str) -> Iterator[Waiting]:
+        """All that waits in a group and below it, in no order that means anything."""
+        for name in self._tree.below(group):
+            for priority in PriorityClass:
+                for queue in self._own.get((priority, name), _NOBODY).values():
+                    yield from (served[0] for _, served in queue)
+
     def of_owners(
         self, group: str, priority: PriorityClass, now: float
     ) -> Mapping[str, Sequence[Entry]]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from .books import Books
 from .fairshare import Debts
+from .gangs import least
 from .model import Holding, Waiting
 from .ordering import Order
 from .placement import Pool
 from .preemption import Reclaimed, nobody_to_ask, reclaim
 from .queues import Queues
-from .quota import Tally
-from .room import room
+from .quota import Tally, size
+from .room import cap, cap_of_one, is_as_large, room
 from .walk import Held, Walk
 
 
@@ -67,19 +69,52 @@ class Reclaim:
         )
 
     def _in_vain(self, found: Reclaimed, books: Books) -> Collection[str]:
-        """For whom something is asked back, and who would be held when that has left: by somebody
-        ahead, who waits for room under the same limit."""
-        then = books.copy()
-        then.end_all({stop.request_id for stop in found.stops})
-        asking = {stop.for_request for stop in found.stops}
-        held, walk, running = set[str](), Walk(then), books.running.holdings
-        for request in Order(self.queues(), then, self.debts()):
-            if not asking:
-                break
-            if request.id not in running:
-                served = walk.serve(request)
-                if request.id in asking:
-                    asking.remove(request.id)
-                    if isinstance(served, Held) and served.limit is not None:
-                        held.add(request.id)
+        """For whom something is asked back, and who would be held when that has left: since it
+        would run into a reservation, or behind who is first in line for a limit."""
+        then, queues = books.copy(), self.queues()
+        then.end_all(stop.request_id for stop in found.stops)
+        asking = [queues.waiting[name] for name in {stop.for_request for stop in found.stops}]
+        held = {each.id for each in asking if then.runs_into_a_reservation(least(each)) is not None}
+        lines: dict[str, set[str]] = {}
+        for each in asking:
+            top = None if each.id in held else _widest_line(each, then, queues)
+            if top is not None:
+                lines.setdefault(top, set()).add(each.id)
+        for top, names in lines.items():
+            held.update(self._in_line(names, top, then.copy(), books))
         return held
+
+    def _in_line(
+        self, asking: Collection[str], top: str, then: Books, books: Books
+    ) -> Iterator[str]:
+        """Those that stand in line for a limit of a group or of one below it, along the queue of
+        that group alone."""
+        running = books.running.holdings
+        waiting = (each for each in self.queues().of(top) if each.id not in running)
+        walk, left = Walk(then), set(asking)
+        for request in Order(Queues(then.tree, waiting), then, self.debts()):
+            if request.id in left:
+                left.remove(request.id)
+                served = walk.serve(request)
+                if isinstance(served, Held) and served.limit is not None:
+                    yield request.id
+                if not left:
+                    return
+            elif not walk.passes_over(request):
+                walk.serve(request)
+
+
+def _widest_line(request: Waiting, books: Books, queues: Queues) -> str | None:
+    """The topmost group at a limit of which anybody may stand in line ahead of this request:
+    somebody waits for more than it leaves. One as large as the pool is full when that is."""
+    tally, lendable = books.tally, books.caps.lendable
+    for group in reversed(books.tree.chain(request.group)):
+        left = inf if is_as_large(group, lendable) else cap(group) - tally.groups[group.name]
+        of_one = cap_of_one(group) - tally.users[group.name, request.owner]
+        if left == inf and cap_of_one(group) >= lendable:
+            continue
+        for each in queues.of(group.name):
+            weight = size(each.devices, each.share)
+            if weight > left or (weight > of_one and each.owner == request.owner):
+                return group.name
+    return None

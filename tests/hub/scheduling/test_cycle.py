@@ -258,6 +258,47 @@ def test_a_gang_that_would_like_more_than_there_is_has_its_least_kept() -> None:
     assert [start.request_id for start in plan.starts] == ["short"]
 
 
+def test_what_a_group_does_not_lend_is_kept_by_the_time_the_head_starts() -> None:
+    """When math is done it keeps its two: the head starts with what ends after that."""
+    snapshot = Snapshot(
+        devices=node("a", 4),
+        groups=(group(), replace(group("math"), guaranteed=2, lending=0)),
+        holdings=(
+            holding("own", "a0", "a1", group="math", ends_in=600),
+            holding("run", "a2", ends_in=1200),
+        ),
+        waiting=(
+            replace(waiting("head", 2, age=60), preemptible=True),
+            waiting("long", age=30),
+        ),
+    )
+
+    plan = decide(snapshot, NOW)
+    assert plan.starts == ()
+    assert plan.waits[0].estimate == at(NOW + 1200)
+    short = replace(snapshot.waiting[1], seconds=1200.0)
+    plan = decide(replace(snapshot, waiting=(snapshot.waiting[0], short)), NOW)
+    assert [start.request_id for start in plan.starts] == ["long"]
+
+
+def test_nobody_takes_for_good_what_the_head_can_have_only_as_long_as_others_can_reclaim() -> None:
+    """Two are math's. When what is lent has ended, cs101 may have two more for good."""
+    snapshot = Snapshot(
+        devices=node("a", 4),
+        groups=(group(), replace(group("math"), guaranteed=2)),
+        holdings=(replace(holding("lent", "a0", "a1", "a2", ends_in=600), preemptible=True),),
+        waiting=(
+            replace(waiting("head", 2, age=60), kind=Kind.SESSION),
+            replace(waiting("new", age=30), kind=Kind.SESSION),
+        ),
+    )
+
+    assert decide(snapshot, NOW).starts == ()
+    job = replace(snapshot.waiting[1], kind=Kind.JOB, preemptible=True)
+    plan = decide(replace(snapshot, waiting=(snapshot.waiting[0], job)), NOW)
+    assert [start.request_id for start in plan.starts] == ["new"]
+
+
 def test_a_part_that_ends_in_time_opens_its_device_to_nobody_for_longer() -> None:
     part = Share(compute=0.25)
     snapshot = Snapshot(

@@ -223,9 +223,8 @@ def check_work_is_conserved(snapshot: Snapshot) -> None:
 
 
 def check_the_head_is_not_delayed(snapshot: Snapshot) -> None:
-    """It fits as early with all that started behind it as without, where only devices lack."""
-    groups = tuple(replace(each, lending=None) for each in snapshot.groups)
-    snapshot = replace(snapshot, groups=groups, reserved=())
+    """It fits as early with all that started behind it as without, with what is kept for others
+    and reserved at each moment until then; and what is left for good is as much for it as now."""
     plan = decide(snapshot, NOW)
     while plan.stops:
         # Where those will run for whom devices are asked back is known when these have left.
@@ -240,17 +239,31 @@ def check_the_head_is_not_delayed(snapshot: Snapshot) -> None:
         for each in started(snapshot, plan)
         if queue.index(each.request_id) < queue.index(head.id)
     ]
-    without = _fits_at(head, snapshot, (*snapshot.holdings, *ahead))
-    assert _fits_at(head, snapshot, (*snapshot.holdings, *started(snapshot, plan))) <= without
+    before = (*snapshot.holdings, *ahead)
+    behind = (*snapshot.holdings, *started(snapshot, plan))
+    assert _fits_at(head, snapshot, behind) <= _fits_at(head, snapshot, before)
+    outlast = tuple(
+        each
+        for each in behind
+        if each in before or expected_end(each, NOW) > _fits_at(head, snapshot, before)
+    )
+    if Books(replace(snapshot, holdings=before), NOW).kept_from(head) is None:
+        assert Books(replace(snapshot, holdings=outlast), NOW).kept_from(head) is None
 
 
 def _fits_at(request: Waiting, snapshot: Snapshot, holdings: Iterable[Holding]) -> float:
-    running = sorted(holdings, key=lambda each: expected_end(each, NOW))
-    for number in range(len(running) + 1):
-        books = Books(replace(snapshot, holdings=tuple(running[number:])), NOW)
+    ends = {each: expected_end(each, NOW) for each in holdings}
+    edges = {edge for each in snapshot.reserved for edge in (each.starts_at, each.ends_at)}
+    for at in sorted({NOW, *ends.values(), *(edge for edge in edges if edge > NOW)}):
+        left = tuple(each for each, end in ends.items() if end > at)
+        books = Books(replace(snapshot, holdings=left), at)
         for each in forms(request):
-            if books.leaves_what_is_kept(each) and any(map(books.pool.fits, books.variants(each))):
-                return expected_end(running[number - 1], NOW) if number else NOW
+            if (
+                books.leaves_what_is_kept(each)
+                and not (books.keeps and books.kept_from(each))
+                and any(map(books.pool.fits, books.variants(each)))
+            ):
+                return at
     return inf
 
 

@@ -1,0 +1,71 @@
+"""What the head of the queue will find when it starts: not the devices alone.
+
+What is kept for others changes until then. A group that does not lend its guarantee keeps what it
+uses itself now as soon as it uses it no more; reservations begin and end; and what cannot be asked
+back is lent only as far as others could still reclaim all of theirs.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from math import inf
+
+from .books import Books
+from .gangs import forms
+from .model import Holding, Waiting
+from .placement import Placement
+from .quota import THOUSAND
+
+
+class Later:
+    """The books of the first moment at which nothing keeps the head from devices.
+
+    Attributes:
+        at: that moment; infinity where it never comes.
+    """
+
+    def __init__(self, head: Waiting, books: Books) -> None:
+        self._head, self._books = head, books.copy()
+        self.at = inf
+        ends, ended, at = list(books.running.ends()), 0, books.now
+        while at < inf:
+            while ended < len(ends) and ends[ended][0] <= at:
+                self._books.end(ends[ended][1].request_id)
+                ended += 1
+            self._books.at(at)
+            if self.form is not None:
+                self.at = at
+                return
+            at = min(ends[ended][0] if ended < len(ends) else inf, self._books.next_edge())
+
+    def copy(self) -> Later:
+        made = copy(self)
+        made._books = self._books.copy()
+        return made
+
+    @property
+    def form(self) -> Waiting | None:
+        """The head as it would start then, with a model that it may have."""
+        books = self._books
+        for form in forms(self._head):
+            if books.leaves_what_is_kept(form) and books.kept_from(form) is None:
+                for each in books.variants(form):
+                    if books.pool.fits(each):
+                        return each
+        return None
+
+    def place(self) -> tuple[Placement | None, int]:
+        """Where the head starts then, and thousandths of a device that are free beside it and not
+        kept from it."""
+        form, pool = self.form, self._books.pool.copy()
+        placed = None if form is None else pool.take(form)
+        return placed, pool.free_count() * THOUSAND - self._books.kept_for_others(self._head)
+
+    def lets(self, holding: Holding) -> bool:
+        """Whether the head starts then next to this as well, which is held from now on if so."""
+        self._books.pool.hold(holding)
+        self._books.start(holding)
+        if self.form is not None:
+            return True
+        self._books.end(holding.request_id)
+        return False
