@@ -31,9 +31,17 @@ WEEK = Selection(
 WEEK_NODES = 6
 
 
+SHARED = Path(__file__).resolve().parents[3] / "shared"
+
+
+def shared_file(name: str) -> Path:
+    """Where a trace lies, or would lie: in what CARREL_SHARED names, else beside the checkout."""
+    return Path(os.environ.get("CARREL_SHARED") or SHARED) / "data" / name
+
+
 def shared(name: str) -> Path:
-    """A file of the folder that CARREL_SHARED names; without it there is nothing to measure."""
-    path = Path(os.environ.get("CARREL_SHARED", "")) / "data" / name
+    """The same; without it there is nothing to measure."""
+    path = shared_file(name)
     if not path.is_file():
         sys.exit(f"CARREL_SHARED has to name a folder with data/{name}.")
     return path

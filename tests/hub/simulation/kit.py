@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from carrel.hub.simulation.nodes import ONE_POOL, one_pool
 from carrel.hub.simulation.policies import Schedules, Site
 from carrel.hub.simulation.traces import read_trace
 
-from ...benchmarks.traces import WEEK
+from ...benchmarks.traces import WEEK, shared_file
 from ...requirements import need
 
 
@@ -46,9 +45,8 @@ def spans(outcome: Outcome) -> dict[str, list[tuple[float, float]]]:
 
 def shared(name: str) -> Path:
     """A real trace, which is not part of this project."""
-    folder = os.environ.get("CARREL_SHARED", "")
-    path = Path(folder) / "data" / name
-    need("traces", folder and path.exists(), f"CARREL_SHARED names no folder with data/{name}")
+    path = shared_file(name)
+    need("traces", path.exists(), f"CARREL_SHARED names no folder with data/{name}")
     return path
 
 
