@@ -217,19 +217,12 @@ class Books:
         2. it could not be asked back: beyond its own guarantee it takes only what leaves
            others able to reclaim all of theirs, unless its group lets sessions borrow
         """
-        into = self.runs_into_a_reservation(request, until)
-        if into is not None:
-            return Kept(reason=Reason.RESERVATION, detail=into)
-        return None if self.leaves_guarantees(request) else _FOR_A_GUARANTEE
-
-    def runs_into_a_reservation(self, request: Waiting, until: float | None = None) -> str | None:
-        """The group whose reservation would lack devices if it started now; None if none would."""
         weight = size(request.devices, request.share)
         until = self.now + request.seconds if until is None else until
         for ahead in self._ahead:
             if ahead.room < weight and ahead.binds(request.group, until):
-                return ahead.group
-        return None
+                return Kept(reason=Reason.RESERVATION, detail=ahead.group)
+        return None if self.leaves_guarantees(request) else _FOR_A_GUARANTEE
 
     def leaves_guarantees(self, request: Waiting) -> bool:
         """Whether others can reclaim all of theirs beside it, if it could not be asked back. It

@@ -70,11 +70,12 @@ class Reclaim:
 
     def _in_vain(self, found: Reclaimed, books: Books) -> Collection[str]:
         """For whom something is asked back, and who would be held when that has left: since it
-        would run into a reservation, or behind who is first in line for a limit."""
+        would run into a reservation, or could not give back what others are guaranteed, or behind
+        who is first in line for a limit."""
         then, queues = books.copy(), self.queues()
         then.end_all(stop.request_id for stop in found.stops)
         asking = [queues.waiting[name] for name in {stop.for_request for stop in found.stops}]
-        held = {each.id for each in asking if then.runs_into_a_reservation(least(each)) is not None}
+        held = {each.id for each in asking if then.kept_from(least(each)) is not None}
         lines: dict[str, set[str]] = {}
         for each in asking:
             top = None if each.id in held else _widest_line(each, then, queues)

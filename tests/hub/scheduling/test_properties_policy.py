@@ -195,6 +195,8 @@ KEPT = (Reason.GUARANTEE, Reason.RESERVATION)
 def check_work_is_conserved(snapshot: Snapshot) -> None:
     """Whoever could start alone, and would be gone before anything else ends, has started.
 
+    The head may have its devices when a reservation ends: that is something as well.
+
     But for two things. What those count on who asked devices back is kept for them. And a part
     of a device can fill a promise, and take no free device: who was ahead of it, and left its
     group what is kept for it, starts with the next decision.
@@ -204,7 +206,8 @@ def check_work_is_conserved(snapshot: Snapshot) -> None:
     in_parts = any(each.share for each in started(snapshot, plan))
     kept = {wait.request_id for wait in plan.waits if in_parts and wait.reason in KEPT}
     ends = [expected_end(each, NOW) for each in state.holdings if each.devices]
-    first = min(ends, default=inf)
+    edges = [edge for each in state.reserved for edge in (each.starts_at, each.ends_at)]
+    first = min((*ends, *(edge for edge in edges if edge > NOW)), default=inf)
     asked = {stop.request_id for stop in plan.stops}
     state = replace(
         state,
