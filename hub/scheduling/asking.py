@@ -7,11 +7,11 @@ between costs a larger one its work.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from .books import Books
 from .model import Holding, Waiting
-from .placement import Placement
+from .placement import Placement, Pool
 from .preemption import Reclaimed
 
 
@@ -61,8 +61,7 @@ class Asking:
         self._asked = tuple(books.running.holdings[stop.request_id] for stop in found.stops)
         books.running.leave(each.request_id for each in self._asked)
         others = (placed for name, placed in found.waiting.items() if name != head.id)
-        free = (_free(each, books) for each in others)
-        self._kept = tuple(each for each in free if each.devices)
+        self._kept = tuple(free for each in others for free in _free(each, books.pool))
         self.has_kept = self.has_kept or bool(self._kept)
         books.set_aside(self._kept)
         return bool(before or self._asked or self._kept)
@@ -76,10 +75,12 @@ class Asking:
         self._asked = self._kept = ()
 
 
-def _free(placed: Placement, books: Books) -> Placement:
-    """What of it is free now."""
-    pool = books.pool
-    devices: Iterable[str] = filter(pool.has_room_on, placed.devices)
-    if placed.share is None:
-        devices = (each for each in devices if not pool.is_in_parts(each))
-    return Placement(devices=tuple(devices), share=placed.share)
+def _free(placed: Placement, pool: Pool) -> Iterator[Placement]:
+    """What of it is free now: its part of a device, or whole devices and what is left of those
+    that are lent in parts."""
+    within = tuple(filter(pool.has_room_on, placed.devices))
+    in_parts = () if placed.share else tuple(filter(pool.is_in_parts, within))
+    if whole := tuple(each for each in within if each not in in_parts):
+        yield Placement(devices=whole, share=placed.share)
+    for device in in_parts:
+        yield Placement(devices=(device,), share=pool.left_of(device))

@@ -68,6 +68,11 @@ class Parts:
     def __contains__(self, device: str) -> bool:
         return device in self._shares
 
+    def left_of(self, device: str) -> Share:
+        """All that is left of a device that is lent in parts."""
+        compute, memory, _, _ = self._room(*self._floor.where[device], self._shares[device])
+        return Share(compute=compute, memory_bytes=memory)
+
     def _change(self, device: str, shares: tuple[Share, ...]) -> None:
         node, place = self._floor.where[device]
         before = self._shares.pop(device, ())

@@ -195,6 +195,13 @@ class Pool:
     def is_in_parts(self, device: str) -> bool:
         return device in self._parts
 
+    def is_free(self, device: str) -> bool:
+        return self._free.has(device)
+
+    def left_of(self, device: str) -> Share:
+        """Of one that is lent in parts."""
+        return self._parts.left_of(device)
+
     def free_on(self, node: int, model: str | None = None) -> int:
         """How many devices (of this model) of a node are wholly free; nodes are numbered."""
         family = self._floor.families.get(model)

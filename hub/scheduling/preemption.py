@@ -99,14 +99,16 @@ def reclaim(
     claims = [_Claim(request, forms(request)) for request in requests if request.devices]
     vain: set[_Alike | _Kind] = set()
 
-    def fits_now(claim: _Claim) -> bool:
-        return any(
+    def is_free(claim: _Claim, placed: Placement) -> bool:
+        """Whether that is free already, and nothing has to leave for the request's limits."""
+        room = pool.has_room_on if placed.share is not None else pool.is_free
+        return all(map(room, placed.devices)) and any(
             pool.fits(fewest) and allowed(form, fewest, pool, tally) for form, fewest in claim.forms
         )
 
     while True:
         ask = partial(_Asked, ground, now, allowed, vain=vain, may_return=may_return)
-        found = _rounds(claims, ground, ask, fits_now)
+        found = _rounds(claims, ground, ask, is_free)
         passed = {stop.for_request for stop in found.stops} - found.waiting.keys()
         held = () if passed or not found.stops else in_vain(found)
         if not passed and not held:
@@ -159,7 +161,7 @@ def _rounds(
     claims: Sequence[_Claim],
     ground: Ground,
     ask: Callable[[], _Asked],
-    fits_now: Callable[[_Claim], bool],
+    is_free: Callable[[_Claim, Placement], bool],
 ) -> Reclaimed:
     """Steps 1 to 4."""
     stops: list[Stop] = []
@@ -170,7 +172,7 @@ def _rounds(
         found: tuple[Stop, ...] = ()
         for claim in asked.in_order(claims):
             if placed := asked.take(claim):
-                if claim.request.id in made_for or not fits_now(claim):
+                if claim.request.id in made_for or not is_free(claim, placed):
                     waiting[claim.request.id] = placed
             elif found := asked.victims(claim):
                 break
@@ -320,7 +322,7 @@ class _Asked:
                 request = self._again(each.holding)
                 claims.append(_Claim(request, (request,)))
         ask = partial(_Asked, ground, self._now, self._allowed)
-        found = _rounds(claims, ground, ask, lambda claim: False)
+        found = _rounds(claims, ground, ask, lambda claim, placed: False)
         return all(claim.request.id in found.waiting for claim in claims)
 
     def _again(self, holding: Holding) -> Waiting:

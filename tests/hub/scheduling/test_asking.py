@@ -14,6 +14,7 @@ from carrel.hub.scheduling.model import (
     Kind,
     PriorityClass,
     Reserved,
+    Share,
     Snapshot,
     Waiting,
 )
@@ -239,3 +240,66 @@ def test_a_step_and_a_quote_say_the_same() -> None:
 
     assert [stop.request_id for stop in delta.stops] == ["one"]
     assert (delta.starts, quote.place) == ((), 2)
+
+
+def of(name: str, request_id: str, *devices: str) -> Holding:
+    made = holding(request_id, *devices, group=name)
+    return replace(made, preemptible=True, saved_at=NOW)
+
+
+def leaves(made: Holding) -> Holding:
+    return replace(made, leaving=True)
+
+
+def test_what_was_asked_back_for_one_behind_the_head_is_left_to_it() -> None:
+    """Though as much would be free now, were the head not to have it."""
+    guaranteed = {"cs": 4, "cs101": 3, "cs102": 1}
+    state = Snapshot(
+        devices=(*node("a", 4), *node("b", 4)),
+        groups=tuple(replace(group(name), guaranteed=n) for name, n in guaranteed.items()),
+        holdings=(
+            of("cs101", "j0", "a0"),
+            leaves(of("cs102", "j1", "a1")),
+            of("cs102", "j2", "a2"),
+            leaves(of("cs102", "j3", "b0")),
+            leaves(of("cs102", "j4", "b1")),
+        ),
+        waiting=(
+            replace(waiting("four", 4, group="cs", age=2), preemptible=True),
+            replace(waiting("two", 2, group="cs101", age=1), preemptible=True),
+            replace(waiting("new", 1, group="cs102", seconds=600.0), kind=Kind.SESSION),
+        ),
+    )
+
+    plan = decide(state, NOW)
+
+    assert started(plan) == []
+    reasons = {wait.request_id: wait.reason for wait in plan.waits}
+    assert reasons["four"] is reasons["two"] is Reason.RECLAIMING
+
+
+def test_a_device_that_somebody_leaves_is_not_lent_in_parts_meanwhile() -> None:
+    """The pair of math waits for what is asked back and for that device."""
+    part = Share(compute=0.25)
+    state = Snapshot(
+        devices=(*node("a", 1), *node("b", 4)),
+        groups=(
+            replace(group("lab"), guaranteed=2),
+            replace(group("math"), guaranteed=2),
+        ),
+        holdings=(
+            of("lab", "one", "a0"),
+            of("lab", "three", "b0", "b2", "b3"),
+            leaves(replace(of("lab", "part", "b1"), share=part)),
+        ),
+        waiting=(
+            replace(waiting("head", 1, group="lab"), priority=PriorityClass.URGENT),
+            replace(waiting("pair", 2, group="math"), preemptible=True),
+            replace(waiting("small", 1, group="lab", seconds=36000.0), share=part),
+        ),
+    )
+
+    plan = decide(state, NOW)
+
+    assert started(plan) == []
+    assert [(stop.request_id, stop.for_request) for stop in plan.stops] == [("three", "pair")]
