@@ -13,7 +13,7 @@ from .plan import Reason, Wait
 from .precedence import Ahead, precedence
 from .quota import THOUSAND
 from .room import cap, cap_of_one, room
-from .what_if import LIMITS, STAND_ALONE, Suggestion, Way, sooner, suggestions
+from .what_if import LIMITS, STAND_ALONE, Asked, Suggestion, Way, sooner, suggestions
 
 MOST_AHEAD = 200
 """With more ahead of it the start of a request is not estimated."""
@@ -92,11 +92,12 @@ def explain(
         return None
     effort = Effort(LOOKS)
     wait = _estimated(wait, request, ahead, way, effort)
+    effort.left += MORE_LOOKS
+    asked = Asked(
+        request=request, wait=wait, snapshot=snapshot, now=now, groups=groups, effort=effort
+    )
     books = way.along(ahead).walk.books
-    found = tuple(suggestions(request, way, (wait, *behind), groups))
-    if not found:
-        effort.left += MORE_LOOKS
-        found = tuple(sooner(request, wait, snapshot, now, groups=groups, effort=effort))
+    found = tuple(suggestions(asked, way, ahead, behind)) or tuple(sooner(asked))
     return Explanation(
         request=request,
         wait=wait,

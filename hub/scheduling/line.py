@@ -9,6 +9,7 @@ only room that the head will not need.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass
 from math import inf
 
@@ -26,15 +27,14 @@ class _Head:
     Attributes:
         at: when it is expected to have its room; None: not worked out yet.
         spare: thousandths of a device under the limit that it leaves to others from then on.
+        lacks_devices: it does not wait in the line: its room is kept until its devices are free.
     """
 
     weight: int
     cap: int
     at: float | None = None
     spare: int = 0
-
-    def copy(self) -> _Head:
-        return _Head(self.weight, self.cap, self.at, self.spare)
+    lacks_devices: bool = False
 
 
 class Line:
@@ -45,7 +45,7 @@ class Line:
 
     def copy(self) -> Line:
         made = Line()
-        made._heads = {key: head.copy() for key, head in self._heads.items()}
+        made._heads = {key: copy(head) for key, head in self._heads.items()}
         return made
 
     def wait_for(self, request: Waiting, limit: NoRoom, books: Books) -> Key | None:
@@ -78,9 +78,16 @@ class Line:
             }
             for key, most in limits.items():
                 if key not in self._heads and most < pool:
-                    head = _Head(weight=weight, cap=most)
+                    head = _Head(weight=weight, cap=most, lacks_devices=True)
                     _work_out(head, key, books, at)
                     self._heads[key] = head
+
+    def look_again(self) -> None:
+        """Something else is leaving: what was worked out is out of date, and so is the time for
+        which room is kept."""
+        self._heads = {key: each for key, each in self._heads.items() if not each.lacks_devices}
+        for each in self._heads.values():
+            each.at = None
 
     def holds(self, request: Waiting, ends_at: float, books: Books) -> Key | None:
         """The limit whose head would be delayed if this request ran until then."""

@@ -110,6 +110,12 @@ class Walk:
         made.backfill = None if self.backfill is None else self.backfill.copy(made.books)
         return made
 
+    def look_ahead(self) -> None:
+        """Work out what whoever comes next finds, if somebody lacks devices."""
+        if self.backfill is not None:
+            self._keeps_more(self.backfill)
+            self.backfill.look_ahead(self.line)
+
     def passes_over(self, request: Waiting) -> bool:
         """Whether nothing comes of serving it: the rule that holds it held one of its kind
         already, and it delays nobody and asks for nothing back.
@@ -301,6 +307,7 @@ class Walk:
         if self._asking is None or not self._asking.keep(backfill.head, self.books):
             return False
         backfill.look_again()
+        self.line.look_again()
         self._fit.clear()
         self._unfit.clear()
         self._kept_from.clear()

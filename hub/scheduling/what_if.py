@@ -7,7 +7,7 @@ serving those brings a walk to the place of any request in the queue.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -22,8 +22,9 @@ from .estimate import Effort
 from .model import Snapshot, Waiting
 from .plan import Estimate, Reason, Wait
 from .queues import Queues
-from .quota import Tree, limits
+from .quota import Tree, limits, size
 from .reclaiming import Reclaim
+from .room import cap, cap_of_one
 from .walk import Held, Walk
 
 LIMITS = frozenset({Reason.GROUP_MAXIMUM, Reason.BORROWING, Reason.USER_MAXIMUM})
@@ -99,6 +100,10 @@ class Way:
         made.walk, made._met = self.walk.copy(), self._met.copy()
         return made
 
+    def requests(self, waits: Iterable[Wait]) -> Iterator[Waiting]:
+        """Who waits like that."""
+        return filter(None, (self.known.get(wait.request_id) for wait in waits))
+
     def along(self, waits: Iterable[Wait]) -> Way:
         """Further along the queue, past these."""
         for wait in waits:
@@ -116,87 +121,129 @@ class Way:
             elif self.walk.backfill is not None and wait.reason is not Reason.RECLAIMING:
                 continue
             self.walk.serve(request)
-        if self.walk.backfill is not None:
-            self.walk.backfill.look_ahead(self.walk.line)
+        self.walk.look_ahead()
         return self
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What could be asked for instead of one request.
+
+    Attributes:
+        wait: how it waits, as the plan has it.
+        groups: others of its owner.
+        effort: what is left for deciding anew, on a copy of the snapshot.
+    """
+
+    request: Waiting
+    wait: Wait
+    snapshot: Snapshot
+    now: float
+    groups: Sequence[str]
+    effort: Effort
+
+    def decided(self, suggestion: Suggestion) -> Suggestion | None:
+        """With the time at which it would start, were it followed; None where that is not found
+        out."""
+        waiting = self.snapshot.waiting
+        self.effort.spend(_READ * (len(waiting) + len(self.snapshot.holdings)))
+        if self.effort.left <= 0:
+            return None
+        other = changed(self.request, suggestion)
+        others = (other if each is self.request else each for each in waiting)
+        asked = replace(self.snapshot, waiting=tuple(others))
+        plan = decide(asked, self.now, until=other.id, effort=self.effort)
+        if any(start.request_id == other.id for start in plan.starts):
+            return suggestion
+        after = next((each.estimate for each in plan.waits if each.request_id == other.id), None)
+        return None if after is None else replace(suggestion, expected=after)
+
+
 def suggestions(
-    request: Waiting, here: Way, behind: Iterable[Wait], groups: Iterable[str]
+    asked: Asked, here: Way, ahead: Sequence[Wait], behind: Iterable[Wait]
 ) -> Iterator[Suggestion]:
-    """What would start now in place of a request, tried from its place in the queue.
+    """What would start now in place of a request.
 
     1. as many devices as would start now
     2. a device of any model
     3. a time limit that ends before the head starts, or before the next reservation
-    4. another group, tried behind everybody else, since its place there is not known
+    4. another group
 
-    A smaller or shorter request never stands further back than the one that it replaces (one
-    with a deadline may: it is tried behind everybody), so that what is found here is found by
-    ``decide`` as well.
+    Each is tried from the request's place in the queue (``here``), where that is where it would
+    stand; else behind everybody. Where others wait because of the request, who would be ahead of
+    it then, it is decided anew.
     """
+    request = asked.request
     if not request.devices:
         return
     end = _Once(here, behind)
-    walk = here.walk if request.deadline is None else end.walk
-    forms = chain(_fewer(request), _any_model(request), _shorter(request, walk))
+    stays = not _may_stand_further_back(request, here, ahead)
+    alone = asked.wait.reason in _NO_TRACE
+    walk = here.walk if stays or not alone else end.walk
+
+    def comes_true(suggestion: Suggestion, walk: Walk, *, surely: bool) -> bool:
+        return starts(changed(request, suggestion), walk) and (
+            surely or asked.decided(suggestion) is suggestion
+        )
+
     found: set[Change] = set()
-    for suggestion in forms:
-        if suggestion.change not in found and starts(changed(request, suggestion), walk):
+    for suggestion in chain(_fewer(request), _any_model(request), _shorter(request, walk)):
+        if suggestion.change not in found and comes_true(suggestion, walk, surely=stays or alone):
             found.add(suggestion.change)
             yield suggestion
-    for suggestion in _other_groups(request, groups, here.walk.books.tree):
-        if starts(changed(request, suggestion), end.walk):
+    for suggestion in _other_groups(asked):
+        if comes_true(suggestion, end.walk, surely=alone):
             yield suggestion
 
 
-def sooner(
-    request: Waiting,
-    wait: Wait,
-    snapshot: Snapshot,
-    now: float,
-    *,
-    groups: Iterable[str],
-    effort: Effort,
-) -> Iterator[Suggestion]:
+def _may_stand_further_back(request: Waiting, way: Way, ahead: Sequence[Wait]) -> bool:
+    """Whether a smaller or shorter form could come behind others.
+
+    One with a deadline may. And so may one that a limit would hold if all those ahead were
+    served: it has its turn with the one before it, which was charged for nothing (``Order``).
+    """
+    if request.deadline is not None:
+        return True
+    books = way.walk.books
+    for group in books.tree.chain(request.group):
+        inside = books.tree.below(group.name)
+        most = books.tally.groups[group.name]
+        most_of_one = books.tally.users[group.name, request.owner]
+        for each in chain((request,), way.requests(ahead)):
+            if each.group in inside:
+                weight = size(each.devices, each.share)
+                most += weight
+                most_of_one += weight if each.owner == request.owner else 0
+                if most > cap(group) or most_of_one > cap_of_one(group):
+                    return True
+    return False
+
+
+def sooner(asked: Asked) -> Iterator[Suggestion]:
     """What would start sooner than the request: of each kind of change the one that starts
     first, and of equal ones the one that changes less.
 
-    Each form is decided about on a copy of the snapshot, while there is effort left: first one
-    of each kind, then the second of each.
+    Each form is decided about anew, while there is effort left: first one of each kind, then the
+    second of each.
     """
-    if wait.estimate is None:
+    request, before = asked.request, asked.wait.estimate
+    if before is None:
         return
     kinds = (
         reversed(tuple(_fewer(request))),
         _any_model(request),
         _parts(request),
-        _other_groups(request, groups, Tree(snapshot.groups)),
+        _other_groups(asked),
     )
     best: dict[Change, Suggestion] = {}
     for suggestion in filter(None, chain.from_iterable(zip_longest(*kinds))):
-        effort.spend(_READ * (len(snapshot.waiting) + len(snapshot.holdings)))
-        if effort.left <= 0:
+        if asked.effort.left <= 0:
             break
-        tried = _tried(suggestion, request, snapshot, now, effort)
-        if tried is not None and _is_sooner(tried.expected, wait.estimate):
+        tried = asked.decided(suggestion)
+        if tried is not None and _is_sooner(tried.expected, before):
             known = best.setdefault(tried.change, tried)
             best[tried.change] = min(known, tried, key=_soonest)
     yield from (best[change] for change in Change if change in best)
-
-
-def _tried(
-    suggestion: Suggestion, request: Waiting, snapshot: Snapshot, now: float, effort: Effort
-) -> Suggestion | None:
-    """With the time at which it would start; None where that is not found out."""
-    other = changed(request, suggestion)
-    waiting = (other if each is request else each for each in snapshot.waiting)
-    asked = replace(snapshot, waiting=tuple(waiting))
-    plan = decide(asked, now, until=other.id, effort=effort)
-    if any(start.request_id == other.id for start in plan.starts):
-        return suggestion
-    after = next((each.estimate for each in plan.waits if each.request_id == other.id), None)
-    return None if after is None else replace(suggestion, expected=after)
 
 
 def _is_sooner(after: Estimate | None, before: Estimate) -> bool:
@@ -278,9 +325,10 @@ def _least_minutes(request: Waiting) -> float:
     return max(SHORTEST_MINUTES, (request.expected or 0.0) / MINUTE)
 
 
-def _other_groups(request: Waiting, groups: Iterable[str], tree: Tree) -> Iterator[Suggestion]:
+def _other_groups(asked: Asked) -> Iterator[Suggestion]:
     """A few of the groups of its owner, where they allow as much time."""
-    for group in islice(groups, OTHER_GROUPS):
+    request, tree = asked.request, Tree(asked.snapshot.groups)
+    for group in islice(asked.groups, OTHER_GROUPS):
         other = limits(tree, group)
         if group != request.group and other is not None and other.max_seconds >= request.seconds:
             yield Suggestion(change=Change.OTHER_GROUP, group=group)

@@ -303,3 +303,27 @@ def test_a_device_that_somebody_leaves_is_not_lent_in_parts_meanwhile() -> None:
 
     assert started(plan) == []
     assert [(stop.request_id, stop.for_request) for stop in plan.stops] == [("three", "pair")]
+
+
+def test_nobody_uses_up_the_limit_of_a_head_that_starts_earlier_by_what_others_ask_back() -> None:
+    """The pair comes to have two of the three devices that math asks back for one of its own."""
+    state = Snapshot(
+        devices=(*node("a", 3), *node("b", 3, model="A100")),
+        groups=(group("lab", maximum=3), replace(group("math"), guaranteed=1), group("other")),
+        holdings=(of("other", "three", "b0", "b1", "b2"), holding("own", "a0", group="lab")),
+        waiting=(
+            waiting(
+                "pair", 2, group="lab", model="A100", age=4, priority=PriorityClass.INTERACTIVE
+            ),
+            waiting(
+                "short", group="other", seconds=600.0, age=3, priority=PriorityClass.INTERACTIVE
+            ),
+            waiting("one", group="math", model="A100", age=2),
+            waiting("late", group="lab", seconds=3000.0, age=1),
+        ),
+    )
+
+    plan = decide(state, NOW)
+
+    assert [(stop.request_id, stop.for_request) for stop in plan.stops] == [("three", "one")]
+    assert started(plan) == [("short", ("a1",))]

@@ -158,6 +158,33 @@ SUGGESTIONS = [
     ),
     pytest.param(
         snapshot(
+            waiting("head", 4, group="math", age=9),
+            waiting("r", 2, seconds=2 * HOUR),
+            devices=node("a", 4),
+            groups=(group("cs101", maximum=2), group("math")),
+            holdings=[holding("j", "a0", ends_in=HOUR), holding("k", "a1", group="math")],
+        ),
+        (),
+        (),
+        id="one that no limit holds has its turn behind the head",
+    ),
+    pytest.param(
+        snapshot(
+            waiting("head", 2, model="A100", age=9),
+            waiting("r", seconds=2 * HOUR, owner="ben"),
+            devices=(*node("a", 2), *node("b", 2, model="A100")),
+            groups=(replace(group("cs101", maximum=3), guaranteed=3), group("math")),
+            holdings=[
+                holding("j", "a0", ends_in=3 * HOUR),
+                replace(holding("k", "b0", group="math"), preemptible=True),
+            ],
+        ),
+        (),
+        (),
+        id="who asks devices back starts before they would be free",
+    ),
+    pytest.param(
+        snapshot(
             replace(waiting("r", 2), gang=(Role(name="worker", devices=1, wanted=2, minimum=2),)),
             holdings=HALF_FREE,
         ),
