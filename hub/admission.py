@@ -15,6 +15,7 @@ from .ports.store import Store
 from .ports.world import Hub
 from .scheduling import quota
 from .scheduling.model import Device, Group, Kind, PriorityClass
+from .scheduling.promised import reach
 
 _SERVER_NAME = re.compile(r"[a-z0-9](?:-?[a-z0-9])*")
 """JupyterHub's rule for named servers."""
@@ -30,6 +31,7 @@ class Ask:
     devices: int
     seconds: int
     model: str | None = None
+    preemptible: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +98,8 @@ class Admission:
 
         Raises:
             InvalidInput: numbers that make no sense.
-            OverMaximum: more than the group, the user or the pool may ever have.
+            OverMaximum: more than the group, the user or the pool may ever have, or than is left
+                beside what others are guaranteed.
         """
         check_ask(ask, self.store.groups(), self.store.devices())
 
@@ -113,6 +116,8 @@ def check_ask(ask: Ask, groups: Iterable[Group], devices: Iterable[Device]) -> N
         model=ask.model,
         groups=groups,
         pool=devices,
+        preemptible=ask.preemptible,
+        reach=reach(ask.group, groups, devices),
     )
     if refusal is None:
         return

@@ -62,5 +62,6 @@ class Changing:
                 devices=wanted.devices or record.devices,
                 seconds=wanted.seconds or record.seconds,
                 model=record.model if wanted.model is None else wanted.model or None,
+                preemptible=record.preemptible,
             )
         )

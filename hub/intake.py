@@ -73,6 +73,7 @@ class Intake:
                 devices=body.devices,
                 seconds=body.seconds,
                 model=body.model,
+                preemptible=body.preemptible,
             )
         )
         image = self.catalogue.choose(group, body.image, body.devices)

@@ -75,7 +75,13 @@ def _ask(owner: str, group: str, asked: QuoteIn) -> Ask:
         devices=asked.devices,
         seconds=asked.seconds,
         model=asked.model,
+        preemptible=_may_be_stopped(asked),
     )
+
+
+def _may_be_stopped(asked: QuoteIn) -> bool:
+    """As a job that says nothing about it."""
+    return Kind(asked.kind) is Kind.JOB
 
 
 def _waiting(number: int, owner: str, group: str, asked: QuoteIn, now: float) -> Waiting:
@@ -90,6 +96,7 @@ def _waiting(number: int, owner: str, group: str, asked: QuoteIn, now: float) ->
         submitted_at=now,
         model=asked.model,
         priority=class_of(kind),
+        preemptible=_may_be_stopped(asked),
     )
 
 

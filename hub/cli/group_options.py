@@ -161,7 +161,7 @@ def _flag() -> Callable[[F], F]:
         expose_value=False,
         callback=note,
         help="Whether sessions, which are never preempted, may use devices that another group "
-        "is guaranteed.",
+        "is guaranteed. Without it larger ones are refused.",
     )
 
 

@@ -12,7 +12,7 @@ from .cycle import decide
 from .guarantees import odd_guarantees
 from .model import Group, Snapshot
 from .plan import Reason
-from .quota import Tally, Tree, limits
+from .quota import Tally, Tree, may_hold
 from .wordforms import plural, span
 
 UNAFFECTED = "Nothing that waits or runs is affected."
@@ -87,13 +87,12 @@ def _waiting(snapshot: Snapshot, changed: Snapshot, now: float) -> Iterator[str]
 
 def _bound_by_others(after: Group, changed: Snapshot) -> Iterator[str]:
     tree = Tree(changed.groups)
-    found = limits(tree, after.name)
-    if found is None:
+    above = min(tree.chain(after.name), key=may_hold, default=None)
+    if above is None:
         yield f"A group above {after.name} is missing: its members may hold nothing."
-    elif found.max_devices < after.max_devices:
-        above = min(tree.chain(after.name), key=lambda group: group.max_devices)
+    elif may_hold(above) < may_hold(after):
         yield (
-            f"{above.name}, above it, allows {plural(above.max_devices, 'device')} at one time: "
+            f"{above.name}, above it, allows {plural(may_hold(above), 'device')} at one time: "
             f"{after.name} never holds more."
         )
     for group in sorted(changed.groups, key=lambda group: group.name):

@@ -8,7 +8,7 @@ missing denies.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
@@ -173,6 +173,8 @@ class Rule(StrEnum):
     """No node has as many devices."""
     BUDGET = "budget"
     """More than the whole budget of a period."""
+    PROMISED = "promised"
+    """More than is left beside what others are guaranteed."""
 
 
 MALFORMED = frozenset({Rule.UNKNOWN_GROUP, Rule.DEVICES, Rule.SECONDS, Rule.UNKNOWN_MODEL})
@@ -197,16 +199,40 @@ class Limits:
     max_seconds: float
 
 
+def may_hold(group: Group) -> int:
+    """Devices that all members together hold at most: the maximum, or what the group is
+    guaranteed and may borrow (Kueue's nominal quota and borrowing limit)."""
+    if group.borrowing is None:
+        return group.max_devices
+    return min(group.max_devices, group.guaranteed + group.borrowing)
+
+
 def limits(tree: Tree, group: str) -> Limits | None:
     """What the whole chain leaves of a group's own limits; None where the chain is broken."""
     chain = tree.chain(group)
     if not chain:
         return None
     return Limits(
-        max_devices=min(each.max_devices for each in chain),
+        max_devices=min(map(may_hold, chain)),
         max_devices_per_user=min(each.max_devices_per_user for each in chain),
         max_seconds=min(each.max_seconds for each in chain),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """The most devices that one request of a group could ever have, were nothing else held.
+
+    Attributes:
+        lent: of what may be asked back: all but what others do not lend.
+        kept: of what may not, as a session: it leaves others all that they are guaranteed.
+    """
+
+    lent: float
+    kept: float
+
+
+EVERYTHING = Reach(lent=inf, kept=inf)
 
 
 def admit(
@@ -217,6 +243,8 @@ def admit(
     devices: float,
     seconds: float,
     model: str | None = None,
+    preemptible: bool = False,
+    reach: Reach = EVERYTHING,
 ) -> Refusal | None:
     """Why a request can never run as the groups and the pool are, or None if it can.
 
@@ -229,18 +257,29 @@ def admit(
     3. the time limit is more than 0, and no longer than any group of the chain allows
     4. devices are within the maximum of every group of the chain, then within its maximum
        per person
-    5. the pool has the model, and one node has as many devices
-    6. until its time limit it uses no more than the whole budget of any group of the chain;
+    5. the pool has the model, and one node has as many devices that the group may use
+    6. devices are within what the group could have beside what others are promised
+    7. until its time limit it uses no more than the whole budget of any group of the chain;
        whoever has to wait for the next period is not refused
     """
     tree = Tree(groups)
     chain = tree.chain(group)
     if not chain:
         return _unknown_group(tree, group)
-    refusal = _shape(chain, devices, seconds)
+    most = reach.lent if preemptible else reach.kept
+    refusal = _shape(chain, devices, seconds, most)
     if refusal is not None or devices == 0:
         return refusal
-    size_refusal = _size(chain, tuple(pool), int(devices), seconds, model)
+    size_refusal = _size(
+        chain,
+        tuple(pool),
+        int(devices),
+        allowed=tree.models(group),
+        seconds=seconds,
+        model=model,
+        most=most,
+        preemptible=preemptible,
+    )
     return size_refusal or _budget(chain, int(devices), seconds)
 
 
@@ -257,18 +296,18 @@ def _unknown_group(tree: Tree, name: str) -> Refusal:
     )
 
 
-def _shape(chain: tuple[Group, ...], devices: float, seconds: float) -> Refusal | None:
+def _shape(chain: tuple[Group, ...], devices: float, seconds: float, most: float) -> Refusal | None:
     """Rules 2 and 3. Comparisons are written so that a NaN fails them."""
     if isinstance(devices, bool) or not isinstance(devices, int) or devices < 0:
-        most = min(min(group.max_devices, group.max_devices_per_user) for group in chain)
+        allowed = (min(may_hold(group), group.max_devices_per_user) for group in chain)
         return Refusal(
             rule=Rule.DEVICES,
             message="The number of devices must be a whole number, 0 or more; "
             f"you asked for {number(devices)}.",
-            accepted=_from_zero_to(most),
+            accepted=_from_zero_to(int(min(most, *allowed))),
         )
     shortest = min(chain, key=lambda group: group.max_seconds)
-    at_most = min(devices, *(group.max_devices for group in chain))
+    at_most = min(devices, *map(may_hold, chain))
     by_budget = _affordable(chain, at_most) if at_most else inf
     longest = _rounded(by_budget) if 1 <= by_budget < shortest.max_seconds else shortest.max_seconds
     accepted = f"Ask for at most {span(longest)}."
@@ -292,19 +331,24 @@ def _size(
     chain: tuple[Group, ...],
     pool: tuple[Device, ...],
     devices: int,
+    *,
+    allowed: Set[str] | None,
     seconds: float,
     model: str | None,
+    most: float,
+    preemptible: bool,
 ) -> Refusal | None:
-    """Rules 4 and 5. The smallest limit of all is what is accepted in each case."""
-    by_group = min(chain, key=lambda group: group.max_devices)
+    """Rules 4 to 6. The smallest limit of all is what is accepted in each case."""
+    by_group = min(chain, key=may_hold)
     by_user = min(chain, key=lambda group: group.max_devices_per_user)
-    in_node = largest_node(pool, model)
-    limits = by_group.max_devices, by_user.max_devices_per_user, in_node
+    models = (model,) if model or allowed is None else allowed
+    in_node = max((largest_node(pool, each) for each in models), default=0)
+    limits = may_hold(by_group), by_user.max_devices_per_user, in_node, most
     accepted = _from_zero_to(int(min(*limits, _affordable(chain, seconds))))
     asked = f"you asked for {number(devices)}."
-    if devices > by_group.max_devices:
+    if devices > may_hold(by_group):
         message = (
-            f"{by_group.name} may hold at most {plural(by_group.max_devices, 'device')} "
+            f"{by_group.name} may hold at most {plural(may_hold(by_group), 'device')} "
             f"at one time; {asked}"
         )
         return Refusal(rule=Rule.GROUP_MAXIMUM, message=message, accepted=accepted)
@@ -315,23 +359,31 @@ def _size(
         )
         return Refusal(rule=Rule.USER_MAXIMUM, message=message, accepted=accepted)
     if model is not None and in_node == 0:
-        models = ", ".join(sorted({device.model for device in pool}))
+        known = ", ".join(sorted({device.model for device in pool}))
         return Refusal(
             rule=Rule.UNKNOWN_MODEL,
             message=f"The pool has no device of the model {model}.",
-            accepted=f"Models: {models}." if models else "The pool has no devices; ask for 0.",
+            accepted=f"Models: {known}." if known else "The pool has no devices; ask for 0.",
         )
     if devices > in_node:
-        of_model = f" of the model {model}" if model else ""
-        message = f"No node has more than {plural(in_node, 'device')}{of_model}; {asked}"
+        which = f" that {chain[0].name} may use" if allowed is not None else ""
+        which = f" of the model {model}" if model else which
+        message = f"No node has more than {plural(in_node, 'device')}{which}; {asked}"
         if not pool:
             message = f"The pool has no devices; {asked}"
         return Refusal(rule=Rule.NODE_MAXIMUM, message=message, accepted=accepted)
+    if devices > most:
+        lasting = "" if preemptible else " that it never has to give back"
+        message = (
+            f"Beside what other groups are guaranteed, {chain[0].name} can have at most "
+            f"{plural(int(most), 'device')}{lasting}; {asked}"
+        )
+        return Refusal(rule=Rule.PROMISED, message=message, accepted=accepted)
     return None
 
 
 def _budget(chain: tuple[Group, ...], devices: int, seconds: float) -> Refusal | None:
-    """Rule 6."""
+    """Rule 7."""
     having = [(group.name, group.budget) for group in chain if group.budget is not None]
     if not having or devices <= _affordable(chain, seconds):
         return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .model import Group, Kind, Waiting
 from .plan import Reason
-from .quota import THOUSAND, Tally, Tree, size
+from .quota import THOUSAND, Tally, Tree, may_hold, size
 
 Key = tuple[str, str | None]
 """A limit that many share: of a group, or of one owner in a group."""
@@ -58,9 +58,7 @@ def room(
 
 def cap(group: Group) -> int:
     """What a group may hold at all, in thousandths of a device."""
-    if group.borrowing is None:
-        return group.max_devices * THOUSAND
-    return min(group.max_devices, group.guaranteed + group.borrowing) * THOUSAND
+    return may_hold(group) * THOUSAND
 
 
 def is_as_large(group: Group, lendable: int) -> bool:
