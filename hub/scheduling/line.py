@@ -27,14 +27,12 @@ class _Head:
     Attributes:
         at: when it is expected to have its room; None: not worked out yet.
         spare: thousandths of a device under the limit that it leaves to others from then on.
-        lacks_devices: it does not wait in the line: its room is kept until its devices are free.
     """
 
     weight: int
     cap: int
     at: float | None = None
     spare: int = 0
-    lacks_devices: bool = False
 
 
 class Line:
@@ -42,10 +40,13 @@ class Line:
 
     def __init__(self) -> None:
         self._heads: dict[Key, _Head] = {}
+        self._kept: dict[Key, _Head] = {}
+        """The head of the queue, who lacks devices, under each of its limits."""
 
     def copy(self) -> Line:
         made = Line()
         made._heads = {key: copy(head) for key, head in self._heads.items()}
+        made._kept = {key: copy(head) for key, head in self._kept.items()}
         return made
 
     def wait_for(self, request: Waiting, limit: NoRoom, books: Books) -> Key | None:
@@ -77,27 +78,21 @@ class Line:
                 (group.name, request.owner): cap_of_one(group),
             }
             for key, most in limits.items():
-                if key not in self._heads and most < pool:
-                    head = _Head(weight=weight, cap=most, lacks_devices=True)
-                    _work_out(head, key, books, at)
-                    self._heads[key] = head
+                if most < pool:
+                    self._kept[key] = _Head(weight=weight, cap=most)
+                    _work_out(self._kept[key], key, books, at)
 
     def look_again(self) -> None:
         """Something else is leaving: what was worked out is out of date, and so is the time for
         which room is kept."""
-        self._heads = {key: each for key, each in self._heads.items() if not each.lacks_devices}
+        self._kept.clear()
         for each in self._heads.values():
             each.at = None
 
     def holds(self, request: Waiting, ends_at: float, books: Books) -> Key | None:
         """The limit whose head would be delayed if this request ran until then."""
-        if not self._heads:
-            return None
         weight = size(request.devices, request.share)
-        for key in _keys(request, books):
-            head = self._heads.get(key)
-            if head is None:
-                continue
+        for key, head in self._of(request, books):
             at = _work_out(head, key, books) if head.at is None else head.at
             if ends_at > at and weight > head.spare:
                 return key
@@ -106,23 +101,27 @@ class Line:
     def is_known_to_hold(self, request: Waiting, ends_at: float, books: Books) -> bool:
         """The same as far as it is worked out already. To ask changes nothing: what a head
         expects depends on when it is asked first."""
-        if not self._heads:
-            return False
         weight = size(request.devices, request.share)
-        heads = filter(None, map(self._heads.get, _keys(request, books)))
         return any(
-            head.at is not None and ends_at > head.at and weight > head.spare for head in heads
+            head.at is not None and ends_at > head.at and weight > head.spare
+            for _, head in self._of(request, books)
         )
 
     def passed(self, request: Waiting, ends_at: float, books: Books) -> None:
         """It started: what it holds past a head's time is no longer spare."""
-        if not self._heads:
-            return
         weight = size(request.devices, request.share)
-        for key in _keys(request, books):
-            head = self._heads.get(key)
-            if head is not None and head.at is not None and ends_at > head.at:
+        for _, head in self._of(request, books):
+            if head.at is not None and ends_at > head.at:
                 head.spare -= weight
+
+    def _of(self, request: Waiting, books: Books) -> Iterator[tuple[Key, _Head]]:
+        """The heads of all limits of a request."""
+        if not self._heads and not self._kept:
+            return
+        for key in _keys(request, books):
+            for head in (self._heads.get(key), self._kept.get(key)):
+                if head is not None:
+                    yield key, head
 
 
 def _keys(request: Waiting, books: Books) -> Iterator[Key]:

@@ -327,3 +327,47 @@ def test_nobody_uses_up_the_limit_of_a_head_that_starts_earlier_by_what_others_a
 
     assert [(stop.request_id, stop.for_request) for stop in plan.stops] == [("three", "one")]
     assert started(plan) == [("short", ("a1",))]
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        pytest.param((), id="before the head is looked at"),
+        pytest.param(
+            (
+                waiting(
+                    "short",
+                    group="other",
+                    model="H200",
+                    seconds=600.0,
+                    priority=PriorityClass.INTERACTIVE,
+                ),
+                waiting("one", 2, group="math", model="V100", age=3),
+                waiting("behind", group="other", model="V100", age=2),
+            ),
+            id="before it is looked at again",
+        ),
+    ],
+)
+def test_room_is_kept_for_the_head_whoever_else_stands_in_line(others: tuple[Waiting, ...]) -> None:
+    """Three of lab wait for its limit."""
+    low = PriorityClass.OPPORTUNISTIC
+    state = Snapshot(
+        devices=(*node("a", 5), *node("b", 2, model="A100"), *node("c", 2, model="V100")),
+        groups=(group("lab", maximum=3), replace(group("math"), guaranteed=2), group("other")),
+        holdings=(
+            holding("own", "a0", group="lab", ends_in=7200.0),
+            holding("pair", "b0", "b1", group="other"),
+            of("other", "small", "c0"),
+        ),
+        waiting=(
+            waiting(
+                "head", 2, group="lab", model="A100", age=9, priority=PriorityClass.INTERACTIVE
+            ),
+            *others,
+            waiting("three", 3, group="lab", model="H200", age=1, priority=low),
+            waiting("late", group="lab", model="H200", seconds=5000.0, priority=low),
+        ),
+    )
+
+    assert "late" not in [name for name, _ in started(decide(state, NOW))]
