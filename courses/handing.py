@@ -10,6 +10,7 @@ from ..hub.administration import check
 from ..hub.errors import InvalidInput, NotFound, OverMaximum
 from ..hub.ports.audit import Action
 from ..hub.ports.world import Identity
+from ..hub.scheduling.quota import may_hold
 from ..hub.wire.administration import ConsequencesOut
 from ..hub.wire.courses import (
     ExtensionIn,
@@ -144,7 +145,7 @@ class Handing(Rights):
         if body.late is not None:
             after = replace(after, late=due.read_late(body.late))
         if body.devices is not None:
-            most = self.commands.store.group(before.course).max_devices
+            most = may_hold(self.commands.store.group(before.course))
             if body.devices > most:
                 raise OverMaximum(
                     f"{before.course} never has {wording.devices(body.devices)}.",

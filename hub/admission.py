@@ -31,6 +31,7 @@ class Ask:
     devices: int
     seconds: int
     model: str | None = None
+    kind: Kind = Kind.JOB
     preemptible: bool = False
 
 
@@ -116,8 +117,9 @@ def check_ask(ask: Ask, groups: Iterable[Group], devices: Iterable[Device]) -> N
         model=ask.model,
         groups=groups,
         pool=devices,
+        kind=ask.kind,
         preemptible=ask.preemptible,
-        reach=reach(ask.group, groups, devices),
+        reach=reach(ask.group, groups, devices) if ask.devices else quota.EVERYTHING,
     )
     if refusal is None:
         return

@@ -16,6 +16,7 @@ from .ports.audit import Action
 from .ports.calendar import WEEKDAYS, Reservation, Term
 from .ports.records import Json
 from .scheduling.model import Reserved
+from .scheduling.quota import may_hold
 from .wire import NAME
 from .wire.calendar import ReservationIn, ReservationOut, TermOut
 
@@ -175,8 +176,8 @@ class Agenda(Audited):
         if beside and beside + made.devices > pool:
             yield f"At its first time {beside} devices are reserved already, of {pool}."
         group = self.store.group(made.group)
-        if made.devices > group.max_devices:
-            yield f"{group.name} may hold {group.max_devices} devices at one time."
+        if made.devices > may_hold(group):
+            yield f"{group.name} may hold {may_hold(group)} devices at one time."
 
     def _next(self, reservation: Reservation, now: float) -> Reserved | None:
         return next(reservation.occurrences(now, now + _YEAR), None)

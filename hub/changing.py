@@ -62,6 +62,7 @@ class Changing:
                 devices=wanted.devices or record.devices,
                 seconds=wanted.seconds or record.seconds,
                 model=record.model if wanted.model is None else wanted.model or None,
+                kind=record.kind,
                 preemptible=record.preemptible,
             )
         )

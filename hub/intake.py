@@ -114,6 +114,7 @@ class Intake:
                 devices=options.devices,
                 seconds=seconds,
                 model=options.model,
+                kind=Kind.SESSION,
             )
         )
         if options.claim and options.devices == 0:

@@ -75,13 +75,13 @@ def _ask(owner: str, group: str, asked: QuoteIn) -> Ask:
         devices=asked.devices,
         seconds=asked.seconds,
         model=asked.model,
-        preemptible=_may_be_stopped(asked),
+        kind=Kind(asked.kind),
+        preemptible=_is_preemptible(asked),
     )
 
 
-def _may_be_stopped(asked: QuoteIn) -> bool:
-    """As a job that says nothing about it."""
-    return Kind(asked.kind) is Kind.JOB
+def _is_preemptible(asked: QuoteIn) -> bool:
+    return asked.preemptible and Kind(asked.kind) is Kind.JOB
 
 
 def _waiting(number: int, owner: str, group: str, asked: QuoteIn, now: float) -> Waiting:
@@ -96,7 +96,7 @@ def _waiting(number: int, owner: str, group: str, asked: QuoteIn, now: float) ->
         submitted_at=now,
         model=asked.model,
         priority=class_of(kind),
-        preemptible=_may_be_stopped(asked),
+        preemptible=_is_preemptible(asked),
     )
 
 

@@ -161,7 +161,8 @@ def _flag() -> Callable[[F], F]:
         expose_value=False,
         callback=note,
         help="Whether sessions, which are never preempted, may use devices that another group "
-        "is guaranteed. Without it larger ones are refused.",
+        "is guaranteed. Without it a session has at most what the group is guaranteed and what "
+        "nobody is.",
     )
 
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from .claims import Claims, Lent, not_lent
-from .entitled import Entitled, guarantees
+from .entitled import Entitled
 from .homes import Homes
 from .model import Holding, Left, Reserved, Snapshot, Waiting
 from .placement import Placement, Pool
 from .plan import Reason
-from .quota import THOUSAND, Tally, Tree, size
+from .quota import THOUSAND, Tally, Tree, guarantees, size
 from .room import Caps
 from .running import Running
 

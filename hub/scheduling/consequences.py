@@ -9,10 +9,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from .cycle import decide
+from .gangs import least
 from .guarantees import odd_guarantees
 from .model import Group, Snapshot
-from .plan import Reason
-from .quota import Tally, Tree, may_hold
+from .plan import Plan, Reason
+from .promised import reach
+from .quota import THOUSAND, Tally, Tree, may_hold, size
 from .wordforms import plural, span
 
 UNAFFECTED = "Nothing that waits or runs is affected."
@@ -72,8 +74,7 @@ def _held_above(after: Group, changed: Snapshot) -> Iterator[str]:
 
 def _waiting(snapshot: Snapshot, changed: Snapshot, now: float) -> Iterator[str]:
     plan, planned = decide(snapshot, now), decide(changed, now)
-    was_stuck = {wait.request_id for wait in plan.waits if wait.reason is Reason.ABOVE_MAXIMUM}
-    stuck = {wait.request_id for wait in planned.waits if wait.reason is Reason.ABOVE_MAXIMUM}
+    was_stuck, stuck = _stuck(snapshot, plan), _stuck(changed, planned)
     if never := len(stuck - was_stuck):
         verb = "waits" if never == 1 else "wait"
         yield f"{plural(never, 'request')} that {verb} could never start and would be told."
@@ -85,21 +86,41 @@ def _waiting(snapshot: Snapshot, changed: Snapshot, now: float) -> Iterator[str]
         yield f"{plural(starts, 'request')} that {verb} would start at once."
 
 
+def _stuck(snapshot: Snapshot, plan: Plan) -> set[str]:
+    """Who waits and could never start: for a limit, or beside what others are promised."""
+    waits = {each.request_id: each.reason for each in plan.waits}
+    most = {
+        name: reach(name, snapshot.groups, snapshot.devices)
+        for name in {each.group for each in snapshot.waiting if each.id in waits}
+    }
+    return {
+        each.id
+        for each in snapshot.waiting
+        if each.id in waits
+        and (
+            waits[each.id] is Reason.ABOVE_MAXIMUM
+            or size(least(each).devices, each.share)
+            > THOUSAND * most[each.group].of(preemptible=each.preemptible)
+        )
+    }
+
+
 def _bound_by_others(after: Group, changed: Snapshot) -> Iterator[str]:
     tree = Tree(changed.groups)
     above = min(tree.chain(after.name), key=may_hold, default=None)
     if above is None:
         yield f"A group above {after.name} is missing: its members may hold nothing."
-    elif may_hold(above) < may_hold(after):
+    elif may_hold(above) < may_hold(tree.known(after.name)[0]):
         yield (
             f"{above.name}, above it, allows {plural(may_hold(above), 'device')} at one time: "
             f"{after.name} never holds more."
         )
-    for group in sorted(changed.groups, key=lambda group: group.name):
-        if group.parent == after.name and group.max_devices > after.max_devices:
+    most = may_hold(tree.known(after.name)[0])
+    for group in sorted(tree.children(after.name), key=lambda group: group.name):
+        if may_hold(group) > most:
             yield (
-                f"{group.name}, below it, may hold {group.max_devices} by its own maximum, "
-                f"and {after.max_devices} by this one."
+                f"{group.name}, below it, may hold {may_hold(group)} by its own limits, "
+                f"and {most} by these."
             )
 
 

@@ -6,10 +6,9 @@ from collections.abc import Collection, Iterable, Mapping
 from copy import copy
 from typing import TypeAlias
 
-from .entitled import guarantees
 from .model import Holding, PriorityClass
 from .placement import Pool
-from .quota import Tally, Tree
+from .quota import Tally, Tree, guarantees
 
 Part: TypeAlias = tuple[str, PriorityClass]
 """The work of a group in one class."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from . import entitled
 from .model import Group, Snapshot
+from .quota import guarantees
 from .wordforms import plural
 
 
@@ -34,7 +34,7 @@ def odd_guarantees(after: Group, changed: Snapshot) -> Iterator[str]:
                 f"together, more than {above.name} itself with {above.guaranteed}: it counts as "
                 f"guaranteed {below}."
             )
-    own = entitled.guarantees(changed.groups)
+    own = guarantees(changed.groups)
     roots = sum(own[group.name] for group in changed.groups if group.parent is None)
     pool = len(changed.devices)
     if after.guaranteed and roots > pool:

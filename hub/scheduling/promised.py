@@ -12,8 +12,8 @@ from .quota import Reach
 
 
 def reach(group: str, groups: Iterable[Group], devices: Iterable[Device]) -> Reach:
-    """As the rules of the walk have it (``Books``), with every device repaired."""
-    repaired = tuple(replace(each, health=Health.OK) for each in devices)
+    """As the rules of the walk have it (``Books``), with every device repaired and taking work."""
+    repaired = tuple(replace(each, health=Health.OK, marks=()) for each in devices)
     books = Books(Snapshot(devices=repaired, groups=tuple(groups)), 0.0)
     if not books.tree.chain(group):
         return Reach(lent=0, kept=0)

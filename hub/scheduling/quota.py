@@ -8,8 +8,8 @@ missing denies.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Set
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import inf
 
@@ -18,11 +18,44 @@ from .placement import largest_node
 from .wordforms import hours, number, plural, span
 
 
+def guarantees(groups: Iterable[Group]) -> Mapping[str, int]:
+    """Devices by group: its own guarantee, or that of all below it where that is more.
+
+    What a lab is guaranteed its department has to be given as well, else the lab's promise
+    would end at the department's door. Kueue counts a cohort's quota in the same way
+    (``resource_node.go``). Groups in a circle count for themselves alone.
+    """
+    known = {group.name: group for group in groups}
+    below: dict[str, list[Group]] = {name: [] for name in known}
+    roots = []
+    for group in known.values():
+        if group.parent in known:
+            below[group.parent].append(group)
+        else:
+            roots.append(group)
+    found = {name: group.guaranteed for name, group in known.items()}
+    order = list(roots)
+    for group in order:
+        order += below[group.name]
+    for group in reversed(order):
+        together = sum(found[child.name] for child in below[group.name])
+        found[group.name] = max(group.guaranteed, together)
+    return found
+
+
 class Tree:
-    """The groups of one snapshot. Chains are worked out once and kept."""
+    """The groups of one snapshot. Chains are worked out once and kept.
+
+    A group whose borrowing is limited is guaranteed what counts (``guarantees``): what it may
+    hold leaves those below it theirs.
+    """
 
     def __init__(self, groups: Iterable[Group]) -> None:
         self._groups = {group.name: group for group in groups}
+        if limited := [each for each in self._groups.values() if each.borrowing is not None]:
+            counted = guarantees(self._groups.values())
+            for each in limited:
+                self._groups[each.name] = replace(each, guaranteed=counted[each.name])
         self._known: dict[str, tuple[Group, ...]] = {}
         self._models: dict[str, frozenset[str] | None] = {}
         self._below: dict[str, frozenset[str]] = {}
@@ -174,7 +207,9 @@ class Rule(StrEnum):
     BUDGET = "budget"
     """More than the whole budget of a period."""
     PROMISED = "promised"
-    """More than is left beside what others are guaranteed."""
+    """More than is left beside what others are guaranteed, or do not lend."""
+    SESSIONS = "no_sessions"
+    """A session with devices, and none are allowed."""
 
 
 MALFORMED = frozenset({Rule.UNKNOWN_GROUP, Rule.DEVICES, Rule.SECONDS, Rule.UNKNOWN_MODEL})
@@ -231,6 +266,9 @@ class Reach:
     lent: float
     kept: float
 
+    def of(self, *, preemptible: bool) -> float:
+        return self.lent if preemptible else self.kept
+
 
 EVERYTHING = Reach(lent=inf, kept=inf)
 
@@ -243,6 +281,7 @@ def admit(
     devices: float,
     seconds: float,
     model: str | None = None,
+    kind: Kind = Kind.JOB,
     preemptible: bool = False,
     reach: Reach = EVERYTHING,
 ) -> Refusal | None:
@@ -255,32 +294,43 @@ def admit(
     1. the group and every group above exist
     2. devices are a whole number, 0 or more
     3. the time limit is more than 0, and no longer than any group of the chain allows
-    4. devices are within the maximum of every group of the chain, then within its maximum
-       per person
-    5. the pool has the model, and one node has as many devices that the group may use
-    6. devices are within what the group could have beside what others are promised
-    7. until its time limit it uses no more than the whole budget of any group of the chain;
+    4. a session has devices only where every group of the chain allows a member such sessions
+    5. devices are within what every group of the chain may hold, then within its maximum per
+       person
+    6. the pool has the model, and one node has as many devices that the group may use
+    7. devices are within what the group could have beside what others are promised
+    8. until its time limit it uses no more than the whole budget of any group of the chain;
        whoever has to wait for the next period is not refused
     """
     tree = Tree(groups)
     chain = tree.chain(group)
     if not chain:
         return _unknown_group(tree, group)
-    most = reach.lent if preemptible else reach.kept
+    most = reach.of(preemptible=preemptible)
+    if kind is Kind.SESSION and any(each.max_sessions == 0 for each in chain):
+        most = 0
     refusal = _shape(chain, devices, seconds, most)
     if refusal is not None or devices == 0:
         return refusal
-    size_refusal = _size(
-        chain,
-        tuple(pool),
-        int(devices),
-        allowed=tree.models(group),
-        seconds=seconds,
-        model=model,
-        most=most,
-        preemptible=preemptible,
+    pool, devices, usable = tuple(pool), int(devices), tree.models(group)
+    models = (model,) if model or usable is None else usable
+    in_node = max((largest_node(pool, each) for each in models), default=0)
+    allowed = (min(may_hold(each), each.max_devices_per_user) for each in chain)
+    accepted = _from_zero_to(int(min(in_node, most, _affordable(chain, seconds), *allowed)))
+    refusal = (
+        _no_sessions(chain, kind)
+        or _above_maximum(chain, devices)
+        or _above_node(pool, devices, in_node, model, group if usable is not None else "")
+        or _promised(group, devices, most, preemptible=preemptible)
     )
-    return size_refusal or _budget(chain, int(devices), seconds)
+    by_budget = _budget(chain, devices, seconds)
+    if refusal is None or refusal.accepted:
+        return refusal or by_budget
+    could_be_lent = kind is Kind.JOB and devices <= reach.lent and by_budget is None
+    if refusal.rule is Rule.PROMISED and could_be_lent:
+        accepted = f"{accepted[:-1]}, or for a job that may be preempted."
+    message = f"{refusal.message}; you asked for {number(devices)}."
+    return replace(refusal, message=message, accepted=accepted)
 
 
 def _unknown_group(tree: Tree, name: str) -> Refusal:
@@ -327,37 +377,38 @@ def _shape(chain: tuple[Group, ...], devices: float, seconds: float, most: float
     return None
 
 
-def _size(
-    chain: tuple[Group, ...],
-    pool: tuple[Device, ...],
-    devices: int,
-    *,
-    allowed: Set[str] | None,
-    seconds: float,
-    model: str | None,
-    most: float,
-    preemptible: bool,
-) -> Refusal | None:
-    """Rules 4 to 6. The smallest limit of all is what is accepted in each case."""
+def _no_sessions(chain: tuple[Group, ...], kind: Kind) -> Refusal | None:
+    """Rule 4."""
+    name = next((group.name for group in chain if group.max_sessions == 0), None)
+    if kind is not Kind.SESSION or name is None:
+        return None
+    return _too_many(Rule.SESSIONS, f"{name} allows no sessions with devices")
+
+
+def _above_maximum(chain: tuple[Group, ...], devices: int) -> Refusal | None:
+    """Rule 5."""
     by_group = min(chain, key=may_hold)
     by_user = min(chain, key=lambda group: group.max_devices_per_user)
-    models = (model,) if model or allowed is None else allowed
-    in_node = max((largest_node(pool, each) for each in models), default=0)
-    limits = may_hold(by_group), by_user.max_devices_per_user, in_node, most
-    accepted = _from_zero_to(int(min(*limits, _affordable(chain, seconds))))
-    asked = f"you asked for {number(devices)}."
     if devices > may_hold(by_group):
-        message = (
-            f"{by_group.name} may hold at most {plural(may_hold(by_group), 'device')} "
-            f"at one time; {asked}"
-        )
-        return Refusal(rule=Rule.GROUP_MAXIMUM, message=message, accepted=accepted)
+        why = ""
+        if may_hold(by_group) < by_group.max_devices:
+            why = f": {by_group.guaranteed} guaranteed, and {by_group.borrowing} borrowed"
+        most = plural(may_hold(by_group), "device")
+        message = f"{by_group.name} may hold at most {most} at one time{why}"
+        return _too_many(Rule.GROUP_MAXIMUM, message)
     if devices > by_user.max_devices_per_user:
-        message = (
-            f"One person may hold at most {plural(by_user.max_devices_per_user, 'device')} "
-            f"in {by_user.name} at one time; {asked}"
-        )
-        return Refusal(rule=Rule.USER_MAXIMUM, message=message, accepted=accepted)
+        most = plural(by_user.max_devices_per_user, "device")
+        message = f"One person may hold at most {most} in {by_user.name} at one time"
+        return _too_many(Rule.USER_MAXIMUM, message)
+    return None
+
+
+def _above_node(
+    pool: tuple[Device, ...], devices: int, in_node: int, model: str | None, group: str
+) -> Refusal | None:
+    """Rule 6. ``group``: where it may not use all models."""
+    if devices <= in_node:
+        return None
     if model is not None and in_node == 0:
         known = ", ".join(sorted({device.model for device in pool}))
         return Refusal(
@@ -365,25 +416,30 @@ def _size(
             message=f"The pool has no device of the model {model}.",
             accepted=f"Models: {known}." if known else "The pool has no devices; ask for 0.",
         )
-    if devices > in_node:
-        which = f" that {chain[0].name} may use" if allowed is not None else ""
-        which = f" of the model {model}" if model else which
-        message = f"No node has more than {plural(in_node, 'device')}{which}; {asked}"
-        if not pool:
-            message = f"The pool has no devices; {asked}"
-        return Refusal(rule=Rule.NODE_MAXIMUM, message=message, accepted=accepted)
-    if devices > most:
-        lasting = "" if preemptible else " that it never has to give back"
-        message = (
-            f"Beside what other groups are guaranteed, {chain[0].name} can have at most "
-            f"{plural(int(most), 'device')}{lasting}; {asked}"
-        )
-        return Refusal(rule=Rule.PROMISED, message=message, accepted=accepted)
-    return None
+    which = f" of the model {model}" if model else f" that {group} may use" if group else ""
+    message = f"No node has more than {plural(in_node, 'device')}{which}"
+    return _too_many(Rule.NODE_MAXIMUM, message if pool else "The pool has no devices")
+
+
+def _promised(group: str, devices: int, most: float, *, preemptible: bool) -> Refusal | None:
+    """Rule 7."""
+    if devices <= most:
+        return None
+    beside, lasting = "do not lend of theirs", ""
+    if not preemptible:
+        beside, lasting = "are guaranteed", " that it never has to give back"
+    have = f"at most {plural(int(most), 'device')}" if most else "no device"
+    message = f"Beside what other groups {beside}, {group} can have {have}{lasting}"
+    return _too_many(Rule.PROMISED, message)
+
+
+def _too_many(rule: Rule, message: str) -> Refusal:
+    """Of devices; ``admit`` ends the sentence, and says how many are accepted."""
+    return Refusal(rule=rule, message=message, accepted="")
 
 
 def _budget(chain: tuple[Group, ...], devices: int, seconds: float) -> Refusal | None:
-    """Rule 7."""
+    """Rule 8."""
     having = [(group.name, group.budget) for group in chain if group.budget is not None]
     if not having or devices <= _affordable(chain, seconds):
         return None

@@ -57,7 +57,8 @@ def asked(fields: Mapping[str, str]) -> QuoteIn:
         seconds = options.hours * 3600
     limits = {"devices": max(0, min(options.devices, LARGEST)), "seconds": _whole(seconds)}
     form = {"kind": kind, "group": fields.get("group", ""), "model": options.model}
-    return QuoteIn.model_validate({**form, **limits})
+    may_be_stopped = fields.get("preemptible") != "no"
+    return QuoteIn.model_validate({**form, **limits, "preemptible": may_be_stopped})
 
 
 def quote(

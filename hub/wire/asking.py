@@ -116,6 +116,7 @@ class QuoteIn(In):
     devices: Annotated[Devices, Field(ge=0, le=LARGEST)] = 0
     model: Model | None = None
     seconds: Annotated[int, Field(ge=1, le=LARGEST)] = 3600
+    preemptible: Annotated[bool, Field(description="Of a job; a session never is.")] = True
 
 
 class QuotesIn(In):

@@ -13,7 +13,7 @@ from carrel.hub.errors import Unavailable
 from carrel.hub.ports.records import NewRequest
 from carrel.hub.quotes import Quotes
 from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.model import Kind
+from carrel.hub.scheduling.model import Group, Kind
 from carrel.hub.scheduling.plan import Start
 from carrel.hub.store.memory import MemoryStore
 from carrel.hub.wire import QuoteIn
@@ -48,6 +48,23 @@ def test_what_is_free_starts_at_once(commands: Commands) -> None:
     )  # fmt: skip  # grouped by meaning
     assert (found.group, found.device_seconds) == ("cs101", 3600)
     assert commands.queue(None).total == 0, "nothing was sent"
+
+
+def test_a_job_is_quoted_as_it_would_be_submitted(commands: Commands) -> None:
+    """All is guaranteed to others: who may not be preempted could never start."""
+    math = Group(name="math", max_devices=1, max_devices_per_user=1, guaranteed=1)
+    commands.store.put_group(math)
+    preemptible = ONE.model_copy(update={"kind": "job"})
+    lasting = preemptible.model_copy(update={"preemptible": False})
+
+    found = Quotes(commands).quotes(STUDENT1, [preemptible, lasting, ONE])
+
+    assert [each.admitted for each in found] == [True, False, False]
+    assert found[1].sentence == (
+        "Beside what other groups are guaranteed, cs101 can have no device that it never "
+        "has to give back; you asked for 1. Ask for 0 (CPU only), or for a job that may be "
+        "preempted."
+    )
 
 
 def test_what_is_taken_is_waited_for(commands: Commands) -> None:

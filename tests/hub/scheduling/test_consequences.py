@@ -72,7 +72,20 @@ def test_limits_above_and_below_are_named() -> None:
         "cs, above it, allows 8 devices at one time: cs101 never holds more.",
     )
     assert consequences(replace(CS, max_devices=3), replace(FOUR_HELD, holdings=()), NOW) == (
-        "cs101, below it, may hold 4 by its own maximum, and 3 by this one.",
+        "cs101, below it, may hold 4 by its own limits, and 3 by these.",
+    )
+    lends_nothing = replace(CS, guaranteed=1, borrowing=0)
+    assert consequences(lends_nothing, replace(FOUR_HELD, holdings=()), NOW) == (
+        "cs101, below it, may hold 4 by its own limits, and 1 by these.",
+    )
+
+
+def test_a_session_that_others_guarantees_shut_out_is_counted() -> None:
+    math = Group(name="math", parent="cs", max_devices=8, max_devices_per_user=8)
+    session = replace(waiting("s", 3), kind=Kind.SESSION)
+    snapshot = Snapshot(devices=DEVICES, groups=(CS, CS101, math), waiting=(session,))
+    assert consequences(replace(math, guaranteed=4), snapshot, NOW) == (
+        "1 request that waits could never start and would be told.",
     )
 
 

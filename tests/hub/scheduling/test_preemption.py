@@ -6,12 +6,11 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from carrel.hub.scheduling.entitled import guarantees
 from carrel.hub.scheduling.model import Device, Group, Holding, PriorityClass, Role, Share, Waiting
 from carrel.hub.scheduling.placement import Placement, Pool
 from carrel.hub.scheduling.plan import Reason, Stop
 from carrel.hub.scheduling.preemption import Reclaimed, reclaim
-from carrel.hub.scheduling.quota import Tally, Tree
+from carrel.hub.scheduling.quota import Tally, Tree, guarantees
 
 from . import values
 from .values import HOUR, NOW, holding, node, waiting

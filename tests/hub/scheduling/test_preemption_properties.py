@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from carrel.hub.scheduling import stopping
-from carrel.hub.scheduling.entitled import guarantees
 from carrel.hub.scheduling.gangs import largest_member
 from carrel.hub.scheduling.model import Device, Group, Holding, PriorityClass, Role, Waiting
 from carrel.hub.scheduling.moving import MOST_LOST
@@ -18,7 +17,7 @@ from carrel.hub.scheduling.placement import Pool
 from carrel.hub.scheduling.plan import Stop
 from carrel.hub.scheduling.preemption import reclaim
 from carrel.hub.scheduling.queues import rank
-from carrel.hub.scheduling.quota import Tally, Tree
+from carrel.hub.scheduling.quota import Tally, Tree, guarantees
 from carrel.hub.scheduling.stopping import lost
 
 from .strategies import MODELS, pools

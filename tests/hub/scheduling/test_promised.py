@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.model import Group, Health, Snapshot
+from carrel.hub.scheduling.model import Group, Health, Mark, MarkKind, Snapshot
 from carrel.hub.scheduling.promised import reach
 from carrel.hub.scheduling.quota import Reach, Rule, admit
 
@@ -58,10 +58,14 @@ def test_how_much_a_group_could_ever_have(groups: tuple[Group, ...], expected: R
     assert reach("lab", groups, FOUR) == expected
 
 
-def test_what_is_broken_may_be_repaired() -> None:
+@pytest.mark.parametrize("kind", MarkKind)
+def test_what_takes_no_work_may_be_repaired(kind: MarkKind) -> None:
     groups = (guaranteed("lab", 1), guaranteed("cs101", 2))
-    sick = node("a", 4, health=Health.SICK)
-    assert reach("lab", groups, sick) == reach("lab", groups, FOUR)
+    broken = tuple(
+        replace(each, health=Health.SICK, marks=(Mark(target=each.id, kind=kind, since=NOW),))
+        for each in FOUR
+    )
+    assert reach("lab", groups, broken) == reach("lab", groups, FOUR)
 
 
 def test_the_refusal_says_what_would_be_accepted() -> None:
@@ -82,7 +86,7 @@ def test_the_refusal_says_what_would_be_accepted() -> None:
         "Beside what other groups are guaranteed, lab can have at most 2 devices that it never "
         "has to give back; you asked for 3."
     )
-    assert refusal.accepted == "Ask for 0 to 2."
+    assert refusal.accepted == "Ask for 0 to 2, or for a job that may be preempted."
 
 
 def test_more_than_a_group_may_ever_borrow_is_refused_as_well() -> None:
@@ -92,7 +96,9 @@ def test_more_than_a_group_may_ever_borrow_is_refused_as_well() -> None:
 
     assert refusal is not None
     assert refusal.rule is Rule.GROUP_MAXIMUM
-    assert refusal.message == "lab may hold at most 3 devices at one time; you asked for 4."
+    assert refusal.message == (
+        "lab may hold at most 3 devices at one time: 1 guaranteed, and 2 borrowed; you asked for 4."
+    )
     assert refusal.accepted == "Ask for 0 to 3."
 
 
