@@ -75,6 +75,13 @@ def is_below(name: str, above: str, groups: dict[str, Group]) -> bool:
     return at is not None
 
 
+def counts_as_guaranteed(name: str, groups: dict[str, Group]) -> int:
+    """To a group at least what those below it are guaranteed together."""
+    below = (each.name for each in groups.values() if each.parent == name)
+    together = sum(counts_as_guaranteed(each, groups) for each in below)
+    return max(groups[name].guaranteed, together)
+
+
 def back(holding: Holding, stop: Stop) -> Waiting:
     """What was stopped, in the queue: it keeps its age."""
     request = waiting(

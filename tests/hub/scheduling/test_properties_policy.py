@@ -28,7 +28,16 @@ from carrel.hub.scheduling.plan import Reason
 from carrel.hub.scheduling.running import expected_end, holding_of, span
 
 from . import rich
-from .outcomes import after, back, chain_of, is_below, once_left, started, weight
+from .outcomes import (
+    after,
+    back,
+    chain_of,
+    counts_as_guaranteed,
+    is_below,
+    once_left,
+    started,
+    weight,
+)
 from .values import NOW, waiting
 
 Check = Callable[[Snapshot], None]
@@ -67,7 +76,8 @@ def check_quota(snapshot: Snapshot) -> None:
             own = [each for each in inside if each.owner == start.owner]
             assert sum(map(weight, inside)) <= above.max_devices + 1e-9
             if above.borrowing is not None:
-                assert sum(map(weight, inside)) <= above.guaranteed + above.borrowing + 1e-9
+                most = counts_as_guaranteed(above.name, groups) + above.borrowing
+                assert sum(map(weight, inside)) <= most + 1e-9
             assert sum(map(weight, own)) <= above.max_devices_per_user + 1e-9
             sessions = [each for each in own if each.kind is Kind.SESSION and each.devices]
             if above.max_sessions is not None and start.kind is Kind.SESSION:
