@@ -110,12 +110,6 @@ class Walk:
         made.backfill = None if self.backfill is None else self.backfill.copy(made.books)
         return made
 
-    def look_ahead(self) -> None:
-        """Work out what whoever comes next finds, if somebody lacks devices."""
-        if self.backfill is not None:
-            self._keeps_more(self.backfill)
-            self.backfill.look_ahead(self.line)
-
     def passes_over(self, request: Waiting) -> bool:
         """Whether nothing comes of serving it: the rule that holds it held one of its kind
         already, and it delays nobody and asks for nothing back.

@@ -121,7 +121,8 @@ class Way:
             elif self.walk.backfill is not None and wait.reason is not Reason.RECLAIMING:
                 continue
             self.walk.serve(request)
-        self.walk.look_ahead()
+        if self.walk.backfill is not None:
+            self.walk.backfill.look_ahead(self.walk.line)
         return self
 
 
