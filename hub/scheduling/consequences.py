@@ -107,15 +107,15 @@ def _stuck(snapshot: Snapshot, plan: Plan) -> set[str]:
 
 def _bound_by_others(after: Group, changed: Snapshot) -> Iterator[str]:
     tree = Tree(changed.groups)
+    most = may_hold(tree.known(after.name)[0])
     above = min(tree.chain(after.name), key=may_hold, default=None)
     if above is None:
         yield f"A group above {after.name} is missing: its members may hold nothing."
-    elif may_hold(above) < may_hold(tree.known(after.name)[0]):
+    elif may_hold(above) < most:
         yield (
             f"{above.name}, above it, allows {plural(may_hold(above), 'device')} at one time: "
             f"{after.name} never holds more."
         )
-    most = may_hold(tree.known(after.name)[0])
     for group in sorted(tree.children(after.name), key=lambda group: group.name):
         if may_hold(group) > most:
             yield (

@@ -306,9 +306,8 @@ def admit(
     chain = tree.chain(group)
     if not chain:
         return _unknown_group(tree, group)
-    most = reach.of(preemptible=preemptible)
-    if kind is Kind.SESSION and any(each.max_sessions == 0 for each in chain):
-        most = 0
+    no_sessions = _no_sessions(chain, kind)
+    most = 0 if no_sessions else reach.of(preemptible=preemptible)
     refusal = _shape(chain, devices, seconds, most)
     if refusal is not None or devices == 0:
         return refusal
@@ -318,7 +317,7 @@ def admit(
     allowed = (min(may_hold(each), each.max_devices_per_user) for each in chain)
     accepted = _from_zero_to(int(min(in_node, most, _affordable(chain, seconds), *allowed)))
     refusal = (
-        _no_sessions(chain, kind)
+        no_sessions
         or _above_maximum(chain, devices)
         or _above_node(pool, devices, in_node, model, group if usable is not None else "")
         or _promised(group, devices, most, preemptible=preemptible)
