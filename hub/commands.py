@@ -201,6 +201,11 @@ class Commands(Looking):
         """The images that there are."""
         return Catalogue(self.backend, self.store, self.clock)
 
+    @property
+    def placing(self) -> Placing:
+        """What reads the snapshot that decisions are made from."""
+        return Placing(self.store, self.backend, self.grace_seconds)
+
     def images(self, who: Identity, *, groups_of: Collection[str] | None = None) -> ImagesOut:
         """The images to choose from, and what is pinned.
 
@@ -211,7 +216,7 @@ class Commands(Looking):
     def why(self, who: Identity | None, request_id: str) -> WhyOut:
         """Why it waits, behind whom, and what would start it sooner."""
         explaining = Explaining(
-            placing=Placing(self.store, self.backend),
+            placing=self.placing,
             board=self.board,
             admission=self.admission,
             clock=self.clock,

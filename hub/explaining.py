@@ -35,7 +35,7 @@ class Explaining:
         now, own = self.clock(), self._groups(record)
         known = frozenset(own) | viewer.teaches
         found = explain(
-            self.placing.placed(self.placing.store.snapshot(now)),
+            self.placing.snapshot(now),
             record.id,
             now,
             waits=tuple(self.board.waits.values()),

@@ -27,7 +27,6 @@ from .commands import Commands
 from .errors import CarrelError, Unavailable
 from .faults import Faults
 from .idling import Idling
-from .placing import Placing
 from .planning import Planner
 from .ports.records import Cause, CauseCode, LeaseRecord, RequestFilter, RequestRecord
 from .reclaiming import Reclaiming
@@ -86,7 +85,7 @@ class Loop:
         self._sessions = SessionActions(commands)
         self._faults = Faults(commands)
         self._silence = Silence(commands)
-        self._placing = Placing(commands.store, commands.backend)
+        self._placing = commands.placing
         self._node = node
         self._idling = idling
         self._vitals = vitals or Vitals()
@@ -147,7 +146,7 @@ class Loop:
     # -- 3 decide -------------------------------------------------------------------------
 
     def _decide(self) -> bool:
-        snapshot = self._placing.placed(self._store.snapshot(self._commands.clock()))
+        snapshot = self._placing.snapshot(self._commands.clock())
         # Later than whatever gave back the devices that are free in this snapshot: leases of one
         # device then follow each other, and no moment of it is charged to two of them.
         now = self._commands.clock()

@@ -1,4 +1,7 @@
-"""Which machines may take what waits: of several, those that have its image."""
+"""What a decision is made from: the stored snapshot, and which machines may take what waits.
+
+Of several machines, those that have its image.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +19,21 @@ _One = TypeVar("_One", Waiting, Holding)
 
 @dataclass(frozen=True, slots=True)
 class Placing:
-    """What the engines have, for the scheduler: it knows no images, only nodes."""
+    """What the engines have, for the scheduler: it knows no images, only nodes.
+
+    Attributes:
+        grace: seconds, as in ``Snapshot``.
+    """
 
     store: Store
     source: ImageSource
+    grace: float
 
-    def placed(self, snapshot: Snapshot) -> Snapshot:
+    def snapshot(self, now: float) -> Snapshot:
+        """Everything that a decision of now depends on."""
+        return replace(self._placed(self.store.snapshot(now)), grace=self.grace)
+
+    def _placed(self, snapshot: Snapshot) -> Snapshot:
         """The same, with the nodes of all whose image is not on each of them."""
         if not snapshot.waiting:
             return snapshot

@@ -50,7 +50,7 @@ class Quotes:
         """
         c = self.commands
         now = c.clock()
-        snapshot = c.store.snapshot(now)
+        snapshot = c.placing.snapshot(now)
         groups = _Groups(c.admission, who.name, {})
         answers: list[QuoteOut | None] = []
         admitted: list[Waiting] = []

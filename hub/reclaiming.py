@@ -18,6 +18,7 @@ from .ports.records import Cause, CauseCode, LeaseRecord, RequestRecord
 from .scheduling.lifecycle import State
 from .scheduling.model import Kind
 from .scheduling.plan import Reason, Stop
+from .scheduling.running import end_of_notice
 from .watching import Pairs
 from .wording import notice_sentence
 
@@ -48,7 +49,7 @@ class Reclaiming:
                 kind=kind,
                 message=notice_sentence(kind, stop.group, before.group),
                 given_at=now,
-                stops_at=min(now + self._commands.grace_seconds, max(now, ends)),
+                stops_at=end_of_notice(now, self._commands.grace_seconds, ends),
                 group=stop.group,
                 for_request=stop.for_request,
             )

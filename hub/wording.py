@@ -92,6 +92,8 @@ _YOU_HELD: Mapping[Reason, tuple[str, str]] = MappingProxyType(
     }
 )
 """What its owner reads instead."""
+_WOULD_ASK_BACK = "Devices that others borrow would be asked back for it, with a notice to them."
+"""Where nobody has sent it yet."""
 
 _FIELDS: Mapping[str, str] = MappingProxyType(
     {
@@ -155,10 +157,11 @@ def quote_sentence(wait: Wait, now: float) -> str:
     """What a request that nobody has sent yet would have to expect."""
     if wait.place < 1:
         return "It would start at once."
+    why = _WOULD_ASK_BACK if wait.reason is Reason.RECLAIMING else _why(wait, yours=True)
     if wait.estimate is None:
-        return f"It would wait at place {wait.place}. {_why(wait, yours=True)}"
+        return f"It would wait at place {wait.place}. {why}"
     soon = _minutes(wait.estimate.at - now)
-    return f"It would wait at place {wait.place}, for about {soon}. {_why(wait, yours=True)}"
+    return f"It would wait at place {wait.place}, for about {soon}. {why}"
 
 
 def unclaimed_sentence(window: float, held: int) -> str:

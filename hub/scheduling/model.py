@@ -351,6 +351,8 @@ class Snapshot:
         reserved: occurrences of reservations that run now or begin before anything that could
             start now would have to end.
         budgets: of the groups that have one.
+        grace: seconds between the notice that devices are asked back and the end of what has
+            them. It changes no decision, only when starts are expected.
     """
 
     devices: tuple[Device, ...] = ()
@@ -362,3 +364,4 @@ class Snapshot:
     use: tuple[Use, ...] = ()
     reserved: tuple[Reserved, ...] = ()
     budgets: tuple[Left, ...] = ()
+    grace: float = 0.0

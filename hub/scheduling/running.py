@@ -78,6 +78,12 @@ def expected_end(holding: Holding, now: float) -> float:
     return min(holding.until, holding.since + _corrected(end - holding.since, holding.since, now))
 
 
+def end_of_notice(now: float, grace: float, until: float) -> float:
+    """When what is asked back now has to have gone: after the grace time, or at the end of its
+    time limit where that comes first."""
+    return min(now + grace, max(now, until))
+
+
 def _corrected(seconds: float, since: float, now: float) -> float:
     """How long what began then is expected to run in all: as long as was expected, or, where it
     has outlived that, twice as long, four times, and so on."""
@@ -146,10 +152,12 @@ class Running:
         del self._ends[bisect_left(self._ends, (self._end.pop(request_id), request_id))]
         return holding
 
-    def leave(self, request_ids: Iterable[str]) -> None:
-        """These are asked to go."""
+    def leave(self, request_ids: Iterable[str], grace: float = 0.0) -> None:
+        """These are asked to go, and have so many seconds for it."""
         for request_id in request_ids:
-            self.add(replace(self.remove(request_id), leaving=True))
+            holding = self.remove(request_id)
+            at = end_of_notice(self._now, grace, holding.until)
+            self.add(replace(holding, leaving=True, leaves_at=at))
 
     def ends(self) -> Iterator[tuple[float, Holding]]:
         """Everything that runs, in the order in which it is expected to end."""

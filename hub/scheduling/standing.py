@@ -155,7 +155,8 @@ class Standing:
         for each in started:
             self.debts.add(each.holding)
             self._yielding += _yields(each.holding)
-        self.books.running.leave(stop.request_id for stop in asked.stops)
+        grace = self._made_from.grace
+        self.books.running.leave((stop.request_id for stop in asked.stops), grace)
         return Delta(starts=tuple(s.start for s in started), stops=asked.stops)
 
     def _walk(self) -> list[Started]:

@@ -56,7 +56,7 @@ def test_what_runs_could_go_on_only_where_its_image_is(world: World) -> None:
     asked(world, "torch", NEW)
     world.settle()
     asked(world, "torch", NEW)
-    placed = world.loop._placing.placed(world.commands.store.snapshot(world.clock()))
+    placed = world.commands.placing.snapshot(world.clock())
     assert [each.nodes for each in placed.holdings] == [frozenset({"far"})]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,34 @@ def test_what_is_taken_is_waited_for(commands: Commands) -> None:
     )
     assert (session.place, session.ahead) == (1, 0), "somebody would sit in front of it"
     assert (cpu.starts_now, cpu.device_seconds) == (True, 0)
+
+
+def test_what_would_be_asked_back_is_there_after_the_notice(commands: Commands) -> None:
+    """And not when those who borrow it end by themselves."""
+    store = commands.store
+    store.put_group(replace(store.group("cs101"), guaranteed=1))
+    store.put_group(Group(name="math", max_devices=1, max_devices_per_user=1))
+    new = NewRequest(
+        id="j-borrows",
+        kind=Kind.JOB,
+        owner="student3",
+        group="math",
+        devices=1,
+        seconds=3600,
+        preemptible=True,
+        idempotency_key="borrows",
+    )
+    store.submit(new, commands.clock())
+    start = Start(request_id="j-borrows", devices=("SIM-0",))
+    store.grant([start], now=commands.clock(), lease_seconds=30)
+
+    (found,) = Quotes(commands).quotes(STUDENT1, [ONE])
+
+    assert found.expected_at == commands.clock() + commands.grace_seconds
+    assert found.sentence == (
+        "It would wait at place 1, for about 2 min. Devices that others borrow would be asked "
+        "back for it, with a notice to them."
+    )
 
 
 def test_a_refusal_is_an_answer_like_any_other(commands: Commands) -> None:

@@ -40,7 +40,7 @@ from carrel.hub.scheduling.running import holding_of
 from carrel.hub.scheduling.what_if import Change, Suggestion, changed
 
 from . import rich, strategies
-from .values import HOUR, NOW, group, holding, node, waiting
+from .values import HOUR, NOW, device, group, holding, node, waiting
 
 GROUPS = (group("cs101"), group("math"))
 
@@ -221,6 +221,31 @@ def test_where_nothing_starts_now_what_starts_sooner_is_said() -> None:
     )
 
 
+def test_a_form_for_which_devices_are_asked_back_starts_when_the_notice_ends() -> None:
+    """Two of the four that are borrowed are guaranteed; it asks for three."""
+    borrowed = [
+        replace(holding(f"j{n}", f"a{n}", group="lab", ends_in=n * HOUR), preemptible=True)
+        for n in (1, 2, 3, 4)
+    ]
+    asked = snapshot(
+        waiting("r", 3),
+        devices=tuple(device(f"a{n}") for n in (1, 2, 3, 4)),
+        groups=(replace(group("cs101"), guaranteed=2), group("lab")),
+        holdings=borrowed,
+    )
+
+    found = explained(replace(asked, grace=120.0))
+
+    assert found.wait.estimate == Estimate(at=NOW + 3 * HOUR, latest=NOW + 3 * HOUR)
+    assert found.suggestions == (
+        Suggestion(
+            change=Change.FEWER_DEVICES,
+            devices=2,
+            expected=Estimate(at=NOW + 120.0, latest=NOW + 120.0),
+        ),
+    )
+
+
 SOONER = [
     pytest.param(
         snapshot(
@@ -396,7 +421,7 @@ def test_an_estimate_of_its_own_is_that_of_a_plan_whose_page_ends_with_it(
     plan = decide(asked, NOW)
     sizes = {each.id: each.devices for each in asked.waiting}
     with_devices = [each.request_id for each in plan.waits if sizes[each.request_id]]
-    if plan.starts or not with_devices:
+    if plan.starts or plan.stops or not with_devices:
         return
     last = with_devices[choice % len(with_devices)]
     with pytest.MonkeyPatch.context() as patch:
@@ -641,7 +666,7 @@ def test_thousands_of_suggestions_come_true(asked: tuple[Snapshot, str], choice:
 
 
 def carried_out(asked: Snapshot, plan: Plan) -> Snapshot:
-    """The snapshot once all that the plan starts runs."""
+    """The snapshot once all that the plan starts runs, and all that it stops was told."""
     begun = {start.request_id: start.devices for start in plan.starts}
     runs = [
         holding_of(each, Placement(devices=begun[each.id], share=each.share), now=NOW)
@@ -649,4 +674,8 @@ def carried_out(asked: Snapshot, plan: Plan) -> Snapshot:
         if each.id in begun
     ]
     left = tuple(each for each in asked.waiting if each.id not in begun)
-    return replace(asked, waiting=left, holdings=(*asked.holdings, *runs))
+    told = {stop.request_id for stop in plan.stops}
+    held = [
+        replace(each, leaving=each.leaving or each.request_id in told) for each in asked.holdings
+    ]
+    return replace(asked, waiting=left, holdings=(*held, *runs))
