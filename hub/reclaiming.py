@@ -8,7 +8,7 @@ by itself meanwhile has ended.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from math import inf
 
@@ -19,10 +19,15 @@ from .scheduling.lifecycle import State
 from .scheduling.model import Kind
 from .scheduling.plan import Reason, Stop
 from .scheduling.running import end_of_notice
+from .scheduling.spared import spared
 from .watching import Pairs
 from .wording import notice_sentence
 
 log = logging.getLogger(__name__)
+
+SPARE_EVERY = 5.0
+"""How often it is looked at whether all that was asked back is still wanted; at its end in any
+case."""
 
 Telling = tuple[str, "partial[None]"]
 """What may take long, under the name by which it is done once at a time."""
@@ -36,6 +41,7 @@ class Reclaiming:
         self._store = commands.store
         self._told: set[str] = set()
         """Leases whose attempt knows of its notice."""
+        self._looked_at = -inf
 
     def ask(self, stops: Iterable[Stop], now: float) -> bool:
         """Give notice to those whom the plan names; returns whether anything changed."""
@@ -64,14 +70,16 @@ class Reclaiming:
 
     def act(self, pairs: Pairs, now: float) -> bool:
         """Stop whose grace time is over; forget notices that serve nobody any more."""
+        asked = {
+            request.id: (request, request.notice)
+            for _, request in pairs
+            if request.notice is not None and request.state is not State.STOPPING
+        }
+        spared = self._spared({name: notice for name, (_, notice) in asked.items()}, now)
         changed = False
-        for _, request in pairs:
-            notice = request.notice
-            if notice is None or request.state is State.STOPPING:
-                continue
-            if notice.for_request and not self._waits(notice.for_request):
-                why = f"{notice.for_request} does not wait for it any more."
-                after = self._store.withdraw_notice(request.id, why, now=now)
+        for request, notice in asked.values():
+            if request.id in spared:
+                after = self._store.withdraw_notice(request.id, spared[request.id], now=now)
             elif now < notice.stops_at:
                 continue
             elif notice.comes_back:
@@ -81,6 +89,23 @@ class Reclaiming:
                 after = self._store.stop(request.id, State.CANCELLED, cause, now=now)
             changed |= after != request
         return changed
+
+    def _spared(self, notices: Mapping[str, Notice], now: float) -> dict[str, str]:
+        """Of those that were asked back for somebody, those that may stay, and why."""
+        asked = {name: notice.for_request for name, notice in notices.items() if notice.for_request}
+        waits = {name for name in set(asked.values()) if self._waits(name)}
+        found = {
+            name: f"{other} does not wait for it any more."
+            for name, other in asked.items()
+            if other not in waits
+        }
+        asked = {name: other for name, other in asked.items() if other in waits}
+        over = {name for name in asked if now >= notices[name].stops_at}
+        if asked and (over or now >= self._looked_at + SPARE_EVERY):
+            self._looked_at = now
+            may_stay = spared(self._commands.placing.snapshot(now), asked, now, over=over)
+            found |= {name: f"{asked[name]} would start no sooner if it went." for name in may_stay}
+        return found
 
     def _preempt(self, request: RequestRecord, notice: Notice, now: float) -> RequestRecord:
         cause, moved_for = cause_of(notice), notice.moved_for
