@@ -2,7 +2,7 @@
 
 Who is asked is decided at the end of a cycle. Had whoever came later taken a device by then that
 the asking back counts on, more would be stopped than is needed: one small job that starts in
-between costs a larger one its work.
+between costs a larger one its work. The rule is Carrel's own.
 """
 
 from __future__ import annotations

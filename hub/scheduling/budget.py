@@ -1,4 +1,7 @@
-"""Device-hours that a group may use in a week or a term."""
+"""Device-hours that a group may use in a week or a term, as Slurm's ``GrpTRESMins`` limits them.
+
+Unlike there a period begins anew by the calendar, and use before it does not count.
+"""
 
 from __future__ import annotations
 

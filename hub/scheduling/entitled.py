@@ -1,4 +1,7 @@
-"""What each group of the tree is guaranteed, and who may have it now."""
+"""What each group of the tree is guaranteed, and who may have it now.
+
+A guarantee is what Kueue calls the nominal quota of a queue in its cohort.
+"""
 
 from __future__ import annotations
 

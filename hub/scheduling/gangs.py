@@ -1,4 +1,10 @@
-"""Where the members of a gang go: each within one node, all on devices of one model."""
+"""Where the members of a gang go: each within one node, all on devices of one model.
+
+All or nothing, as gangs are (Ousterhout, "Scheduling techniques for concurrent systems", ICDCS
+1982), with a smallest and a wanted number of members, as Volcano's ``minAvailable`` and Kueue's
+partial admission have it. One node, then one switch, then anywhere: Jeon et al. (USENIX ATC
+2019) measured what each step away costs.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 What is kept for others changes until then. A group that does not lend its guarantee keeps what it
 uses itself now as soon as it uses it no more; reservations begin and end; and what cannot be asked
-back is lent only as far as others could still reclaim all of theirs.
+back is lent only as far as others could still reclaim all of theirs. EASY backfill knows
+none of these: the rule is Carrel's own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""How much of the pool a group could ever have beside what others are promised."""
+"""How much of the pool a group could ever have beside what others are promised.
+
+Carrel's own rule: what admission lets in, the cycle has to be able to start (a property test
+holds the two to each other).
+"""
 
 from __future__ import annotations
 
