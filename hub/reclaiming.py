@@ -60,7 +60,7 @@ class Reclaiming:
                 for_request=stop.for_request,
             )
             if before.state is State.GRANTED:
-                after = self._preempt(before, notice, now)
+                after = self._store.preempt(before.id, cause_of(notice), notice, now=now)
             else:
                 after = self._store.notify(before.id, notice, now=now)
             if after != before:
@@ -83,7 +83,7 @@ class Reclaiming:
             elif now < notice.stops_at:
                 continue
             elif notice.comes_back:
-                after = self._preempt(request, notice, now)
+                after = self._store.preempt(request.id, cause_of(notice), notice, now=now)
             else:
                 cause = cause_of(notice)
                 after = self._store.stop(request.id, State.CANCELLED, cause, now=now)
@@ -106,10 +106,6 @@ class Reclaiming:
             may_stay = spared(self._commands.placing.snapshot(now), asked, now, over=over)
             found |= {name: f"{asked[name]} would start no sooner if it went." for name in may_stay}
         return found
-
-    def _preempt(self, request: RequestRecord, notice: Notice, now: float) -> RequestRecord:
-        cause, moved_for = cause_of(notice), notice.moved_for
-        return self._store.preempt(request.id, cause, now=now, moved_for=moved_for)
 
     def tellings(self, pairs: Pairs) -> list[Telling]:
         """What attempts of jobs have not been told yet; a session's server asks by itself."""

@@ -89,6 +89,8 @@ def _ahead(ahead: Ahead, named: Named) -> str:
     goes = "goes first" if one else "go first"
     group = group[0].upper() + group[1:] if not known else group
     match ahead.rule:
+        case Precedence.PROMISED:
+            return f"{who} {goes}: devices were asked back for {'it' if one else 'them'}."
         case Precedence.MOVED:
             return f"{who} {goes}: work was moved to make room, and goes on."
         case Precedence.RESERVATION:

@@ -43,6 +43,11 @@ class Notice:
         return self.for_request if self.kind is NoticeKind.MOVED else ""
 
     @property
+    def stopped_for(self) -> str:
+        """The request that it makes room for otherwise."""
+        return "" if self.kind is NoticeKind.MOVED else self.for_request
+
+    @property
     def comes_back(self) -> bool:
         """Whether it is queued again, with a new attempt, in its old place."""
         return self.kind is not NoticeKind.BUDGET

@@ -216,6 +216,8 @@ class RequestRecord:
     """How often its owner changed what it asks for while it waited."""
     moved_for: str = ""
     """The request that it was moved for, until it is granted devices again."""
+    stopped_for: str = ""
+    """The same of one for which it was stopped otherwise."""
 
     @property
     def unclaimed(self) -> bool:

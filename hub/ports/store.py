@@ -222,10 +222,10 @@ class Store(History, Pins, Protocol):
         """Take such a notice back, if there is one and nothing has come of it."""
 
     def preempt(
-        self, request_id: str, cause: Cause, *, now: float, moved_for: str = ""
+        self, request_id: str, cause: Cause, notice: Notice, *, now: float
     ) -> RequestRecord:
-        """Stop what was asked back, towards another attempt in its old place; before all others
-        where it was moved for a request.
+        """Stop what was asked back by this notice, towards another attempt in its old place:
+        behind whom it made room for, and before all others where it was moved.
 
         ``granted`` is queued at once and uncharged; ``starting`` and ``running`` become
         ``stopping``; in all other states nothing changes.

@@ -106,7 +106,9 @@ def explain(
         quota=_quota(request, books),
         budget=_budget(wait, snapshot),
         reserved=_reserved(wait, snapshot, now),
-        ahead=precedence(request, _in_the_way(wait, request, ahead, way.known), books),
+        ahead=precedence(
+            request, _in_the_way(wait, request, ahead, way.known), books, _promised(snapshot)
+        ),
         suggestions=found,
     )
 
@@ -174,6 +176,15 @@ def _reserved(wait: Wait, snapshot: Snapshot, now: float) -> Reserved | None:
         each for each in snapshot.reserved if each.ends_at > now and wait.detail in ("", each.group)
     ]
     return min(left, key=lambda each: (each.starts_at, each.id), default=None)
+
+
+def _promised(snapshot: Snapshot) -> frozenset[str]:
+    """For whom others were stopped."""
+    return frozenset(
+        each.moved_for or each.stopped_for
+        for each in snapshot.waiting
+        if each.moved_for or each.stopped_for
+    )
 
 
 def _in_the_way(

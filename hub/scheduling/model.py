@@ -280,6 +280,7 @@ class Waiting:
             any node.
         moved_for: the request that it made room for, when it was stopped within its guarantee to
             go on elsewhere; empty where it was not.
+        stopped_for: the request that it made room for, when it was stopped otherwise.
     """
 
     id: str
@@ -302,6 +303,7 @@ class Waiting:
     image: str = ""
     nodes: frozenset[str] | None = None
     moved_for: str = ""
+    stopped_for: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

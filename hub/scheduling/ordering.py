@@ -43,7 +43,9 @@ def _at_once(turns: list[Iterator[Turn]]) -> Iterable[Turn]:
 class Order:
     """The order of all that wait, at one moment; nothing that starts afterwards moves it.
 
-    0. what was moved, and before it whom it made room for, within their guarantees
+    0. for whom devices were asked back, until they start, and then what was moved for them:
+       within their guarantees (or urgent). Whoever gave devices back waits behind whom they were
+       for, and so does anybody else; else the same would be asked back again
     1. a reservation of its group is due, and the group does not hold all of it yet
     2. priority class: urgent, interactive, normal, opportunistic
     3. at each level of the tree of groups, from the root: what stays within a group's guarantee
@@ -85,7 +87,7 @@ class Order:
         return tuple(self._in_order(_at_once))
 
     def _in_order(self, merged: Merge) -> Iterator[Waiting]:
-        first = {request.id: request for request in chain(self._moved(), self._reserved())}
+        first = {request.id: request for request in chain(self._promised(), self._reserved())}
         yield from first.values()
         for priority in self._queues.classes:
             below = self._below(None, priority, merged, self._left_out)
@@ -93,13 +95,13 @@ class Order:
             yield from (each for each in requests if each.id not in first) if first else requests
         yield from self._queues.strays()
 
-    def _moved(self) -> Iterator[Waiting]:
+    def _promised(self) -> Iterator[Waiting]:
         """Rule 0."""
-        for request in self._queues.moved():
+        made_room, waiting = self._queues.made_room(), self._queues.waiting
+        others = (waiting.get(each.moved_for or each.stopped_for) for each in made_room)
+        moved = (each for each in made_room if each.moved_for)
+        for request in chain(filter(None, others), moved):
             if request in self._entitled:
-                other = self._queues.waiting.get(request.moved_for)
-                if other is not None and other in self._entitled:
-                    yield other
                 yield request
 
     def _reserved(self) -> Iterator[Waiting]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -16,8 +16,10 @@ from .quota import THOUSAND, parting, size
 class Precedence(StrEnum):
     """The rules of the order (design: section 6), by what they mean to whoever is behind."""
 
+    PROMISED = "promised"
+    """Devices were asked back for it, and somebody was stopped for that."""
     MOVED = "moved"
-    """It was stopped within its guarantee to make room, or is whom it made room for."""
+    """It was stopped within its guarantee to make room."""
     RESERVATION = "reservation"
     """A reservation of its group is due."""
     PRIORITY = "priority"
@@ -46,10 +48,13 @@ class Ahead:
     group: str = ""
 
 
-def precedence(request: Waiting, ahead: Iterable[Waiting], books: Books) -> tuple[Ahead, ...]:
-    """By which rules these are ahead of a request, in the order of the rules."""
-    ahead = tuple(ahead)
-    moved = {name for each in ahead if each.moved_for for name in (each.id, each.moved_for)}
+def precedence(
+    request: Waiting, ahead: Iterable[Waiting], books: Books, promised: Collection[str] = ()
+) -> tuple[Ahead, ...]:
+    """By which rules these are ahead of a request, in the order of the rules.
+
+    ``promised``: for whom others were stopped.
+    """
     due = {name for each in books.due() for name in books.tree.below(each.group)}
     chain, own_rank = books.tree.chain(request.group), rank(request.priority)
     beside: dict[str, Group | None] = {}
@@ -58,7 +63,9 @@ def precedence(request: Waiting, ahead: Iterable[Waiting], books: Books) -> tupl
         if other.group not in beside:
             beside[other.group] = parting(chain, books.tree.chain(other.group))
         group = beside[other.group]
-        if other.id in moved:
+        if other.id in promised:
+            counts[Precedence.PROMISED, ""] += 1
+        elif other.moved_for:
             counts[Precedence.MOVED, ""] += 1
         elif other.group in due and request.group not in due:
             counts[Precedence.RESERVATION, other.group] += 1

@@ -81,7 +81,8 @@ def reclaim(
     4. They are leaving now: again from 1, until nobody finds any.
     5. Where others ahead of one that asked would start in its place, who may not ask these
        victims themselves, it asks in vain: again from the start, and nobody like it asks.
-       So it is where some other rule holds it (``in_vain``), for all that its owner asks for.
+       Where some other rule holds it (``in_vain``), again without it, and without what its owner
+       asks for that is like it and takes as long.
 
     So the next cycle, which sees them leaving, asks nobody again for the same requests, and
     whoever has a stop made for it starts when that is over.
@@ -97,7 +98,7 @@ def reclaim(
     """
     ground = Ground(pool, tally, tree, holdings, reserved)
     claims = [_Claim(request, forms(request)) for request in requests if request.devices]
-    vain: set[_Alike | _Kind] = set()
+    vain: set[_Alike] = set()
 
     def is_free(claim: _Claim, placed: Placement) -> bool:
         """Whether that is free already, and nothing has to leave for the request's limits."""
@@ -114,8 +115,18 @@ def reclaim(
         if not passed and not held:
             return found
         vain |= {claim.alike for claim in claims if claim.request.id in passed}
-        vain |= {claim.kind for claim in claims if claim.request.id in held}
+        claims = _without(claims, held)
         ground = Ground(pool, tally, tree, holdings, reserved)
+
+
+def _without(claims: Sequence[_Claim], held: Collection[str]) -> list[_Claim]:
+    """Neither these, nor what is of one kind with one of them and takes as long."""
+    shortest: dict[_Kind, float] = {}
+    for claim in claims:
+        if claim.request.id in held:
+            seconds = claim.request.seconds
+            shortest[claim.kind] = min(seconds, shortest.get(claim.kind, seconds))
+    return [each for each in claims if each.request.seconds < shortest.get(each.kind, inf)]
 
 
 def nobody_to_ask(
@@ -203,7 +214,7 @@ class _Asked:
         now: float,
         allowed: Allowed,
         *,
-        vain: Collection[_Alike | _Kind] = (),
+        vain: Collection[_Alike] = (),
         may_return: Callable[[Waiting], bool] = lambda request: False,
     ) -> None:
         """``vain``: what was asked back for these, others would have. ``may_return``: as in
@@ -244,7 +255,7 @@ class _Asked:
         A set for a gang, or one that also has to make room under a limit, holds nobody in vain,
         and is close to the cheapest one.
         """
-        if claim.alike in self._vain or claim.kind in self._vain:
+        if claim.alike in self._vain:
             return ()
         ways = [self._choose]
         if claim.alike not in self._unmovable:

@@ -71,7 +71,7 @@ class Queues:
         self._strays: list[tuple[float, str, Waiting]] = []
         """Those whose group, or one above it, is missing."""
         self._waiting: dict[str, Waiting] = {}
-        self._moved: dict[str, Waiting] = {}
+        self._made_room: dict[str, Waiting] = {}
         for request in waiting:
             self._put(request)
         for (priority, group), owners in self._own.items():
@@ -106,8 +106,8 @@ class Queues:
         if queue is None:
             queue = owners[request.owner] = []
         queue.append(entry(request))
-        if request.moved_for:
-            self._moved[request.id] = request
+        if request.moved_for or request.stopped_for:
+            self._made_room[request.id] = request
         if request.deadline is not None:
             self._dated.setdefault(key, set()).add(request.owner)
         return queue
@@ -122,7 +122,7 @@ class Queues:
         if not self._tree.chain(request.group):
             del self._strays[bisect_left(self._strays, (request.submitted_at, request.id))]
             return request
-        self._moved.pop(request_id, None)
+        self._made_room.pop(request_id, None)
         key = (request.priority, request.group)
         queue = self._own[key][request.owner]
         del queue[bisect_left(queue, entry(request)[:1])]
@@ -133,9 +133,9 @@ class Queues:
 
     # -- reading --------------------------------------------------------------------------
 
-    def moved(self) -> list[Waiting]:
-        """Whatever was moved and waits to go on, the oldest first."""
-        return sorted(self._moved.values(), key=lambda each: (each.submitted_at, each.id))
+    def made_room(self) -> list[Waiting]:
+        """Whatever was stopped for others and waits to go on, the oldest first."""
+        return sorted(self._made_room.values(), key=lambda each: (each.submitted_at, each.id))
 
     def strays(self) -> Iterator[Waiting]:
         """Whoever cannot start, because the group is missing: the oldest first."""

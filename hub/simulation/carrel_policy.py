@@ -130,9 +130,11 @@ class Carrel:
         return run
 
     def _stop(self, stop: Stop, now: float) -> None:
-        self._queue_again(
-            self._runs[stop.request_id], now, moved_for=stop.for_request if stop.moved else ""
-        )
+        run, other = self._runs[stop.request_id], stop.for_request
+        if stop.moved:
+            self._queue_again(run, now, moved_for=other)
+        else:
+            self._queue_again(run, now, stopped_for=other)
 
     def _stop_without_budget(self, now: float) -> None:
         for run in self._budgets.stopped(now):
@@ -145,11 +147,13 @@ class Carrel:
                 )
             self._queue_again(run, now)
 
-    def _queue_again(self, run: Run, now: float, moved_for: str = "") -> None:
+    def _queue_again(
+        self, run: Run, now: float, *, moved_for: str = "", stopped_for: str = ""
+    ) -> None:
         run.stop(now, self._restart_cost)
         self._released(run, now)
         done = max(0.0, run.used - run.lost)
-        again = replace(run.request, done=done, moved_for=moved_for)
+        again = replace(run.request, done=done, moved_for=moved_for, stopped_for=stopped_for)
         self._events.append(Submitted(request=again))
         self.waiting += 1
 

@@ -142,7 +142,7 @@ def grant(
         seen_at=now,
         charged_until=now,
     )
-    granted = replace(request, state=state, lease=lease, moved_for="")
+    granted = replace(request, state=state, lease=lease, moved_for="", stopped_for="")
     return Step(request=granted, entered=(state,))
 
 

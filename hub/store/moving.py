@@ -44,10 +44,10 @@ class Moving(ABC):
         return self._wish(request_id, now, lambda r: notice_moves.withdrawn(r, why))
 
     def preempt(
-        self, request_id: str, cause: Cause, *, now: float, moved_for: str = ""
+        self, request_id: str, cause: Cause, notice: Notice, *, now: float
     ) -> RequestRecord:
         return self._wish(
-            request_id, now, lambda r: notice_moves.preempted(r, cause, moved_for, now=now)
+            request_id, now, lambda r: notice_moves.preempted(r, cause, notice, now=now)
         )
 
     def finish(self, lease_id: str, *, now: float, charge_until: float) -> RequestRecord:

@@ -28,19 +28,19 @@ def withdrawn(request: RequestRecord, why: str) -> Step:
     return Step(request=replace(request, notice=None), told=(told,))
 
 
-def preempted(request: RequestRecord, cause: Cause, moved_for: str, *, now: float) -> Step:
+def preempted(request: RequestRecord, cause: Cause, notice: Notice, *, now: float) -> Step:
     """Towards another attempt in its old place, after its devices were asked back.
 
     What has not begun is queued at once, and not charged. What ended meanwhile, or is on its
     way out, stays as it is.
     """
+    marked = replace(request, moved_for=notice.moved_for, stopped_for=notice.stopped_for)
     if request.state is State.GRANTED and request.lease is not None:
         state = after(request.state, Move.GIVE_BACK)
         since = request.lease.granted_at
-        queued = replace(request, state=state, moved_for=moved_for)
-        return released(queued, now=now, upto=since, entered=(state,))
+        return released(replace(marked, state=state), now=now, upto=since, entered=(state,))
     if request.state not in _ASKED:
         return Step(request=request)
     state = after(request.state, Move.STOP)
-    stopping = replace(request, state=state, target=State.PREEMPTED, cause=storable(cause))
-    return Step(request=replace(stopping, moved_for=moved_for), entered=(state,))
+    stopping = replace(marked, state=state, target=State.PREEMPTED, cause=storable(cause))
+    return Step(request=stopping, entered=(state,))

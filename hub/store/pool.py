@@ -224,6 +224,7 @@ def waiting(request: RequestRecord) -> Waiting:
         deadline=request.deadline,
         image=request.image,
         moved_for=request.moved_for,
+        stopped_for=request.stopped_for,
     )
 
 

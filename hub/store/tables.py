@@ -51,7 +51,7 @@ Number = BigInteger().with_variant(Integer(), "sqlite")
 # What the partial indexes below are about; each names its condition for both databases.
 LIVE_SESSION = text("kind = 'session' AND ended_at IS NULL")
 _NOT_ENDED = text("ended_at IS NULL")
-CHANGED = text("ended_at IS NULL AND (changes > 0 OR moved_for <> '')")
+CHANGED = text("ended_at IS NULL AND (changes > 0 OR moved_for <> '' OR stopped_for <> '')")
 _HAS_ENDED = text("ended_at IS NOT NULL")
 _NOT_RELEASED = text("released_at IS NULL")
 
@@ -203,6 +203,7 @@ requests = Table(
     Column("notice", JSON(none_as_null=True)),
     Column("changes", Integer, nullable=False, server_default="0"),
     Column("moved_for", String, nullable=False, server_default=text("''")),
+    Column("stopped_for", String, nullable=False, server_default=text("''")),
     Column("image", String, nullable=False, server_default=text("''")),
     UniqueConstraint("owner", "idempotency_key"),
     CheckConstraint("devices >= 0", name="devices"),

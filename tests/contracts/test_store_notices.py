@@ -50,7 +50,7 @@ def test_a_notice_is_kept_and_told_once(store: Store) -> None:
 def test_what_holds_nothing_gets_no_notice(store: Store) -> None:
     store.submit(job("a"), 100)
     assert store.notify("j-a", NOTICE, now=110).notice is None
-    assert store.preempt("j-a", PREEMPTED, now=110).state is State.QUEUED
+    assert store.preempt("j-a", PREEMPTED, NOTICE, now=110).state is State.QUEUED
     assert kinds(store) == []
 
 
@@ -70,9 +70,9 @@ def test_what_is_preempted_is_queued_in_its_old_place_and_charged_to_its_death(
     lease = running(store, job("a"), "D0")
     store.submit(job("b"), 105)
     store.notify("j-a", NOTICE, now=110)
-    stopping = store.preempt("j-a", PREEMPTED, now=230)
+    stopping = store.preempt("j-a", PREEMPTED, NOTICE, now=230)
     assert (stopping.state, stopping.target) == (State.STOPPING, State.PREEMPTED)
-    assert store.preempt("j-a", PREEMPTED, now=231) == stopping
+    assert store.preempt("j-a", PREEMPTED, NOTICE, now=231) == stopping
     back = store.finish(lease.id, now=234, charge_until=232)
     assert (back.state, back.notice, back.cause) == (State.QUEUED, None, None)
     assert states(store, back)[-3:] == ["stopping", "preempted", "queued"]
@@ -88,21 +88,34 @@ def test_what_is_moved_waits_as_such_until_it_is_granted_devices_again(store: St
     lease = running(store, job("a"), "D0")
     (held,) = store.snapshot(105).holdings
     assert (held.image, held.nodes) == ("", None)
-    store.notify("j-a", replace(NOTICE, kind=NoticeKind.MOVED), now=110)
-    store.preempt("j-a", PREEMPTED, now=230, moved_for="j-z")
+    moved = replace(NOTICE, kind=NoticeKind.MOVED)
+    store.notify("j-a", moved, now=110)
+    store.preempt("j-a", PREEMPTED, replace(moved, for_request="j-z"), now=230)
     store.finish(lease.id, now=234, charge_until=232)
     (waiting,) = store.snapshot(240).waiting
     assert waiting.moved_for == "j-z"
     store.grant([Start(request_id="j-a", devices=("D0",))], now=240, lease_seconds=30)
     assert store.request("j-a").moved_for == ""
-    store.preempt("j-a", PREEMPTED, now=250, moved_for="j-y")
+    store.preempt("j-a", PREEMPTED, replace(moved, for_request="j-y"), now=250)
     (waiting,) = store.snapshot(260).waiting
     assert waiting.moved_for == "j-y"
 
 
+def test_whoever_was_stopped_for_others_waits_as_such_until_it_is_granted_devices_again(
+    store: Store,
+) -> None:
+    lease = running(store, job("a"), "D0")
+    store.preempt("j-a", PREEMPTED, replace(NOTICE, for_request="j-z"), now=230)
+    store.finish(lease.id, now=234, charge_until=232)
+    (waiting,) = store.snapshot(240).waiting
+    assert (waiting.stopped_for, waiting.moved_for) == ("j-z", "")
+    store.grant([Start(request_id="j-a", devices=("D0",))], now=240, lease_seconds=30)
+    assert store.request("j-a").stopped_for == ""
+
+
 def test_what_was_granted_and_has_not_begun_costs_nothing(store: Store) -> None:
     granted(store, job("a"), "D0")
-    back = store.preempt("j-a", PREEMPTED, now=110)
+    back = store.preempt("j-a", PREEMPTED, NOTICE, now=110)
     assert back.state is State.QUEUED
     assert charges(store) == []
     assert store.snapshot(110).holdings == ()
@@ -113,10 +126,10 @@ def test_what_ends_by_itself_has_ended(store: Store, late: bool) -> None:
     lease = running(store, job("a"), "D0")
     store.notify("j-a", NOTICE, now=110)
     if late:
-        store.preempt("j-a", PREEMPTED, now=230)
+        store.preempt("j-a", PREEMPTED, NOTICE, now=230)
     store.stop("j-a", State.SUCCEEDED, DONE, now=231)
     if not late:
-        assert store.preempt("j-a", PREEMPTED, now=232).target is State.SUCCEEDED
+        assert store.preempt("j-a", PREEMPTED, NOTICE, now=232).target is State.SUCCEEDED
     ended = store.finish(lease.id, now=233, charge_until=232)
     assert (ended.state, ended.cause, ended.notice) == (State.SUCCEEDED, DONE, None)
 

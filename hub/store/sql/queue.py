@@ -15,7 +15,9 @@ from .rows import MANY, WAITING, read_waiting
 # In this form it opens the index of what has not ended.
 QUEUED = (requests.c.ended_at.is_(None), requests.c.state == str(State.QUEUED))
 _NUMBERS = select(func.aggregate_strings(cast(requests.c.number, String), ",")).where(*QUEUED)
-_CHANGES = select(requests.c.number, requests.c.changes, requests.c.moved_for).where(CHANGED)
+_CHANGES = select(
+    requests.c.number, requests.c.changes, requests.c.moved_for, requests.c.stopped_for
+).where(CHANGED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,7 @@ class _Read:
     """What was read last. One value, replaced as a whole: several threads may read."""
 
     listed: str = ""
-    changes: Mapping[int, tuple[int, str]] = field(default_factory=dict)
+    changes: Mapping[int, tuple[int, str, str]] = field(default_factory=dict)
     known: Mapping[int, Waiting] = field(default_factory=dict)
     waiting: tuple[Waiting, ...] = ()
 
@@ -31,10 +33,10 @@ class _Read:
 class Queue:
     """The queue, with what was read of it before.
 
-    What a request asks for changes only where its owner says so, or where it is moved; whether it
-    waits changes all the time. So a read fetches the numbers of those that wait, as one value, how
-    often the few were changed that ever were, for whom the few were moved, and rows only of those
-    that it has not met in this form.
+    What a request asks for changes only where its owner says so, or where it is stopped for others;
+    whether it waits changes all the time. So a read fetches the numbers of those that wait, as one
+    value, how often the few were changed that ever were, for whom the few were stopped, and rows
+    only of those that it has not met in this form.
     """
 
     def __init__(self) -> None:
@@ -44,7 +46,7 @@ class Queue:
         """In the order of submission."""
         listed = connection.scalar(_NUMBERS) or ""
         rows = connection.execute(_CHANGES)
-        changes = {row.number: (row.changes, row.moved_for) for row in rows}
+        changes = {row.number: (row.changes, row.moved_for, row.stopped_for) for row in rows}
         last = self._last
         if (listed, changes) == (last.listed, last.changes):
             return last.waiting

@@ -91,6 +91,7 @@ WAITING = select(
     requests.c.expected,
     requests.c.image,
     requests.c.moved_for,
+    requests.c.stopped_for,
 )
 """What the scheduler knows of a queued request: there may be thousands."""
 
@@ -113,6 +114,7 @@ def read_waiting(connection: Connection, query: Select[*tuple[object, ...]]) -> 
             deadline=row.deadline,
             image=row.image or "",
             moved_for=row.moved_for,
+            stopped_for=row.stopped_for,
         )
         for row in connection.execute(query)
     }
@@ -193,6 +195,7 @@ def _request(row: Row[*tuple[object, ...]], held: Mapping[str, tuple[str, ...]])
         notice=None if row.notice is None else _notice(row.notice),
         changes=row.changes,
         moved_for=row.moved_for,
+        stopped_for=row.stopped_for,
     )
 
 
@@ -251,6 +254,7 @@ def request_changes(request: RequestRecord) -> dict[str, object]:
         "expected": request.expected,
         "changes": request.changes,
         "moved_for": request.moved_for,
+        "stopped_for": request.stopped_for,
         "server_name": request.server_name,
         "claim": request.claim,
         "claimed_at": request.claimed_at,

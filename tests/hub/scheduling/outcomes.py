@@ -99,4 +99,5 @@ def back(holding: Holding, stop: Stop) -> Waiting:
         share=holding.share,
         preemptible=holding.preemptible,
         moved_for=stop.for_request if stop.moved else "",
+        stopped_for="" if stop.moved else stop.for_request,
     )

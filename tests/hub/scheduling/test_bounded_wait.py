@@ -100,7 +100,12 @@ def again_of(holding: Holding, stop: Stop, request: Waiting | None) -> Waiting:
     """What was stopped, in the queue: as it was asked for, where that is known."""
     if request is None:
         return back(holding, stop)
-    return replace(request, moved_for=stop.for_request if stop.moved else "")
+    other, none = stop.for_request, ""
+    return replace(
+        request,
+        moved_for=other if stop.moved else none,
+        stopped_for=none if stop.moved else other,
+    )
 
 
 def starts_alone(request: Waiting, snapshot: Snapshot) -> bool:

@@ -1,0 +1,137 @@
+"""Whoever has something asked back has it then: nobody is stopped for the same request twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from carrel.hub.scheduling.cycle import decide
+from carrel.hub.scheduling.model import Group, Health, Holding, Reserved, Snapshot, Use, Waiting
+from carrel.hub.scheduling.plan import Reason
+
+from .outcomes import after, back, once_left
+from .values import HOUR, NOW, group, holding, node, waiting
+
+
+def guaranteed(name: str, devices: int, *, parent: str | None = None) -> Group:
+    return replace(group(name, parent=parent), guaranteed=devices)
+
+
+def job(
+    request_id: str, devices: int = 1, *, of: str, owner: str = "", hours: float = 1
+) -> Waiting:
+    made = waiting(request_id, devices, group=of, owner=owner, seconds=hours * HOUR)
+    return replace(made, preemptible=True)
+
+
+def lent(request_id: str, *devices: str, of: str = "math", hours: float = 2) -> Holding:
+    made = holding(request_id, *devices, group=of, ends_in=hours * HOUR)
+    return replace(made, preemptible=True, since=NOW)
+
+
+BOB = job("bob", of="lab", owner="bob")
+MUCH = (Use(group="lab", owner="bob", device_seconds=9e5),)
+"""His colleagues come before him."""
+
+SCENES = [
+    pytest.param(
+        Snapshot(
+            devices=(*node("a", 1), *node("b", 1, model="A100", health=Health.SICK)),
+            groups=(guaranteed("lab", 1), group("math")),
+            waiting=(replace(job("ada", of="lab", owner="ada"), model="A100"), BOB),
+            holdings=(lent("zoe", "a0"),),
+            use=MUCH,
+        ),
+        id="a colleague ahead waits for a model that is broken",
+    ),
+    pytest.param(
+        Snapshot(
+            devices=node("a", 1),
+            groups=(guaranteed("lab", 1), group("math"), group("class")),
+            waiting=(job("ada", of="lab", owner="ada", hours=5), BOB),
+            holdings=(lent("zoe", "a0"),),
+            use=MUCH,
+            reserved=(
+                Reserved(
+                    id="c",
+                    group="class",
+                    devices=1,
+                    starts_at=NOW + 4 * HOUR,
+                    ends_at=NOW + 6 * HOUR,
+                ),
+            ),
+        ),
+        id="a colleague ahead would run into a reservation",
+    ),
+    pytest.param(
+        Snapshot(
+            devices=node("a", 2),
+            groups=(
+                replace(group("cs", per_user=1), guaranteed=0),
+                guaranteed("lab", 1, parent="cs"),
+                group("cs102", parent="cs"),
+            ),
+            waiting=(job("ada", of="lab", owner="ada", hours=0.2), BOB),
+            holdings=(
+                holding("ada-runs", "a0", group="cs102", owner="ada", ends_in=20 * HOUR),
+                lent("zoe", "a1", of="cs102"),
+            ),
+            use=MUCH,
+        ),
+        id="a colleague ahead holds what one person may have",
+    ),
+]
+
+
+def stops(snapshot: Snapshot, *, turns: int = 12) -> Counter[str]:
+    """How often each is stopped, while the clock stands still and all that is stopped is queued
+    again."""
+    found: Counter[str] = Counter()
+    for _ in range(turns):
+        plan = decide(snapshot, NOW)
+        gone = {stop.request_id: stop for stop in plan.stops}
+        found.update(gone.keys())
+        held = {each.request_id: each for each in snapshot.holdings}
+        again = tuple(back(held[name], stop) for name, stop in gone.items())
+        left = once_left(after(snapshot, plan), plan)
+        snapshot = replace(left, waiting=(*left.waiting, *again))
+    return found
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_whoever_had_it_asked_back_has_it_and_not_whoever_gave_it_back(scene: Snapshot) -> None:
+    assert stops(scene) == {"zoe": 1}
+
+
+def test_a_smaller_one_beside_it_does_not_have_what_was_given_back() -> None:
+    """Of what the group above is guaranteed, the smaller one fits into what is left."""
+    large, small = job("large", 2, of="lab"), lent("small", "a0", of="other")
+    scene = Snapshot(
+        devices=(*node("a", 2), *node("b", 1)),
+        groups=(
+            group("cs"),
+            guaranteed("lab", 2, parent="cs"),
+            group("other", parent="cs"),
+        ),
+        waiting=(large,),
+        holdings=(small, holding("z", "b0", group="other", ends_in=20 * HOUR)),
+    )
+
+    assert stops(scene) == {"small": 1}
+
+
+def test_whoever_gave_it_back_reads_for_whom() -> None:
+    gave = replace(job("zoe", of="math"), stopped_for="bob")
+    scene = Snapshot(
+        devices=node("a", 1),
+        groups=(guaranteed("lab", 1), group("math")),
+        waiting=(gave, BOB),
+        holdings=(holding("runs", "a0", group="other"),),
+    )
+
+    (first, second) = decide(scene, NOW).waits
+
+    assert (first.request_id, second.request_id) == ("bob", "zoe")
+    assert second.reason is Reason.BEHIND_OTHERS
