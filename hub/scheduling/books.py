@@ -61,6 +61,8 @@ class Books:
         self.tree = Tree(snapshot.groups)
         self.pool = Pool(snapshot.devices, snapshot.holdings, takes_work=snapshot.takes_work)
         self.caps = Caps(self.tree, self.pool.could_count() * THOUSAND)
+        self.could_be_held = self.caps.lendable + _held_out_of_order(snapshot) * THOUSAND
+        """Of all devices, in thousandths: those that may be lent, and what is held of others."""
         self.silent = snapshot.silent
         self.tally = Tally(self.tree, snapshot.holdings)
         self._homes = Homes(self.pool, snapshot.holdings)
@@ -206,8 +208,15 @@ class Books:
         kept = self._kept.of_others_next_to(tally, self.tree.chain(request.group))
         return _leaves(request, kept, pool)
 
-    def kept_reason(self) -> Reason:
-        return Reason.RESERVATION if self.due() else Reason.GUARANTEE
+    def kept_reason(self, request: Waiting) -> Reason:
+        """Why free devices are kept from it: for a reservation of others that does not hold all
+        of them yet, or because they are not lent."""
+        own = {group.name for group in self.tree.chain(request.group)}
+        lacks = (
+            each.group not in own and self.tally.groups[each.group] < each.devices * THOUSAND
+            for each in self.due()
+        )
+        return Reason.RESERVATION if any(lacks) else Reason.GUARANTEE
 
     def kept_from(self, request: Waiting, until: float | None = None) -> Kept | None:
         """Why it may not have devices although others may; None if it may.
@@ -270,7 +279,7 @@ class Books:
 
     def _reckon(self, now: float) -> None:
         """What reservations keep from others at this moment."""
-        amounts = dict(not_lent(self.tree))
+        amounts = dict(not_lent(self.tree, self.guaranteed))
         for group, devices in self.due_devices().items():
             amounts[group] = max(amounts.get(group, 0), devices)
         self._kept = Claims(self.tree, self.tally, amounts)
@@ -294,6 +303,12 @@ class Books:
 def _leaves(request: Waiting, kept: int, pool: Pool) -> bool:
     weight = size(request.devices, request.share)
     return not kept or pool.free_count() * THOUSAND - weight >= kept
+
+
+def _held_out_of_order(snapshot: Snapshot) -> int:
+    """Devices that may not be lent any more and are held even so."""
+    held = {device for each in snapshot.holdings for device in each.devices}
+    return sum(device.id in held for device in snapshot.devices if not device.lendable)
 
 
 def _is_due(reserved: Reserved, now: float) -> bool:

@@ -147,10 +147,11 @@ class Lent:
             self._direct[holding.group] += times * size(len(holding.devices), holding.share)
 
 
-def not_lent(tree: Tree) -> Mapping[str, int]:
-    """Devices that groups do not lend of their guarantee (Kueue's lending limit)."""
+def not_lent(tree: Tree, guaranteed: Mapping[str, int]) -> Mapping[str, int]:
+    """Devices that groups do not lend of what counts as guaranteed to them (Kueue's lending
+    limit)."""
     return {
-        group.name: group.guaranteed - group.lending
+        group.name: max(0, guaranteed[group.name] - group.lending)
         for group in tree.groups
         if group.lending is not None
     }

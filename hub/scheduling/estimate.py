@@ -59,7 +59,7 @@ def estimates(
     if until and until not in soon:
         return {}
     if limits != settled or any(request.expected is not None for request in page):
-        unknown = [replace(request, expected=None) for request in page]
+        unknown = [replace(request, expected=None, done=0.0) for request in page]
         late = _forecast(unknown, books.ending(limits), until, effort)
     return {
         name: Estimate(at=min(soon[name], late[name]), latest=max(soon[name], late[name]))

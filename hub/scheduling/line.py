@@ -68,10 +68,10 @@ class Line:
     def keep_room(self, request: Waiting, at: float, books: Books) -> None:
         """A request will start at this time: nobody may use up the room that it has now.
 
-        A limit as large as the pool has room for it when the pool has.
+        A limit as large as all that can be held has room for it when the pool has.
         """
         weight = size(request.devices, request.share)
-        pool = books.caps.lendable
+        pool = books.could_be_held
         for group in books.tree.chain(request.group):
             limits = {
                 (group.name, None): cap(group),

@@ -104,7 +104,7 @@ def kept_from_longer(snapshot: Snapshot, request_id: str, until: float, now: flo
             return Kept(reason=Reason.BUDGET, detail=group.name)
     request = again(holding, books.pool, now)
     if not books.leaves_what_is_kept(request):
-        return Kept(reason=books.kept_reason())
+        return Kept(reason=books.kept_reason(request))
     return books.kept_from(request, until)
 
 

@@ -315,10 +315,9 @@ class Walk:
             if key is not None:
                 return Held(request=request, reason=Reason.BEHIND_OTHERS, limit=key)
             self.backfill = Backfill(request, self.books.variants(request), self.books)
-            return _held(request, self.books.kept_reason() if fits else Reason.NO_FREE_DEVICE)
-        return Held(
-            request=request, reason=self.books.kept_reason() if fits else Reason.BEHIND_OTHERS
-        )
+            if not fits:
+                return _held(request, Reason.NO_FREE_DEVICE)
+        return Held(request=request, reason=self.books.kept_reason(request) if fits else _BEHIND)
 
     def _start(self, request: Waiting, placed: Placement) -> Started:
         holding = holding_of(request, placed, now=self.books.now)
