@@ -65,11 +65,17 @@ class Order:
     """
 
     def __init__(
-        self, queues: Queues, books: Books, debts: Debts, left_out: Collection[str] = ()
+        self,
+        queues: Queues,
+        books: Books,
+        debts: Debts,
+        left_out: Collection[str] = (),
+        promised: Collection[str] = (),
     ) -> None:
-        """``left_out`` names groups without which the order of all others is the same."""
+        """``left_out`` names groups without which the order of all others is the same;
+        ``promised`` those for whom somebody will have been stopped."""
         self._queues = queues
-        self._left_out = left_out
+        self._left_out, self._will_be_promised = left_out, promised
         self._tree = books.tree
         self._tally = books.tally.copy()
         self._debts = debts
@@ -98,7 +104,8 @@ class Order:
     def _promised(self) -> Iterator[Waiting]:
         """Rule 0."""
         made_room, waiting = self._queues.made_room(), self._queues.waiting
-        others = (waiting.get(each.moved_for or each.stopped_for) for each in made_room)
+        stopped_for = (each.moved_for or each.stopped_for for each in made_room)
+        others = (waiting.get(name) for name in chain(stopped_for, self._will_be_promised))
         moved = (each for each in made_room if each.moved_for)
         for request in chain(filter(None, others), moved):
             if request in self._entitled:

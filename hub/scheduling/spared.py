@@ -28,9 +28,8 @@ def spared(
 ) -> tuple[str, ...]:
     """Those that were asked to go and may stay.
 
-    1. Suppose that all that was asked to go has gone: who starts, along the queue as far as the
-       last of those that it was asked for? There may be others ahead of them, who have a part
-       of it.
+    1. Suppose that all that was asked to go has gone: who starts, of all those that may ask? Whom
+       it was asked for goes first (``Order``).
     2. One after the other, the dearest to stop first: where as much starts although it is
        still there, it stays.
     3. But where somebody would not start even so, those that were asked for it stay asked until
@@ -60,9 +59,11 @@ class _Trial:
     def __init__(self, snapshot: Snapshot, asked: Mapping[str, str], now: float) -> None:
         self._snapshot, self._asked, self._now = snapshot, asked, now
         books = Books(snapshot, now)
-        self._queues = Queues(books.tree, snapshot.waiting)
+        self.wanted = {each.id for each in snapshot.waiting} & set(asked.values())
+        may_ask = {each.id for each in books.entitled.among(snapshot.waiting)} | self.wanted
+        claims = (each for each in snapshot.waiting if each.id in may_ask)
+        self._queues = Queues(books.tree, claims)
         self._debts: Debts = debts_of(snapshot, books)
-        self.wanted = self._queues.waiting.keys() & set(asked.values())
 
     def dearest_first(self) -> list[str]:
         costs = {
@@ -80,14 +81,11 @@ class _Trial:
         )
 
     def _starts(self, books: Books) -> Iterator[Started]:
-        walk, wanted = Walk(books), set(self.wanted)
-        for request in Order(self._queues, books, self._debts) if wanted else ():
-            wanted.discard(request.id)
+        walk = Walk(books)
+        for request in Order(self._queues, books, self._debts, promised=sorted(self.wanted)):
             served = None if walk.passes_over(request) else walk.serve(request)
             if isinstance(served, Started):
                 yield served
-            if not wanted:
-                return
 
 
 def _left(holdings: Iterable[Holding], stay: Collection[str]) -> Iterator[Holding]:

@@ -8,8 +8,11 @@ from dataclasses import replace
 import pytest
 
 from carrel.hub.scheduling.cycle import decide
+from carrel.hub.scheduling.explain import explain
 from carrel.hub.scheduling.model import Group, Health, Holding, Reserved, Snapshot, Use, Waiting
 from carrel.hub.scheduling.plan import Reason
+from carrel.hub.scheduling.precedence import Ahead, Precedence
+from carrel.hub.scheduling.spared import spared
 
 from .outcomes import after, back, once_left
 from .values import HOUR, NOW, group, holding, node, waiting
@@ -122,7 +125,28 @@ def test_a_smaller_one_beside_it_does_not_have_what_was_given_back() -> None:
     assert stops(scene) == {"small": 1}
 
 
-def test_whoever_gave_it_back_reads_for_whom() -> None:
+HEAD = Snapshot(
+    devices=node("a", 2),
+    groups=(guaranteed("lab", 1), guaranteed("other", 2), group("math"), group("cs")),
+    waiting=(job("head", 2, of="other"), job("bob", of="lab", owner="bob", hours=2)),
+    holdings=(lent("zoe", "a0", hours=8), holding("session", "a1", group="cs", ends_in=HOUR)),
+    use=MUCH,
+)
+"""Bob is behind the head, which waits for the session's end."""
+
+
+def test_what_is_given_back_behind_the_head_is_for_whom_it_was_asked() -> None:
+    plan = decide(HEAD, NOW)
+    assert [(stop.request_id, stop.for_request) for stop in plan.stops] == [("zoe", "bob")]
+
+    told = tuple(replace(each, leaving=each.request_id == "zoe") for each in HEAD.holdings)
+    asked = {"zoe": "bob"}
+    assert spared(replace(HEAD, holdings=told), asked, NOW, over={"zoe"}) == ()
+
+    assert stops(HEAD) == {"zoe": 1}
+
+
+def test_whoever_gave_it_back_waits_behind_it_and_reads_why() -> None:
     gave = replace(job("zoe", of="math"), stopped_for="bob")
     scene = Snapshot(
         devices=node("a", 1),
@@ -131,7 +155,10 @@ def test_whoever_gave_it_back_reads_for_whom() -> None:
         holdings=(holding("runs", "a0", group="other"),),
     )
 
-    (first, second) = decide(scene, NOW).waits
+    waits = decide(scene, NOW).waits
 
-    assert (first.request_id, second.request_id) == ("bob", "zoe")
-    assert second.reason is Reason.BEHIND_OTHERS
+    assert [each.request_id for each in waits] == ["bob", "zoe"]
+    assert waits[1].reason is Reason.BEHIND_OTHERS
+    found = explain(scene, "zoe", NOW, waits=waits)
+    assert found is not None
+    assert found.ahead == (Ahead(rule=Precedence.PROMISED, count=1),)
