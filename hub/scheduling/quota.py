@@ -202,6 +202,10 @@ class Rule(StrEnum):
     GROUP_MAXIMUM = "group_maximum"
     USER_MAXIMUM = "user_maximum"
     UNKNOWN_MODEL = "unknown_model"
+    FORBIDDEN_MODEL = "forbidden_model"
+    """Its groups may not use it."""
+    NEEDLESS_MODEL = "needless_model"
+    """A model, and no device."""
     NODE_MAXIMUM = "node_maximum"
     """No node has as many devices."""
     BUDGET = "budget"
@@ -212,17 +216,24 @@ class Rule(StrEnum):
     """A session with devices, and none are allowed."""
 
 
-MALFORMED = frozenset({Rule.UNKNOWN_GROUP, Rule.DEVICES, Rule.SECONDS, Rule.UNKNOWN_MODEL})
+MALFORMED = frozenset(
+    {Rule.UNKNOWN_GROUP, Rule.DEVICES, Rule.SECONDS, Rule.UNKNOWN_MODEL, Rule.NEEDLESS_MODEL}
+)
 """Rules about what makes sense at all; the others are about how much is allowed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why a request can never run, and what would be accepted instead; both are sentences."""
+    """Why a request can never run, and what would be accepted instead; both are sentences.
+
+    Attributes:
+        group: whose limit it is, or what the rule is about; empty where it is about no group.
+    """
 
     rule: Rule
     message: str
     accepted: str
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,6 +295,7 @@ def admit(
     kind: Kind = Kind.JOB,
     preemptible: bool = False,
     reach: Reach = EVERYTHING,
+    share: Share | None = None,
 ) -> Refusal | None:
     """Why a request can never run as the groups and the pool are, or None if it can.
 
@@ -301,6 +313,8 @@ def admit(
     7. devices are within what the group could have beside what others are promised
     8. until its time limit it uses no more than the whole budget of any group of the chain;
        whoever has to wait for the next period is not refused
+
+    A share counts as one device, but for a budget, which it uses in proportion.
     """
     tree = Tree(groups)
     chain = tree.chain(group)
@@ -322,7 +336,7 @@ def admit(
         or _above_node(pool, devices, in_node, model, group if usable is not None else "")
         or _promised(group, devices, most, preemptible=preemptible)
     )
-    by_budget = _budget(chain, devices, seconds)
+    by_budget = _budget(chain, _devices(size(devices, share)), seconds)
     if refusal is None or refusal.accepted:
         return refusal or by_budget
     could_be_lent = kind is Kind.JOB and devices <= reach.lent and by_budget is None
@@ -340,6 +354,7 @@ def _unknown_group(tree: Tree, name: str) -> Refusal:
         message = f"There is no group {name}."
     return Refusal(
         rule=Rule.UNKNOWN_GROUP,
+        group=name,
         message=message,
         accepted=f"Groups: {', '.join(known)}." if known else "There are no groups yet.",
     )
@@ -369,6 +384,7 @@ def _shape(chain: tuple[Group, ...], devices: float, seconds: float, most: float
     if seconds > shortest.max_seconds:
         return Refusal(
             rule=Rule.SECONDS_MAXIMUM,
+            group=shortest.name,
             message=f"{shortest.name} allows at most {span(shortest.max_seconds)} at a time; "
             f"you asked for {span(seconds)}.",
             accepted=accepted,
@@ -381,7 +397,7 @@ def _no_sessions(chain: tuple[Group, ...], kind: Kind) -> Refusal | None:
     name = next((group.name for group in chain if group.max_sessions == 0), None)
     if kind is not Kind.SESSION or name is None:
         return None
-    return _too_many(Rule.SESSIONS, f"{name} allows no sessions with devices")
+    return _too_many(Rule.SESSIONS, name, f"{name} allows no sessions with devices")
 
 
 def _above_maximum(chain: tuple[Group, ...], devices: int) -> Refusal | None:
@@ -394,11 +410,11 @@ def _above_maximum(chain: tuple[Group, ...], devices: int) -> Refusal | None:
             why = f": {by_group.guaranteed} guaranteed, and {by_group.borrowing} borrowed"
         most = plural(may_hold(by_group), "device")
         message = f"{by_group.name} may hold at most {most} at one time{why}"
-        return _too_many(Rule.GROUP_MAXIMUM, message)
+        return _too_many(Rule.GROUP_MAXIMUM, by_group.name, message)
     if devices > by_user.max_devices_per_user:
         most = plural(by_user.max_devices_per_user, "device")
         message = f"One person may hold at most {most} in {by_user.name} at one time"
-        return _too_many(Rule.USER_MAXIMUM, message)
+        return _too_many(Rule.USER_MAXIMUM, by_user.name, message)
     return None
 
 
@@ -417,7 +433,7 @@ def _above_node(
         )
     which = f" of the model {model}" if model else f" that {group} may use" if group else ""
     message = f"No node has more than {plural(in_node, 'device')}{which}"
-    return _too_many(Rule.NODE_MAXIMUM, message if pool else "The pool has no devices")
+    return _too_many(Rule.NODE_MAXIMUM, group, message if pool else "The pool has no devices")
 
 
 def _promised(group: str, devices: int, most: float, *, preemptible: bool) -> Refusal | None:
@@ -429,15 +445,15 @@ def _promised(group: str, devices: int, most: float, *, preemptible: bool) -> Re
         beside, lasting = "are guaranteed", " that it never has to give back"
     have = f"at most {plural(int(most), 'device')}" if most else "no device"
     message = f"Beside what other groups {beside}, {group} can have {have}{lasting}"
-    return _too_many(Rule.PROMISED, message)
+    return _too_many(Rule.PROMISED, group, message)
 
 
-def _too_many(rule: Rule, message: str) -> Refusal:
+def _too_many(rule: Rule, group: str, message: str) -> Refusal:
     """Of devices; ``admit`` ends the sentence, and says how many are accepted."""
-    return Refusal(rule=rule, message=message, accepted="")
+    return Refusal(rule=rule, group=group, message=message, accepted="")
 
 
-def _budget(chain: tuple[Group, ...], devices: int, seconds: float) -> Refusal | None:
+def _budget(chain: tuple[Group, ...], devices: float, seconds: float) -> Refusal | None:
     """Rule 8."""
     having = [(group.name, group.budget) for group in chain if group.budget is not None]
     if not having or devices <= _affordable(chain, seconds):
@@ -453,6 +469,7 @@ def _budget(chain: tuple[Group, ...], devices: int, seconds: float) -> Refusal |
     accepted += [f"at most {plural(most, 'device')}"] if most else []
     return Refusal(
         rule=Rule.BUDGET,
+        group=name,
         message=message,
         accepted=f"Ask for {', or for '.join(accepted)}." if accepted else _from_zero_to(0),
     )

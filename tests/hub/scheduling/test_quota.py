@@ -73,6 +73,7 @@ def test_accepted(asked: dict[str, object]) -> None:
             {"devices": 99, "groups": (group("cs101", maximum=4),)},
             Refusal(
                 rule=Rule.GROUP_MAXIMUM,
+                group="cs101",
                 message="cs101 may hold at most 4 devices at one time; you asked for 99.",
                 accepted="Ask for 0 to 4.",
             ),
@@ -82,6 +83,7 @@ def test_accepted(asked: dict[str, object]) -> None:
             {"devices": 10**5000},
             Refusal(
                 rule=Rule.GROUP_MAXIMUM,
+                group="cs101",
                 message="cs101 may hold at most 4 devices at one time; "
                 "you asked for more than a billion.",
                 accepted="Ask for 0 to 2.",
@@ -92,6 +94,7 @@ def test_accepted(asked: dict[str, object]) -> None:
             {"devices": 4, "groups": UNDER_DEPARTMENT},
             Refusal(
                 rule=Rule.GROUP_MAXIMUM,
+                group="cs",
                 message="cs may hold at most 3 devices at one time; you asked for 4.",
                 accepted="Ask for 0 to 1.",
             ),
@@ -101,6 +104,7 @@ def test_accepted(asked: dict[str, object]) -> None:
             {"devices": 3},
             Refusal(
                 rule=Rule.USER_MAXIMUM,
+                group="cs101",
                 message="One person may hold at most 2 devices in cs101 at one time; "
                 "you asked for 3.",
                 accepted="Ask for 0 to 2.",
@@ -111,6 +115,7 @@ def test_accepted(asked: dict[str, object]) -> None:
             {"devices": 2, "groups": UNDER_DEPARTMENT},
             Refusal(
                 rule=Rule.USER_MAXIMUM,
+                group="cs",
                 message="One person may hold at most 1 device in cs at one time; you asked for 2.",
                 accepted="Ask for 0 to 1.",
             ),
@@ -120,6 +125,7 @@ def test_accepted(asked: dict[str, object]) -> None:
             {"devices": 1, "groups": MEMBERS_ONLY},
             Refusal(
                 rule=Rule.GROUP_MAXIMUM,
+                group="cs101",
                 message="cs101 may hold at most 0 devices at one time; you asked for 1.",
                 accepted="Ask for 0 (CPU only).",
             ),
@@ -223,6 +229,7 @@ def test_accepted(asked: dict[str, object]) -> None:
             {"seconds": math.inf},
             Refusal(
                 rule=Rule.SECONDS_MAXIMUM,
+                group="cs101",
                 message="cs101 allows at most 8 hours at a time; you asked for more than 30 years.",
                 accepted="Ask for at most 8 hours.",
             ),
@@ -232,6 +239,7 @@ def test_accepted(asked: dict[str, object]) -> None:
             {"seconds": 5400, "groups": UNDER_DEPARTMENT},
             Refusal(
                 rule=Rule.SECONDS_MAXIMUM,
+                group="cs",
                 message="cs allows at most 1 hour at a time; you asked for 1 hour 30 minutes.",
                 accepted="Ask for at most 1 hour.",
             ),
@@ -241,6 +249,7 @@ def test_accepted(asked: dict[str, object]) -> None:
             {"devices": 3, "seconds": 8 * 3600, "groups": ON_A_BUDGET},
             Refusal(
                 rule=Rule.BUDGET,
+                group="cs",
                 message="cs has a budget of 20.0 device-hours in a week; "
                 "you asked for 24.0 device-hours (3 devices for 8 hours).",
                 accepted="Ask for at most 6 hours 40 minutes, or for at most 2 devices.",
@@ -251,6 +260,7 @@ def test_accepted(asked: dict[str, object]) -> None:
             {"devices": 5, "seconds": 8 * 3600, "groups": ON_A_BUDGET},
             Refusal(
                 rule=Rule.GROUP_MAXIMUM,
+                group="cs101",
                 message="cs101 may hold at most 4 devices at one time; you asked for 5.",
                 accepted="Ask for 0 to 2.",
             ),
@@ -260,6 +270,7 @@ def test_accepted(asked: dict[str, object]) -> None:
             {"devices": 4, "seconds": 9 * 3600, "groups": ON_A_BUDGET},
             Refusal(
                 rule=Rule.SECONDS_MAXIMUM,
+                group="cs101",
                 message="cs101 allows at most 8 hours at a time; you asked for 9 hours.",
                 accepted="Ask for at most 5 hours.",
             ),
@@ -269,6 +280,7 @@ def test_accepted(asked: dict[str, object]) -> None:
             {"devices": 1, "groups": NO_BUDGET},
             Refusal(
                 rule=Rule.BUDGET,
+                group="cs101",
                 message="cs101 has a budget of 0.0 device-hours in a week; "
                 "you asked for 0.02 device-hours (1 device for 1 minute).",
                 accepted="Ask for 0 (CPU only).",
@@ -279,6 +291,7 @@ def test_accepted(asked: dict[str, object]) -> None:
             {"name": "cs999"},
             Refusal(
                 rule=Rule.UNKNOWN_GROUP,
+                group="cs999",
                 message="There is no group cs999.",
                 accepted="Groups: cs101.",
             ),
@@ -288,6 +301,7 @@ def test_accepted(asked: dict[str, object]) -> None:
             {"groups": ()},
             Refusal(
                 rule=Rule.UNKNOWN_GROUP,
+                group="cs101",
                 message="There is no group cs101.",
                 accepted="There are no groups yet.",
             ),
@@ -297,6 +311,7 @@ def test_accepted(asked: dict[str, object]) -> None:
             {"groups": (group("cs101", parent="cs"), group("math"))},
             Refusal(
                 rule=Rule.UNKNOWN_GROUP,
+                group="cs101",
                 message="A group above cs101 is missing, so cs101 may not use anything.",
                 accepted="Groups: math.",
             ),
@@ -306,6 +321,7 @@ def test_accepted(asked: dict[str, object]) -> None:
             {"groups": (group("cs101", parent="cs"), group("cs", parent="cs101"))},
             Refusal(
                 rule=Rule.UNKNOWN_GROUP,
+                group="cs101",
                 message="A group above cs101 is missing, so cs101 may not use anything.",
                 accepted="There are no groups yet.",
             ),
