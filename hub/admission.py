@@ -7,19 +7,31 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from .errors import InvalidInput, NotAMember, NotFound, OverMaximum
 from .ports.store import Store
 from .ports.world import Hub
 from .scheduling import quota
+from .scheduling.gate import Gate
 from .scheduling.model import Device, Group, Kind, PriorityClass
-from .scheduling.promised import reach
+from .scheduling.quota import Rule
 
 _SERVER_NAME = re.compile(r"[a-z0-9](?:-?[a-z0-9])*")
 """JupyterHub's rule for named servers."""
 SERVER_NAME_LENGTH = 30
+_FIELDS: Mapping[Rule, str] = MappingProxyType(
+    {
+        Rule.SECONDS: "hours",
+        Rule.SECONDS_MAXIMUM: "hours",
+        Rule.UNKNOWN_MODEL: "model",
+        Rule.FORBIDDEN_MODEL: "model",
+        Rule.NEEDLESS_MODEL: "model",
+    }
+)
+"""The fields that rules are about, where it is not the number of devices."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,55 +119,19 @@ class Admission:
 
 def check_ask(ask: Ask, groups: Iterable[Group], devices: Iterable[Device]) -> None:
     """``Admission.admit`` with what there is: raises as it does."""
-    groups, devices = tuple(groups), tuple(devices)
-    if ask.model is not None:
-        _check_model(ask, quota.Tree(groups).models(ask.group), devices)
-    refusal = quota.admit(
+    refusal = Gate(groups, devices).refusal(
         group=ask.group,
         devices=ask.devices,
         seconds=ask.seconds,
-        model=ask.model,
-        groups=groups,
-        pool=devices,
         kind=ask.kind,
         preemptible=ask.preemptible,
-        reach=reach(ask.group, groups, devices) if ask.devices else quota.EVERYTHING,
+        model=ask.model,
     )
     if refusal is None:
         return
     kind = InvalidInput if refusal.rule in quota.MALFORMED else OverMaximum
-    field = "hours" if refusal.rule.startswith("seconds") else "devices"
+    field = _FIELDS.get(refusal.rule, "devices")
     raise kind(refusal.message, accepted=refusal.accepted, field=field)
-
-
-def _check_model(ask: Ask, allowed: Set[str] | None, devices: Iterable[Device]) -> None:
-    """``allowed``: what the groups may ask for, None for all.
-
-    Raises:
-        InvalidInput: no device of that model is asked for, or there is none in the pool.
-        OverMaximum: its groups may not use it.
-    """
-    if ask.devices == 0:
-        raise InvalidInput(
-            "What asks for no device asks for no model either.",
-            accepted="Leave the model out, or ask for at least one device.",
-            field="model",
-        )
-    known = {device.model for device in devices}
-    usable = sorted(known if allowed is None else known & allowed)
-    accepted = (
-        f"Any model, or one of: {', '.join(usable)}." if usable else "No model, and 0 devices."
-    )
-    if ask.model not in known:
-        raise InvalidInput(
-            f"The pool has no device of the model {ask.model}.", accepted=accepted, field="model"
-        )
-    if ask.model not in usable:
-        raise OverMaximum(
-            f"{ask.group} may not use devices of the model {ask.model}.",
-            accepted=accepted,
-            field="model",
-        )
 
 
 def choices(groups: Iterable[Group], known: Iterable[Group]) -> list[GroupChoice]:
