@@ -114,10 +114,11 @@ def _of_trace(chosen: Chosen) -> tuple[Experiment, str]:
     )
     groups = _quota(chosen, layout.devices, (), trace)
     _check_periods(groups)
-    trace = admitted(trace, groups)
+    pools = layout.pools()
+    trace = admitted(trace, pools, groups, gangs=True)
     experiment = Experiment(
         trace=trace,
-        pools=layout.pools(),
+        pools=pools,
         estimator=parse_estimates(chosen.estimates, trace.jobs, chosen.seed),
         groups=groups,
         restart_cost=chosen.restart_cost,
@@ -134,10 +135,11 @@ def _of_ledger(chosen: Chosen) -> tuple[Experiment, str]:
     ledger = read_ledger(chosen.state, _selection(chosen))
     devices = site_devices(ledger.devices, chosen.nodes)
     groups = _quota(chosen, len(devices), ledger.groups, ledger.trace)
-    trace = admitted(ledger.trace, groups)
+    pools = {ONE_POOL: devices}
+    trace = admitted(ledger.trace, pools, groups, gangs=False)
     experiment = Experiment(
         trace=trace,
-        pools={ONE_POOL: devices},
+        pools=pools,
         estimator=parse_estimates(chosen.estimates, trace.jobs, chosen.seed),
         groups=groups,
         restart_cost=chosen.restart_cost,

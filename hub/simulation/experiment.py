@@ -109,18 +109,25 @@ def _streams(experiment: Experiment) -> dict[str, list[Job]]:
 
 def _site(experiment: Experiment, pool: str, jobs: Sequence[Job]) -> Site:
     devices = experiment.pools[pool]
-    groups = with_tenants(experiment.groups, {group_of(job) for job in jobs}, len(devices))
-    if pool != ONE_POOL:
-        # Alone on nodes of their own, a tenant is guaranteed all of them.
-        groups = tuple(
-            replace(group, guaranteed=len(devices)) if group.name == pool else group
-            for group in groups
-        )
     return Site(
         devices=devices,
-        groups=groups,
+        groups=groups_of_pool(experiment.groups, pool, devices, jobs),
         restart_cost=experiment.restart_cost,
         calendar=experiment.calendar,
+    )
+
+
+def groups_of_pool(
+    groups: Iterable[Group], pool: str, devices: Sequence[Device], jobs: Iterable[Job]
+) -> tuple[Group, ...]:
+    """The quota tree as it holds in one pool, with a group for each tenant."""
+    found = with_tenants(groups, {group_of(job) for job in jobs}, len(devices))
+    if pool == ONE_POOL:
+        return found
+    # Alone on nodes of their own, a tenant is guaranteed all of them.
+    return tuple(
+        replace(group, guaranteed=len(devices)) if group.name == pool else group
+        for group in found
     )
 
 
