@@ -96,7 +96,9 @@ class _Admission:
         self._nodes = "these nodes have" if gangs else "one node has"
         self._devices = len(devices)
         # Members of a gang lie on several nodes, as if these were one.
-        self._gate = Gate(groups, (replace(each, node="") for each in devices) if gangs else devices)
+        self._gate = Gate(
+            groups, (replace(each, node="") for each in devices) if gangs else devices
+        )
 
     def reason(self, job: Job) -> str:
         """Empty where it would be let in."""

@@ -8,18 +8,15 @@ from heapq import heappop, heappush
 from math import inf
 
 from ..errors import InvalidInput
-from ..scheduling.books import Books
-from ..scheduling.model import Device, Snapshot
+from ..scheduling.model import Device
 from ..scheduling.placement import Pool, largest_node
-from ..scheduling.quota import Tally, Tree
-from ..scheduling.room import room
 from ..scheduling.wordforms import plural
-from .budgets import Budgets
 from .estimates import Estimator
 from .jobs import Job
 from .policies import Schedules, Site
 from .runs import Run, request_of
 from .scheduler import Scheduler
+from .stuck import GANGS_LIE, kept_waiting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +60,7 @@ def simulate(
     """Run all jobs, which come in the order of submission, to their ends.
 
     Raises:
-        InvalidInput: a job is larger than the pool, or what its tenant may hold.
+        InvalidInput: a job is larger than the pool, or could not even start alone.
     """
     _check_sizes(jobs, site)
     scheduler = policy.scheduler(site)
@@ -93,7 +90,7 @@ def simulate(
             runs.append(run)
         for run in scheduler.decide(now):
             heappush(ends, (now + run.left, run.number, run.turn, run))
-    held_back = _held_back(runs, policy, site, idle.at)
+    held_back = kept_waiting(runs, policy, site, idle.at)
     return Outcome(
         runs=tuple(run for run in runs if run.ended_at is not None) if held_back else tuple(runs),
         devices=len(site.devices),
@@ -144,48 +141,22 @@ def too_large(jobs: Iterable[Job], devices: Sequence[Device]) -> Job | None:
     return None
 
 
-def _check_sizes(jobs: Sequence[Job], site: Site) -> None:
+def _check_sizes(jobs: Iterable[Job], site: Site) -> None:
     job = too_large(jobs, site.devices)
     if job is not None:
-        of_model = f" of {job.model}" if job.model else ""
         raise InvalidInput(
-            f"{job.id} asks for {plural(job.devices, 'device')}{of_model}, which these nodes "
-            f"with {len(site.devices)} do not have.",
+            f"{job.id} asks for {_lacking(job, site.devices)}.",
             accepted="More or larger nodes are accepted, or a choice of smaller jobs.",
             field="nodes",
         )
 
 
-def _held_back(runs: Sequence[Run], policy: Schedules, site: Site, now: float) -> tuple[Run, ...]:
-    """What the calendar keeps waiting. Raises where something else never started."""
-    waiting = [run for run in runs if run.ended_at is None]
-    if not waiting:
-        return ()
-    calendar, tree = site.calendar, Tree(site.groups)
-    budgets = Budgets(site.groups, calendar.terms)
-    books = Books(Snapshot(devices=tuple(site.devices), groups=tuple(site.groups)), now)
-    for run in waiting:
-        request = run.request
-        limit = room(request, tree, Tally(tree))
-        fits = any(books.pool.could_fit(each) for each in books.variants(request))
-        if limit is None and fits and (budgets.never_again(run, now) or calendar.reservations):
-            continue
-        why = (
-            f"a limit of {limit.group} is less than that"
-            if limit
-            else "no device that it may use is there"
-        )
-        raise InvalidInput(
-            f"With {policy.name}, {plural(len(waiting), 'job')} never started. The first is "
-            f"{request.id} of {request.group} with {plural(request.devices, 'device')}: {why}.",
-            accepted="Quotas are accepted under which each job could start alone.",
-            field="quota",
-        )
-    if len(waiting) == len(runs):
-        raise InvalidInput(
-            f"With {policy.name}, no job ended: budgets or reservations hold them all, and no "
-            "term is known in which they could run.",
-            accepted="Add the term with carrel term add, or give a budget by week.",
-            field="quota",
-        )
-    return tuple(waiting)
+def _lacking(job: Job, devices: Sequence[Device]) -> str:
+    """What these devices cannot give a job that is too large for them."""
+    if job.share is not None:
+        return "more of one device than any of these nodes has"
+    of_model = f" of {job.model}" if job.model else ""
+    asked = f"{plural(job.devices, 'device')}{of_model}"
+    if job.devices > sum(job.model in (None, each.model) for each in devices):
+        return f"{asked}, which these nodes with {len(devices)} do not have"
+    return f"{asked}, which do not lie on these nodes as it needs them: {GANGS_LIE}"

@@ -126,8 +126,7 @@ def groups_of_pool(
         return found
     # Alone on nodes of their own, a tenant is guaranteed all of them.
     return tuple(
-        replace(group, guaranteed=len(devices)) if group.name == pool else group
-        for group in found
+        replace(group, guaranteed=len(devices)) if group.name == pool else group for group in found
     )
 
 

@@ -365,6 +365,85 @@ def test_what_next_terms_limits_would_refuse_is_left_out_and_said(tmp_path: Path
     assert found["trace"]["left_out"]["asked for more time than lab allows"] == 2
 
 
+def left_out(result: Result) -> dict[str, int]:
+    """By reason, without those that never held a device."""
+    said: dict[str, int] = json.loads(result.stdout)["trace"]["left_out"]
+    said.pop("ended before they held a device, or were charged nothing")
+    for reason, count in said.items():
+        assert f"{count} left out: {reason}." in result.stderr
+    return said
+
+
+def wide_site(root: Path, *more: NewRequest) -> tuple[StateFolder, tuple[object, ...]]:
+    """``stored_site`` with others that held both devices for 50 s, and how it is replayed."""
+    state = stored_site(root)
+    with closing(open_store(state.database)) as store:
+        for number, new in enumerate(more):
+            at = 1000.0 + 100 * number
+            lease = store_kit.running(store, new, "D0", "D1", at=at)
+            store.stop(new.id, State.SUCCEEDED, store_kit.DONE, now=at + 50)
+            store.finish(lease.id, now=at + 50, charge_until=at + 50)
+    return state, ("--from-ledger", "--state", state.root, "--policy", "fifo,carrel")
+
+
+def test_a_request_larger_than_a_quota_that_is_tried_is_left_out(tmp_path: Path) -> None:
+    _, words = wide_site(tmp_path, store_kit.job("wide", devices=2))
+    quota = tmp_path / "next-term.toml"
+    quota.write_text("[groups.lab]\nmax_devices = 1\n", encoding="utf-8")
+    reason = "asked for more devices than lab may hold"
+    result = carrel(*words, "--quota", quota, "--json", "-")
+    assert left_out(result) == {reason: 1}
+    found = json.loads(result.stdout)
+    assert found["trace"]["jobs"] == 2
+    # Both policies have the same jobs, fifo too, which looks at no quota.
+    assert found["policies"]["fifo"]["jct"]["mean"] == 100
+    assert found["policies"]["carrel"]["jct"]["mean"] == 140
+    assert "left out: asked for more devices" not in carrel(*words, "--html", "-").stdout
+    assert f"left out: {reason}." in carrel(*words, "--quota", quota, "--html", "-").stdout
+
+
+def test_a_request_larger_than_the_site_allows_by_now_is_left_out(tmp_path: Path) -> None:
+    state, words = wide_site(tmp_path, store_kit.job("wide", devices=2))
+    with closing(open_store(state.database)) as store:
+        store.put_group(replace(store_kit.LAB, max_devices_per_user=1))
+    result = carrel(*words, "--json", "-")
+    assert left_out(result) == {"asked for more devices than one member of lab may hold": 1}
+
+
+def test_what_could_not_be_asked_back_is_left_out_beside_a_raised_guarantee(tmp_path: Path) -> None:
+    lasting = replace(store_kit.job("lasting", devices=2), preemptible=False)
+    session = replace(store_kit.session("s"), devices=2)
+    lent = replace(store_kit.job("lent", devices=2), preemptible=True)
+    _, words = wide_site(tmp_path, lasting, session, lent)
+    quota = tmp_path / "next-term.toml"
+    quota.write_text("[groups.course]\nguaranteed = 1\n", encoding="utf-8")
+    result = carrel(*words, "--quota", quota, "--json", "-")
+    reason = "asked for more devices than lab can have beside what others are promised"
+    assert left_out(result) == {reason: 2}
+    assert json.loads(result.stdout)["trace"]["jobs"] == 3
+
+
+def test_a_request_larger_than_the_nodes_that_are_tried_is_left_out(tmp_path: Path) -> None:
+    _, words = wide_site(tmp_path, store_kit.job("wide", devices=2))
+    result = carrel(*words, "--nodes", "4x1", "--json", "-")
+    assert left_out(result) == {"asked for more devices than one node has": 1}
+    result = carrel(*words, "--nodes", "1x1", "--json", "-")
+    assert left_out(result) == {"asked for more devices than these nodes have": 1}
+
+
+def test_the_quotas_of_a_trace_leave_out_what_they_would_refuse(
+    trace: Path, tmp_path: Path
+) -> None:
+    quota = tmp_path / "quota.toml"
+    quota.write_text("[groups.lab]\nmax_devices = 1\n", encoding="utf-8")
+    words = ("--trace", trace, "--nodes", "1x2", "--quota", quota, "--policy", "fifo,carrel")
+    result = carrel(*words, "--json", "-")
+    assert json.loads(result.stdout)["trace"]["left_out"] == {
+        "asked for more devices than lab may hold": 2
+    }
+    assert "2 left out: asked for more devices than lab may hold." in result.stderr
+
+
 THURSDAY = datetime(1970, 1, 1, tzinfo=UTC).date()
 """The day of all jobs of ``stored_site``."""
 
@@ -450,9 +529,10 @@ def test_a_quota_under_which_nothing_could_run_is_named(tmp_path: Path) -> None:
     quota = tmp_path / "next-term.toml"
     words = ("--from-ledger", "--state", state.root, "--quota", quota, "--policy", "carrel")
     quota.write_text("[groups.lab]\nmax_devices = 0\n", encoding="utf-8")
-    assert "a limit of lab is less than that" in str(refused(*words))
+    all_refused = "All of the ledger would be refused: 2 asked for more devices than "
+    assert f"{all_refused}lab may hold" in str(refused(*words))
     quota.write_text('[groups.lab]\nmodels = ["Other"]\n', encoding="utf-8")
-    assert "no device that it may use is there" in str(refused(*words))
+    assert f"{all_refused}one node has that lab may use" in str(refused(*words))
     quota.write_text("[groups.labb]\nmax_devices = 1\n", encoding="utf-8")
     assert "Nothing that is replayed belongs to labb" in carrel(*words).stderr
 

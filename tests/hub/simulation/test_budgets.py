@@ -118,10 +118,10 @@ def test_what_waits_for_a_term_that_nobody_knows_is_held_back() -> None:
 
 def test_what_could_never_start_is_an_error_whatever_its_budget() -> None:
     narrow = group("lab", 150, Period.TERM, max_devices=0)
-    with pytest.raises(InvalidInput, match="a limit of lab is less than that"):
+    with pytest.raises(InvalidInput, match="lab may hold at most 0 devices"):
         played(CARREL, [lab_job("a", 0, 100)], place(narrow, terms=(WINTER,)))
     elsewhere = group("lab", 150, models=frozenset({"Other"}))
-    with pytest.raises(InvalidInput, match="no device that it may use is there"):
+    with pytest.raises(InvalidInput, match="No node has more than 0 devices that lab may use"):
         played(CARREL, [lab_job("a", 0, 100)], place(elsewhere))
 
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import inf
 
 import pytest
 
+from carrel.hub.errors import InvalidInput
 from carrel.hub.scheduling.accounting import Charge, decayed
-from carrel.hub.scheduling.model import Group
+from carrel.hub.scheduling.model import Device, Group, Kind, Share
 from carrel.hub.simulation.carrel_policy import CARREL
 from carrel.hub.simulation.jobs import Job
 from carrel.hub.simulation.past import Past
-from carrel.hub.simulation.policies import Site
+from carrel.hub.simulation.policies import Schedules, Site
 from carrel.hub.simulation.quota_file import wide_open
 from carrel.hub.simulation.runs import request_of
 
+from ..scheduling.values import node
 from .kit import job, played, site, spans
 
 
@@ -125,3 +128,129 @@ def test_use_decays_as_the_ledger_of_the_live_service_does() -> None:
     )
     (use,) = past.uses(900.0)
     assert (use.group, use.owner, use.device_seconds) == ("lab", "lab", pytest.approx(expected))
+
+
+LAB = wide_open("lab", 8)
+TOGETHER = (*node("a", 2, model="A100"), *node("b", 2, model="A100"), *node("c", 8))
+
+
+@pytest.mark.parametrize(
+    ("stuck", "groups", "devices", "said"),
+    [
+        pytest.param(
+            job("x", 1, 10, 2, tenant="lab", preemptible=False),
+            (LAB, guaranteed("cs101", 7, of=8)),
+            node("c", 8),
+            "x of lab could not start even alone. Beside what other groups are guaranteed, lab "
+            "can have at most 1 device that it never has to give back; you asked for 2.",
+            id="what others are guaranteed",
+        ),
+        pytest.param(
+            job("x", 1, 10, tenant="lab", kind=Kind.SESSION, preemptible=False),
+            (replace(LAB, max_sessions=0),),
+            node("c", 8),
+            "x of lab could not start even alone. lab allows no sessions with devices; you asked "
+            "for 1.",
+            id="no sessions",
+        ),
+        pytest.param(
+            job("x", 1, 10, tenant="lab", model="H200"),
+            (replace(LAB, models=frozenset({"A100"})),),
+            TOGETHER,
+            "x of lab could not start even alone. lab may not use devices of the model H200.",
+            id="a model that it may not use",
+        ),
+        pytest.param(
+            job("x", 1, 10, 3, tenant="lab"),
+            (replace(LAB, models=frozenset({"A100"})),),
+            TOGETHER,
+            "x of lab could not start even alone. No node has more than 2 devices that lab may "
+            "use; you asked for 3.",
+            id="no node has as many",
+        ),
+        pytest.param(
+            job("x", 1, 10, 10, tenant="lab"),
+            (replace(wide_open("lab", 12), models=frozenset({"A100"})),),
+            (
+                *node("a", 8, model="A100"),
+                *node("b", 1, model="A100"),
+                *node("d", 1, model="A100"),
+                *node("c", 8),
+                *node("e", 2),
+            ),
+            "x of lab could not start even alone. The devices that it may use cannot hold it: "
+            "what is larger than a node gets whole ones as large as the largest, and a rest on "
+            "one.",
+            id="a gang that does not lie on the nodes",
+        ),
+    ],
+)
+def test_what_could_not_start_even_alone_is_named_and_why(
+    stuck: Job, groups: tuple[Group, ...], devices: tuple[Device, ...], said: str
+) -> None:
+    before = job("before", 0, 10, tenant="lab")
+    place = Site(devices=devices, groups=groups)
+    with pytest.raises(InvalidInput) as error:
+        played(CARREL, (before, stuck), place)
+    assert error.value.message == f"With carrel, 1 job never started. {said}"
+
+
+@pytest.mark.parametrize(
+    ("large", "said"),
+    [
+        pytest.param(
+            job("x", 0, 10, 16),
+            "x asks for 16 devices, which do not lie on these nodes as it needs them: what is "
+            "larger than a node gets whole ones as large as the largest, and a rest on one.",
+            id="a gang",
+        ),
+        pytest.param(
+            job("x", 0, 10, 9, model="H200"),
+            "x asks for 9 devices of H200, which these nodes with 16 do not have.",
+            id="of a model",
+        ),
+        pytest.param(
+            job("x", 0, 10, share=Share(compute=0.5, memory_bytes=1 << 60)),
+            "x asks for more of one device than any of these nodes has.",
+            id="a share",
+        ),
+    ],
+)
+def test_what_is_too_large_for_the_nodes_is_named_and_why(large: Job, said: str) -> None:
+    devices = (*node("a", 8), *node("b", 4, model="A100"), *node("c", 4, model="A100"))
+    with pytest.raises(InvalidInput) as error:
+        played(CARREL, (large,), Site(devices=devices))
+    assert error.value.message == said
+
+
+class Idle:
+    """A policy that never starts anything."""
+
+    name = "idle"
+    source = ""
+    waiting = 0
+    free = 0.0
+
+    def scheduler(self, place: Site) -> Idle:
+        return self
+
+    def submit(self, run: object, now: float) -> None: ...
+
+    def end(self, run: object, now: float) -> None: ...
+
+    def decide(self, now: float) -> tuple[()]:
+        return ()
+
+    def next_change(self) -> float:
+        return inf
+
+
+def test_a_policy_that_starts_nothing_is_blamed_and_no_quota() -> None:
+    idle: Schedules = Idle()
+    with pytest.raises(InvalidInput) as error:
+        played(idle, (job("x", 0, 10, tenant="lab"),), shared_site(2, LAB))
+    assert error.value.message == (
+        "With idle, 1 job never started. x of lab could start alone, and the policy does not "
+        "start it."
+    )
+    assert error.value.field == "policy"
