@@ -1,11 +1,13 @@
 """A full pool with a long queue, made from a seed: what ``decide``, ``step`` and ``explain`` meet.
 
-Three device models on nodes of eight; an institution with thirty groups, half of them at their
+Three device models on nodes of eight; an institution with thirty groups, half of which hold their
 maximum; a fifth of the requests are gangs; one reservation runs, another is ahead.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from random import Random
@@ -35,12 +37,21 @@ NODES_OF_A_SWITCH = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """How large the scenario is."""
+    """How large the scenario is.
+
+    Attributes:
+        users: at least as many as there are groups, so that each has somebody.
+    """
 
     devices: int = 1000
     waiting: int = 10_000
     users: int = 500
     groups: int = 30
+
+    @property
+    def full_groups(self) -> int:
+        """How many hold their maximum: half, or fewer in a pool that has not enough for them."""
+        return min(self.groups, self.devices) // 2
 
 
 class Scenario:
@@ -56,22 +67,12 @@ class Scenario:
     def snapshot(self, now: float = NOW) -> Snapshot:
         """What waits next to what runs, on a pool that is full."""
         size = self._size
-        empty = Snapshot(devices=self.devices, groups=self.groups, use=tuple(self._use()))
-        crowd = tuple(
-            self.request(now - self._random.uniform(0, 48 * HOUR))
-            for _ in range(max(3000, 3 * size.devices))
-        )
-        wanted = {request.id: request for request in crowd}
-        holdings = [
-            self._running(wanted[start.request_id], start.devices, now)
-            for start in decide(replace(empty, waiting=crowd), now).starts
-        ]
+        pool = self._full(Snapshot(devices=self.devices, groups=self.groups), now)
         waiting = (
             self.request(now - self._random.uniform(0, 48 * HOUR)) for _ in range(size.waiting)
         )
         return replace(
-            empty,
-            holdings=tuple(holdings),
+            pool,
             waiting=tuple(waiting),
             reserved=(
                 Reserved(id="lab", group="g01", devices=8, starts_at=now - 60, ends_at=now + HOUR),
@@ -96,7 +97,7 @@ class Scenario:
             id=f"r{next(self._ids):06}",
             kind=kind,
             owner=f"user{user:03}",
-            group=f"g{user % self._size.groups:02}",
+            group=_name(user % self._size.groups),
             devices=devices,
             seconds=float(random.choice((1, 2, 4, 8, 24)) * HOUR),
             submitted_at=submitted_at,
@@ -107,6 +108,57 @@ class Scenario:
             gang=(Role(name="worker", devices=4, wanted=members, minimum=members),) if gang else (),
         )
 
+    def _full(self, empty: Snapshot, now: float) -> Snapshot:
+        """What a decision starts of a crowd: first of those who are to hold their maximum."""
+        size = self._size
+        crowd = [
+            self.request(now - self._random.uniform(0, 48 * HOUR))
+            for _ in range(max(3000, 3 * size.devices))
+        ]
+        limited = {_name(number) for number in range(size.groups) if _is_full(number, size)}
+        pool = replace(empty, use=tuple(self._use()))
+        pool = self._started(pool, [each for each in crowd if each.group in limited], now)
+        pool = self._started(pool, self._what_lacks(pool, now), now)
+        return self._started(pool, [each for each in crowd if each.group not in limited], now)
+
+    def _what_lacks(self, pool: Snapshot, now: float) -> list[Waiting]:
+        """Jobs of one device, as many as those who are to hold their maximum may still have: what
+        they asked for leaves a rest, or is too large for it."""
+        size = self._size
+        held = Counter[str]()
+        for holding in pool.holdings:
+            held[holding.group] += len(holding.devices)
+        limits = {group.name: group.max_devices for group in self.groups}
+        return [
+            self._single(number, now)
+            for number in range(size.groups)
+            if _is_full(number, size)
+            for _ in range(limits[_name(number)] - held[_name(number)])
+        ]
+
+    def _single(self, group: int, now: float) -> Waiting:
+        user = self._random.randrange(group, self._size.users, self._size.groups)
+        return replace(
+            self.request(now - self._random.uniform(0, 48 * HOUR)),
+            kind=Kind.JOB,
+            owner=f"user{user:03}",
+            group=_name(group),
+            devices=1,
+            gang=(),
+            model=None,
+            priority=PriorityClass.NORMAL,
+            preemptible=True,
+        )
+
+    def _started(self, pool: Snapshot, crowd: Sequence[Waiting], now: float) -> Snapshot:
+        """The pool with what of the crowd starts in it."""
+        wanted = {request.id: request for request in crowd}
+        started = tuple(
+            self._running(wanted[start.request_id], start.devices, now)
+            for start in decide(replace(pool, waiting=tuple(crowd)), now).starts
+        )
+        return replace(pool, holdings=pool.holdings + started)
+
     def _running(self, request: Waiting, devices: tuple[str, ...], now: float) -> Holding:
         """It began somewhere within its time limit."""
         since = now - self._random.uniform(0, request.seconds)
@@ -115,7 +167,7 @@ class Scenario:
     def _use(self) -> list[Use]:
         return [
             Use(
-                group=f"g{user % self._size.groups:02}",
+                group=_name(user % self._size.groups),
                 owner=f"user{user:03}",
                 device_seconds=self._random.expovariate(1 / (100 * HOUR)),
             )
@@ -140,16 +192,25 @@ def _devices(number: int) -> tuple[Device, ...]:
     )
 
 
+def _name(group: int) -> str:
+    return f"g{group:02}"
+
+
+def _is_full(group: int, size: Size) -> bool:
+    """Whether it is to hold its maximum: every second one, as long as devices are left."""
+    return group % 2 == 1 and group // 2 < size.full_groups
+
+
 def _groups(size: Size) -> tuple[Group, ...]:
-    """Half of them may hold less than they would; all are guaranteed a part of two thirds."""
+    """Half of them may hold no more than an equal part; all are guaranteed two thirds of that."""
     part = max(1, size.devices // size.groups)
     return (
         Group(name="university", max_devices=size.devices, max_devices_per_user=size.devices),
         *(
             Group(
-                name=f"g{number:02}",
+                name=_name(number),
                 parent="university",
-                max_devices=part if number % 2 else size.devices,
+                max_devices=part if _is_full(number, size) else size.devices,
                 max_devices_per_user=max(4, part),
                 max_seconds=24 * 3600,
                 guaranteed=part * 2 // 3,
