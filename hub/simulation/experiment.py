@@ -10,7 +10,7 @@ from ..scheduling.model import Device, Group
 from .calendar import NO_DATES, Calendar
 from .engine import Outcome, simulate, too_large
 from .estimates import MakeEstimator
-from .figures import Figures, figures, finish_time
+from .figures import Figures, completion_alone, figures, finish_time
 from .guarantees import below_guarantee
 from .jobs import Job, Trace
 from .nodes import ONE_POOL
@@ -77,6 +77,7 @@ def run(experiment: Experiment, policy: Schedules) -> Result:
             finish_time=finish_time(outcomes, alone),
             below_guarantee=below_guarantee(_runs(outcomes), guaranteed),
             below_alone=below_guarantee(_runs(alone.values()), guaranteed),
+            jct_alone=completion_alone(alone, {job.tenant for job in experiment.trace.jobs}),
         ),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from math import ceil
 from statistics import fmean
@@ -55,6 +55,8 @@ class Figures:
 
     Attributes:
         jct: from submission to end.
+        jct_alone: the same of all jobs, each tenant alone on as many devices as it is guaranteed;
+            None without guarantees, and where a tenant could not be alone.
         wait: what of that time it did not run; waits after a stop count too.
         utilisation: device-seconds that were held, of all between first submission and last end.
         slowdown: mean of completion time over running time, bounded.
@@ -63,7 +65,7 @@ class Figures:
             jobs that would have fitted into it; None without guarantees.
         held_back: jobs that budgets or reservations kept waiting to the end; they are in no other
             figure but in what was used.
-        below_alone: the same of each tenant alone on devices of its own. There too somebody may
+        below_alone: what they lacked each alone on devices of its own. There too somebody may
             ask for whole nodes while what is free lies on many.
         tenants, users: None where the trace has fewer than two.
         finish_time: None without guarantees.
@@ -84,6 +86,7 @@ class Figures:
     finish_time: FinishTime | None
     below_guarantee: float | None
     below_alone: float | None
+    jct_alone: Spread | None = None
     held_back: int = 0
 
 
@@ -93,6 +96,7 @@ def figures(
     finish_time: FinishTime | None = None,
     below_guarantee: float | None = None,
     below_alone: float | None = None,
+    jct_alone: Spread | None = None,
 ) -> Figures:
     """Of all pools together; there is at least one job."""
     runs = [run for outcome in outcomes for run in outcome.runs]
@@ -111,8 +115,16 @@ def figures(
         finish_time=finish_time,
         below_guarantee=below_guarantee,
         below_alone=below_alone,
+        jct_alone=jct_alone,
         held_back=sum(len(outcome.held_back) for outcome in outcomes),
     )
+
+
+def completion_alone(alone: Mapping[str, Outcome], tenants: Set[str]) -> Spread | None:
+    """None unless each of the tenants was alone: some of the jobs would be no comparison."""
+    if not tenants <= alone.keys():
+        return None
+    return spread([completion(run) for outcome in alone.values() for run in outcome.runs])
 
 
 def completion(run: Run) -> float:

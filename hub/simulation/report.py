@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 
 from ..scheduling.wordforms import plural
 from .experiment import Experiment, Result
-from .figures import Evenness, Figures, FinishTime
+from .figures import Evenness, Figures, FinishTime, Spread
 
 Json = dict[str, object]
 
@@ -62,6 +62,7 @@ def _figures(figures: Figures) -> Json:
         "wasted_device_seconds": figures.wasted,
         "fairness": {
             "finish_time": _known(figures.finish_time),
+            "jct_alone": _known(figures.jct_alone),
             "slowdown_of_tenants": _known(figures.tenants),
             "slowdown_of_users": _known(figures.users),
             "below_guarantee_device_seconds": figures.below_guarantee,
@@ -72,7 +73,7 @@ def _figures(figures: Figures) -> Json:
     }
 
 
-def _known(found: Evenness | FinishTime | None) -> Json | None:
+def _known(found: Evenness | FinishTime | Spread | None) -> Json | None:
     """None where it could not be measured."""
     return None if found is None else asdict(found)
 

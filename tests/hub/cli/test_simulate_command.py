@@ -346,6 +346,7 @@ def test_next_terms_quotas_are_tried_on_a_node_more(tmp_path: Path) -> None:
         fairness = found["fairness"]
         assert isinstance(fairness, dict)
         assert fairness["finish_time"]["by_tenant"] == {"lab": 1.0}
+        assert fairness["jct_alone"] == found["jct"]
         assert fairness["below_guarantee_device_seconds"] == 0
 
 

@@ -79,6 +79,28 @@ def test_completion_together_over_completion_alone() -> None:
     assert found.below_guarantee == 99.0
 
 
+def test_alone_on_what_is_guaranteed_is_on_nodes_of_their_own() -> None:
+    jobs = (
+        job("a", 0, 100, 2, tenant="x"),
+        job("b", 1, 100, tenant="y"),
+        job("c", 2, 50, tenant="y"),
+        job("d", 3, 7, tenant="x"),
+    )
+    groups = (Group(name="x", guaranteed=2), Group(name="y", guaranteed=1))
+    for policy in BASELINES:
+        apart = result(jobs, "x=1x2,y=1x1", policy).figures
+        assert result(jobs, "1x3", policy, *groups).figures.jct_alone == apart.jct
+        assert apart.jct_alone is None
+
+
+def test_if_one_tenant_could_not_be_alone_there_is_no_figure_of_all() -> None:
+    jobs = (job("a", 0, 100, 2, tenant="x"), job("b", 1, 100, tenant="y"))
+    groups = (Group(name="x", guaranteed=1), Group(name="y", guaranteed=1))
+    found = result(jobs, "1x2", "fifo", *groups).figures
+    assert found.finish_time is not None
+    assert found.jct_alone is None
+
+
 def test_whole_nodes_may_lack_alone_as_well() -> None:
     left = [job(f"left{n}", 0, 100 if n % 2 else 10, tenant="x") for n in range(4)]
     jobs = (*left, job("wide", 20, 10, 2, tenant="x"))
@@ -89,7 +111,7 @@ def test_whole_nodes_may_lack_alone_as_well() -> None:
 def test_without_guarantees_there_is_nobody_to_compare_with() -> None:
     found = result((job("a", 0, 100, tenant="x"),), "1x2", "fifo").figures
     assert (found.finish_time, found.tenants) == (None, None)
-    assert (found.below_guarantee, found.below_alone) == (None, None)
+    assert (found.below_guarantee, found.below_alone, found.jct_alone) == (None, None, None)
 
 
 def test_what_does_not_fit_into_a_guarantee_is_not_owed_by_it() -> None:
