@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from carrel.hub.simulation.figures import Evenness, Figures, FinishTime, Spread
@@ -32,6 +34,7 @@ def made_up(play: Play) -> Figures:
         finish_time=FinishTime(worst=time, mean=time, by_tenant={}),
         below_guarantee=0.0 if play.policy == "carrel" else 3600.0,
         below_alone=7200.0,
+        jct_alone=replace(times, mean=time + 1000),
     )
 
 
@@ -57,7 +60,15 @@ def test_carrel_is_compared_with_peers_of_the_same_run() -> None:
         assert theirs == [90.0, 40.0, 60.0, 27.0], "the mean of two draws for qssf"
         assert [peer for peer, row in beside.items() if not row.met] == ["qssf"]
     assert rows["Philly, device-hours below a guarantee, log-normal"].met
-    assert "| 0 h | 2 h |" in figures_table(comparison("philly"))
+    alone = "mean completion, each cluster alone, log-normal, beside"
+    told = [rows[f"Philly, {alone} {peer}"] for peer in UNKNOWING]
+    assert [(row.ours, row.goal.peer) for row in told] == [
+        (1032.0, 1090.0),
+        (1032.0, 1040.0),
+        (1032.0, 1060.0),
+        (1032.0, 1027.0),
+    ]
+    assert "| 0 h | 2 h | 1,032 s |" in figures_table(comparison("philly"))
     for what in ("equal shares and no guarantee", "nothing promised"):
         row = rows[f"Philly, mean completion, log-normal, {what}, beside qssf"]
         assert (row.ours, row.goal.peer) == (32.0, 27.0)
