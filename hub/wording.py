@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from .ports.notices import NoticeKind
@@ -94,20 +94,6 @@ _YOU_HELD: Mapping[Reason, tuple[str, str]] = MappingProxyType(
 """What its owner reads instead."""
 _WOULD_ASK_BACK = "Devices that others borrow would be asked back for it, with a notice to them."
 """Where nobody has sent it yet."""
-
-_FIELDS: Mapping[str, str] = MappingProxyType(
-    {
-        "parent": "group above it",
-        "max_devices": "devices at one time",
-        "max_devices_per_user": "devices per member",
-        "max_seconds": "longest time limit",
-        "idle_seconds": "idle sessions are warned after",
-        "admin": "administrator",
-        "until": "what is left is stopped",
-    }
-)
-"""What the audit list calls what was changed, as the forms do."""
-_NOTHING: Mapping[str, str] = MappingProxyType({"parent": "none", "teachers": "nobody"})
 
 _UNITS_SHOWN = 2
 _MINUTE = 60
@@ -309,42 +295,6 @@ def state_meaning(name: str) -> str:
 def tile_meaning(name: str) -> str:
     """What the state of a device in the pool means."""
     return _TILES.get(name, name)
-
-
-def differences(
-    before: Mapping[str, object], after: Mapping[str, object], moment: Callable[[float], str]
-) -> list[tuple[str, tuple[str, ...]]]:
-    """Of a line of the audit list: what was changed, with the values of both sides.
-
-    What did not exist before, or does not any more, has one side. ``moment`` writes times.
-    """
-    sides = [side for side in (before, after) if side]
-    names = dict.fromkeys(name for side in sides for name in side)
-    return [
-        (
-            _FIELDS.get(name, name.replace("_", " ")),
-            tuple(_value(name, side.get(name), moment) for side in sides),
-        )
-        for name in names
-    ]
-
-
-def _value(name: str, value: object, moment: Callable[[float], str]) -> str:
-    match value:
-        case None | []:
-            return _NOTHING.get(name, "no limit")
-        case bool():
-            return "yes" if value else "no"
-        case int() | float() if name == "until":
-            return moment(value)
-        case int() | float() if name.endswith("_seconds"):
-            return duration(value) if value or name != "idle_seconds" else "never"
-        case list():
-            return ", ".join(map(str, value))
-        case str() if name == "state":
-            return state(value)
-        case _:
-            return str(value)
 
 
 def server(name: str) -> str:

@@ -34,6 +34,7 @@ LAYERS = (
         "hub.ports",
         "hub.wire",
         "hub.wording",
+        "hub.change_words",
         "hub.waiting_words",
         "hub.calendar_words",
         "hub.mistakes",

@@ -6,7 +6,7 @@ import time
 
 import click
 
-from .. import wording
+from .. import change_words
 from ..client import Client
 from ..client.administering import Administering
 from ..wire.administration import ChangeOut
@@ -65,7 +65,7 @@ def audit_command(
 
 
 def _difference(change: ChangeOut, now: float) -> str:
-    found = wording.differences(
+    found = change_words.differences(
         change.before, change.after, lambda at: printing.local_time(at, now)
     )
     return ", ".join(f"{name}: {' -> '.join(sides)}" for name, sides in found)

@@ -18,7 +18,7 @@ from jinja2 import Environment
 from jinja2.filters import do_urlencode
 from markupsafe import Markup
 
-from .. import wording
+from .. import change_words, wording
 from ..calendar_words import reserved_words
 from ..wire import DeviceOut, RequestOut
 from ..wire.administration import ChangeOut
@@ -107,7 +107,7 @@ def short(seconds: float) -> str:
 
 def differences(change: ChangeOut) -> Markup:
     """``devices at one time: 4 → 2`` and ``longest time limit: 8 h → 2 h``, each on its line."""
-    found = wording.differences(change.before, change.after, lambda at: moment(at, "date"))
+    found = change_words.differences(change.before, change.after, lambda at: moment(at, "date"))
     return Markup("").join(
         Markup('<span class="change">{}: {}</span> ').format(name, Markup(" → ").join(sides))
         for name, sides in found

@@ -102,30 +102,3 @@ def test_work_is_called_by_what_it_does(
     kind: str, notebook: str, command: list[str], labels: dict[str, str], name: str
 ) -> None:
     assert wording.work(kind, notebook, command, labels) == name
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "said"),
-    [
-        (
-            {"max_seconds": 28800, "idle_seconds": 0},
-            {"max_seconds": 5400, "idle_seconds": 1800},
-            "longest time limit: 8 h → 1 h 30 min, idle sessions are warned after: never → 30 min",
-        ),
-        (
-            {},
-            {"parent": None, "max_devices": 4, "max_sessions": None},
-            "group above it: none, devices at one time: 4, max sessions: no limit",
-        ),
-        ({"teachers": []}, {"teachers": ["ada", "ben"]}, "teachers: nobody → ada, ben"),
-        ({"admin": True}, {}, "administrator: yes"),
-        ({"owner": "ada", "state": "timed_out"}, {}, "owner: ada, state: timed out"),
-        ({}, {"until": 7.0}, "what is left is stopped: at 7"),
-        ({}, {}, ""),
-    ],
-)
-def test_a_change_is_told_in_values_that_people_use(
-    before: dict[str, object], after: dict[str, object], said: str
-) -> None:
-    found = wording.differences(before, after, lambda at: f"at {at:.0f}")
-    assert ", ".join(f"{name}: {' → '.join(sides)}" for name, sides in found) == said

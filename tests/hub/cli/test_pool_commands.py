@@ -189,14 +189,25 @@ def test_the_audit_list_shows_both_sides(service: FakeService, carrel: Carrel) -
         "action": "group set",
         "target": "cs101",
         "why": "",
-        "before": {"max_devices": 4, "max_seconds": 28800},
-        "after": {"max_devices": 2, "max_seconds": 5400},
+        "before": {"max_devices": 4, "max_seconds": 28800, "budget": None},
+        "after": {
+            "max_devices": 2,
+            "max_seconds": 5400,
+            "budget": {"device_seconds": 1080000.0, "period": "term"},
+        },
+    }
+    reserved = {
+        **line,
+        "action": "reserve",
+        "before": {},
+        "after": {"when": "Tue 10:00-12:00 Europe/Berlin", "until": "2027-02-15"},
     }
     service.extra["GET", f"{PREFIX}/audit"] = lambda h: h.say(
-        200, {"changes": [line], "next": None}
+        200, {"changes": [line, reserved], "next": None}
     )
     text = carrel("audit", "--target", "cs101").output
+    assert "when: Tue 10:00-12:00 Europe/Berlin, until: 2027-02-15" in text
     assert (
         "cli:root  group set  cs101  devices at one time: 4 -> 2, "
-        "longest time limit: 8 h -> 1 h 30 min" in text
+        "longest time limit: 8 h -> 1 h 30 min, budget: none -> 300 h per term" in text
     )

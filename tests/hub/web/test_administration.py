@@ -157,7 +157,14 @@ def test_the_audit_page_shows_values_as_people_read_them(site: Site) -> None:
     body = {**GROUP, "max_seconds": 5400, "teachers": ["<b>"]}
     site.api().put(f"{API}/groups/cs101", json=body)
     site.api().put(f"{API}/pool/local/drain", json={"until": site.clock.now + 3600})
+    budget = {"device_seconds": 1080000, "period": "term"}
+    site.api().put(f"{API}/groups/cs101", json={**body, "budget": budget})
+    reserved = {"group": "cs101", "devices": 1, "when": "Tue 10:00-12:00 UTC"}
+    answer = site.api().post(f"{API}/reservations", json={**reserved, "until": "1970-02-15"})
+    assert answer.status_code == 201, answer.text
     page = site.page().get(f"{PREFIX}admin/audit").text
+    assert "budget: none → 300 h per term" in page
+    assert "until: 1970-02-15" in page
     assert "longest time limit: 8 h → 1 h 30 min" in page
     assert "teachers: teacher → &lt;b&gt;" in page
     assert 'what is left is stopped: <time datetime="1970-01-12T14:46:40Z"' in page

@@ -1,0 +1,62 @@
+"""What the audit list says was changed."""
+
+from __future__ import annotations
+
+import pytest
+
+from carrel.hub.change_words import differences
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (
+            {"max_seconds": 28800, "idle_seconds": 0},
+            {"max_seconds": 5400, "idle_seconds": 1800},
+            "longest time limit: 8 h → 1 h 30 min, idle sessions are warned after: never → 30 min",
+        ),
+        (
+            {},
+            {"parent": None, "max_devices": 4, "max_sessions": None},
+            "group above it: none, devices at one time: 4, max sessions: no limit",
+        ),
+        ({"teachers": []}, {"teachers": ["ada", "ben"]}, "teachers: nobody → ada, ben"),
+        ({"admin": True}, {}, "administrator: yes"),
+        ({"owner": "ada", "state": "timed_out"}, {}, "owner: ada, state: timed out"),
+        ({}, {"until": 7.0}, "what is left is stopped: at 7"),
+        (
+            {},
+            {"id": "r-1", "devices": 2, "when": "Tue 10:00-12:00 UTC", "until": "2027-02-15"},
+            "id: r-1, devices: 2, when: Tue 10:00-12:00 UTC, until: 2027-02-15",
+        ),
+        (
+            {"image": "a", "until": "2027-02-15"},
+            {"image": "a", "until": None},
+            "image: a → a, until: 2027-02-15 → no last day",
+        ),
+        (
+            {"budget": None},
+            {"budget": {"device_seconds": 1080000.0, "period": "term"}},
+            "budget: none → 300 h per term",
+        ),
+        (
+            {"budget": {"device_seconds": 1800.0, "period": "week"}},
+            {"budget": {"device_seconds": 4500000, "period": "week"}},
+            "budget: 0.5 h per week → 1,250 h per week",
+        ),
+        ({"starts_at": 5.0}, {"starts_at": 7.0}, "starts at: at 5 → at 7"),
+        ({"archived_at": None}, {"archived_at": 7.0}, "archived at: never → at 7"),
+        (
+            {"for": "ada", "seconds": 3600},
+            {"for": "ada", "seconds": 0},
+            "for: ada → ada, more time: 1 h → 0 s",
+        ),
+        ({}, {"due": None}, "due: no date"),
+        ({}, {}, ""),
+    ],
+)
+def test_a_change_is_told_in_values_that_people_use(
+    before: dict[str, object], after: dict[str, object], said: str
+) -> None:
+    found = differences(before, after, lambda at: f"at {at:.0f}")
+    assert ", ".join(f"{name}: {' → '.join(sides)}" for name, sides in found) == said
