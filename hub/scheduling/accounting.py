@@ -1,5 +1,8 @@
 """Device-seconds: what an interval of a lease costs, and what a ledger adds up to.
 
+A part of a device is charged share-seconds: device-seconds times the part that it counts as
+against a quota (``quota.size``): its compute, in thousandths.
+
 Charges are made by intervals that follow each other without gap or overlap: each one begins
 where the one before it ended. A clock that jumps back makes an empty interval, never a
 negative one, and nothing is charged twice.
@@ -11,6 +14,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import exp, fsum, log
 from typing import Protocol
+
+from .model import Share
+from .quota import THOUSAND, size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,12 +35,19 @@ class Charged(Protocol):
     def device_seconds(self) -> float: ...
 
 
-def device_seconds(devices: int, starts_at: float, ends_at: float) -> float:
-    """What so many devices cost from one moment to another; 0 if time went backwards."""
-    return devices * max(0.0, ends_at - starts_at)
+def device_seconds(
+    devices: int, starts_at: float, ends_at: float, *, share: Share | None = None
+) -> float:
+    """What so many devices, or a share of one, cost from one moment to another.
+
+    0 if time went backwards.
+    """
+    return size(devices, share) / THOUSAND * max(0.0, ends_at - starts_at)
 
 
-def next_charge(*, devices: int, charged_until: float, until: float) -> Charge | None:
+def next_charge(
+    *, devices: int, charged_until: float, until: float, share: Share | None = None
+) -> Charge | None:
     """The interval that the ledger lacks, or None where it is complete up to ``until``.
 
     A lease without devices is charged too, with 0: its ledger shows when it ran.
@@ -44,7 +57,7 @@ def next_charge(*, devices: int, charged_until: float, until: float) -> Charge |
     return Charge(
         starts_at=charged_until,
         ends_at=until,
-        device_seconds=device_seconds(devices, charged_until, until),
+        device_seconds=device_seconds(devices, charged_until, until, share=share),
     )
 
 

@@ -23,6 +23,7 @@ from ..ports.records import (
     NewRequest,
     RequestRecord,
 )
+from ..scheduling import accounting
 from ..scheduling.lifecycle import ENDINGS, MAY_RUN, TERMINAL, Move, State, after
 from ..scheduling.model import Device
 
@@ -46,7 +47,7 @@ class Interval:
 
     @property
     def device_seconds(self) -> float:
-        return self.devices * (self.ends_at - self.starts_at)
+        return accounting.device_seconds(self.devices, self.starts_at, self.ends_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
