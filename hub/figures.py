@@ -19,6 +19,7 @@ from .errors import Forbidden, InvalidInput, NotFound
 from .past import Past
 from .ports.history import DAY, LedgerFilter, UsageBy, Used, WaitRow, Window
 from .ports.world import Identity
+from .scheduling.quota import Tree
 from .views import Viewer
 from .wire import UsageReport, UsageRowOut
 from .wire.history import HistoryOut, PeriodOut, Span, WaitsOut
@@ -36,6 +37,7 @@ class UsageAsked:
     """A question about device-seconds; empty means: any.
 
     Attributes:
+        group: with those below it.
         mine: only what the asker was charged; None: unless a group is named.
         rows: how many sums to show at most; by request, the newest.
         lines: how many lines of the ledger to show, the newest.
@@ -86,11 +88,11 @@ class Figures:
                         which, now=now, most=asked.rows + 1, counted=asked.counted
                     )
                     rows, total = found.rows, found.total
-                case UsageBy.DAY | UsageBy.MODEL:
-                    rows = store.used(which, asked.by, now=now)
-                    total = len(rows)
                 case UsageBy.OWNER:
                     rows, total = by_owner, len(by_owner)
+                case _:
+                    rows = store.used(which, asked.by, now=now)
+                    total = len(rows)
             # Who wants none is not told whether there are any.
             most = asked.lines + 1 if asked.lines else 0
             lines = store.ledger_lines(which, limit=most, before=asked.before) if most else ()
@@ -145,12 +147,15 @@ class Figures:
         viewer = Viewer(identity=who, teaches=teaches)
         return LedgerFilter(
             owner=who.name if mine else None,
-            groups=frozenset({asked.group}) if asked.group else None,
+            groups=self._with_those_below(asked.group) if asked.group else None,
             reader=None if mine or viewer.sees_all else who.name,
             reader_groups=teaches,
             since=asked.since,
             until=asked.until,
         )
+
+    def _with_those_below(self, group: str) -> frozenset[str]:
+        return Tree(self.commands.store.groups()).below(group) | {group}
 
     def _history(self, span: Span, group: str) -> HistoryOut:
         store, now = self.commands.store, self.commands.clock()
@@ -191,13 +196,21 @@ def row_out(used: Used) -> UsageRowOut:
         owner=used.owner,
         group=used.group,
         request_id=used.request_id,
-        day="" if used.day is None else f"{datetime.fromtimestamp(used.day, UTC):%Y-%m-%d}",
+        day=_day(used.day),
+        week=_day(used.week),
+        term=used.term,
+        own=used.own,
+        above=used.above,
         model=used.model,
         charged=used.charged,
         open=used.open,
         first_at=used.first,
         last_at=used.last,
     )
+
+
+def _day(begins: float | None) -> str:
+    return "" if begins is None else f"{datetime.fromtimestamp(begins, UTC):%Y-%m-%d}"
 
 
 def _waits_out(row: WaitRow) -> WaitsOut:

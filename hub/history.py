@@ -102,10 +102,10 @@ def portions(interval: Interval, which: LedgerFilter, by: UsageBy) -> Iterator[U
 
 
 def added_up(found: Iterable[Used], by: UsageBy) -> tuple[Used, ...]:
-    """One row for each day, each owner and group, each request or each model; in order."""
+    """One row for each of what it is added up for; in order."""
     rows: dict[tuple[object, ...], list[Used]] = {}
     for used in found:
-        key = (used.day, used.owner, used.group, used.request_id, used.model)
+        key = (used.day, used.week, used.term, used.owner, used.group, used.request_id, used.model)
         rows.setdefault(key, []).append(used)
     made = [
         parts[0]
@@ -121,7 +121,9 @@ def added_up(found: Iterable[Used], by: UsageBy) -> tuple[Used, ...]:
     ]
     if by is UsageBy.REQUEST:
         return tuple(sorted(made, key=lambda row: (-row.last, row.request_id)))
-    return tuple(sorted(made, key=lambda row: (row.day or 0.0, row.owner, row.group, row.model)))
+    if by in (UsageBy.DAY, UsageBy.WEEK, UsageBy.TERM):
+        return tuple(sorted(made, key=lambda row: row.first))
+    return tuple(sorted(made, key=lambda row: (row.owner, row.group, row.model)))
 
 
 def every_day(rows: Sequence[Used], since: float, until: float) -> tuple[Used, ...]:

@@ -60,7 +60,7 @@ LAYERS = (
             "hub.showing",
         ),
         *("hub.claims", "hub.changing", "hub.extending", "hub.quotes", "hub.explaining"),
-        *("hub.history", "hub.past", "hub.figures", "hub.vitals"),
+        *("hub.history", "hub.regrouping", "hub.past", "hub.figures", "hub.vitals"),
         "hub.catalogue",
         *("hub.repeating", "hub.typed_parameters", "hub.idling", "hub.planning"),
         *("hub.outputs", "hub.placing"),

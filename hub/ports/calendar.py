@@ -46,9 +46,13 @@ def span_of(period: Period, terms: Iterable[Term], now: float) -> tuple[float, f
         today = datetime.fromtimestamp(now, UTC).date()
         monday = today - today.weekday() * _DAY
         return _midnight(monday), _midnight(monday + _WEEK * _DAY)
-    found = (term for term in terms if term.starts_at <= now < term.ends_at)
-    term = min(found, key=lambda each: each.starts_at, default=None)
+    term = term_of(terms, now)
     return None if term is None else (term.starts_at, term.ends_at)
+
+
+def term_of(terms: Iterable[Term], at: float) -> Term | None:
+    """The term that a moment belongs to; no two terms overlap."""
+    return next((term for term in terms if term.starts_at <= at < term.ends_at), None)
 
 
 def refill_of(period: Period, terms: Iterable[Term], now: float) -> float | None:

@@ -24,10 +24,18 @@ class UsageBy(StrEnum):
 
     OWNER = "owner"
     """A person in a group."""
-    DAY = "day"
-    REQUEST = "request"
+    USER = "user"
+    """A person, in all of their groups."""
+    GROUP = "group"
+    """A group with those below it."""
     MODEL = "model"
     """A model of devices. Each device of a lease has the same part of what it is charged."""
+    DAY = "day"
+    WEEK = "week"
+    """Seven days from Monday."""
+    TERM = "term"
+    """A term of the site's calendar; the days that are in none stand together."""
+    REQUEST = "request"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +65,14 @@ class LedgerFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Used:
-    """Device-seconds of one owner and group, one day, one request or one model.
+    """Device-seconds of one owner and group, or of one of what else they are added up for.
 
     Attributes:
-        owner, group: empty for a day and for a model, which are added up over all of them.
-        day: when that day begins.
+        owner, group: empty where they are added up over all of them.
+        day, week: when that day or week begins.
+        term: empty also for the days that are in no term.
+        own: of a group, what was used in it and not in one below it.
+        above: of a group, the nearest one above it that has a row as well.
         model: empty also for devices that the store no longer knows.
         charged: stands in the ledger.
         open: used since its last line.
@@ -72,6 +83,10 @@ class Used:
     group: str = ""
     request_id: str = ""
     day: float | None = None
+    week: float | None = None
+    term: str = ""
+    own: float | None = None
+    above: str = ""
     model: str = ""
     charged: float = 0.0
     open: float = 0.0
@@ -197,7 +212,10 @@ class History(Protocol):
     def used(self, which: LedgerFilter, by: UsageBy, *, now: float) -> tuple[Used, ...]:
         """Lines that span a day, or an end of the window, are split by the overlap.
 
-        Ordered by day, by owner and group, by model, or by last use with the newest first.
+        Ordered by time, by owner and group, by model, each group after the one above it, or
+        requests by last use with the newest first. Of groups, those have a row in which
+        something was used, and those above them as far as they were asked for and are the
+        reader's.
         """
 
     def used_requests(

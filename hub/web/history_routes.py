@@ -26,7 +26,10 @@ def usage(
     until: Moment = None,
     group: Annotated[
         str,
-        Query(max_length=64, description="Only in this group: of all whom you may see in it."),
+        Query(
+            max_length=64,
+            description="Only in this group and those below it: of all whom you may see in them.",
+        ),
     ] = "",
     by: Annotated[UsageBy, Query(description="What `rows` are added up for.")] = UsageBy.OWNER,
     mine: Annotated[
@@ -44,9 +47,10 @@ def usage(
 
     `charged` stands in the ledger, `open` has been used since its last line. Everybody sees
     their own, teachers what was used in their groups, administrators everything. Days begin at
-    midnight UTC; of a line that goes beyond a day or beyond the span, each part counts where it
-    belongs. By model, each device of a lease counts for the same part; work without a device is
-    charged nothing and is in no sum.
+    midnight UTC, weeks with Monday; terms are those of the site's calendar. Of a line that goes
+    beyond a day or beyond the span, each part counts where it belongs. A group counts what those
+    below it used as well, as far as you may see it. By model, each device of a lease counts for
+    the same part; work without a device is charged nothing and is in no sum.
     """
     asked = UsageAsked(
         group=group, since=since, until=until, by=by, mine=mine, lines=lines, before=before

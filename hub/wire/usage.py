@@ -30,17 +30,27 @@ class LedgerOut(Out):
     """A credit takes back what an attempt was charged whose device failed."""
 
 
-class UsageRowOut(Out):
-    """Device-seconds of one owner in a group, one day (``2026-10-01``, UTC), request or model.
+UsedBy = Literal["owner", "user", "group", "model", "day", "week", "term", "request"]
 
-    ``model`` is empty also for devices that the pool no longer knows.
-    ``first_at`` and ``last_at`` are when they were first and last used in the span asked for.
+
+class UsageRowOut(Out):
+    """Device-seconds of one owner in a group, or of one of what else they are added up for.
+
+    ``day`` is such as ``2026-10-01`` (UTC), ``week`` its Monday. ``term`` is empty for the days
+    that are in none, ``model`` also for devices that the pool no longer knows. A group counts
+    what those below it used as well; ``own`` is its part without those, ``above`` the nearest
+    group above it that has a row. ``first_at`` and ``last_at`` are when they were first and last
+    used in the span asked for.
     """
 
     owner: str = ""
     group: str = ""
     request_id: str = ""
     day: str = ""
+    week: str = ""
+    term: str = ""
+    own: float | None = None
+    above: str = ""
     model: str = ""
     charged: float
     open: float
@@ -51,13 +61,14 @@ class UsageRowOut(Out):
 class UsageReport(Out):
     """Device-seconds between ``since`` and ``until``; their sum is that of any of the lists.
 
-    ``rows`` holds them ``by`` owner, day, request or model, the newest 1000 requests; ``ledger``
-    the newest whole lines that touch the span.
+    ``rows`` holds them ``by`` what was asked for, the newest 1000 requests; by group, their sum is
+    that of what each group used of its ``own``. ``ledger`` holds the newest whole lines that touch
+    the span.
     """
 
     device_seconds: float
     by_group: list[UsageOut]
-    by: Literal["owner", "day", "request", "model"] = "owner"
+    by: UsedBy = "owner"
     since: float | None = None
     until: float | None = None
     rows: list[UsageRowOut] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import date, timedelta
 from itertools import count
 from math import fsum
 from pathlib import Path
@@ -15,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from carrel.hub import history
+from carrel.hub.ports.calendar import Term
 from carrel.hub.ports.history import (
     DAY,
     WAIT_BOUNDS,
@@ -177,6 +179,117 @@ class TestUsed:
         assert [line.ends_at for line in older] == [110]
         touching = store.ledger_lines(LedgerFilter(since=115, until=120), limit=9)
         assert [line.ends_at for line in touching] == [120]
+
+
+class TestRegrouped:
+    """By user, group, week and term."""
+
+    @pytest.fixture(autouse=True)
+    def tree(self, store: Store) -> None:
+        """lab and two sections of it below the department cs, and arts beside them all."""
+        above = {"cs": None, "lab": "cs", "lab-a": "lab", "lab-b": "lab", "arts": None}
+        for name, parent in above.items():
+            store.put_group(Group(name=name, parent=parent, max_devices=9, max_devices_per_user=9))
+        store.sync_devices("n2", [device(f"E{index}", index, node="n2") for index in range(5)])
+
+    @staticmethod
+    def use(store: Store, whose: str, device: str, since: float, until: float) -> None:
+        owner, _, group = whose.partition(" of ")
+        new = job(f"{device}-{since}", owner=owner, group=group)
+        used_until(store, running(store, new, device, at=since).id, until)
+        store.stop(new.id, State.CANCELLED, CANCELLED, now=until)
+        store.finish(f"{new.id}.1", now=until, charge_until=until)
+
+    def test_by_user_all_groups_of_a_person_are_one_row(self, store: Store) -> None:
+        self.use(store, "ada of lab", "E0", 100, 200)
+        self.use(store, "ada of arts", "E1", 150, 400)
+        self.use(store, "bob of lab", "E2", 100, 130)
+        assert store.used(LedgerFilter(), UsageBy.USER, now=400) == (
+            Used(owner="ada", charged=350, first=100, last=400),
+            Used(owner="bob", charged=30, first=100, last=130),
+        )
+        assert store.used(LedgerFilter(owner="bob", since=120), UsageBy.USER, now=400) == (
+            Used(owner="bob", charged=10, first=120, last=130),
+        )
+
+    def test_a_group_counts_what_those_below_it_used(self, store: Store) -> None:
+        self.use(store, "ada of lab-a", "E0", 100, 200)
+        self.use(store, "bob of lab-b", "E1", 100, 150)
+        self.use(store, "bob of lab", "E2", 90, 100)
+        running(store, job("arts", group="arts"), "E3", at=195)
+        assert store.used(LedgerFilter(), UsageBy.GROUP, now=200) == (
+            Used(group="arts", own=5, open=5, first=195, last=200),
+            Used(group="cs", own=0, charged=160, first=90, last=200),
+            Used(group="lab", above="cs", own=10, charged=160, first=90, last=200),
+            Used(group="lab-a", above="lab", own=100, charged=100, first=100, last=200),
+            Used(group="lab-b", above="lab", own=50, charged=50, first=100, last=150),
+        )
+
+    def test_of_groups_that_are_named_those_above_have_no_row(self, store: Store) -> None:
+        self.use(store, "ada of lab-a", "E0", 100, 200)
+        of_lab = LedgerFilter(groups=frozenset({"lab", "lab-a", "lab-b"}))
+        assert [
+            (row.group, row.above, row.own, row.charged)
+            for row in store.used(of_lab, UsageBy.GROUP, now=200)
+        ] == [("lab", "", 0, 100), ("lab-a", "lab", 100, 100)]
+
+    def test_a_reader_sees_their_own_groups_and_no_part_of_others(self, store: Store) -> None:
+        self.use(store, "ada of lab-a", "E0", 100, 200)
+        self.use(store, "bob of lab-b", "E1", 100, 150)
+        self.use(store, "tom of arts", "E2", 100, 110)
+
+        def rows(which: LedgerFilter) -> list[tuple[str, float]]:
+            return [(row.group, row.total) for row in store.used(which, UsageBy.GROUP, now=200)]
+
+        teacher = LedgerFilter(reader="tom", reader_groups=frozenset({"lab-a"}))
+        assert rows(teacher) == [("arts", 10), ("lab-a", 100)]
+        above = LedgerFilter(reader="tom", reader_groups=frozenset({"lab", "lab-a"}))
+        assert rows(above) == [("arts", 10), ("lab", 100), ("lab-a", 100)]
+        assert rows(LedgerFilter(owner="ada")) == [("cs", 100), ("lab", 100), ("lab-a", 100)]
+
+    def test_a_group_that_was_removed_stands_alone(self, store: Store) -> None:
+        self.use(store, "ada of lab-a", "E0", 100, 200)
+        store.remove_group("lab-a", at=300)
+        (row,) = store.used(LedgerFilter(), UsageBy.GROUP, now=300)
+        assert (row.group, row.above, row.own, row.charged) == ("lab-a", "", 100, 100)
+
+    def test_weeks_begin_on_monday(self, store: Store) -> None:
+        monday = 4 * DAY  # 5 January 1970
+        self.use(store, "ada of lab", "E0", monday - 100, monday + 50)
+        self.use(store, "bob of lab", "E1", monday + 6 * DAY, monday + 6 * DAY + 10)
+        self.use(store, "bob of lab", "E2", monday + 7 * DAY, monday + 7 * DAY + 5)
+        now = monday + 8 * DAY
+        assert store.used(LedgerFilter(), UsageBy.WEEK, now=now) == (
+            Used(week=monday - 7 * DAY, charged=100, first=monday - 100, last=monday),
+            Used(week=monday, charged=60, first=monday, last=monday + 6 * DAY + 10),
+            Used(
+                week=monday + 7 * DAY,
+                charged=5,
+                first=monday + 7 * DAY,
+                last=monday + 7 * DAY + 5,
+            ),
+        )
+        (cut,) = store.used(
+            LedgerFilter(since=monday + 40, until=monday + 45), UsageBy.WEEK, now=now
+        )
+        assert (cut.week, cut.charged) == (monday, 5)
+
+    def test_terms_are_those_of_the_calendar(self, store: Store) -> None:
+        day = date(1970, 2, 1)
+        winter = Term(name="winter", first=day - timedelta(days=1), last=day + timedelta(days=1))
+        store.put_term(winter)
+        store.put_term(Term(name="summer", first=day + timedelta(days=3), last=date(1970, 3, 1)))
+        at = winter.starts_at + DAY
+        self.use(store, "ada of lab", "E0", at - DAY - 100, at - DAY + 50)
+        self.use(store, "ada of lab", "E1", at + 100, at + 130)
+        self.use(store, "ada of lab", "E2", at + 2 * DAY + 7, at + 2 * DAY + 10)
+        running(store, job("open"), "E3", at=at + 3 * DAY)
+        found = store.used(LedgerFilter(), UsageBy.TERM, now=at + 3 * DAY + 20)
+        assert [(row.term, row.charged, row.open) for row in found] == [
+            ("", 103, 0),
+            ("winter", 80, 0),
+            ("summer", 0, 20),
+        ]
 
 
 Span = tuple[str, int, int, list[str], bool]

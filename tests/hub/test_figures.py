@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from carrel.hub.commands import Commands
 from carrel.hub.errors import Forbidden, InvalidInput, NotFound
 from carrel.hub.figures import Figures, UsageAsked
+from carrel.hub.ports.calendar import Term
 from carrel.hub.ports.history import UsageBy
 from carrel.hub.ports.world import HubUser, Identity
 from carrel.hub.scheduling.budget import Budget, Period
@@ -21,6 +23,9 @@ from carrel.spawners.fake import FakeBackend
 
 from ..contracts.store_kit import job, running
 from .doubles import ADMIN, STRANGER, STUDENT1, STUDENT2, TEACHER, Clock, FakeHub, build
+
+TINA = replace(TEACHER, name="tina", groups=frozenset())
+"""She teaches a department and none of its courses."""
 
 
 @pytest.fixture
@@ -60,6 +65,74 @@ def test_everybody_sees_their_own_teachers_their_groups_administrators_all(
         assert {(line.owner, line.group) for line in found.by_group} == expected
         assert found.device_seconds == 100 * len(expected)
         assert sum(row.charged + row.open for row in found.rows) == found.device_seconds
+
+
+@pytest.fixture
+def department(commands: Commands) -> Commands:
+    """cs101 and lab are below cs, which tina teaches; nobody used a device in cs itself."""
+    store = commands.store
+    store.put_group(Group(name="cs", max_devices=9, max_devices_per_user=9))
+    for name in ("cs101", "lab"):
+        store.put_group(replace(store.group(name), parent="cs"))
+    store.set_teachers("cs", ["tina"])
+    return commands
+
+
+@pytest.mark.parametrize(
+    ("who", "asked", "expected"),
+    [
+        (ADMIN, UsageAsked(mine=False), [("cs", 300, 0), ("cs101", 200, 200), ("lab", 100, 100)]),
+        (ADMIN, UsageAsked(group="cs"), [("cs", 300, 0), ("cs101", 200, 200), ("lab", 100, 100)]),
+        (ADMIN, UsageAsked(group="cs101"), [("cs101", 200, 200)]),
+        (STUDENT1, UsageAsked(), [("cs", 200, 0), ("cs101", 100, 100), ("lab", 100, 100)]),
+        (STUDENT1, UsageAsked(mine=False), [("cs101", 100, 100), ("lab", 100, 100)]),
+        (TEACHER, UsageAsked(mine=False), [("cs101", 200, 200)]),
+        (TEACHER, UsageAsked(group="cs"), [("cs101", 200, 200)]),
+        (TINA, UsageAsked(group="cs"), []),
+        (STRANGER, UsageAsked(group="cs"), []),
+    ],
+)
+def test_by_group_each_line_counts_those_below_as_far_as_the_asker_may_see_them(
+    department: Commands,
+    who: Identity,
+    asked: UsageAsked,
+    expected: list[tuple[str, float, float]],
+) -> None:
+    found = Figures(department).usage(who, replace(asked, by=UsageBy.GROUP))
+    assert [(row.group, row.charged + row.open, row.own) for row in found.rows] == expected
+    assert sum(row.own or 0.0 for row in found.rows) == found.device_seconds
+
+
+def test_a_named_group_has_the_ledger_of_those_below_it(department: Commands) -> None:
+    store, now = department.store, department.clock()
+    store.renew([lease.id for lease in store.leases()], now=now, until=now + 30)
+    store.charge(now=now)
+    found = Figures(department).usage(ADMIN, UsageAsked(group="cs"))
+    assert {(line.owner, line.group) for line in found.by_group} == {
+        ("student1", "cs101"),
+        ("student2", "cs101"),
+        ("student1", "lab"),
+    }
+    assert len(found.ledger) == 3
+
+
+def test_by_user_week_and_term(commands: Commands) -> None:
+    now = datetime.fromtimestamp(commands.clock(), UTC).date()
+    figures = Figures(commands)
+    asked = UsageAsked(mine=False)
+
+    def rows(by: UsageBy, who: Identity = ADMIN) -> list[tuple[str, float]]:
+        found = figures.usage(who, replace(asked, by=by)).rows
+        return [(row.owner or row.week or row.term, row.charged + row.open) for row in found]
+
+    assert rows(UsageBy.USER) == [("student1", 200), ("student2", 100)]
+    assert rows(UsageBy.USER, TEACHER) == [("student1", 100), ("student2", 100)]
+    assert rows(UsageBy.USER, STUDENT2) == [("student2", 100)]
+    monday = now - timedelta(days=now.weekday())
+    assert rows(UsageBy.WEEK) == [(monday.isoformat(), 300)]
+    assert rows(UsageBy.TERM) == [("", 300)]
+    commands.store.put_term(Term(name="winter", first=monday, last=now))
+    assert rows(UsageBy.TERM) == [("winter", 300)]
 
 
 def test_lines_are_the_newest_oldest_first(commands: Commands) -> None:

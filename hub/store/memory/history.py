@@ -14,6 +14,7 @@ from ...ports.history import (
     Window,
 )
 from ...ports.records import LedgerEntry
+from ...regrouping import MADE_OF, regrouped
 from .. import pool
 from . import past
 from .pool import Pool
@@ -27,7 +28,8 @@ class History(Pool):
             intervals = past.intervals(self._ledger, self._live.values(), self._requests, now)
             if by is UsageBy.MODEL:
                 intervals = past.of_each_device(intervals, self._leases, self._devices)
-            return past.used(intervals, which, by)
+            rows = past.used(intervals, which, MADE_OF.get(by, by))
+            return regrouped(rows, which, by, groups=self.groups, terms=self.terms)
 
     def used_requests(
         self, which: LedgerFilter, *, now: float, most: int, counted: bool = True

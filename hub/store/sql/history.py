@@ -183,7 +183,7 @@ def _keys(connection: Connection, by: UsageBy) -> Sequence[ColumnElement[Any]]:
             return (ledger.c.owner, ledger.c.group_name, ledger.c.request_id)
         case UsageBy.OWNER:
             return (ledger.c.owner, ledger.c.group_name)
-        case UsageBy.MODEL:
+        case _:
             return (by_model.MODEL,)
 
 

@@ -30,6 +30,7 @@ from ...ports.records import (
     RequestRecord,
     Usage,
 )
+from ...regrouping import MADE_OF, regrouped
 from ...scheduling.accounting import HALF_LIFE
 from ...scheduling.lifecycle import State
 from ...scheduling.model import (
@@ -265,8 +266,10 @@ class SqlStore(Moving, Agenda, Pinning):
     # -- looking back ---------------------------------------------------------------------
 
     def used(self, which: LedgerFilter, by: UsageBy, *, now: float) -> tuple[Used, ...]:
-        sums = self._sums, self._model_sums
-        return self._read(lambda c: history.used(c, *sums, which, by, now=now))
+        sums, made_of = (self._sums, self._model_sums), MADE_OF.get(by, by)
+        with self.together():
+            rows = self._read(lambda c: history.used(c, *sums, which, made_of, now=now))
+            return regrouped(rows, which, by, groups=self.groups, terms=self.terms)
 
     def used_requests(
         self, which: LedgerFilter, *, now: float, most: int, counted: bool = True

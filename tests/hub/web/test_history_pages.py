@@ -119,7 +119,7 @@ def test_the_same_by_rest(world: World) -> None:
     assert (model["model"], model["charged"], model["open"]) == ("H100", 200.0, 10.0)
     refused = ada.get(f"{API}/usage?by=colour")
     assert refused.status_code == 400
-    assert "'owner', 'day', 'request' or 'model'" in refused.text
+    assert "'owner', 'user', 'group', 'model', 'day', 'week', 'term' or 'request'" in refused.text
     assert ada.get(f"{API}/history").status_code == 403
     assert ada.get(f"{API}/history?group=cs101").status_code == 404
 
