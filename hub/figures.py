@@ -19,6 +19,7 @@ from .errors import Forbidden, InvalidInput, NotFound
 from .past import Past
 from .ports.history import DAY, LedgerFilter, UsageBy, Used, WaitRow, Window
 from .ports.world import Identity
+from .regrouping import regrouped
 from .scheduling.quota import Tree
 from .views import Viewer
 from .wire import UsageReport, UsageRowOut
@@ -88,8 +89,9 @@ class Figures:
                         which, now=now, most=asked.rows + 1, counted=asked.counted
                     )
                     rows, total = found.rows, found.total
-                case UsageBy.OWNER:
-                    rows, total = by_owner, len(by_owner)
+                case UsageBy.OWNER | UsageBy.USER | UsageBy.GROUP as by:
+                    rows = regrouped(by_owner, which, by, groups=store.groups, terms=store.terms)
+                    total = len(rows)
                 case _:
                     rows = store.used(which, asked.by, now=now)
                     total = len(rows)

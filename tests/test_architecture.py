@@ -37,6 +37,7 @@ LAYERS = (
         "hub.change_words",
         "hub.waiting_words",
         "hub.calendar_words",
+        "hub.usage_words",
         "hub.mistakes",
     ),
     (

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
+from typing import get_args
 
 import click
 
-from .. import wording
+from .. import usage_words, wording
 from ..client import Client, values
 from ..client.looking_back import LookingBack
 from ..scheduling.wordforms import hours
-from ..wire import BudgetOut, UsageReport
+from ..wire import BudgetOut, UsageReport, UsedBy
 from ..wire.history import HistoryOut
 from . import printing
 from .client_base import ClientCommand, json_option, site_option
@@ -19,15 +20,15 @@ _DAY = 86400
 
 
 @click.command("usage", cls=ClientCommand)
-@click.option("--group", metavar="NAME", default="", help="Only in this group.")
+@click.option("--group", metavar="NAME", default="", help="Only in this group and those below it.")
 @click.option("--since", metavar="DAY", help="From this day on, such as 2026-10-01 (UTC).")
 @click.option("--until", metavar="DAY", help="To the end of this day.")
 @click.option(
     "--by",
-    type=click.Choice(["owner", "day", "request", "model"]),
+    type=click.Choice(get_args(UsedBy)),
     default="owner",
     show_default=True,
-    help="What is added up.",
+    help="What it is added up for.",
 )
 @click.option(
     "--everybody",
@@ -54,7 +55,10 @@ def usage_command(
 
     Teachers see what was used in their groups, administrators everything. CHARGED stands in the
     ledger; OPEN has been used since its last line. Days begin at midnight UTC: what runs past it
-    counts on both days, each with its part. By model, each device of a lease counts for the same
+    counts on both days, each with its part. Weeks begin on Monday, and terms are those of the
+    site's calendar. By owner, each person has a line for each of their groups,
+    by user one for all of them. A group counts what the groups below it used as well, as far as
+    you may see it; ITS OWN is without those. By model, each device of a lease counts for the same
     part of what the lease is charged.
 
     \b
@@ -64,6 +68,8 @@ def usage_command(
       carrel usage --group cs101 --since 2026-10-01 --until 2026-10-31
       carrel usage --by request --ledger
       carrel usage --by model --everybody
+      carrel usage --by group --everybody
+      carrel usage --by term --group cs101
     """
     if everybody and mine:
         raise click.UsageError("Either --everybody or --mine.")
@@ -88,15 +94,17 @@ def usage_command(
 
 def _usage_table(report: UsageReport, by: str) -> None:
     now = time.time()
-    if by == "day":
-        rows = [[row.day, _number(row.charged), _number(row.open)] for row in report.rows]
-        header = ["DAY", "CHARGED", "OPEN"]
-    elif by == "model":
+    if head := usage_words.HEADS.get(by):
+        header = [head.upper(), "CHARGED", "OPEN"]
         rows = [
-            [row.model or "no longer known", _number(row.charged), _number(row.open)]
-            for row in report.rows
+            ["  " * line.depth + line.name, _number(line.row.charged), _number(line.row.open)]
+            for line in usage_words.lines(by, report.rows)
         ]
-        header = ["MODEL", "CHARGED", "OPEN"]
+        if by == "group":
+            header.append(usage_words.OWN.upper())
+            rows = [
+                [*row, _number(of.own or 0.0)] for row, of in zip(rows, report.rows, strict=True)
+            ]
     elif by == "request":
         header = ["REQUEST", "OWNER", "GROUP", "FROM", "TO", "CHARGED", "OPEN"]
         rows = [
@@ -115,7 +123,7 @@ def _usage_table(report: UsageReport, by: str) -> None:
             for each in report.by_group
         ]
     if rows:
-        printing.table(header, rows, right="CHARGED,OPEN")
+        printing.table(header, rows, right="CHARGED,OPEN,ITS OWN")
     if report.rows_left_out:
         click.echo(f"{report.rows_left_out} older ones are not listed, and count in the sum.")
     for budget in report.budgets:

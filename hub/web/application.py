@@ -17,7 +17,7 @@ from starlette.responses import RedirectResponse
 from ...courses.blobs import MemoryBlobs
 from ...courses.desk import CourseDesk
 from ...courses.store import MemoryCourseStore
-from .. import wording
+from .. import usage_words, wording
 from ..accounts.store import Accounts
 from ..administration import Administration
 from ..changing import Changing
@@ -220,6 +220,7 @@ def _templates() -> Environment:
     environment.globals.update(
         prefix=SERVICE_PREFIX,
         wording=wording,
+        usage_words=usage_words,
         wait_url=wait_url,
         server_url=server_url,
         drawn=drawn_once(environment),

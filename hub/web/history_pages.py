@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Depends, Path, Query
 from starlette.responses import Response
 
-from .. import history
+from .. import history, usage_words
 from ..administration import check
 from ..client import values
 from ..config import SERVICE_PREFIX
@@ -20,7 +20,8 @@ from ..figures import UsageAsked, row_out
 from ..listing import Wanted
 from ..ports.history import DAY, UsageBy, Used
 from ..scheduling.lifecycle import LIVE
-from ..wire import UsageReport, UsageRowOut
+from ..usage_words import Line
+from ..wire import UsageReport, UsageRowOut, UsedBy
 from ..wire.history import HistoryOut
 from . import history_plots
 from .context import Web, of_one_moment
@@ -35,6 +36,8 @@ _MOST_DAYS = 366
 _ROWS = 50
 _LINES = 50
 _LIVE_SHOWN = 50
+_SUMS = ("owner", *usage_words.HEADS)
+"""What can be added up in the table: by request and by line, they are always there."""
 
 router = APIRouter(include_in_schema=False)
 
@@ -47,6 +50,7 @@ Course = Annotated[str, Path(max_length=64)]
 class Choice:
     """As it stands in the address: days in UTC, the last one included.
 
+    ``by``: what is added up beside what is always shown.
     ``before`` is the line of the ledger that the lines shown come before; 0 for the newest.
     """
 
@@ -54,6 +58,7 @@ class Choice:
     until: str = ""
     group: str = ""
     whose: str = "mine"
+    by: UsedBy = "owner"
     before: int = 0
 
     def url(self, page: str) -> str:
@@ -74,6 +79,10 @@ class Choice:
             counted=False,
         )
 
+    def of_group(self, group: str) -> str:
+        """Address of the page of this group alone, with those below it."""
+        return replace(self, group=group, before=0).url("usage")
+
     def older(self, report: UsageReport) -> str:
         """Address of the page with the lines before these; empty where there are none."""
         if report.ledger_complete or len(report.ledger) < _LINES:
@@ -88,10 +97,11 @@ async def _choice(
     until: Annotated[str, Query(max_length=10)] = "",
     group: Group = "",
     whose: Annotated[str, Query(max_length=10)] = "mine",
+    by: UsedBy = "owner",
     before: Annotated[int | None, Query(ge=1, le=2**53)] = None,
 ) -> Choice:
     since = since or _first_day(web)
-    return Choice(since=since, until=until, group=group, whose=whose, before=before or 0)
+    return Choice(since=since, until=until, group=group, whose=whose, by=by, before=before or 0)
 
 
 Chosen = Annotated[Choice, Depends(_choice)]
@@ -107,14 +117,18 @@ def usage(web: Carrel, visitor: Guest, chosen: Chosen) -> Response:
         try:
             found = _used(web, visitor, chosen, mine)
         except CarrelError as refused:
-            error, chosen = refused, Choice(since=_first_day(web), whose=chosen.whose)
+            error = refused
+            chosen = Choice(since=_first_day(web), whose=chosen.whose, by=chosen.by)
             found = _used(web, visitor, chosen, mine)
         report = found["usage"]
         named = {*(line.group for line in report.by_group), *filter(None, [chosen.group])}
+        if visitor.identity.admin:
+            named |= {each.name for each in web.commands.store.groups()}
         page = web.render(
             "usage.html",
             title="Usage" if chosen.whose == "all" else "My usage",
             groups=sorted(named),
+            sums=_SUMS,
             error=error,
             **found,
             **_around(visitor, web),
@@ -136,6 +150,7 @@ class _Used(TypedDict):
     usage: UsageReport
     plot: Plot
     models: Sequence[UsageRowOut]
+    lines: Sequence[Line]
     chosen: Choice
     most: int
 
@@ -143,11 +158,23 @@ class _Used(TypedDict):
 def _used(web: Web, visitor: Visitor, chosen: Choice, mine: Collection[str]) -> _Used:
     """Raises InvalidInput, NotFound."""
     who, asked = visitor.identity, chosen.asked()
+    by = UsageBy(chosen.by)
     report = web.figures.usage(who, asked, groups_of=mine)
     days = web.figures.used(who, asked, UsageBy.DAY)
     plot = history_plots.by_day(report, _all_days(report, days, web.clock()))
     models = [row_out(each) for each in web.figures.used(who, asked, UsageBy.MODEL)]
-    return {"usage": report, "plot": plot, "models": models, "chosen": chosen, "most": _ROWS}
+    rows = []
+    if by in usage_words.HEADS and by is not UsageBy.MODEL:
+        known = days if by is UsageBy.DAY else web.figures.used(who, asked, by)
+        rows = [row_out(each) for each in known]
+    return {
+        "usage": report,
+        "plot": plot,
+        "models": models,
+        "lines": usage_words.lines(by, rows),
+        "chosen": chosen,
+        "most": _ROWS,
+    }
 
 
 @router.get("/admin/use")
@@ -199,7 +226,7 @@ def _course(web: Web, visitor: Visitor, group: str, span: str) -> dict[str, obje
     found = web.figures.pool(who, span, group)
     since = found.periods[0].starts_at
     live = Wanted(group=group, mine=False, states=LIVE, limit=_LIVE_SHOWN, brief=True)
-    used = UsageAsked(group=group, since=since, lines=0)
+    used = UsageAsked(group=group, since=since, by=UsageBy.USER, lines=0)
     # Whoever may see a course is told of its budgets and reservations, member or not.
     coming = web.commands.reservations(who, groups_of=())
     return {

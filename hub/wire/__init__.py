@@ -48,7 +48,7 @@ from .asking import (
 from .base import LARGEST, LATEST, MODEL_LENGTH, NAME, In, Out
 from .calendar import BudgetOut
 from .problems import ErrorBody, ErrorOut
-from .usage import LedgerOut, UsageOut, UsageReport, UsageRowOut
+from .usage import LedgerOut, UsageOut, UsageReport, UsageRowOut, UsedBy
 
 __all__ = [
     "LARGEST",
@@ -96,6 +96,7 @@ __all__ = [
     "UsageOut",
     "UsageReport",
     "UsageRowOut",
+    "UsedBy",
     "WaitOut",
     "WarningOut",
     "WatchOut",

@@ -398,7 +398,61 @@ class TestLooking:
         assert "no longer known       30     5\n" in text
         assert "H100                  60     5\n" in text
         refused = carrel("usage", "--by", "colour").output
-        assert "'owner', 'day', 'request', 'model'" in refused
+        assert "'owner', 'user', 'group', 'model', 'day', 'week', 'term', 'request'" in " ".join(
+            refused.replace("│", " ").split()
+        )
+
+    def test_usage_by_group_has_those_below_under_each(
+        self, service: FakeService, carrel: Carrel
+    ) -> None:
+        rows = [{"group": group, "above": above, "own": own, "charged": charged, "open": 5.0,
+                 "first_at": 0.0, "last_at": 1.0}
+                for group, above, own, charged in (("arts", "", 20.0, 15.0),
+                    ("cs", "", 0.0, 1200.0), ("cs101", "cs", 1000.0, 1195.0),
+                    ("cs101-a", "cs101", 200.0, 195.0))]  # fmt: skip  # grouped by meaning
+        report = {"device_seconds": 1220.0, "by_group": [], "by": "group", "rows": rows,
+                  "ledger": []}  # fmt: skip  # grouped by meaning
+        service.extra["GET", "/services/carrel/api/v1/usage"] = lambda h: h.say(200, report)
+        assert carrel("usage", "--by", "group", "--everybody").output.splitlines() == [
+            "GROUP        CHARGED  OPEN  ITS OWN",
+            "arts              15     5       20",
+            "cs             1,200     5        0",
+            "  cs101        1,195     5    1,000",
+            "    cs101-a      195     5      200",
+            "Together 1,220 device-seconds.",
+        ]
+        shown = json.loads(carrel("usage", "--by", "group", "--json").output)
+        assert shown["rows"][2]["above"] == "cs"
+
+    @pytest.mark.parametrize(
+        ("by", "rows", "lines"),
+        [
+            ("user", [{"owner": "ada"}, {"owner": "bob"}], ["USER", "ada", "bob"]),
+            ("week", [{"week": "2026-10-05"}], ["WEEK FROM", "2026-10-05"]),
+            ("term", [{"term": ""}, {"term": "winter"}], ["TERM", "in no term", "winter"]),
+        ],
+    )
+    def test_usage_by_user_week_or_term(
+        self,
+        service: FakeService,
+        carrel: Carrel,
+        by: str,
+        rows: list[dict[str, object]],
+        lines: list[str],
+    ) -> None:
+        asked: list[dict[str, list[str]]] = []
+        amounts = {"charged": 60.0, "open": 0.0, "first_at": 0.0, "last_at": 1.0}
+        report = {"device_seconds": 60.0, "by_group": [], "by": by, "ledger": [],
+                  "rows": [row | amounts for row in rows]}  # fmt: skip  # grouped by meaning
+
+        def answer(handler: Any) -> None:
+            asked.append(handler.query)
+            handler.say(200, report)
+
+        service.extra["GET", "/services/carrel/api/v1/usage"] = answer
+        table = carrel("usage", "--by", by, "--everybody").output.splitlines()[:-1]
+        assert [line.partition("  ")[0] for line in table] == lines
+        assert asked == [{"by": [by], "mine": ["false"]}]
 
     def test_a_pool_without_devices_says_so(self, service: FakeService, carrel: Carrel) -> None:
         pool = {"devices": [], "free": 0, "total": 0, "waiting": 0, "simulated": False}

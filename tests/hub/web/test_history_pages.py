@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from carrel.hub.ports.calendar import Term
 from carrel.hub.ports.history import DAY
 from carrel.hub.scheduling.model import Group
 from carrel.hub.scheduling.plan import Start
@@ -60,6 +63,75 @@ def test_everybodys_use_by_model_is_the_sum_of_everybodys_use(world: World) -> N
     assert row in html
 
 
+def rows_by(html: str) -> list[str]:
+    """The text of each row of the table that was chosen, its cells parted by a bar."""
+    section = html.partition('aria-labelledby="by-title"')[2].partition("</section>")[0]
+    rows = re.findall(r"<tr>(.*?)</tr>", section, re.DOTALL)
+    return ["|".join(re.findall(r"<t[hd][^>]*>(?:<a[^>]*>)?([^<]*)<", row)) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("by", "expected"),
+    [
+        ("user", ["User|Charged|Open", "ada|200.0|10.0", "ben|0.0|5.0"]),
+        (
+            "group",
+            [
+                "Group|Charged|Open|Its own",
+                "cs|200.0|15.0|0.0",
+                "cs101|200.0|10.0|210.0",
+                "lab|0.0|5.0|5.0",
+            ],
+        ),
+        ("term", ["Term|Charged|Open", "in no term|100.0|0.0", "now|100.0|15.0"]),
+    ],
+)
+def test_everybodys_use_by_what_was_chosen(world: World, by: str, expected: list[str]) -> None:
+    store = world.commands.store
+    store.put_group(Group(name="cs", max_devices=2, max_devices_per_user=2))
+    for name in ("cs101", "lab"):
+        store.put_group(replace(store.group(name), parent="cs"))
+    today = datetime.fromtimestamp(world.commands.clock(), UTC).date()
+    store.put_term(Term(name="now", first=today, last=today))
+    root = world.browser("root-oauth")
+    html = root.get(f"{PREFIX}usage?whose=all&by={by}").text
+    check_page(html)
+    assert rows_by(html) == expected
+    assert f'<option value="{by}" selected>' in html
+
+
+def test_days_and_weeks_can_be_read_as_a_table(world: World) -> None:
+    midnight = datetime.fromtimestamp(world.commands.clock(), UTC).date()
+    before = midnight - timedelta(days=1)
+    html = world.browser().get(f"{PREFIX}usage?by=day").text
+    check_page(html)
+    assert rows_by(html)[1:] == [f"{before}|100.0|0.0", f"{midnight}|100.0|10.0"]
+    html = world.browser().get(f"{PREFIX}usage?by=week").text
+    check_page(html)
+    mondays = sorted({day - timedelta(days=day.weekday()) for day in (before, midnight)})
+    assert [row.partition("|")[0] for row in rows_by(html)] == ["Week from", *map(str, mondays)]
+
+
+def test_a_group_leads_to_its_own_use_with_that_of_those_below(world: World) -> None:
+    store = world.commands.store
+    store.put_group(Group(name="cs", max_devices=2, max_devices_per_user=2))
+    store.put_group(replace(store.group("cs101"), parent="cs"))
+    root = world.browser("root-oauth")
+    page = Page(root.get(f"{PREFIX}usage?whose=all&by=group").text)
+    (way,) = [str(each["href"]) for each in page.all("a") if each.get("id") == "of-cs"]
+    html = root.get(way).text
+    assert "210 device-seconds" in html
+    assert [row.partition("|")[0] for row in rows_by(html)] == ["Group", "cs", "cs101"]
+
+
+def test_a_student_adds_up_their_own_use_alone(world: World) -> None:
+    for by in ("user", "group"):
+        html = world.browser().get(f"{PREFIX}usage?whose=all&by={by}").text
+        (row,) = rows_by(html)[1:]
+        assert row.startswith("ada|" if by == "user" else "cs101|")
+        assert "ben" not in html
+
+
 def test_an_empty_past_says_what_to_do(world: World) -> None:
     html = world.browser("root-oauth").get(f"{PREFIX}usage").text
     check_page(html)
@@ -73,7 +145,7 @@ def test_a_teacher_sees_the_group_and_not_others(world: World) -> None:
     assert "210 device-seconds" in html
 
 
-@pytest.mark.parametrize("query", ["since=yesterday", "since=2026-02-30", "before=0"])
+@pytest.mark.parametrize("query", ["since=yesterday", "since=2026-02-30", "before=0", "by=colour"])
 def test_days_that_are_none_are_refused_on_the_page(world: World, query: str) -> None:
     answer = world.browser().get(f"{PREFIX}usage?{query}")
     assert answer.status_code == 400
@@ -117,6 +189,10 @@ def test_the_same_by_rest(world: World) -> None:
     assert ada.get(f"{API}/usage?lines=0").json()["ledger_complete"] is False
     (model,) = ada.get(f"{API}/usage?by=model").json()["rows"]
     assert (model["model"], model["charged"], model["open"]) == ("H100", 200.0, 10.0)
+    for by, name in (("user", "owner"), ("group", "group"), ("week", "week"), ("term", "term")):
+        rows = ada.get(f"{API}/usage?by={by}").json()["rows"]
+        assert sum(row["charged"] + row["open"] for row in rows) == 210.0
+        assert [row[name] for row in rows] != [""] or by == "term"
     refused = ada.get(f"{API}/usage?by=colour")
     assert refused.status_code == 400
     assert "'owner', 'user', 'group', 'model', 'day', 'week', 'term' or 'request'" in refused.text
@@ -128,7 +204,8 @@ def test_the_same_by_rest(world: World) -> None:
     ("who", "page", "live"),
     [
         ("ada", "usage", "usage/live"),
-        ("root", "usage?whose=all&group=cs101&since=2020-01-01&before=9", "usage/live"),
+        ("ada", "usage?by=week", "usage/live"),
+        ("root", "usage?whose=all&by=group&group=cs101&since=2020-01-01&before=9", "usage/live"),
         ("root", "admin/use?span=day&group=cs101", "admin/use/live"),
         ("ben", "course/cs101?span=term", "course/cs101/live"),
     ],

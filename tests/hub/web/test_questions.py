@@ -25,7 +25,15 @@ from ..doubles import STUDENT1, STUDENT2, TEACHER, Clock, FakeHub, build
 from ..test_commands import job
 from .fakes import PREFIX, Client, FakeSignIn
 
-MOST = {"": 19, "desk/live": 19, "requests": 6, "usage": 15, "course/cs101": 16}
+MOST = {
+    "": 19,
+    "desk/live": 19,
+    "requests": 6,
+    "usage": 15,
+    "usage?by=group": 17,
+    "usage?by=term": 18,
+    "course/cs101": 16,
+}
 """At most so many questions."""
 
 
