@@ -30,7 +30,7 @@ from .wire import (
     WaitOut,
     WarningOut,
 )
-from .wording import drain_warning, idle_warning, server, wait_sentence, work
+from .wording import drain_warning, idle_warning, server, wait_reason, wait_sentence, work
 
 _LONGEST_TITLE = 120
 
@@ -236,6 +236,7 @@ def queue_entry_out(wait: Wait, record: RequestRecord, viewer: Viewer) -> QueueE
         model=record.model,
         # What holds somebody else may name a group that is none of the reader's business.
         sentence=out.sentence if named else f"Place {out.place}.",
+        why=out.why if named else "",
         expected_at=out.expected_at,
         latest_at=out.latest_at,
         yours=yours,
@@ -259,6 +260,7 @@ def wait_out(wait: Wait, *, yours: bool) -> WaitOut:
         ahead=wait.ahead,
         reason=wait.reason.value,
         sentence=wait_sentence(wait, yours=yours),
+        why=wait_reason(wait, yours=yours),
         expected_at=wait.estimate.at if wait.estimate else None,
         latest_at=wait.estimate.latest if wait.estimate else None,
     )

@@ -1,13 +1,14 @@
 """The words for what Carrel knows: one renderer for pages, the command line and the API.
 
-Sentences hold no times of day: those are shown beside them, in the reader's own zone.
+Sentences hold no times of day: ``dated_words`` has those that do.
 """
 
 from __future__ import annotations
 
 import datetime
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from math import floor
 from types import MappingProxyType
 
 from .ports.notices import NoticeKind
@@ -97,6 +98,12 @@ _WOULD_ASK_BACK = "Devices that others borrow would be asked back for it, with a
 
 _UNITS_SHOWN = 2
 _MINUTE = 60
+_HOUR = 3600
+_DAY = 86400
+HERE = "any moment"
+_HERE_BELOW = 5
+"""Seconds: what is nearer may come any moment."""
+_WHOLE_HOURS_FROM = 10
 _GIBIBYTE = 2**30
 _STEP = 1024
 _ONE_DECIMAL_BELOW = 10
@@ -105,9 +112,17 @@ _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 def wait_sentence(wait: Wait, *, yours: bool = False) -> str:
     """Place and reason: ``Place 2. 1 request is ahead of it.`` ``yours``: to its owner."""
-    if wait.reason is Reason.STARTING or wait.place < 1:
-        return "It starts now."
-    return f"Place {wait.place}. {_why(wait, yours=yours)}"
+    reason = wait_reason(wait, yours=yours)
+    return f"Place {wait.place}. {reason}" if _has_place(wait) else reason
+
+
+def wait_reason(wait: Wait, *, yours: bool = False) -> str:
+    """The same without the place, for whoever shows that elsewhere."""
+    return _why(wait, yours=yours) if _has_place(wait) else "It starts now."
+
+
+def _has_place(wait: Wait) -> bool:
+    return wait.reason is not Reason.STARTING and wait.place > 0
 
 
 def _why(wait: Wait, *, yours: bool) -> str:
@@ -239,6 +254,27 @@ def duration(seconds: float) -> str:
         if len(parts) == _UNITS_SHOWN:
             break
     return " ".join(filter(None, parts)) or "0 s"
+
+
+def coming(seconds: float) -> str:
+    """How far ahead an estimate is, as pages and views say it: ``in about 2 h``, or ``HERE``."""
+    if seconds < _HERE_BELOW:
+        return HERE
+    left = _rounded(seconds)
+    if left < _MINUTE:
+        return f"in about {left} s"
+    if left < _HOUR:
+        return f"in about {_rounded(left / _MINUTE)} min"
+    if left >= _DAY:
+        return f"in about {_rounded(left / _DAY)} d"
+    hours_left, minutes = divmod(_rounded(left / _MINUTE), 60)
+    exact = minutes and hours_left < _WHOLE_HOURS_FROM
+    return f"in about {hours_left} h" + (f" {minutes} min" if exact else "")
+
+
+def _rounded(number: float) -> int:
+    """As browsers do it: a half goes up."""
+    return floor(number + 0.5)
 
 
 def device_seconds(amount: float) -> str:

@@ -33,12 +33,17 @@ class DeviceOut(Out):
 
 
 class WaitOut(Out):
-    """Place in the queue, why, and until when. ``sentence`` is ready to be shown."""
+    """Place in the queue, why, and until when.
+
+    ``sentence`` is ready to be shown. ``why`` is the same without the place, for whoever shows the
+    place by itself.
+    """
 
     place: int
     ahead: int
     reason: str
     sentence: str
+    why: str = ""
     expected_at: float | None = None
     latest_at: float | None = None
 
@@ -114,13 +119,17 @@ class GroupsOut(Out):
 
 
 class QueueEntryOut(Out):
-    """A place in the queue; who and what only for those entitled to see it."""
+    """A place in the queue; who, what and ``why`` only for those entitled to see it.
+
+    ``sentence`` is the place and ``why``.
+    """
 
     place: int
     kind: str
     devices: int
     model: str | None = None
     sentence: str
+    why: str = ""
     expected_at: float | None = None
     latest_at: float | None = None
     yours: bool

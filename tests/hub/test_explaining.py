@@ -113,6 +113,23 @@ def test_only_those_who_may_see_a_request_are_told(commands: Commands) -> None:
         commands.why(STUDENT2, made.id)
 
 
+def test_a_row_of_the_queue_has_its_reason_apart_for_those_who_may_see_it(
+    commands: Commands,
+) -> None:
+    one_is_taken(commands)
+    commands.submit_job(STUDENT1, job(devices=2))
+    planned(commands)
+    why = "Too few devices are free; it gets the next ones that come free."
+
+    for who, sentence, reason in (
+        (STUDENT1, f"Place 1. {why}", why),
+        (TEACHER, f"Place 1. {why}", why),
+        (STUDENT2, "Place 1.", ""),
+    ):
+        (row,) = commands.queue(who).queue
+        assert (row.sentence, row.why) == (sentence, reason)
+
+
 def test_what_does_not_wait_says_how_it_stands(commands: Commands) -> None:
     made = commands.submit_job(STUDENT1, job())
     assert commands.why(STUDENT1, made.id).sentences == [

@@ -41,6 +41,8 @@ from carrel.hub.scheduling.plan import Reason, Wait
 )
 def test_a_wait_is_place_and_reason(wait: Wait, sentence: str) -> None:
     assert wording.wait_sentence(wait) == sentence
+    place = f"Place {wait.place}. " if wait.place else ""
+    assert f"{place}{wording.wait_reason(wait)}" == sentence
 
 
 @pytest.mark.parametrize("reason", list(Reason))
