@@ -2,23 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from .dated_words import AroundAMoment
 from .wire.calendar import ReservationOut
 from .wording import devices
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AroundAMoment:
-    """A sentence with a time of day in it, which every reader sees by their own clock.
-
-    Attributes:
-        before, after: what stands on both sides of the time, with the spaces.
-    """
-
-    before: str
-    at: float | None
-    after: str
 
 
 def reserved_words(reserved: ReservationOut) -> AroundAMoment:

@@ -38,6 +38,7 @@ LAYERS = (
         "hub.waiting_words",
         "hub.calendar_words",
         "hub.usage_words",
+        "hub.dated_words",
         "hub.mistakes",
     ),
     (

@@ -1,0 +1,109 @@
+"""Sentences with times in them, before anybody's clock is in."""
+
+from __future__ import annotations
+
+import pytest
+
+from carrel.hub import wording
+from carrel.hub.dated_words import (
+    AroundAMoment,
+    Dated,
+    expected_words,
+    reason_words,
+    start_words,
+)
+from carrel.hub.wire import QueueEntryOut, QuoteOut, WaitOut
+from carrel.hub.wire.why import WhyOut
+
+NOW = 1e9
+
+
+def wait(expected: float | None, latest: float | None = None) -> WaitOut:
+    return WaitOut(
+        place=2, ahead=1, reason="behind_others", sentence="Place 2. Why.", why="Why.",
+        expected_at=expected, latest_at=latest,
+    )  # fmt: skip  # grouped by meaning
+
+
+def one(at: float) -> Dated:
+    return (AroundAMoment(before="Expected start: ", at=at, after=".", show="coming"),)
+
+
+@pytest.mark.parametrize(
+    ("expected", "latest", "words"),
+    [
+        (None, None, ()),
+        (NOW + 60, None, one(NOW + 60)),
+        (NOW + 60, NOW + 60, one(NOW + 60)),
+        (NOW + 60, NOW + 119, one(NOW + 60)),
+        (
+            NOW + 60,
+            NOW + 120,
+            (
+                AroundAMoment(before="Expected start: ", at=NOW + 60, show="coming"),
+                AroundAMoment(before=", at the latest ", at=NOW + 120, after="."),
+            ),
+        ),
+        (
+            NOW - 60,
+            NOW + 120,
+            (
+                AroundAMoment(before="Expected start: ", at=NOW, show="coming"),
+                AroundAMoment(before=", at the latest ", at=NOW + 120, after="."),
+            ),
+        ),
+        (NOW - 120, NOW - 60, one(NOW)),
+    ],
+)
+def test_an_expected_start_has_one_end_or_two_and_never_lies_behind(
+    expected: float | None, latest: float | None, words: Dated
+) -> None:
+    row = QueueEntryOut(
+        place=2, kind="job", devices=1, sentence="Place 2.", yours=False,
+        expected_at=expected, latest_at=latest,
+    )  # fmt: skip  # grouped by meaning
+    quote = QuoteOut(admitted=True, sentence="", expected_at=expected, latest_at=latest)
+    assert {expected_words(each, NOW) for each in (wait(expected, latest), row, quote)} == {words}
+
+
+def test_who_asks_why_is_told_also_that_a_start_is_not_known() -> None:
+    def asked(waits: WaitOut | None) -> Dated:
+        return start_words(WhyOut(request_id="j", wait=waits, sentences=[]), NOW)
+
+    assert asked(None) == ()
+    assert asked(wait(NOW + 60)) == one(NOW + 60)
+    assert asked(wait(None)) == (AroundAMoment(before="When it will start cannot be told yet."),)
+
+
+def test_a_reservation_has_its_span_and_a_budget_its_refill() -> None:
+    found = WhyOut(request_id="j", sentences=[], reserved_from=1.0, reserved_until=2.0)
+    span = (
+        AroundAMoment(before="Reserved from ", at=1.0),
+        AroundAMoment(before=" to ", at=2.0, after="."),
+    )
+    refill = (AroundAMoment(before="The budget is full again: ", at=3.0, after="."),)
+    assert reason_words(found) == (span,)
+    assert reason_words(found.model_copy(update={"refills_at": 3.0})) == (span, refill)
+    assert reason_words(WhyOut(request_id="j", sentences=[])) == ()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (-60, "any moment"),
+        (4.9, "any moment"),
+        (5, "in about 5 s"),
+        (59.4, "in about 59 s"),
+        (59.5, "in about 1 min"),
+        (90, "in about 2 min"),
+        (3599, "in about 60 min"),
+        (3600, "in about 1 h"),
+        (5400, "in about 1 h 30 min"),
+        (7199, "in about 2 h"),
+        (36000 + 1800, "in about 10 h"),
+        (86399, "in about 24 h"),
+        (86400 * 1.5, "in about 2 d"),
+    ],
+)
+def test_how_far_ahead_an_estimate_is_is_no_more_exact_than_it(seconds: float, words: str) -> None:
+    assert wording.coming(seconds) == words
