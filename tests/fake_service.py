@@ -270,7 +270,8 @@ class _Handler(BaseHTTPRequestHandler):
                 waiting = [r for r in fake.requests.values() if r["state"] == "queued"]
                 say(200, {"total": len(waiting), "queue": [
                     {"place": place, "kind": r["kind"], "devices": r["devices"],
-                     "sentence": f"Place {place}.", "yours": r["owner"] == "anna",
+                     "sentence": f"Place {place}. Full.", "why": "Full.",
+                     "yours": r["owner"] == "anna",
                      "request_id": r["id"], "owner": r["owner"], "title": r.get("notebook", "")}
                     for place, r in enumerate(waiting, 1)
                 ]})  # fmt: skip  # grouped by meaning

@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from pydantic import JsonValue
 
 from ...hub.client import Client
+from ...hub.dated_words import expected_words
 from ...hub.errors import CarrelError, NotFound, Unavailable
 from ...hub.wire import DeviceOut, EventOut, RequestOut
 from ...hub.wording import devices as devices_words
 from ...hub.wording import state as state_words
 from ...hub.wording import state_meaning
 from ..job_words import what
+from .dated import dated_facts
 from .feeds import Snapshot
 
 TAIL_CHARACTERS = 16_000
@@ -228,7 +230,7 @@ class JobStory:
 
 def job_facts(request: RequestOut) -> dict[str, JsonValue]:
     """What does not come from events, in words where a view shows words."""
-    wait, cause = request.wait, request.cause
+    wait, cause, now = request.wait, request.cause, time.time()
     # What came back to the queue holds nothing, and does not run.
     waits = request.state == "queued"
     lease = None if waits else request.lease
@@ -251,12 +253,13 @@ def job_facts(request: RequestOut) -> dict[str, JsonValue]:
         "ends_by": request.ends_by,
         "attempt": request.lease.epoch if request.lease else 0,
         "wait": wait.model_dump(mode="json") if wait else None,
+        "expected": dated_facts(expected_words(wait, now)) if wait else [],
         "cause": cause.model_dump(mode="json") if cause else None,
         "warning": request.warning.model_dump(mode="json") if request.warning else None,
         "has_output": bool(request.output and request.lease is not None and not request.command),
         "can_cancel": request.state in _STOPPABLE,
         "ended": request.ended,
-        "seen_at": time.time(),
+        "seen_at": now,
     }
 
 

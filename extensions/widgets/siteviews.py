@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
-from dataclasses import asdict
 
 from pydantic import JsonValue
 
 from ...hub.calendar_words import reserved_words
 from ...hub.client import Client
+from ...hub.dated_words import expected_words, reason_words, start_words
 from ...hub.errors import CarrelError, Unavailable
 from ...hub.wire import DeviceOut, PoolOut, QueueEntryOut, QueueOut
 from ...hub.wire.why import WhyOut
 from ...hub.wording import count, memory, tile_meaning
 from ...hub.wording import devices as devices_words
+from .dated import dated_facts
 from .feeds import Snapshot
 
 AGAIN_SECONDS = 2.0
@@ -67,7 +69,7 @@ def pool_facts(pool: PoolOut) -> dict[str, JsonValue]:
         "sentence": f"{pool.free} of {count(pool.total, 'device')} free{waiting}.",
         "tiles": [tile_facts(device) for device in pool.devices],
         "simulated": pool.simulated,
-        "reserved": [asdict(reserved_words(each)) for each in pool.reservations],
+        "reserved": dated_facts([reserved_words(each) for each in pool.reservations]),
     }
 
 
@@ -93,14 +95,15 @@ def queue_facts(queue: QueueOut) -> dict[str, JsonValue]:
     sentence = f"{count(len(rows), 'request')} in the queue." if rows else "Nobody waits."
     if mine:
         sentence += f" Your best place is {min(mine)}."
+    now = time.time()
     return {
         "sentence": sentence,
-        "rows": [row_facts(row) for row in rows[:MOST_ROWS]],
+        "rows": [row_facts(row, now) for row in rows[:MOST_ROWS]],
         "more": max(0, len(rows) - MOST_ROWS),
     }
 
 
-def why_facts(why: WhyOut) -> dict[str, JsonValue]:
+def why_facts(why: WhyOut, now: float) -> dict[str, JsonValue]:
     """The sentences of the service; the first one, place and reason, stands in the view already.
 
     The expected start is told for any place: the plan, and with it a row, has it only of the
@@ -111,21 +114,19 @@ def why_facts(why: WhyOut) -> dict[str, JsonValue]:
         "why": [*(why.sentences[1:] if why.wait else why.sentences)],
         "ahead": [*why.ahead_sentences],
         "helps": [each.sentence for each in why.suggestions],
-        "waits": why.wait is not None,
-        "expected_at": why.wait.expected_at if why.wait else None,
-        "latest_at": why.wait.latest_at if why.wait else None,
-        "reserved_from": why.reserved_from,
-        "reserved_until": why.reserved_until,
-        "refills_at": why.refills_at,
+        "start": dated_facts(start_words(why, now)),
+        "dated": [dated_facts(each) for each in reason_words(why)],
     }
 
 
-def row_facts(row: QueueEntryOut) -> dict[str, JsonValue]:
+def row_facts(row: QueueEntryOut, now: float) -> dict[str, JsonValue]:
     return {
         "place": row.place,
         "kind": row.kind,
         "devices": devices_words(row.devices, row.model),
         "sentence": row.sentence,
+        "why": row.why,
+        "expected": dated_facts(expected_words(row, now)),
         "expected_at": row.expected_at,
         "latest_at": row.latest_at,
         "yours": row.yours,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
@@ -89,9 +90,9 @@ class _Explaining(_Live):
 
     def _ask(self, request_id: str) -> None:
         try:
-            self.why = why_facts(self._client.why(request_id))
+            self.why = why_facts(self._client.why(request_id), time.time())
         except CarrelError as error:
-            self.why = why_facts(WhyOut(request_id=request_id, sentences=[str(error)]))
+            self.why = why_facts(WhyOut(request_id=request_id, sentences=[str(error)]), time.time())
 
 
 class JobView(_Explaining):

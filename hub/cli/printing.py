@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from .. import wording
 from ..calendar_words import reserved_words
+from ..dated_words import AroundAMoment, Dated, expected_words
 from ..wire import (
     DeviceOut,
     LedgerOut,
@@ -19,9 +20,9 @@ from ..wire import (
     ProgressOut,
     QueueOut,
     RequestOut,
+    WaitOut,
     WarningOut,
 )
-from ..wire.calendar import ReservationOut
 from .terminal import plain
 
 _WIDEST = 40
@@ -56,6 +57,23 @@ def local_time(moment: float | None, now: float, *, clock: str = "%H:%M") -> str
         return then.strftime(clock)
     year = "" if then.year == today.year else " %Y"
     return then.strftime(f"%-d %b{year} {clock}")
+
+
+def dated(line: Dated, now: float) -> str:
+    """A sentence with its times in it."""
+    return "".join(f"{part.before}{_told(part, now)}{part.after}" for part in line)
+
+
+def _told(part: AroundAMoment, now: float) -> str:
+    if part.at is None or part.show == "clock":
+        return local_time(part.at, now)
+    left = wording.coming(part.at - now)
+    return left if left == wording.HERE else f"{local_time(part.at, now)} ({left})"
+
+
+def waits(wait: WaitOut, now: float) -> str:
+    """Place, reason and expected start: what is told of a wait on one line."""
+    return f"{wait.sentence} {dated(expected_words(wait, now), now)}".rstrip()
 
 
 def exact_time(moment: float | None, now: float) -> str:
@@ -170,8 +188,7 @@ def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
     yield "What", what(request)
     yield "State", _state(request)
     if wait := request.wait:
-        yield "Waits", wait.sentence
-        yield "Expected start", _estimate(wait.expected_at, wait.latest_at, now)
+        yield "Waits", waits(wait, now)
     if warning := request.warning:
         yield "Warning", _warning(warning, now)
     if cause := request.cause:
@@ -263,15 +280,6 @@ def cancelled(request: RequestOut) -> str:
     return f"{request.id} is {state}."
 
 
-def _estimate(expected: float | None, latest: float | None, now: float) -> str:
-    if expected is None:
-        return "not known"
-    text = f"{local_time(expected, now)}, in {wording.duration(expected - now)}"
-    if latest is not None and round(latest) > round(expected):
-        text += f" (at the latest {local_time(latest, now)})"
-    return text
-
-
 def device_name(device: DeviceOut) -> str:
     """Model, memory and UUID; a simulated device says that it is one."""
     size = wording.memory(device.memory_bytes)
@@ -301,12 +309,7 @@ def pool_table(pool: PoolOut, now: float) -> None:
     else:
         click.echo(f"The pool has no devices: everything runs on CPU. {waiting}")
     for each in pool.reservations:
-        click.echo(plain(_reserved(each, now)))
-
-
-def _reserved(reserved: ReservationOut, now: float) -> str:
-    words = reserved_words(reserved)
-    return f"{words.before}{local_time(words.at, now)}{words.after}"
+        click.echo(plain(dated((reserved_words(each),), now)))
 
 
 def _tile(device: DeviceOut, now: float) -> str:
@@ -327,7 +330,7 @@ def queue_table(queue: QueueOut, now: float) -> None:
             entry.title or entry.kind,
             str(entry.devices),
             local_time(entry.expected_at, now),
-            entry.sentence,
+            entry.why,
         ]
         for entry in queue.queue
     ]

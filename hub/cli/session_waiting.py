@@ -6,8 +6,8 @@ import time
 
 import click
 
-from .. import wording
 from ..client import Client
+from ..dated_words import expected_words
 from ..wire import RequestOut
 from . import printing
 
@@ -35,7 +35,6 @@ def _line(request: RequestOut) -> str:
     """As ``carrel submit --wait`` tells it, with when it is expected to start."""
     now = time.time()
     line = printing.change(request, now)
-    if request.wait and request.wait.expected_at is not None:
-        line += f" Expected {printing.local_time(request.wait.expected_at, now)}"
-        line += f", in {wording.duration(request.wait.expected_at - now)}."
+    if request.wait:
+        line = f"{line} {printing.dated(expected_words(request.wait, now), now)}".rstrip()
     return line

@@ -9,8 +9,9 @@ import click
 
 from .. import wording
 from ..client import Client, values
+from ..dated_words import reason_words, start_words
 from ..errors import InvalidInput
-from ..wire import ChangeIn, RequestOut, WaitOut
+from ..wire import ChangeIn, RequestOut
 from ..wire.why import SuggestionOut, WhyOut
 from . import printing
 from .client_base import ClientCommand, DeviceCount, json_option, request_argument, site_option
@@ -105,13 +106,8 @@ def _tell(found: WhyOut, now: float) -> None:
     """Why a request waits, then behind whom, then what would help."""
     for sentence in found.sentences:
         click.echo(plain(sentence))
-    if found.reserved_from is not None:
-        until = printing.local_time(found.reserved_until, now)
-        click.echo(f"The reservation: {printing.local_time(found.reserved_from, now)} to {until}.")
-    if found.refills_at is not None:
-        click.echo(f"The budget is full again: {printing.local_time(found.refills_at, now)}.")
-    if found.wait is not None and found.wait.expected_at is not None:
-        click.echo(f"Expected to start: {_interval(found.wait, now)}.")
+    for said in filter(None, (*reason_words(found), start_words(found, now))):
+        click.echo(printing.dated(said, now))
     helps = [line for each in found.suggestions for line in _help(found.request_id, each)]
     for title, lines in (("Ahead of it:", found.ahead_sentences), ("What would help:", helps)):
         if lines:
@@ -135,11 +131,3 @@ def _help(request_id: str, suggestion: SuggestionOut) -> Iterator[str]:
     ]
     if options:
         yield f"  carrel change {request_id} {' '.join(options)}"
-
-
-def _interval(wait: WaitOut, now: float) -> str:
-    latest = wait.latest_at
-    first = printing.local_time(wait.expected_at, now)
-    if latest is None or wait.expected_at is None or latest - wait.expected_at < _MINUTE:
-        return first
-    return f"{first}, at the latest {printing.local_time(latest, now)}"

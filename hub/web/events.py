@@ -22,7 +22,7 @@ from .context import Web
 from .page_look import VOLATILE, Page
 from .sharing import Clues, Told
 from .streams import ALIVE, message
-from .waiting import WaitView, wait_view
+from .waiting import WaitView
 
 _SLOWEST_POLL_SECONDS = 2.0
 _log = logging.getLogger(__name__)
@@ -109,7 +109,7 @@ async def wait_events(
     """Follows one session from the queue into the open door."""
 
     def read() -> tuple[WaitView, str]:
-        view = wait_view(web.commands.request(who, request_id), web.clock())
+        view = WaitView(request=web.commands.request(who, request_id))
         return view, web.render("wait_status.html", view=view, csrf=csrf)
 
     shown: str | None = None

@@ -26,7 +26,7 @@ from .routes import Carrel, RequestId, Server
 from .signing_in import SEE_OTHER, signed_out
 from .start_form import StartForm, device_choices, offered_models
 from .streams import EventStream
-from .waiting import session_of, wait_view
+from .waiting import WaitView, session_of
 
 _SOON_SECONDS = 1.0
 
@@ -128,7 +128,7 @@ def _wait_page(
     return html(
         web.render(
             "wait.html",
-            view=wait_view(request, web.clock()),
+            view=WaitView(request=request),
             server_name=name,
             segment=server,
             wanted=wanted,

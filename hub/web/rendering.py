@@ -16,14 +16,15 @@ from typing import Literal
 
 from jinja2 import Environment
 from jinja2.filters import do_urlencode
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from .. import change_words, wording
 from ..calendar_words import reserved_words
+from ..dated_words import Dated, expected_words, reason_words, start_words
 from ..wire import DeviceOut, RequestOut
 from ..wire.administration import ChangeOut
 
-Show = Literal["clock", "seconds", "day", "date", "in", "left", "ago"]
+Show = Literal["clock", "coming", "seconds", "day", "date", "in", "left", "ago"]
 _STEP = 1024
 _SIZES = ("KiB", "MiB", "GiB", "TiB")
 _DATE = "%d %b %Y %H:%M UTC"
@@ -35,7 +36,7 @@ def moment(at: float | None, show: Show = "clock") -> Markup:
     """A ``<time>`` that the script in the page rewrites.
 
     clock: 14:05 (with the day, unless it is today) · seconds: 14:05:07 · day: 24 Nov, 14:05 ·
-    date: with year and seconds ·
+    date: with year and seconds · coming: 14:05 (in about 2 h), "any moment" once it is here ·
     in: "in about 2 h" · left: counts down · ago: "5 min ago".
     """
     if at is None:
@@ -45,6 +46,13 @@ def moment(at: float | None, show: Show = "clock") -> Markup:
     words = strftime(_WITHOUT_SCRIPT.get(show, "%H:%M UTC"), there)
     # Nothing in it needs escaping.
     return Markup(f'<time datetime="{exact}" data-show="{show}">{words}</time>')  # noqa: S704
+
+
+def dated(line: Dated) -> Markup:
+    """A sentence with its times in it."""
+    return Markup("").join(
+        escape(part.before) + moment(part.at, part.show) + escape(part.after) for part in line
+    )
 
 
 @cache
@@ -124,6 +132,10 @@ def free_by_model(devices: Collection[DeviceOut]) -> list[str]:
 def filters() -> Mapping[str, Callable[..., object]]:
     return {
         "moment": moment,
+        "dated": dated,
+        "expected": expected_words,
+        "start": start_words,
+        "reasons": reason_words,
         "badge": badge,
         "standing": standing,
         "duration": wording.duration,

@@ -20,14 +20,6 @@ class WaitView:
     """A session's request in the eyes of whoever waits for it."""
 
     request: RequestOut
-    expected_at: float | None
-    latest_at: float | None
-
-    @property
-    def why(self) -> str:
-        """The reason without the place, which the page shows in large figures."""
-        wait = self.request.wait
-        return wait.sentence.removeprefix(f"Place {wait.place}.").strip() if wait else ""
 
     @property
     def held(self) -> bool:
@@ -43,14 +35,6 @@ class WaitView:
     def signature(self) -> str:
         """Changes with everything that the page shows."""
         return self.request.model_dump_json(exclude={"device_seconds"})
-
-
-def wait_view(request: RequestOut, now: float) -> WaitView:
-    """An estimate that has passed is shown as now, not as a time that lies behind."""
-    wait = request.wait
-    expected = max(wait.expected_at, now) if wait and wait.expected_at is not None else None
-    latest = max(wait.latest_at, now) if wait and wait.latest_at is not None else None
-    return WaitView(request=request, expected_at=expected, latest_at=latest)
 
 
 def session_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 
@@ -172,6 +173,13 @@ def in_the_dark(home: Path) -> None:
     (folder / "themes.jupyterlab-settings").write_text('{"theme": "JupyterLab Dark"}')
 
 
+def start_of(text: str) -> str:
+    """The words for when it is expected to start, whatever the clock that they are told by."""
+    (words,) = re.findall(r"Expected start: [^.]*\.", text)
+    clocks = re.sub(r"\d\d:\d\d(\s[AP]M)?", "(a time)", words)
+    return re.sub(r"in about \d+ (min|s)", "(a span)", clocks)
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_dashboard_shows_pool_queue_and_jobs_as_they_change(
     site: Installation, person: Person, home: Path, theme: str
@@ -196,6 +204,14 @@ def test_the_dashboard_shows_pool_queue_and_jobs_as_they_change(
     waits = page.locator(f'.carrel-job:has-text("{second}") .carrel-why')
     waits.locator("summary").click()
     expect(waits).to_contain_text(asks)
+    row = queue.locator("tr.carrel-mine", has=page.locator(f'a[href$="{second}"]'))
+    view = page.locator(f'.carrel-job:has-text("{second}") .carrel-wait')
+    own = page.context.new_page()
+    own.goto(f"{site.service}/requests/{second}")
+    told = [each.inner_text() for each in (row, view, own.locator("#request-state"))]
+    own.close()
+    said = {start_of(each) for each in (*told, site.cli("why", second, user=USER).stdout)}
+    assert len(said) == 1, said
     page.screenshot(path=artefacts() / f"widget-dashboard-{theme}.png", full_page=True)
     site.api("DELETE", f"/requests/{third}", user=USER)
     site.api("DELETE", f"/requests/{first}", user=USER)

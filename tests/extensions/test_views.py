@@ -80,18 +80,30 @@ def test_why_it_waits_is_asked_when_somebody_opens_it(service: FakeService) -> N
             "why": ["It asks for 2 devices; 1 of 4 devices is free now."],
             "ahead": ["1 request goes first."],
             "helps": ["With 1 now."],
-            "waits": True,
-            "expected_at": 4e9,
-            "latest_at": 5e9,
-            "reserved_from": 4e9,
-            "reserved_until": 5e9,
-            "refills_at": 6e9,
+            "start": [
+                {"before": "Expected start: ", "at": 4e9, "after": "", "show": "coming"},
+                {"before": ", at the latest ", "at": 5e9, "after": ".", "show": "clock"},
+            ],
+            "dated": [
+                [
+                    {"before": "Reserved from ", "at": 4e9, "after": "", "show": "clock"},
+                    {"before": " to ", "at": 5e9, "after": ".", "show": "clock"},
+                ],
+                [
+                    {
+                        "before": "The budget is full again: ",
+                        "at": 6e9,
+                        "after": ".",
+                        "show": "clock",
+                    },
+                ],
+            ],
         }
         view.close()
     assert len(asked) == 2, "nobody asks on each beat"
 
 
-def test_the_pool_says_what_is_reserved_next_and_the_queue_both_ends_of_an_expected_start() -> None:
+def test_the_pool_says_what_is_reserved_next_and_a_row_its_reason_and_expected_start() -> None:
     reserved = ReservationOut(
         id="r-1", group="cs101", devices=2, when="Tue 10:00-12:00 UTC", first="2026-11-01",
         until="2027-02-15", starts_at=4e9, ends_at=5e9,
@@ -102,14 +114,20 @@ def test_the_pool_says_what_is_reserved_next_and_the_queue_both_ends_of_an_expec
             "before": "2 devices are reserved for cs101 from ",
             "at": 4e9,
             "after": " (Tue 10:00-12:00 UTC)",
+            "show": "clock",
         }
     ]
     row = QueueEntryOut(
-        place=1, kind="job", devices=1, model="H200", sentence="Place 1.", yours=True,
-        expected_at=4e9, latest_at=5e9,
+        place=1, kind="job", devices=1, model="H200", sentence="Place 1. Full.", why="Full.",
+        yours=True, expected_at=4e9, latest_at=4e9,
     )  # fmt: skip  # grouped by meaning
-    told = [row_facts(row)[name] for name in ("devices", "expected_at", "latest_at")]
-    assert told == ["1 device (H200)", 4e9, 5e9]
+    facts = row_facts(row, 3e9)
+    assert [facts[name] for name in ("devices", "why", "sentence", "expected")] == [
+        "1 device (H200)",
+        "Full.",
+        "Place 1. Full.",
+        [{"before": "Expected start: ", "at": 4e9, "after": ".", "show": "coming"}],
+    ]
 
 
 def test_a_second_view_of_the_same_job_begins_with_all_that_is_known(service: FakeService) -> None:

@@ -162,7 +162,7 @@ function render({ model, el }) {
   const part = jobParts(model);
   const more = make("details", { class: "carrel-more carrel-why" }, make("summary", {}, "Why, and what would help"));
   const why = whyTold(model, () => (model.get("job") || {}).id, () => more.open && !more.hidden,
-    () => Boolean(((model.get("job") || {}).wait || {}).expected_at));
+    () => Boolean(((model.get("job") || {}).expected || []).length));
   more.append(why.node);
   more.addEventListener("toggle", why.look);
   outer.body.append(
@@ -191,7 +191,7 @@ function render({ model, el }) {
     text(part.facts, facts(job));
     show(part.wait, Boolean(job.wait));
     show(more, Boolean(job.wait));
-    if (job.wait) text(part.wait, `${job.wait.sentence} ${estimate(job.wait.expected_at, job.wait.latest_at)}`.trim());
+    if (job.wait) text(part.wait, `${job.wait.sentence} ${dated(job.expected)}`.trim());
     const words = progressWords(job, progress, cells);
     show(part.bar.parentNode, Boolean(progress.total));
     drawBar(part.bar, progress.done, progress.total, words);

@@ -12,9 +12,9 @@ function tileOf(tile, link) {
       : null);
 }
 
-// What is reserved next: the words of the desk around a time by the reader's clock.
+// What is reserved next: the words of the desk.
 function reservedOf(each) {
-  return make("li", {}, `${each.before}${moment(each.at)}${each.after}`);
+  return make("li", {}, dated([each]));
 }
 
 function render({ model, el }) {

@@ -8,7 +8,7 @@ function rowOf(row, link, opens) {
   const named = row.request_id
     ? make("a", { class: "carrel-link", href: `${link}requests/${encodeURIComponent(row.request_id)}`, target: "_blank", rel: "noopener" }, what)
     : what;
-  const why = [row.sentence.replace(/^Place \d+\. ?/, ""), estimate(row.expected_at, row.latest_at)];
+  const why = [row.why, dated(row.expected)];
   return make("tr", { class: row.yours ? "carrel-mine" : null },
     make("th", { scope: "row", class: "carrel-number" }, String(row.place)),
     make("td", {}, named, " ", row.yours ? make("span", { class: "carrel-mark" }, "yours") : null),
@@ -40,7 +40,7 @@ function render({ model, el }) {
 
   let open = "";
   const why = whyTold(model, () => open, () => Boolean(open),
-    () => model.get("queue").rows.some((row) => row.request_id === open && row.expected_at));
+    () => model.get("queue").rows.some((row) => row.request_id === open && row.expected.length));
   const below = make("tr", { class: "carrel-mine carrel-below" }, make("td", { colspan: COLUMNS.length }, why.node));
   const toggle = (id) => {
     open = open === id ? "" : id;

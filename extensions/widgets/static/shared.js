@@ -53,11 +53,29 @@ function now() {
   return Date.now() / 1000;
 }
 
-function estimate(at, latest) {
-  if (!at) return "";
-  const wide = latest && latest - at >= 60 ? `, at the latest at ${moment(latest)}` : "";
-  const left = at - now();
-  return left < 5 ? `Expected any moment${wide}.` : `Expected at ${moment(at)} (in ${span(left)})${wide}.`;
+// How far ahead an estimate is, as on the desk and in a terminal.
+function comingIn(seconds) {
+  const left = Math.round(seconds);
+  if (seconds < 5) return "any moment";
+  if (left < 60) return `in about ${left} s`;
+  if (left < 3600) return `in about ${Math.round(left / 60)} min`;
+  if (left >= 86400) return `in about ${Math.round(left / 86400)} d`;
+  const minutes = Math.round(left / 60);
+  const [h, min] = [Math.floor(minutes / 60), minutes % 60];
+  return `in about ${h} h${min && h < 10 ? ` ${min} min` : ""}`;
+}
+
+const TOLD = {
+  clock: moment,
+  coming: (at) => {
+    const left = comingIn(at - now());
+    return left === "any moment" ? left : `${moment(at)} (${left})`;
+  },
+};
+
+// A sentence with its times in it: the hub has the words, the reader the clock.
+function dated(parts) {
+  return parts.map(({ before, at, after, show }) => before + (at === null ? "" : TOLD[show](at)) + after).join("");
 }
 
 // The kernel as the notebook page knows it; null where a page does not say.
@@ -100,14 +118,6 @@ function runCell(cell) {
   if (button) for (const kind of ["mousedown", "mouseup", "click"]) press(button, kind);
 }
 
-// What holds it with a date: said by the reader's clock, as on its page.
-function datedReasons(found) {
-  return [
-    found.reserved_from ? `Reserved from ${moment(found.reserved_from)} to ${moment(found.reserved_until)}.` : "",
-    found.refills_at ? `The budget is full again ${moment(found.refills_at)}.` : "",
-  ].filter(Boolean);
-}
-
 // Why the request with this id waits, asked for while `wanted()`, and anew every 30 s. What was
 // told of one is kept meanwhile: to look from one to the other and back asks for each once.
 // Where the view has told already when it starts (`timed()`) that is not said again.
@@ -126,9 +136,9 @@ function whyTold(model, requestId, wanted, timed) {
       return;
     }
     const parts = [
-      found.waits && !timed() ? make("p", {}, estimate(found.expected_at, found.latest_at) || "When it will start cannot be told yet.") : null,
+      found.start.length && !timed() ? make("p", {}, dated(found.start)) : null,
       list("What would help", found.helps),
-      list("Why it waits", [...found.why, ...datedReasons(found), ...found.ahead]),
+      list("Why it waits", [...found.why, ...found.dated.map(dated), ...found.ahead]),
     ].filter(Boolean);
     node.replaceChildren(...(parts.length ? parts : ["There is nothing more to say."]));
   };

@@ -33,6 +33,10 @@
       const today = at.toDateString() === new Date().toDateString();
       return (today ? clock : dayAndClock).format(at);
     },
+    coming: (at) => {
+      const left = shown.in(at);
+      return left === "any moment" ? left : `${shown.clock(at)} (${left})`;
+    },
     day: (at) => dayAndClock.format(at),
     date: (at) => full.format(at),
     in: (at) => {

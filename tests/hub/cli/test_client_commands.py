@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
+from carrel.hub import wording
 from carrel.hub.cli import cli
 from carrel.hub.cli.client_commands import COMMANDS
 from carrel.hub.client import values
@@ -245,7 +247,7 @@ class TestLooking:
         answer = {
             "request_id": "j-1",
             "wait": {"place": 2, "ahead": 1, "reason": "behind_others", "sentence": "Place 2.",
-                     "expected_at": 0.0, "latest_at": 7200.0},
+                     "expected_at": 4e9, "latest_at": 5e9},
             "sentences": ["Place 2.", "It asks for 2 devices."],
             "ahead": [{"rule": "priority", "count": 1}],
             "ahead_sentences": ["1 request goes first."],
@@ -253,10 +255,11 @@ class TestLooking:
         }  # fmt: skip  # grouped by meaning
         path = "/services/carrel/api/v1/requests/j-1/why"
         service.extra["GET", path] = lambda handler: handler.say(200, answer)
+        ahead = wording.coming(4e9 - time.time())
         assert carrel("why", "j-1").output.splitlines() == [
             "Place 2.",
             "It asks for 2 devices.",
-            "Expected to start: 1 Jan 1970 00:00, at the latest 1 Jan 1970 02:00.",
+            f"Expected start: 2 Oct 2096 07:06 ({ahead}), at the latest 11 Jun 2128 08:53.",
             "Ahead of it:",
             "  1 request goes first.",
             "What would help:",
@@ -340,8 +343,8 @@ class TestLooking:
                 "expected_at": 4e9, "latest_at": 5e9}  # fmt: skip  # grouped by meaning
         service.add("j-1", wait=wait)
         text = carrel("show", "j-1").output
-        assert "Place 1. Full." in text
-        assert "at the latest" in text
+        assert "Place 1. Full. Expected start: 2 Oct 2096 07:06 (in about " in text
+        assert "), at the latest 11 Jun 2128 08:53." in text
 
     def test_the_pool_says_which_devices_are_simulated(
         self, service: FakeService, carrel: Carrel

@@ -91,7 +91,7 @@ def test_waiting_tells_the_place_and_ends_with_the_address(
     done = carrel("session", "start", "--wait")
     assert done.exit_code == 0, done.output
     first, *_, last = done.output.splitlines()
-    assert "queued, place 1  Place 1. Too few. Expected" in first
+    assert "queued, place 1  Place 1. Too few. Expected start: " in first
     assert last == f"s-default: {service.site}user/anna/"
 
 

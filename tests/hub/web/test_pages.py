@@ -270,7 +270,8 @@ def test_the_waiting_page_says_place_reason_estimate_and_for_how_long(world: Wor
     assert "Place 3" in words
     assert "All fitting devices are in use." in words
     assert "for 1 h at most" in words
-    assert 'data-show="in"' in html
+    assert "Expected start:" in words
+    assert 'data-show="coming"' in html
     assert f'action="{PREFIX}requests/s-aaaaaaaa/cancel"' in html
 
 
@@ -313,7 +314,7 @@ def test_an_expected_start_past_the_first_page_is_told_once(world: World) -> Non
     planned, unknown = waiting(3), waiting(21, expected_at=None, latest_at=None)
     told = {
         "s-planned": (planned, planned, ""),
-        "s-asked": (unknown, waiting(21), "Expected at"),
+        "s-asked": (unknown, waiting(21), "Expected start:"),
         "s-unknown": (unknown, unknown, "When it will start cannot be told yet."),
     }
     for name, (wait, found, words) in told.items():
@@ -330,12 +331,13 @@ def test_an_expected_start_past_the_first_page_is_told_once(world: World) -> Non
 
 
 def test_an_interval_says_what_its_two_ends_are(world: World) -> None:
-    for latest, words in ((5400, "Most do not, so it is often sooner."), (9000, "at the latest,")):
+    often = "Most do not, so it is often sooner."
+    for latest, words in ((5400, often), (9000, "; at the latest, were")):
         made = waiting(latest_at=NOW + latest).model_dump()
         world.commands.put(session(id="s-told", server_name="told", wait=made))
         page = text_of(world.browser().get(f"{PREFIX}wait/told").text)
         assert words in page
-        assert ("At the latest" in page) == (latest > 5400)
+        assert (", at the latest " in page) == (latest > 5400)
 
 
 def test_nobody_waits_for_nothing(world: World) -> None:
