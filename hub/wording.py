@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import floor
 from types import MappingProxyType
 
