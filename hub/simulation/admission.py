@@ -22,7 +22,7 @@ from .jobs import Job, Trace
 from .nodes import ONE_POOL
 from .runs import group_of
 
-_WORDS: Mapping[Rule, str] = MappingProxyType(
+WORDS: Mapping[Rule, str] = MappingProxyType(
     {
         Rule.UNKNOWN_GROUP: "asked in {group}, which has no way up to a group without a parent",
         Rule.DEVICES: "asked for no whole number of devices",
@@ -40,6 +40,7 @@ _WORDS: Mapping[Rule, str] = MappingProxyType(
         Rule.SESSIONS: "asked for a session with devices, and {group} allows none",
     }
 )
+"""Of every rule, so that a new one is not met unprepared: what is said of those it refuses."""
 _OF_SIZE = frozenset({Rule.GROUP_MAXIMUM, Rule.USER_MAXIMUM, Rule.NODE_MAXIMUM})
 _TOO_FEW = "asked for more devices than these nodes have"
 _LEAST_SECONDS = 1.0
@@ -117,7 +118,7 @@ class _Admission:
             # A group that no limit holds back is as wide as the pool.
             return _TOO_FEW
         for_group = f" that {refusal.group} may use" if refusal.group else ""
-        return _WORDS[refusal.rule].format(
+        return WORDS[refusal.rule].format(
             group=refusal.group,
             of_model=" of a model" if job.model else "",
             nodes=self._nodes,

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from carrel.hub.errors import InvalidInput
 from carrel.hub.scheduling.budget import Budget, Period
 from carrel.hub.scheduling.model import Device, Group, Kind, Share, Snapshot
-from carrel.hub.simulation.admission import admitted
+from carrel.hub.scheduling.quota import Rule
+from carrel.hub.simulation.admission import WORDS, admitted
 from carrel.hub.simulation.carrel_policy import CARREL
 from carrel.hub.simulation.estimates import Known
 from carrel.hub.simulation.experiment import Experiment, run
@@ -182,6 +183,10 @@ def test_what_live_admission_would_refuse_is_left_out_and_counted(
 ) -> None:
     """The first of each two is admitted, the second is not."""
     assert left(trace(*jobs), *groups, devices=MIXED) == (["0"], {reason: 1})
+
+
+def test_every_rule_of_admission_has_its_words() -> None:
+    assert WORDS.keys() == set(Rule)
 
 
 def test_a_group_whose_sessions_may_borrow_keeps_them() -> None:
