@@ -174,10 +174,13 @@ def in_the_dark(home: Path) -> None:
 
 
 def start_of(text: str) -> str:
-    """The words for when it is expected to start, whatever the clock that they are told by."""
+    """The words for when it is expected to start, whatever the clock that they are told by.
+
+    It comes nearer while one is read after the other.
+    """
     (words,) = re.findall(r"Expected start: [^.]*\.", text)
-    clocks = re.sub(r"\d\d:\d\d(\s[AP]M)?", "(a time)", words)
-    return re.sub(r"in about \d+ (min|s)", "(a span)", clocks)
+    clock = r"\d\d:\d\d(?:\s[AP]M)?"
+    return re.sub(rf"{clock}( \(in about \d+ (min|s)\))?|any moment", "(a time)", words)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
