@@ -108,8 +108,16 @@ class Order:
         others = (waiting.get(name) for name in chain(stopped_for, self._will_be_promised))
         moved = (each for each in made_room if each.moved_for)
         for request in chain(filter(None, others), moved):
-            if request in self._entitled:
-                yield request
+            yield from (each for each in self._behind(request) if each in self._entitled)
+
+    def _behind(self, request: Waiting) -> Iterator[Waiting]:
+        """A request, and before it whom it was itself stopped for since."""
+        found: dict[str, Waiting] = {}
+        at: Waiting | None = request
+        while at is not None and at.id not in found:
+            found[at.id] = at
+            at = self._queues.waiting.get(at.moved_for or at.stopped_for)
+        return reversed(found.values())
 
     def _reserved(self) -> Iterator[Waiting]:
         """Rule 1: as much of what waits as the reservation still has devices for.
