@@ -165,6 +165,21 @@ def reservations(draw: st.DrawFn) -> tuple[Reserved, ...]:
 
 
 @st.composite
+def budgets(draw: st.DrawFn) -> tuple[Left, ...]:
+    """Few groups have one; where it is used up, or will be by what runs, nothing starts."""
+    return tuple(
+        Left(
+            group=name,
+            budget=9000.0,
+            used=draw(st.sampled_from((0.0, 6000.0, 9000.0))),
+            running=draw(st.sampled_from((0.0, 2400.0))),
+        )
+        for name in BUDGETED
+        if draw(often(False, True))
+    )
+
+
+@st.composite
 def snapshots(draw: st.DrawFn) -> Snapshot:
     devices = draw(switched)
     return Snapshot(
@@ -180,16 +195,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
             if draw(st.booleans())
         ),
         reserved=draw(reservations()),
-        budgets=tuple(
-            Left(
-                group=name,
-                budget=9000.0,
-                used=draw(st.sampled_from((0.0, 6000.0, 9000.0))),
-                running=draw(st.sampled_from((0.0, 2400.0))),
-            )
-            for name in BUDGETED
-            if draw(often(False, True))
-        ),
+        budgets=draw(budgets()),
     )
 
 

@@ -19,6 +19,7 @@ from carrel.hub.scheduling.model import (
     Waiting,
 )
 from carrel.hub.scheduling.standing import (
+    Budgeted,
     Event,
     Freed,
     Leased,
@@ -61,9 +62,14 @@ class World:
             case Used(use=use):
                 known = {(each.group, each.owner): each for each in (*now.use, *use)}
                 self.snapshot = replace(now, use=tuple(known.values()))
+            case Budgeted(budgets=budgets):
+                self.snapshot = replace(now, budgets=budgets)
 
     def others(self, gone: str) -> tuple[rich.Holding, ...]:
         return tuple(each for each in self.snapshot.holdings if each.request_id != gone)
+
+
+KINDS = ("submit", "free", "free", "withdraw", "change", "use", "budget")
 
 
 def happenings(draw: st.DrawFn, world: World, turn: int) -> list[Event]:
@@ -71,7 +77,7 @@ def happenings(draw: st.DrawFn, world: World, turn: int) -> list[Event]:
     events: list[Event] = []
     for number in range(draw(st.integers(0, 3))):
         snapshot = world.snapshot
-        kind = draw(st.sampled_from(("submit", "free", "free", "withdraw", "change", "use")))
+        kind = draw(st.sampled_from(KINDS))
         event: Event | None = None
         if kind == "submit":
             event = Submitted(request=draw(rich.requests(f"new{turn}-{number}")))
@@ -85,6 +91,8 @@ def happenings(draw: st.DrawFn, world: World, turn: int) -> list[Event]:
         elif kind == "use":
             used = Use(group="cs101", owner="ada", device_seconds=draw(st.integers(0, 9)) * 900.0)
             event = Used(use=(used,))
+        elif kind == "budget":
+            event = Budgeted(budgets=draw(rich.budgets()))
         if event is not None:
             events.append(event)
             world.hears(event)
@@ -110,13 +118,14 @@ def lives(draw: st.DrawFn) -> None:
 
 
 def same(one: Snapshot, other: Snapshot) -> None:
-    """But for budgets, of which the standing keeps account itself."""
+    """But for what runs on budgets, of which the standing keeps account itself."""
 
     def parts(snapshot: Snapshot) -> tuple[object, ...]:
         return (
             {request.id: request for request in snapshot.waiting},
             {holding.request_id: holding for holding in snapshot.holdings},
             {(use.group, use.owner): use for use in snapshot.use},
+            {left.group: (left.budget, left.used) for left in snapshot.budgets},
         )
 
     assert parts(one) == parts(other)
