@@ -168,9 +168,7 @@ def streams(draw: st.DrawFn) -> tuple[Snapshot, tuple[Waiting, ...]]:
     return Snapshot(devices=node("a", draw(st.integers(1, 4))), groups=groups), coming
 
 
-@settings(max_examples=60)
-@given(streams())
-def test_one_device_each_waits_for_the_work_of_the_others_over_all_devices(
+def check_one_device_each_waits_for_the_work_of_the_others_over_all_devices(
     load: tuple[Snapshot, tuple[Waiting, ...]],
 ) -> None:
     snapshot, coming = load
@@ -178,6 +176,19 @@ def test_one_device_each_waits_for_the_work_of_the_others_over_all_devices(
     work = sum(each.seconds for each in coming)
     for request in coming:
         assert found[request.id] <= (work - request.seconds) / len(snapshot.devices)
+
+
+def test_one_device_each_waits_for_the_work_of_the_others_over_all_devices() -> None:
+    settings(max_examples=60)(
+        given(streams())(check_one_device_each_waits_for_the_work_of_the_others_over_all_devices)
+    )()
+
+
+@pytest.mark.slow
+def test_thousands_of_streams() -> None:
+    settings(max_examples=3000, suppress_health_check=[HealthCheck.too_slow])(
+        given(streams())(check_one_device_each_waits_for_the_work_of_the_others_over_all_devices)
+    )()
 
 
 @settings(max_examples=200)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import fsum
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,8 +16,6 @@ from carrel.hub.scheduling.placement import Placement, Pool
 
 from .strategies import MODELS, switched
 from .values import waiting
-
-many = settings(max_examples=150)
 
 SIZES = (1, 2, 4)
 """Each divides the next one: packing is exact for these."""
@@ -134,9 +133,7 @@ def check_gang(request: Waiting, placed: Placement, got: list[Device]) -> None:
         assert len(nodes) == len(set(nodes))
 
 
-@many
-@given(switched, st.lists(st.tuples(requests(), st.integers(0, 9)), max_size=14))
-def test_what_fits_is_placed_and_what_does_not_fit_is_not(
+def check_what_fits_is_placed_and_what_does_not_fit_is_not(
     devices: tuple[Device, ...], script: list[tuple[Waiting, int]]
 ) -> None:
     pool, naive, empty = Pool(devices, ()), Naive(devices), Naive(devices)
@@ -157,9 +154,7 @@ def test_what_fits_is_placed_and_what_does_not_fit_is_not(
     assert pool.free_count() == pool.could_count() == len(naive.devices)
 
 
-@many
-@given(switched, st.lists(requests(), max_size=8))
-def test_a_copy_and_another_order_of_the_devices_change_nothing(
+def check_a_copy_and_another_order_of_the_devices_change_nothing(
     devices: tuple[Device, ...], asked: list[Waiting]
 ) -> None:
     other = Pool(tuple(reversed(devices)), ()).copy()
@@ -168,9 +163,7 @@ def test_a_copy_and_another_order_of_the_devices_change_nothing(
     assert [pool.take(each) for each in asked] == [other.take(each) for each in asked]
 
 
-@many
-@given(switched, st.lists(requests(), max_size=8))
-def test_a_gang_gets_all_that_it_would_like_where_that_fits(
+def check_a_gang_gets_all_that_it_would_like_where_that_fits(
     devices: tuple[Device, ...], asked: list[Waiting]
 ) -> None:
     pool = Pool(devices, ())
@@ -183,9 +176,7 @@ def test_a_gang_gets_all_that_it_would_like_where_that_fits(
             assert got_all == all_fit
 
 
-@many
-@given(switched, requests())
-def test_a_packed_gang_goes_on_one_node_or_one_switch_where_it_fits_there(
+def check_a_packed_gang_goes_on_one_node_or_one_switch_where_it_fits_there(
     devices: tuple[Device, ...], request: Waiting
 ) -> None:
     placed = Pool(devices, ()).take(request)
@@ -210,3 +201,27 @@ def _as_given(request: Waiting, placed: Placement) -> tuple[Role, ...]:
         replace(role, wanted=count, minimum=count)
         for role, count in zip(request.gang, placed.members, strict=True)
     )
+
+
+SEVERAL = (switched, st.lists(requests(), max_size=8))
+CHECKS: Mapping[Callable[..., None], tuple[st.SearchStrategy[object], ...]] = {
+    check_what_fits_is_placed_and_what_does_not_fit_is_not: (
+        switched,
+        st.lists(st.tuples(requests(), st.integers(0, 9)), max_size=14),
+    ),
+    check_a_copy_and_another_order_of_the_devices_change_nothing: SEVERAL,
+    check_a_gang_gets_all_that_it_would_like_where_that_fits: SEVERAL,
+    check_a_packed_gang_goes_on_one_node_or_one_switch_where_it_fits_there: (switched, requests()),
+}
+IDS = [each.__name__.removeprefix("check_") for each in CHECKS]
+
+
+@pytest.mark.parametrize("holds", CHECKS, ids=IDS)
+def test_every_pool(holds: Callable[..., None]) -> None:
+    settings(max_examples=150)(given(*CHECKS[holds])(holds))()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("holds", CHECKS, ids=IDS)
+def test_thousands_of_pools(holds: Callable[..., None]) -> None:
+    settings(max_examples=5000)(given(*CHECKS[holds])(holds))()

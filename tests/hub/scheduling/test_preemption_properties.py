@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,8 +23,6 @@ from carrel.hub.scheduling.stopping import lost
 
 from .strategies import MODELS, pools
 from .values import HOUR, NOW, group, holding, waiting
-
-many = settings(max_examples=200)
 
 NAMES = ("cs", "cs101", "cs102", "math")
 PARENTS = {"cs": None, "cs101": "cs", "cs102": "cs", "math": None}
@@ -173,9 +172,7 @@ def cost(chosen: Iterable[Holding]) -> tuple[bool, float, int]:
     return beyond, sum(stopping.cost(each, NOW) for each in every), len(every)
 
 
-@many
-@given(scenes(), requests())
-def test_victims_make_room_and_none_of_them_goes_in_vain(scene: Scene, request: Waiting) -> None:
+def check_victims_make_room_and_none_of_them_goes_in_vain(scene: Scene, request: Waiting) -> None:
     chosen = scene.by_id(scene.victims(request))
     if not chosen:
         return
@@ -185,9 +182,7 @@ def test_victims_make_room_and_none_of_them_goes_in_vain(scene: Scene, request: 
         assert not scene.fits(request, [other for other in chosen if other is not each])
 
 
-@many
-@given(scenes(), requests())
-def test_only_those_are_asked_who_may_be(scene: Scene, request: Waiting) -> None:
+def check_only_those_are_asked_who_may_be(scene: Scene, request: Waiting) -> None:
     stops = scene.victims(request)
     chosen = scene.by_id(stops)
 
@@ -198,9 +193,7 @@ def test_only_those_are_asked_who_may_be(scene: Scene, request: Waiting) -> None
         assert stop.group in lineage(request.group)
 
 
-@many
-@given(scenes(), requests())
-def test_no_set_that_may_be_asked_is_cheaper(scene: Scene, request: Waiting) -> None:
+def check_no_set_that_may_be_asked_is_cheaper(scene: Scene, request: Waiting) -> None:
     stops = scene.victims(request)
     chosen = scene.by_id(stops)
     sets = [
@@ -218,17 +211,13 @@ def test_no_set_that_may_be_asked_is_cheaper(scene: Scene, request: Waiting) -> 
         assert not chosen or cost(chosen) == min(map(cost, sets))
 
 
-@many
-@given(scenes(), requests())
-def test_the_order_of_the_holdings_does_not_matter(scene: Scene, request: Waiting) -> None:
+def check_the_order_of_the_holdings_does_not_matter(scene: Scene, request: Waiting) -> None:
     other = replace(scene, holdings=tuple(reversed(scene.holdings)))
 
     assert set(other.victims(request)) == set(scene.victims(request))
 
 
-@many
-@given(scenes(), st.lists(requests(), min_size=1, max_size=5))
-def test_once_asked_nobody_is_asked_again(scene: Scene, asked: list[Waiting]) -> None:
+def check_once_asked_nobody_is_asked_again(scene: Scene, asked: list[Waiting]) -> None:
     """The next cycle, with those that were asked still leaving, asks nobody else."""
     named = [replace(each, id=f"r{number}") for number, each in enumerate(asked)]
 
@@ -248,9 +237,7 @@ def test_once_asked_nobody_is_asked_again(scene: Scene, asked: list[Waiting]) ->
     assert cycle(left) == ()
 
 
-@many
-@given(scenes(), requests())
-def test_a_victim_does_not_take_the_devices_back(scene: Scene, request: Waiting) -> None:
+def check_a_victim_does_not_take_the_devices_back(scene: Scene, request: Waiting) -> None:
     """Once the request runs, the victims' own requests find nobody to ask for its devices."""
     stops = scene.victims(request)
     gone = {stop.request_id for stop in stops}
@@ -271,3 +258,29 @@ def test_a_victim_does_not_take_the_devices_back(scene: Scene, request: Waiting)
             priority=victim.priority,
         )
         assert "r" not in {stop.request_id for stop in after.victims(again)}
+
+
+ONE = (scenes(), requests())
+CHECKS: Mapping[Callable[..., None], tuple[st.SearchStrategy[object], ...]] = {
+    check_victims_make_room_and_none_of_them_goes_in_vain: ONE,
+    check_only_those_are_asked_who_may_be: ONE,
+    check_no_set_that_may_be_asked_is_cheaper: ONE,
+    check_the_order_of_the_holdings_does_not_matter: ONE,
+    check_once_asked_nobody_is_asked_again: (
+        scenes(),
+        st.lists(requests(), min_size=1, max_size=5),
+    ),
+    check_a_victim_does_not_take_the_devices_back: ONE,
+}
+IDS = [check.__name__.removeprefix("check_") for check in CHECKS]
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=IDS)
+def test_every_scene(check: Callable[..., None]) -> None:
+    settings(max_examples=200)(given(*CHECKS[check])(check))()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("check", CHECKS, ids=IDS)
+def test_thousands_of_scenes(check: Callable[..., None]) -> None:
+    settings(max_examples=5000)(given(*CHECKS[check])(check))()
