@@ -402,4 +402,4 @@ def test_the_rules_hold_in_any_life_over_sqlite() -> None:
 
 @pytest.mark.slow
 def test_the_rules_hold_in_thousands_of_lives() -> None:
-    live(Lives, 1000, 40)
+    live(Lives, 2000, 40)
