@@ -19,10 +19,10 @@ from .asking import Asking
 from .books import Books
 from .cycle import debts_of, decide
 from .estimate import Effort
-from .model import Snapshot, Waiting
+from .model import PriorityClass, Snapshot, Waiting
 from .plan import Estimate, Reason, Wait
 from .queues import Queues
-from .quota import Tree, limits, size
+from .quota import THOUSAND, Tree, limits, size
 from .reclaiming import Reclaim
 from .room import cap, cap_of_one
 from .walk import Held, Walk
@@ -327,9 +327,16 @@ def _least_minutes(request: Waiting) -> float:
 
 
 def _other_groups(asked: Asked) -> Iterator[Suggestion]:
-    """A few of the groups of its owner, where they allow as much time."""
+    """A few of the groups of its owner, where they would let it in: they allow as much time, and
+    their budgets are as large as all that it asks for. Urgent work stays where it is urgent."""
     request, tree = asked.request, Tree(asked.snapshot.groups)
+    if request.priority is PriorityClass.URGENT:
+        return
+    needs = size(request.devices, request.share) / THOUSAND * request.seconds
     for group in islice(asked.groups, OTHER_GROUPS):
         other = limits(tree, group)
-        if group != request.group and other is not None and other.max_seconds >= request.seconds:
+        if group == request.group or other is None or other.max_seconds < request.seconds:
+            continue
+        budgets = (each.budget.device_seconds for each in tree.chain(group) if each.budget)
+        if needs <= min(budgets, default=inf):
             yield Suggestion(change=Change.OTHER_GROUP, group=group)

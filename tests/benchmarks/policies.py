@@ -146,7 +146,7 @@ def philly_rows(philly: Comparison) -> Iterator[report.Row]:
                 f"mean completion, each cluster alone, {words}, beside {peer}",
                 philly.of(mean_alone, CARREL, estimates),
                 "s",
-                report.NotWorseThan(peer=philly.of(mean_alone, peer, estimates), times=1.0),
+                report.Beside(peer=philly.of(mean_alone, peer, estimates)),
             )
         for peer in UNKNOWING:
             theirs = philly.of(worst_share, peer, estimates)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from carrel.hub.scheduling.budget import Budget, Period
 from carrel.hub.scheduling.cycle import decide
 from carrel.hub.scheduling.estimate import FIRST_PAGE
 from carrel.hub.scheduling.explain import (
@@ -208,6 +209,29 @@ def test_what_would_start_it_now(
     asked: Snapshot, groups: tuple[str, ...], expected: tuple[Suggestion, ...]
 ) -> None:
     assert explained(asked, groups=groups).suggestions == expected
+
+
+@pytest.mark.parametrize(
+    ("other", "priority"),
+    [
+        pytest.param(
+            replace(group("math"), budget=Budget(device_seconds=HOUR / 2, period=Period.WEEK)),
+            PriorityClass.NORMAL,
+            id="its budget is smaller than all that is asked for",
+        ),
+        pytest.param(group("math"), PriorityClass.URGENT, id="urgent work stays where it is"),
+    ],
+)
+def test_no_group_is_suggested_that_would_not_let_it_in(
+    other: Group, priority: PriorityClass
+) -> None:
+    asked = snapshot(
+        waiting("r", priority=priority),
+        groups=(group("cs101", maximum=1), other),
+        holdings=[holding("j", "a0")],
+    )
+
+    assert explained(asked, groups=("math",)).suggestions == ()
 
 
 def test_where_nothing_starts_now_what_starts_sooner_is_said() -> None:
