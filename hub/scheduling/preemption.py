@@ -3,8 +3,8 @@
 A request may take from a holding when, at the level of the tree where their groups part, its
 own side stays within its guarantee with it, and the side of the holding keeps its guarantee
 without it (Kueue's reclaim within cohorts, ``classical/hierarchical_preemption.go``), and what
-is reserved for it at this moment. Since reservations and then groups below their guarantee are
-served first, whoever is asked back does not come back before the one it made room for.
+is reserved for it at this moment. Whoever is asked back does not come back before the one it
+made room for (rule 0 of ``ordering.Order``).
 """
 
 from __future__ import annotations
