@@ -57,6 +57,8 @@ def read_ledger(state: StateFolder, selection: Selection) -> Ledger:
 def site_devices(found: Sequence[Device], nodes: str | None) -> tuple[Device, ...]:
     """The site's own devices, with ``+1x4`` more of them, or with ``6x8`` others instead.
 
+    Whose model is not said are of the one that the site has most of.
+
     Raises:
         InvalidInput: these are no nodes, or those of a tenant.
     """
@@ -72,7 +74,7 @@ def site_devices(found: Sequence[Device], nodes: str | None) -> tuple[Device, ..
     made = pools[ONE_POOL]
     models = Counter(device.model for device in found)
     model = models.most_common(1)[0][0] if models else ""
-    new = tuple(replace(each, model=model, node=f"new-{each.node}") for each in made)
+    new = tuple(replace(each, model=each.model or model, node=f"new-{each.node}") for each in made)
     return (*found, *new) if nodes.startswith(_MORE) else new
 
 

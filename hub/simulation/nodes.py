@@ -1,4 +1,7 @@
-"""The devices of a simulated site: ``6x8`` is six nodes with eight devices each."""
+"""The devices of a simulated site: ``6x8`` is six nodes with eight devices each.
+
+``2x8:A100@sw1`` says their model, and the network switch on which they hang.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +17,34 @@ ONE_POOL = ""
 """Stands for the tenant where all tenants share one pool."""
 MOST_DEVICES = 1_000_000
 
-_BLOCK = re.compile(r"(?:(?P<tenant>[^=,]*)=)?(?P<nodes>[1-9]\d{0,6})x(?P<devices>[1-9]\d{0,3})")
-_ACCEPTED = "6x8 is six nodes of eight devices; vcvGl=20x8,vcvlY=2x8 gives each tenant its own."
+_NAME = r"[^\s=:@](?:[^=:@]*[^\s=:@])?"
+_BLOCK = re.compile(
+    r"(?:(?P<tenant>[^=,]*)=)?(?P<nodes>[1-9]\d{0,6})x(?P<devices>[1-9]\d{0,3})"
+    rf"(?::(?P<model>{_NAME}))?(?:@(?P<switch>{_NAME}))?"
+)
+_ACCEPTED = (
+    "6x8 is six nodes of eight devices; vcvGl=20x8,vcvlY=2x8 gives each tenant its own; "
+    "2x8:A100@sw1,2x8:A100@sw2 says the model, and the switch on which they hang."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """Equal nodes."""
+    """Equal nodes.
+
+    Attributes:
+        model: of their devices; empty where nobody said.
+        switch: on which all of them hang; empty where nobody said.
+    """
 
     nodes: int
     devices: int
+    model: str = ""
+    switch: str = ""
+
+    def __str__(self) -> str:
+        model, switch = self.model and f":{self.model}", self.switch and f"@{self.switch}"
+        return f"{self.nodes}x{self.devices}{model}{switch}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +64,7 @@ class Layout:
 
     def __str__(self) -> str:
         return ",".join(
-            f"{tenant and f'{tenant}='}{block.nodes}x{block.devices}"
+            f"{tenant and f'{tenant}='}{block}"
             for tenant, blocks in self.blocks.items()
             for block in blocks
         )
@@ -59,21 +80,22 @@ class Layout:
         for block in self.blocks[tenant]:
             for _ in range(block.nodes):
                 number += 1
-                made.extend(_node(f"{tenant and f'{tenant}-'}node{number:05}", block.devices))
+                made.extend(_node(f"{tenant and f'{tenant}-'}node{number:05}", block))
         return tuple(made)
 
 
-def _node(name: str, devices: int) -> list[Device]:
+def _node(name: str, block: Block) -> list[Device]:
     return [
         Device(
             id=f"SIM-{name}-{index}",
             node=name,
             index=index,
-            model="",
+            model=block.model,
             memory_bytes=0,
             simulated=True,
+            switch=block.switch,
         )
-        for index in range(devices)
+        for index in range(block.devices)
     ]
 
 
@@ -83,13 +105,18 @@ def one_pool(nodes: int, devices: int) -> Layout:
 
 
 def parse_nodes(text: str) -> Layout:
-    """``6x8``, ``6x8,2x4`` or ``vcvGl=20x8,vcvlY=2x8``."""
+    """``6x8``, ``6x8,2x4``, ``vcvGl=20x8,vcvlY=2x8`` or ``2x8:A100@sw1,2x8:A100@sw2``."""
     blocks: dict[str, tuple[Block, ...]] = {}
     for part in text.split(","):
         found = _BLOCK.fullmatch(part.strip())
         if found is None:
             raise InvalidInput(f"Nodes cannot be {part!r}.", accepted=_ACCEPTED, field="nodes")
-        block = Block(nodes=int(found["nodes"]), devices=int(found["devices"]))
+        block = Block(
+            nodes=int(found["nodes"]),
+            devices=int(found["devices"]),
+            model=found["model"] or "",
+            switch=found["switch"] or "",
+        )
         tenant = found["tenant"] or ONE_POOL
         blocks[tenant] = (*blocks.get(tenant, ()), block)
     if ONE_POOL in blocks and len(blocks) > 1:
