@@ -52,7 +52,10 @@ def simulate_command(chosen: Chosen) -> None:
     the group carrel.policies.
 
     A trace of the form csv has the columns submitted_at, seconds and devices, and if wanted id,
-    user, tenant, limit and share. Times are dates, or seconds.
+    user, tenant, limit, share, model, members, minimum and arrangement. Times are dates, or
+    seconds. A job of several members has the devices of all of them together; under carrel it
+    starts with as many as fit, from the minimum upwards, and runs as long with them. Its
+    arrangement is pack (few nodes) or spread (a node for each member).
 
     \b
     Examples:
@@ -61,6 +64,7 @@ def simulate_command(chosen: Chosen) -> None:
       carrel simulate --trace venus.csv --format helios --nodes vcvGl=20x8,vcvlY=2x8 \\
         --estimates history --html venus.html
       carrel simulate --trace own.csv --nodes 4x4,2x8 --quota next-term.toml --json -
+      carrel simulate --trace gangs.csv --nodes 2x8:A100@sw1,2x8:A100@sw2
       carrel simulate --from-ledger --nodes +1x4 --quota next-term.toml
     """
     _check_outputs(chosen)

@@ -67,8 +67,9 @@ _OPTIONS = (
     click.option(
         "--nodes",
         metavar="NODES",
-        help="Six nodes of eight devices: 6x8. Each tenant its own: a=20x8,b=2x8. With "
-        "--from-ledger, one node more: +1x4.",
+        help="Six nodes of eight devices: 6x8. Each tenant its own: a=20x8,b=2x8. With a model, "
+        "and the switch on which they hang: 2x8:A100@sw1,2x8:A100@sw2. With --from-ledger, one "
+        "node more: +1x4.",
     ),
     click.option(
         "--policy",

@@ -108,7 +108,7 @@ class Budgets:
         """It holds its devices from now on."""
         for account in self._of(run):
             account.until(now)
-            account.held += run.job.size
+            account.held += run.held
             account.runs[run.job.id] = run
 
     def end(self, run: Run, now: float) -> None:
@@ -116,7 +116,7 @@ class Budgets:
             account.until(now)
             del account.runs[run.job.id]
             # A sum of parts would leave a little behind.
-            account.held = account.held - run.job.size if account.runs else 0.0
+            account.held = account.held - run.held if account.runs else 0.0
 
     def left(self, now: float) -> tuple[Left, ...]:
         for account in self._accounts.values():
@@ -151,4 +151,4 @@ class Budgets:
 
 def _to_come(run: Run, now: float) -> float:
     """Device-seconds that it would still use up to its time limit."""
-    return run.job.size * max(0.0, run.since + run.request.seconds - now)
+    return run.held * max(0.0, run.since + run.request.seconds - now)

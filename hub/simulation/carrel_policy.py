@@ -122,11 +122,11 @@ class Carrel:
     def _start(self, start: Start, now: float) -> Run:
         run = self._runs[start.request_id]
         run.start(Placement(devices=start.devices, share=run.job.share), now)
-        self._past.change(run.request, run.job.size, now)
+        self._past.change(run.request, run.held, now)
         if self._on_budgets:
             self._budgets.start(run, now)
         self.waiting -= 1
-        self.free -= run.job.size
+        self.free -= run.held
         return run
 
     def _stop(self, stop: Stop, now: float) -> None:
@@ -152,14 +152,13 @@ class Carrel:
     ) -> None:
         run.stop(now, self._restart_cost)
         self._released(run, now)
-        done = max(0.0, run.used - run.lost)
-        again = replace(run.request, done=done, moved_for=moved_for, stopped_for=stopped_for)
+        again = replace(run.request, done=run.done, moved_for=moved_for, stopped_for=stopped_for)
         self._events.append(Submitted(request=again))
         self.waiting += 1
 
     def _released(self, run: Run, now: float) -> None:
         self._events.append(Freed(request_id=run.job.id))
-        self._past.change(run.request, -run.job.size, now)
+        self._past.change(run.request, -run.held, now)
         if self._on_budgets:
             self._budgets.end(run, now)
-        self.free += run.job.size
+        self.free += run.held

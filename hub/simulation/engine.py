@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from heapq import heappop, heappush
 from math import inf
 
@@ -14,9 +15,9 @@ from ..scheduling.wordforms import plural
 from .estimates import Estimator
 from .jobs import Job
 from .policies import Schedules, Site
-from .runs import Run, request_of
+from .runs import Run, request_of, whole
 from .scheduler import Scheduler
-from .stuck import GANGS_LIE, kept_waiting
+from .stuck import how_it_lies, kept_waiting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +106,7 @@ class _Submission:
 
     def __init__(self, jobs: Sequence[Job], site: Site, estimator: Estimator) -> None:
         self._jobs = jobs
-        self._node = largest_node(site.devices)
+        self._node = cache(partial(largest_node, site.devices))
         self._longest = max((job.seconds for job in jobs), default=0.0)
         self._estimator = estimator
         self._restart_cost = site.restart_cost
@@ -120,7 +121,7 @@ class _Submission:
             job=job,
             request=request_of(
                 job,
-                node=self._node,
+                node=self._node(job.model),
                 expected=expected,
                 limit=limit,
                 restart_cost=self._restart_cost,
@@ -132,11 +133,12 @@ class _Submission:
 
 def too_large(jobs: Iterable[Job], devices: Sequence[Device]) -> Job | None:
     """A job that these devices could not hold, were all of them free; None where all fit."""
-    pool, node = Pool(devices, ()), largest_node(devices)
+    pool = Pool(devices, ())
     # Each size once: a trace has few, and thousands of jobs of each.
-    sizes = {(job.devices, job.model, job.share): job for job in jobs}
+    sizes = {(job.devices, job.model, job.share, job.gang): job for job in jobs}
     for job in sizes.values():
-        if not pool.could_fit(request_of(job, node=node, expected=0.0, limit=0.0)):
+        node = largest_node(devices, job.model)
+        if not pool.could_fit(whole(request_of(job, node=node, expected=0.0, limit=0.0))):
             return job
     return None
 
@@ -156,7 +158,8 @@ def _lacking(job: Job, devices: Sequence[Device]) -> str:
     if job.share is not None:
         return "more of one device than any of these nodes has"
     of_model = f" of {job.model}" if job.model else ""
-    asked = f"{plural(job.devices, 'device')}{of_model}"
+    in_members = f" in {plural(job.gang.members, 'member')}" if job.gang else ""
+    asked = f"{plural(job.devices, 'device')}{of_model}{in_members}"
     if job.devices > sum(job.model in (None, each.model) for each in devices):
         return f"{asked}, which these nodes with {len(devices)} do not have"
-    return f"{asked}, which do not lie on these nodes as it needs them: {GANGS_LIE}"
+    return f"{asked}, which do not lie on these nodes as it needs them: {how_it_lies(job)}"

@@ -15,7 +15,7 @@ from .guarantees import below_guarantee
 from .jobs import Job, Trace
 from .nodes import ONE_POOL
 from .policies import Schedules, Site
-from .quota_file import wide_open, with_tenants
+from .quota_file import room_for_gangs, wide_open, with_tenants
 from .runs import EVERYBODY, Run, group_of
 
 Pools = Mapping[str, Sequence[Device]]
@@ -110,9 +110,10 @@ def _streams(experiment: Experiment) -> dict[str, list[Job]]:
 
 def _site(experiment: Experiment, pool: str, jobs: Sequence[Job]) -> Site:
     devices = experiment.pools[pool]
+    groups = groups_of_pool(experiment.groups, pool, devices, jobs)
     return Site(
         devices=devices,
-        groups=groups_of_pool(experiment.groups, pool, devices, jobs),
+        groups=room_for_gangs(groups, len(devices)) if _has_gangs(jobs) else groups,
         restart_cost=experiment.restart_cost,
         calendar=experiment.calendar,
     )
@@ -146,14 +147,19 @@ def _alone(experiment: Experiment, policy: Schedules) -> dict[str, Outcome]:
         devices = experiment.pools[ONE_POOL][: guaranteed.get(name, 0)]
         if not devices or too_large(jobs, devices) is not None:
             continue
+        groups = (replace(wide_open(name, len(devices)), guaranteed=len(devices)),)
         found[tenant] = simulate(
             jobs,
             site=Site(
                 devices=devices,
-                groups=(replace(wide_open(name, len(devices)), guaranteed=len(devices)),),
+                groups=room_for_gangs(groups, len(devices)) if _has_gangs(jobs) else groups,
                 restart_cost=experiment.restart_cost,
             ),
             policy=policy,
             estimator=experiment.estimator(),
         )
     return found
+
+
+def _has_gangs(jobs: Iterable[Job]) -> bool:
+    return any(job.gang is not None for job in jobs)

@@ -104,7 +104,7 @@ def figures(
     return Figures(
         jobs=len(runs),
         jct=spread([completion(run) for run in runs]),
-        wait=spread([completion(run) - run.job.seconds - again(run) for run in runs]),
+        wait=spread([completion(run) - run.job.seconds - run.again for run in runs]),
         utilisation=_utilisation(outcomes, runs),
         slowdown=fmean(slowdown(run) for run in runs),
         preemptions=sum(run.preemptions for run in runs),
@@ -130,11 +130,6 @@ def completion_alone(alone: Mapping[str, Outcome], tenants: Set[str]) -> Spread 
 def completion(run: Run) -> float:
     assert run.ended_at is not None, f"{run.job.id} has not ended"
     return run.ended_at - run.job.submitted_at
-
-
-def again(run: Run) -> float:
-    """Seconds that it ran twice."""
-    return run.lost / run.job.size
 
 
 def slowdown(run: Run) -> float:

@@ -14,8 +14,8 @@ from math import isfinite
 from types import MappingProxyType
 
 from ..errors import InvalidInput
-from ..scheduling.model import Share
-from .jobs import Job
+from ..scheduling.model import Arrangement, Share
+from .jobs import Gang, Job
 
 Row = Mapping[str, str]
 
@@ -138,6 +138,8 @@ def _csv(row: Row, line: str) -> Job:
         seconds=_duration(row["seconds"], "seconds"),
         submitted_at=moment(row["submitted_at"]),
         limit=_duration(limit, "limit") if limit else None,
+        model=row.get("model", "").strip() or None,
+        gang=_gang(row, devices),
         share=_share(row.get("share", ""), devices),
     )
 
@@ -237,6 +239,51 @@ def _share(text: str, devices: int) -> Share | None:
             accepted="With a share, devices is 1; without one, share is left empty.",
         )
     return Share(compute=found)
+
+
+def _gang(row: Row, devices: int) -> Gang | None:
+    """Equal members of a job, who have its devices together; None where nothing is said."""
+    text = row.get("members", "")
+    if not text:
+        for column in ("minimum", "arrangement"):
+            if row.get(column, ""):
+                raise InvalidInput(
+                    f"{column} is {row[column]!r} and members is empty.",
+                    accepted=f"Without members, {column} is left empty.",
+                )
+        return None
+    members = _whole(text, "members", least=1)
+    if devices % members:
+        raise InvalidInput(
+            f"members is {text!r} and devices is {devices}.",
+            accepted="devices are those of all members together, as many for each: a multiple "
+            "of members is accepted.",
+        )
+    return Gang(
+        members=members,
+        minimum=_minimum(row.get("minimum", ""), members),
+        arrangement=_arrangement(row.get("arrangement", "")),
+    )
+
+
+def _minimum(text: str, members: int) -> int:
+    """All of the members where nothing is said."""
+    found = _whole(text, "minimum", least=1) if text else members
+    if found > members:
+        raise InvalidInput(
+            f"minimum is {text!r} and members is {members}.",
+            accepted="At most as many members as are wanted are accepted.",
+        )
+    return found
+
+
+def _arrangement(text: str) -> Arrangement:
+    try:
+        return Arrangement(text or Arrangement.PACK)
+    except ValueError as error:
+        raise InvalidInput(
+            f"arrangement is {text!r}.", accepted=f"{' or '.join(Arrangement)} is accepted."
+        ) from error
 
 
 def _number(text: str, column: str, what: str) -> float:

@@ -12,7 +12,10 @@ from .runs import Run, group_of
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Change:
-    """At one moment: devices that are held more, and runs of a size that wait more."""
+    """At one moment: devices that are held more, and runs of a size that wait more.
+
+    A gang that may start with fewer members waits for all that it would like.
+    """
 
     at: float
     held: float
@@ -63,6 +66,6 @@ def _changes(run: Run) -> Iterator[_Change]:
     size = run.job.size
     yield _Change(run.job.submitted_at, 0.0, size, 1)
     last = len(run.spans) - 1
-    for number, (began, ended) in enumerate(run.spans):
-        yield _Change(began, size, size, -1)
-        yield _Change(ended, -size, size, 0 if number == last else 1)
+    for number, ((began, ended), held) in enumerate(zip(run.spans, run.sizes, strict=True)):
+        yield _Change(began, held, size, -1)
+        yield _Change(ended, -held, size, 0 if number == last else 1)

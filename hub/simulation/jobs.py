@@ -5,7 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..scheduling.model import Kind, PriorityClass, Share
+from ..scheduling.model import Arrangement, Kind, PriorityClass, Share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gang:
+    """That a job consists of equal members, each of which sits within one node.
+
+    Attributes:
+        members: how many it would like; they have the devices of the job together.
+        minimum: with how many it still starts, where a policy knows of that.
+    """
+
+    members: int
+    minimum: int
+    arrangement: Arrangement = Arrangement.PACK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,11 +30,14 @@ class Job:
         id: unique within the trace.
         user: who submitted it; empty where the trace does not say.
         tenant: virtual cluster, course or lab; empty where the trace has only one.
-        devices: how many whole devices, or 1 with a ``share``.
-        seconds: how long it ran once it had them, cut to whole seconds.
+        devices: how many whole devices, of all members of a gang together, or 1 with a ``share``.
+        seconds: how long it ran once it had them, cut to whole seconds; a gang that starts with
+            fewer members runs as long.
         submitted_at: seconds on the trace's own clock.
         limit: the time limit that was asked for; None where the trace knows none.
         model: only devices of this model will do.
+        gang: None where the trace does not say how its devices lie: on one node, or on whole
+            nodes where one is too small.
         share: a part of one device.
         deadline: when it should have ended; None where nobody said.
         preemptible: whether Carrel's own policy may stop it; other policies do as they do.
@@ -34,6 +51,7 @@ class Job:
     submitted_at: float
     limit: float | None = None
     model: str | None = None
+    gang: Gang | None = None
     share: Share | None = None
     kind: Kind = Kind.JOB
     priority: PriorityClass = PriorityClass.NORMAL

@@ -222,7 +222,8 @@ def _waits(result: Result) -> Iterator[Stay]:
 
 def _holds(result: Result) -> Iterator[Stay]:
     for run in _runs(result):
-        yield from ((start, end, run.job.size) for start, end in run.spans)
+        for (start, end), held in zip(run.spans, run.sizes, strict=True):
+            yield (start, end, held)
 
 
 def _level(stays: Iterable[Stay], began: float, ended: float) -> list[tuple[float, float]]:

@@ -2,6 +2,7 @@
 
 Runs that wait lie in one heap for each shape. Where one does not fit, no other of its shape
 does, so that a decision looks at no more runs than there are shapes, however long the queue is.
+A gang waits until all the members that it would like fit.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import inf
 
-from ..scheduling.model import Device
+from ..scheduling.model import Arrangement, Device, Waiting
 from ..scheduling.placement import Placement, Pool, Shape, shape
-from .runs import Run
+from .runs import Run, whole
 
 Key = tuple[float, ...]
 """The smaller one is served first; equal ones by order of submission."""
@@ -54,6 +55,8 @@ class Queueing:
         """By shape; where nobody passes, one line for all."""
         self._shapes: dict[Shape, int] = {}
         self._shape_of: dict[int, int] = {}
+        self._wants: dict[int, Waiting] = {}
+        """What each run asks for, by its number."""
         self._stuck: set[int] = set()
         """Shapes that do not fit as long as nothing is given back."""
         self._running: list[Entry] = []
@@ -64,13 +67,14 @@ class Queueing:
         self.free = float(len(devices))
 
     def submit(self, run: Run, now: float) -> None:
-        number = self._shapes.setdefault(shape(run.request), len(self._shapes))
+        self._wants[run.number] = wanted = whole(run.request)
+        number = self._shapes.setdefault(shape(wanted), len(self._shapes))
         self._shape_of[run.number] = number
         self._enqueue(run, now)
 
     def end(self, run: Run, now: float) -> None:
         self._release(run)
-        del self._shape_of[run.number]
+        del self._shape_of[run.number], self._wants[run.number]
 
     def next_change(self) -> float:
         while self._changes and self._changes[0][3].turn != self._changes[0][2]:
@@ -116,7 +120,7 @@ class Queueing:
         kind = self._shape_of[run.number]
         if kind in self._stuck:
             return None
-        placement = self._pool.take(run.request)
+        placement = self._pool.take(self._wants[run.number])
         if placement is None:
             self._stuck.add(kind)
         return placement
@@ -157,7 +161,7 @@ class Queueing:
             self._release(each)
             each.stop(now, self._restart_cost)
             self._enqueue(each, now)
-        return self._pool.take(run.request)
+        return self._pool.take(self._wants[run.number])
 
     def _victims(self, key: Key, run: Run, now: float) -> list[Run]:
         """Those on whose devices the run would start, tried on a copy of the pool."""
@@ -166,7 +170,8 @@ class Queueing:
             # The keys in the list are those at the start; they may have become smaller since.
             fresh = ((self._rules.order(each, now), number, each) for _, number, each in after)
             after = sorted(entry for entry in fresh if entry[:2] > (key, run.number))
-        growing = _Growing(self._pool, run, self._nodes)
+        wanted = self._wants[run.number]
+        growing = _Growing(self._pool, wanted, self._nodes)
         gone: list[Run] = []
         trial: Pool | None = None
         for _, _, each in reversed(after):
@@ -179,7 +184,7 @@ class Queueing:
                 for earlier in gone[:-1]:
                     trial.give_back(_placement(earlier))
             trial.give_back(_placement(each))
-            chosen = trial.take(run.request)
+            chosen = trial.take(wanted)
             if chosen is not None:
                 needed = set(chosen.devices)
                 return [each for each in gone if needed.intersection(_placement(each).devices)]
@@ -206,17 +211,18 @@ class Queueing:
 class _Growing:
     """Whether a run might fit, were some more devices free: counted, before it is tried."""
 
-    def __init__(self, pool: Pool, run: Run, nodes: int) -> None:
+    def __init__(self, pool: Pool, wanted: Waiting, nodes: int) -> None:
         self._pool = pool
-        self._model = run.job.model
-        gang = run.request.gang
-        self._member = gang[0].devices if gang else run.job.devices
+        self._model = wanted.model
+        gang = wanted.gang
+        self._member = gang[0].devices if gang else wanted.devices
+        self._spread = wanted.arrangement is Arrangement.SPREAD
         self._lacking = gang[0].minimum if gang else 1
         self._more: dict[int, int] = {}
-        self._share = run.job.share is not None
+        self._share = wanted.share is not None
         if gang:
             for node in range(nodes):
-                self._lacking -= pool.free_on(node, self._model) >= self._member
+                self._lacking -= self._members(pool.free_on(node, self._model))
 
     @property
     def enough(self) -> bool:
@@ -225,8 +231,12 @@ class _Growing:
     def add(self, placement: Placement) -> None:
         for node, count in self._pool.gains(placement, self._model).items():
             before = self._pool.free_on(node, self._model) + self._more.get(node, 0)
-            self._lacking -= before < self._member <= before + count
+            self._lacking -= self._members(before + count) - self._members(before)
             self._more[node] = self._more.get(node, 0) + count
+
+    def _members(self, free: int) -> int:
+        """How many of the first role a node holds that has so many devices free."""
+        return min(free // self._member, 1) if self._spread else free // self._member
 
 
 def _placement(run: Run) -> Placement:

@@ -90,6 +90,26 @@ def wide_open(name: str, devices: int) -> Group:
     return Group(name=name, max_devices=devices, max_devices_per_user=devices, max_seconds=2**53)
 
 
+def room_for_gangs(groups: Iterable[Group], devices: int) -> tuple[Group, ...]:
+    """The groups, where a limit as wide as the pool of so many devices holds no gang back.
+
+    A gang is counted with all members that it would like, beside what is held, also where it
+    would start with fewer: together these are at most twice the pool.
+    """
+
+    def most(limit: int) -> int:
+        return 2 * limit if limit >= devices else limit
+
+    return tuple(
+        replace(
+            group,
+            max_devices=most(group.max_devices),
+            max_devices_per_user=most(group.max_devices_per_user),
+        )
+        for group in groups
+    )
+
+
 def with_tenants(
     groups: Iterable[Group], tenants: Iterable[str], devices: int
 ) -> tuple[Group, ...]:

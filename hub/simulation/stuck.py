@@ -8,13 +8,13 @@ from dataclasses import replace
 from ..errors import InvalidInput
 from ..scheduling.books import Books
 from ..scheduling.gate import Gate
-from ..scheduling.model import Snapshot
+from ..scheduling.model import Arrangement, Snapshot
 from ..scheduling.wordforms import plural
 from .budgets import Budgets
+from .jobs import Job
 from .policies import Schedules, Site
 from .runs import Run
 
-GANGS_LIE = "what is larger than a node gets whole ones as large as the largest, and a rest on one"
 _A_SECOND = 1.0
 
 
@@ -53,6 +53,17 @@ def kept_waiting(runs: Sequence[Run], policy: Schedules, site: Site, now: float)
             field="quota",
         )
     return tuple(waiting)
+
+
+def how_it_lies(job: Job) -> str:
+    """How the devices of a job that is larger than a node, or has members, lie on nodes."""
+    if job.gang is None:
+        return (
+            "what is larger than a node gets whole ones as large as the largest, and a rest on one"
+        )
+    if job.gang.arrangement is Arrangement.SPREAD:
+        return "each member has a node of its own, with all of its devices"
+    return "each member has all of its devices on one node"
 
 
 def _never_started(policy: Schedules, waiting: Sequence[Run]) -> str:
@@ -94,5 +105,5 @@ class _Alone:
             return refusal.message
         if any(self._books.pool.could_fit(each) for each in self._books.variants(request)):
             return ""
-        how = GANGS_LIE if request.gang else "none has as large a part"
+        how = how_it_lies(run.job) if request.gang else "none has as large a part"
         return f"The devices that it may use cannot hold it: {how}."

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from carrel import __version__
 from carrel.hub.cli import cli
-from carrel.hub.cli.simulate_ledger import read_ledger
+from carrel.hub.cli.simulate_ledger import read_ledger, site_devices
 from carrel.hub.config import Settings, StateFolder
 from carrel.hub.errors import CarrelError
 from carrel.hub.ports.calendar import Reservation, Term
@@ -23,6 +23,7 @@ from carrel.hub.ports.records import NewRequest
 from carrel.hub.ports.store import Store
 from carrel.hub.scheduling.budget import Budget, Period
 from carrel.hub.scheduling.lifecycle import State
+from carrel.hub.simulation.nodes import ONE_POOL, parse_nodes
 from carrel.hub.simulation.traces import Selection
 from carrel.hub.store import open_store
 
@@ -180,6 +181,34 @@ def test_what_it_does_not_understand_it_refuses(
     trace: Path, words: tuple[str, ...], said: str
 ) -> None:
     assert said in str(refused("--trace", trace, "--policy", "fifo", *words))
+
+
+GANGS = """\
+id,submitted_at,seconds,devices,members,minimum,arrangement,model
+alone,0,100,2,,,,A100
+elastic,10,50,4,4,2,,A100
+apart,200,50,2,2,,spread,A100
+whole,200,50,2,,,,A100
+other,200,50,4,2,,,V100
+"""
+
+
+def test_nodes_that_are_added_to_a_site_have_its_model_unless_they_say_theirs() -> None:
+    found = parse_nodes("2x2:H200").pool(ONE_POOL)
+    more = site_devices(found, "+1x1,1x1:A100@sw1")[len(found) :]
+    assert [(each.model, each.switch) for each in more] == [("H200", ""), ("A100", "sw1")]
+
+
+def test_gangs_are_replayed_on_nodes_with_models_and_switches(tmp_path: Path) -> None:
+    """Under carrel the elastic one does not wait; under fifo it waits for ``alone``, 90 s."""
+    trace = tmp_path / "gangs.csv"
+    trace.write_text(GANGS, encoding="utf-8")
+    words = ("--trace", trace, "--policy", "greedy,carrel", "--json", "-")
+    nodes = "1x2:A100@sw1,1x2:A100@sw2,1x4:V100"
+    found = json.loads(carrel(*words, "--nodes", nodes).stdout)
+    assert found["nodes"] == nodes
+    waits = {name: each["wait"]["mean"] * 5 for name, each in found["policies"].items()}
+    assert waits == pytest.approx({"greedy": 90 + 50, "carrel": 50})
 
 
 @pytest.mark.parametrize(

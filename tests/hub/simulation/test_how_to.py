@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -23,6 +24,7 @@ MOST_BYTES = 300_000
 EXAMPLE = re.compile(r"```python\n(.*?)```", re.DOTALL)
 ANNOUNCED = re.compile(r"```toml\n(.*?)```", re.DOTALL)
 COMMAND = re.compile(r"^    (carrel simulate (?:.*\\\n)*.*)$", re.MULTILINE)
+GANGS = re.compile(r"^((?:    .*members.*\n)(?:    \S.*\n)+)", re.MULTILINE)
 OWN = "submitted_at,seconds,devices\n0,100,47\n1,5,2\n2,10,48\n"
 
 
@@ -78,6 +80,16 @@ def test_a_package_with_the_policies_of_the_how_to_is_found_by_its_command(tmp_p
         {"fifo": 100 + 104 + 113, "widest": 100 + 108 + 114, "impatient": 110 + 10 + 114}
     )
     assert [found["preemptions"] for found in policies.values()] == [0, 0, 1]
+
+
+def test_the_gangs_of_the_how_to_are_replayed_as_it_shows(tmp_path: Path) -> None:
+    """The second does not wait under ``carrel``, as it starts with two of its members."""
+    (table,) = GANGS.findall(PAGE.read_text(encoding="utf-8"))
+    (tmp_path / "gangs.csv").write_text(dedent(table), encoding="utf-8")
+    found = json.loads(typed(command("gangs.csv"), tmp_path, "--json", "-"))
+    assert found["nodes"] == "1x4:A100@sw1,1x4:A100@sw2"
+    waits = {name: each["wait"]["mean"] * 2 for name, each in found["policies"].items()}
+    assert waits == {"fifo": 7200 - 600, "carrel": 0}
 
 
 def test_the_policy_of_the_how_to_runs() -> None:

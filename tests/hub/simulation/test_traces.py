@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from carrel.hub.errors import InvalidInput
-from carrel.hub.scheduling.model import Share
+from carrel.hub.scheduling.model import Arrangement, Share
 from carrel.hub.simulation.formats import FORMATS
-from carrel.hub.simulation.jobs import BadLine, Trace
+from carrel.hub.simulation.jobs import BadLine, Gang, Trace
 from carrel.hub.simulation.traces import Selection, first_moment, last_moment, read_trace
 
 from .kit import shared, week_of_philly
@@ -102,6 +102,48 @@ def test_a_share_is_a_part_of_one_device(tmp_path: Path, share: str) -> None:
     assert "With a share, devices is 1" in no.value.accepted
     trace = read(tmp_path, "csv", text, skip=True)
     assert ([job.size for job in trace.jobs], [bad.number for bad in trace.bad]) == ([2], [3])
+
+
+GANGS = "submitted_at,seconds,devices,members,minimum,arrangement,model\n"
+
+
+def test_a_job_may_say_of_how_many_members_it_is_and_of_which_model(tmp_path: Path) -> None:
+    lines = "1,10,8,4,2,spread,\n2,10,8,4,,,A100\n3,10,8,,,,\n4,10,8,1,1,pack, A100\n"
+    trace = read(tmp_path, "csv", GANGS + lines)
+    assert [(job.devices, job.gang, job.model) for job in trace.jobs] == [
+        (8, Gang(members=4, minimum=2, arrangement=Arrangement.SPREAD), None),
+        (8, Gang(members=4, minimum=4), "A100"),
+        (8, None, None),
+        (8, Gang(members=1, minimum=1), "A100"),
+    ]
+
+
+def test_without_these_columns_nothing_is_said_of_members(tmp_path: Path) -> None:
+    (job,) = read(tmp_path, "csv", f"{OWN}1,10,2,,\n").jobs
+    assert (job.gang, job.model) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("line", "said", "accepted"),
+    [
+        ("1,10,8,3,,,", "members is '3' and devices is 8", "a multiple of members"),
+        ("1,10,8,0,,,", "members is '0'", "at least 1"),
+        ("1,10,8,two,,,", "members is 'two'", "A whole number"),
+        ("1,10,8,4,5,,", "minimum is '5' and members is 4", "At most as many"),
+        ("1,10,8,4,0,,", "minimum is '0'", "at least 1"),
+        ("1,10,8,4,,apart,", "arrangement is 'apart'", "pack or spread is accepted"),
+        ("1,10,8,,2,,", "minimum is '2' and members is empty", "minimum is left empty"),
+        ("1,10,8,,,pack,", "arrangement is 'pack' and members is", "arrangement is left empty"),
+    ],
+)
+def test_a_gang_that_makes_no_sense_is_refused_by_its_line(
+    tmp_path: Path, line: str, said: str, accepted: str
+) -> None:
+    text = f"{GANGS}1,10,2,,,,\n{line}\n"
+    with pytest.raises(InvalidInput, match=f"line 3: {said}") as refused:
+        read(tmp_path, "csv", text)
+    assert accepted in refused.value.accepted
+    assert [bad.number for bad in read(tmp_path, "csv", text, skip=True).bad] == [3]
 
 
 @pytest.mark.parametrize(
