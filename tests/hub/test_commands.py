@@ -19,11 +19,12 @@ from carrel.hub.errors import (
     TooLarge,
 )
 from carrel.hub.ports.records import RequestFilter
+from carrel.hub.scheduling.model import Group
 from carrel.hub.store.memory import MemoryStore
 from carrel.hub.wire import JobIn, NotebookIn, OpenSessionIn, SessionIn, StopIn
 from carrel.spawners.fake import FakeBackend
 
-from .doubles import ADMIN, STRANGER, STUDENT1, STUDENT2, TEACHER, Clock, FakeHub, build
+from .doubles import ADMIN, STRANGER, STUDENT1, STUDENT2, TEACHER, Clock, FakeHub, build, device
 from .notebooks import notebook
 
 
@@ -106,7 +107,7 @@ BAD_JOBS: dict[str, tuple[dict[str, Any], type[CarrelError], str]] = {
         "takes no parameters",
     ),
     "99 devices": ({"devices": 99}, OverMaximum, "99"),
-    "more devices than one node has": ({"devices": 3}, OverMaximum, "3"),
+    "more devices than one person may hold": ({"devices": 3}, OverMaximum, "at most 2 devices"),
     "negative devices": ({"devices": -1}, InvalidInput, "-1"),
     "no time": ({"seconds": 0}, InvalidInput, "0"),
     "negative time": ({"seconds": -5}, InvalidInput, "minus 5"),
@@ -148,6 +149,25 @@ def test_bad_input_gets_a_sentence_and_nothing_is_stored(case: str, commands: Co
     assert refused.value.accepted
     assert stored(commands) == 0
     assert not list(commands.files.input_path("x").parents[1].glob("j-*"))
+
+
+def test_more_devices_than_one_node_has_are_refused_with_what_a_node_has(
+    commands: Commands,
+) -> None:
+    """A request is never spread over nodes, however many devices these have together."""
+    wide = Group(name="cs101", max_devices=8, max_devices_per_user=8, max_seconds=8 * 3600)
+    commands.store.put_group(wide)
+    commands.store.sync_devices("other", [device(index, node="other") for index in (2, 3)])
+    for ask in (
+        lambda: commands.submit_job(STUDENT1, job(devices=3)),
+        lambda: commands.start_session(STUDENT1, "", SessionIn(devices=3, hours=1, group="cs101")),
+    ):
+        with pytest.raises(OverMaximum) as refused:
+            ask()
+        assert str(refused.value) == (
+            "No node has more than 2 devices; you asked for 3. Ask for 0 to 2."
+        )
+    assert stored(commands) == 0
 
 
 def test_names_as_people_give_them_are_taken(commands: Commands) -> None:
