@@ -16,6 +16,7 @@ from .gangs import forms
 from .model import Holding, Waiting
 from .placement import Placement
 from .quota import THOUSAND
+from .running import holding_of
 
 
 class Later:
@@ -70,3 +71,16 @@ class Later:
             return True
         self._books.end(holding.request_id)
         return False
+
+    def would_let(self, request: Waiting) -> bool:
+        """The same of a request, wherever its devices will be; nothing is held."""
+        books = self._books
+        places = (books.pool.take(each) for each in books.variants(request))
+        placed = next(filter(None, places), None)
+        if placed is None:
+            return False
+        holding = holding_of(request, placed, now=books.now)
+        books.start(holding)
+        found = self.form is not None
+        books.end(holding.request_id)
+        return found

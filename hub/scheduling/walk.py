@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from .asking import Asking
 from .backfill import Backfill
-from .books import Books
+from .books import Books, Kept
+from .for_good import ForGood
 from .gangs import forms, is_elastic
 from .line import Line
 from .model import Holding, Kind, Waiting
@@ -98,6 +99,8 @@ class Walk:
         self._kept_from: set[tuple[str, Shape]] = set()
         """What a group may not have of what others are guaranteed, where it cannot be asked back,
         for as long as nothing is taken."""
+        self._for_good: ForGood | None = None
+        """Of the first that is held by that; None while nobody is."""
         self._rooms = Rooms(books.caps, books.tally, books.budgets)
         self._limits: dict[_Alike, _Limit | None] = {}
         """What holds those that have no room, for as long as nothing is taken."""
@@ -108,6 +111,7 @@ class Walk:
         made.line, made._unfit = self.line.copy(), self._unfit.copy()
         made._behind, made._limits = self._behind.copy(), self._limits.copy()
         made.backfill = None if self.backfill is None else self.backfill.copy(made.books)
+        made._for_good = None if self._for_good is None else self._for_good.copy(made.books)
         return made
 
     def passes_over(self, request: Waiting) -> bool:
@@ -144,7 +148,8 @@ class Walk:
         2. it needs no device: it starts, unless every node is drained.
         3. fewer fitting devices may be lent than it asks for: it waits, alone.
         4. it would run into a reservation, or take what others are guaranteed and could not
-           be asked back: it waits, and others go on.
+           be asked back: it waits, and others go on; but for those that would delay the first
+           of the latter and could not be asked back either.
         5. too few devices are free for it: it waits. The first of these is the *head*: it is
            given the earliest time at which it is expected to fit.
         6. the devices are free and not kept for a reservation or lent to nobody, and nobody
@@ -179,12 +184,18 @@ class Walk:
         asked = self._modest(request)
         kept = books.kept_from(asked)
         if kept is not None:
-            if kept.reason is Reason.GUARANTEE:
-                self._kept_from.add((request.group, key))
-            return Held(request=request, reason=kept.reason, detail=kept.detail)
+            return self._is_kept_from(request, kept)
         if asked is not request:
             fitting = [each for each in books.variants(asked) if self._fits(each)]
         return self._with_devices(request, asked, fitting)
+
+    def _is_kept_from(self, request: Waiting, kept: Kept) -> Held:
+        """Rule 4."""
+        if kept.reason is Reason.GUARANTEE:
+            self._kept_from.add((request.group, shape(request)))
+            if self._for_good is None:
+                self._for_good = ForGood(request, self.books)
+        return Held(request=request, reason=kept.reason, detail=kept.detail)
 
     def _is_behind(self, request: Waiting) -> Held:
         if self._asking is not None:
@@ -287,6 +298,8 @@ class Walk:
         key = self.line.holds(asked, ends_at, books)
         if key is not None:
             return Held(request=request, reason=Reason.BEHIND_OTHERS, limit=key)
+        if self._for_good is not None and not self._for_good.allows(asked, ends_at):
+            return Held(request=request, reason=_BEHIND)
         placed = (
             books.pool.take(fitting[0], books.home(request.group))
             if self.backfill is None
@@ -302,6 +315,8 @@ class Walk:
             return False
         backfill.look_again()
         self.line.look_again()
+        if self._for_good is not None:
+            self._for_good.look_again()
         self._fit.clear()
         self._unfit.clear()
         self._kept_from.clear()
@@ -327,7 +342,10 @@ class Walk:
             self._kept_from.clear()
             self._rooms.clear()
             self._limits.clear()
-            self.line.passed(request, self.books.now + span(request), self.books)
+            ends_at = self.books.now + span(request)
+            self.line.passed(request, ends_at, self.books)
+            if self._for_good is not None:
+                self._for_good.started(holding, ends_at)
         return Started(request=request, holding=holding)
 
     def _fits_anyhow(self, request: Waiting) -> bool:

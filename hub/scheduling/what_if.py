@@ -118,6 +118,11 @@ class Way:
                 if key in self._met:
                     continue
                 self._met.add(key)
+            elif wait.reason is Reason.GUARANTEE:
+                key = (wait.reason, "", "")
+                if self.walk.backfill is not None and key in self._met:
+                    continue
+                self._met.add(key)
             elif self.walk.backfill is not None and wait.reason is not Reason.RECLAIMING:
                 continue
             self.walk.serve(request)
