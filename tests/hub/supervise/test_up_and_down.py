@@ -27,6 +27,8 @@ from carrel.hub.supervise.down import down
 from carrel.hub.supervise.up import UpOptions, choose
 from carrel.hub.wire import DeviceOut
 
+from ...fake_service import eventually
+
 DEVICE = DeviceOut(
     id="SIM-1",
     node="local",
@@ -261,6 +263,14 @@ class TestDown:
         # A test run in the background hands on that SIGINT is ignored.
         command = ("env", "--default-signal=INT", "sleep", "600")
         with subprocess.Popen(command, env={**os.environ, **environment}) as process:
+            # While one program gives way to the next, /proc shows no environment.
+            proc = Path(f"/proc/{process.pid}")
+            eventually(
+                lambda: (
+                    (proc / "cmdline").read_bytes() == b"sleep\x00600\x00"
+                    and lease.id.encode() in (proc / "environ").read_bytes()
+                )
+            )
             yield process
             process.kill()
 
