@@ -8,7 +8,7 @@ from random import Random
 from typing import TypeVar
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from carrel.hub.scheduling.cycle import decide
@@ -103,6 +103,7 @@ LARGER: Mapping[str, Larger] = {
 }
 """What a group has more of; whoever lends less keeps more for itself. The longest time that it
 allows is not among it: that is compared when somebody asks, and no decision looks at it."""
+LENDS_LESS = ("lends less", "lends nothing")
 FLAT = {"cs101": None, "math": None, "lab": None}
 TREE = {"cs": None, "cs101": "cs", "cs102": "cs", "math": None}
 
@@ -112,8 +113,11 @@ def crowds(draw: st.DrawFn, parents: Mapping[str, str | None], running: int) -> 
     """Requests for one device each, with equal limits; up to so many run already.
 
     All of them may be stopped, or none: what others are guaranteed limits those that may not.
-    For the same reason all are sessions, or none.
+    For the same reason all are sessions, or none. What one member may hold is limited where no
+    groups are below: whoever such a limit of a group above holds takes a place in the order of
+    its own group all the same, so that with a larger limit others of it have their turn later.
     """
+    above = {parent for parent in parents.values() if parent is not None}
     preemptible = draw(st.booleans())
     kind = Kind.JOB if preemptible else draw(st.sampled_from((Kind.JOB, Kind.SESSION)))
     devices = node("a", draw(st.integers(1, 6)))
@@ -122,7 +126,7 @@ def crowds(draw: st.DrawFn, parents: Mapping[str, str | None], running: int) -> 
             group(
                 name,
                 maximum=draw(st.integers(0, 5)),
-                per_user=draw(st.integers(1, 4)),
+                per_user=100 if name in above else draw(st.integers(1, 4)),
                 parent=parent,
             ),
             guaranteed=draw(st.integers(0, 3)),
@@ -172,8 +176,14 @@ def crowds(draw: st.DrawFn, parents: Mapping[str, str | None], running: int) -> 
 
 
 def check_larger(snapshot: Snapshot, name: str, larger: str) -> None:
-    """A larger quota never delays its owner's group: as many of it and of those below start."""
+    """A larger quota never delays its owner's group: as many of it and of those below start.
+
+    Whoever lends less is looked at only where nobody may be asked to go: who asks something back
+    is waited for also by those whose own devices are kept for them.
+    """
     groups = {each.name: each for each in snapshot.groups}
+    if larger in LENDS_LESS:
+        assume(not any(each.preemptible for each in snapshot.waiting))
     own = {each.id for each in snapshot.waiting if is_below(each.group, name, groups)}
 
     def starts(asked: Snapshot) -> int:
