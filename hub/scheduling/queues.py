@@ -95,6 +95,8 @@ class Queues:
     def _put(self, request: Waiting) -> list[Entry] | None:
         """At the end of a queue, which is not sorted then; None where its group is missing."""
         self._waiting[request.id] = request
+        if request.moved_for or request.stopped_for:
+            self._made_room[request.id] = request
         key = (request.priority, request.group)
         owners = self._own.get(key)
         if owners is None:
@@ -106,8 +108,6 @@ class Queues:
         if queue is None:
             queue = owners[request.owner] = []
         queue.append(entry(request))
-        if request.moved_for or request.stopped_for:
-            self._made_room[request.id] = request
         if request.deadline is not None:
             self._dated.setdefault(key, set()).add(request.owner)
         return queue
@@ -119,10 +119,10 @@ class Queues:
 
     def remove(self, request_id: str) -> Waiting:
         request = self._waiting.pop(request_id)
+        self._made_room.pop(request_id, None)
         if not self._tree.chain(request.group):
             del self._strays[bisect_left(self._strays, (request.submitted_at, request.id))]
             return request
-        self._made_room.pop(request_id, None)
         key = (request.priority, request.group)
         queue = self._own[key][request.owner]
         del queue[bisect_left(queue, entry(request)[:1])]

@@ -9,7 +9,16 @@ import pytest
 
 from carrel.hub.scheduling.cycle import decide
 from carrel.hub.scheduling.explain import explain
-from carrel.hub.scheduling.model import Group, Health, Holding, Reserved, Snapshot, Use, Waiting
+from carrel.hub.scheduling.model import (
+    Group,
+    Health,
+    Holding,
+    PriorityClass,
+    Reserved,
+    Snapshot,
+    Use,
+    Waiting,
+)
 from carrel.hub.scheduling.plan import Reason
 from carrel.hub.scheduling.precedence import Ahead, Precedence
 from carrel.hub.scheduling.spared import spared
@@ -144,6 +153,15 @@ def test_what_is_given_back_behind_the_head_is_for_whom_it_was_asked() -> None:
     assert spared(replace(HEAD, holdings=told), asked, NOW, over={"zoe"}) == ()
 
     assert stops(HEAD) == {"zoe": 1}
+
+
+def test_it_is_so_too_where_the_group_of_whoever_gave_it_back_is_gone() -> None:
+    """Urgent work that nobody may be asked for is the head, and would be delayed."""
+    head = replace(job("head", 2, of="other"), priority=PriorityClass.URGENT)
+    gave = replace(job("zoe", of="gone"), stopped_for="bob")
+    scene = replace(HEAD, waiting=(head, HEAD.waiting[1], gave), holdings=HEAD.holdings[1:])
+
+    assert [start.request_id for start in decide(scene, NOW).starts] == ["bob"]
 
 
 def test_whoever_gave_it_back_waits_behind_it_and_reads_why() -> None:
