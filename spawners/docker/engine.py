@@ -169,11 +169,14 @@ class Engine:
             return ""  # it is gone, or on its way
         return cast(bytes, said).decode(errors="replace")
 
-    def run_inside(self, container: str, command: Sequence[str]) -> str:
-        """Run a program in a running container, as its user; returns what it printed."""
+    def run_inside(self, container: str, command: Sequence[str]) -> None:
+        """Run a program in a running container, as its user, to its end.
+
+        What it prints is not returned: the client loses the beginning of it at times
+        (docker-py, issue 2042).
+        """
         with self._asked() as client:
-            made = client.exec_create(container, list(command))
-            return cast(bytes, client.exec_start(made["Id"])).decode(errors="replace")
+            client.exec_start(client.exec_create(container, list(command))["Id"])
 
     def cpu_seconds(self, container: str) -> float | None:
         """What all its processes have used so far; None where it does not run."""

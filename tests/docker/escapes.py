@@ -111,9 +111,13 @@ print("ESCAPED")
         name="see the processes of the host",
         source="""
 import os
-names = [open(f"/proc/{pid}/comm").read().strip() for pid in os.listdir("/proc") if pid.isdigit()]
-if "dockerd" in names:
-    print("ESCAPED")
+for pid in filter(str.isdigit, os.listdir("/proc")):
+    try:
+        name = open(f"/proc/{pid}/comm").read().strip()
+    except OSError:
+        continue  # it has ended since
+    if name == "dockerd":
+        print("ESCAPED")
 """,
     ),
     Attempt(

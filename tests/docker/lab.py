@@ -91,22 +91,6 @@ def containers(client: docker.APIClient, request: dict[str, Any]) -> list[dict[s
     return list(client.containers(all=True, filters={"label": [label, "carrel.kind=session"]}))
 
 
-_END = "that was all of it"
-
-
-def inside(client: docker.APIClient, container: str, *command: str) -> str:
-    """What a program prints there, which may be run again.
-
-    Now and then Docker loses what one prints that ends at once (docker-py, issue 2042).
-    """
-    for _ in range(5):
-        made = client.exec_create(container, ["sh", "-c", f'"$@"; printf "{_END}"', "-", *command])
-        said = bytes(client.exec_start(made["Id"])).decode()
-        if said.endswith(_END):
-            return said.removesuffix(_END)
-    raise AssertionError(f"{command} printed {said!r} and did not come to its end")
-
-
 def kill_the_hub(site: Installation) -> None:
     """And wait for the one that takes its place."""
     site.kill("hub")

@@ -17,6 +17,7 @@ from carrel.hub.ports.records import Json
 from carrel.spawners.docker.networks import Networks
 
 from .escapes import SUCCESS, Attempt, Control
+from .inside import inside
 
 _SECONDS = "30"
 _LISTEN = "python -m http.server 8888"
@@ -37,9 +38,8 @@ class Place:
 
 def succeeds(api: docker.APIClient, container: str, source: str, at: Mapping[str, Json]) -> bool:
     program = f"import json, sys; at = json.loads(sys.argv[1]){source}"
-    command = ["timeout", _SECONDS, "python", "-c", program, json.dumps(at)]
-    made = api.exec_create(container, command)["Id"]
-    return SUCCESS in api.exec_start(made).decode(errors="replace")
+    command = ("timeout", _SECONDS, "python", "-c", program, json.dumps(at))
+    return SUCCESS in inside(api, container, *command)
 
 
 def place_of(

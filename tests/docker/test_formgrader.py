@@ -14,7 +14,8 @@ from ..courses.notebooks import source
 from ..docker_engine import DockerEngine, site_file
 from ..e2e.classes import PS1, ask, hand_in, handed, the_demo_is_ready
 from ..e2e.support import Installation, installation
-from .lab import TABLE, containers, inside
+from .inside import inside
+from .lab import TABLE, containers
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
 

@@ -20,7 +20,8 @@ from carrel.spawners.docker.networks import Networks
 
 from ..e2e.support import Installation, eventually
 from .escapes import ATTEMPTS, Attempt
-from .lab import USER, answers, containers, inside, stop, wait_until_free
+from .inside import inside
+from .lab import USER, answers, containers, stop, wait_until_free
 from .surroundings import Place, place_of, succeeds
 
 pytestmark = pytest.mark.docker

@@ -12,6 +12,7 @@ import pytest
 from ..e2e.support import Installation, eventually
 from ..faults.support import submit
 from ..requirements import need
+from .inside import inside
 from .lab import (
     ENDED,
     LIMITED,
@@ -19,7 +20,6 @@ from .lab import (
     answers,
     containers,
     fill,
-    inside,
     kill_the_hub,
     stop,
     wait_until_free,

@@ -18,6 +18,7 @@ from carrel.spawners.docker.template import LABEL, WARM, lease_of
 
 from ..fake_service import eventually
 from ..spawners.notebooks import notebook
+from .inside import inside
 from .kit import Site, make_site
 
 pytestmark = pytest.mark.docker
@@ -77,8 +78,8 @@ def test_one_that_waits_is_hardened_like_any_other_and_nobodys(site: Site) -> No
     assert [*found["NetworkSettings"]["Networks"]] == ["none"]
     assert not any(mount["RW"] for mount in found["Mounts"])
     assert not {key for key in found["Config"]["Labels"] if "owner" in key or "request" in key}
-    inside = "ls -A /home /course /carrel/attempt; cat /proc/net/dev | tail -n +3; id -u"
-    said = site.engine.run_inside(waiting, ("sh", "-c", inside)).split()
+    looks = "ls -A /home /course /carrel/attempt; cat /proc/net/dev | tail -n +3; id -u"
+    said = inside(site.api, waiting, "sh", "-c", looks).split()
     assert sorted(word for word in said if "/" in word) == [
         "/carrel/attempt:",
         "/course:",
@@ -125,15 +126,15 @@ def test_two_people_never_get_the_same_one(site: Site) -> None:
     found = [ids(site)[order.lease_id] for order in orders]
     assert len({*found}) == 3
     assert {*found[:2]} == {*waiting}
-    seen = [{*site.engine.run_inside(each, ("ls", "/home")).split()} for each in found]
+    seen = [{*inside(site.api, each, "ls", "/home").split()} for each in found]
     assert [each - {"student"} for each in seen] == [{"ada"}, {"bob"}, {"eve"}]
 
 
 def test_a_job_with_a_device_or_without_the_internet_gets_its_own(site: Site) -> None:
     (waiting,) = site.warm()
     device = site.order(command=("sleep", "600"), devices=site.backend.inventory()[:1])
-    inside = site.order(command=("sleep", "600"), internet=False)
-    for order in (device, inside):
+    offline = site.order(command=("sleep", "600"), internet=False)
+    for order in (device, offline):
         site.backend.start(order)
         assert ids(site)[order.lease_id] != waiting
     assert site.backend.warm.waiting() == 1
