@@ -8,7 +8,7 @@ Feitelson, IEEE TPDS 2001).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from math import inf
 
@@ -17,12 +17,12 @@ from .gangs import least, smallest_member
 from .later import Later
 from .line import Line
 from .model import Holding, Waiting
-from .placement import Placement, Pool
+from .placement import Placement, Pool, Shape, shape
 from .quota import THOUSAND, size
 from .running import holding_of
 
-_Alike = tuple[str, int, bool]
-"""Group, thousandths of a device, and whether it may be asked back."""
+_Alike = tuple[str, Shape, bool]
+"""Group, what is asked for, and whether it may be asked back."""
 
 
 class Backfill:
@@ -64,14 +64,11 @@ class Backfill:
         if books.keeps:
             self._later = Later(self.head, books)
             self.at = self._later.at
-            placed, self._extra = self._later.place()
+            placed, pool = self._later.place()
         else:
             pool = books.pool.copy()
             self.at, placed = self._earliest(pool)
-            self._extra = pool.free_count() * THOUSAND
-        self._spare = books.pool.copy()
-        if placed is not None:
-            self._keep(placed)
+        self._leave(placed, pool)
         line.keep_room(self.head, self.at, books)
 
     def look_again(self) -> None:
@@ -85,7 +82,8 @@ class Backfill:
             return True
         if size(request.devices, request.share) > self._extra or self._is_refused(request):
             return False
-        return any(map(self._spare.fits, self._books.variants(request)))
+        pool = self._spare if self._later is None else self._books.pool
+        return any(map(pool.fits, self._books.variants(request)))
 
     def take(self, fitting: Sequence[Waiting], ends_at: float) -> Placement | None:
         """Devices that are free for one request, in one of its variants, until it ends."""
@@ -99,18 +97,38 @@ class Backfill:
         weight = size(request.devices, request.share)
         if weight > self._extra or self._is_refused(request):
             return None
-        places = (self._spare.take(each, home) for each in fitting)
-        placed = next(filter(None, places), None)
-        if placed is None:
-            return None
-        holding = holding_of(request, placed, now=self._books.now)
-        if not self._lets(holding, ends_at):
+        for free in self._places():
+            placed = next(filter(None, (free.take(each, home) for each in fitting)), None)
+            if placed is None:
+                continue
+            holding = holding_of(request, placed, now=self._books.now)
+            if self._lets(holding, ends_at):
+                pool.hold(placed)
+                self._taken(weight)
+                return placed
+            free.give_back(placed)
             self._refused[_alike(request)] = holding.until
-            self._spare.give_back(placed)
-            return None
-        pool.hold(placed)
-        self._extra -= weight
-        return placed
+        return None
+
+    def _places(self) -> Iterator[Pool]:
+        """Where a later one may find room: the head can start elsewhere, where that is tried."""
+        yield self._spare
+        if self._later is not None:
+            yield self._books.pool.copy()
+
+    def _taken(self, weight: int) -> None:
+        """Somebody later has so much past the head's time, beside where the head starts."""
+        if self._later is None:
+            self._extra -= weight
+        else:
+            self._leave(*self._later.place())
+
+    def _leave(self, placed: Placement | None, pool: Pool) -> None:
+        """The head starts there, and leaves this free when it does."""
+        self._extra = pool.free_count() * THOUSAND
+        self._spare = self._books.pool.copy()
+        if placed is not None:
+            self._keep(placed)
 
     def _lets(self, holding: Holding, ends_at: float) -> bool:
         """Whether it is not kept from the head what this would hold: then, where what is kept
@@ -158,4 +176,4 @@ class Backfill:
 
 
 def _alike(request: Waiting) -> _Alike:
-    return (request.group, size(request.devices, request.share), request.preemptible)
+    return (request.group, shape(request), request.preemptible)

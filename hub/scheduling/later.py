@@ -14,8 +14,7 @@ from math import inf
 from .books import Books
 from .gangs import forms
 from .model import Holding, Waiting
-from .placement import Placement
-from .quota import THOUSAND
+from .placement import Placement, Pool
 from .running import holding_of
 
 
@@ -56,12 +55,10 @@ class Later:
                         return each
         return None
 
-    def place(self) -> tuple[Placement | None, int]:
-        """Where the head starts then, and thousandths of a device that are free beside it and not
-        kept from it."""
+    def place(self) -> tuple[Placement | None, Pool]:
+        """Where the head starts then, and what is free beside it, kept from it or not."""
         form, pool = self.form, self._books.pool.copy()
-        placed = None if form is None else pool.take(form)
-        return placed, pool.free_count() * THOUSAND - self._books.kept_for_others(self._head)
+        return None if form is None else pool.take(form), pool
 
     def lets(self, holding: Holding) -> bool:
         """Whether the head starts then next to this as well, which is held from now on if so."""

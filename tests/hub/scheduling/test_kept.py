@@ -7,7 +7,15 @@ from dataclasses import replace
 import pytest
 
 from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.model import Group, Health, Holding, Reserved, Snapshot, Waiting
+from carrel.hub.scheduling.model import (
+    Group,
+    Health,
+    Holding,
+    PriorityClass,
+    Reserved,
+    Snapshot,
+    Waiting,
+)
 from carrel.hub.scheduling.plan import Reason
 
 from .values import HOUR, NOW, group, holding, node, waiting
@@ -95,3 +103,40 @@ def test_room_is_kept_for_the_head_although_its_group_holds_devices_that_are_bro
     )
 
     assert decide(scene, NOW).starts == ()
+
+
+OWN = replace(group("own"), guaranteed=3, lending=0)
+
+
+def test_nobody_waits_behind_another_group_for_what_is_kept_for_its_own() -> None:
+    """Two of three are kept for it; the head may have only the third, which is lent."""
+    head = waiting("head", group="other", priority=PriorityClass.INTERACTIVE)
+    scene = Snapshot(
+        devices=node("a", 3),
+        groups=(group("other"), replace(OWN, guaranteed=2)),
+        waiting=(
+            replace(head, preemptible=True),
+            *(waiting(name, group="own", seconds=8 * HOUR) for name in ("first", "second")),
+        ),
+        holdings=(holding("run", "a2", group="other"),),
+    )
+    assert {start.request_id for start in decide(scene, NOW).starts} == {"first", "second"}
+
+
+def test_nobody_waits_behind_who_asks_something_back_for_what_is_kept_for_its_own() -> None:
+    lent = (holding(f"lent{at}", f"a{at}", group="borrows") for at in range(3))
+    scene = Snapshot(
+        devices=node("a", 6),
+        groups=(group("borrows"), OWN, replace(group("asks"), guaranteed=1)),
+        waiting=(
+            waiting("asks", group="asks", age=60),
+            *(waiting(name, group="own", seconds=8 * HOUR) for name in ("first", "second")),
+        ),
+        holdings=(
+            *(replace(each, preemptible=True) for each in lent),
+            holding("run", "a3", group="own"),
+        ),
+    )
+    plan = decide(scene, NOW)
+    assert [stop.for_request for stop in plan.stops] == ["asks"]
+    assert {start.request_id for start in plan.starts} == {"first", "second"}

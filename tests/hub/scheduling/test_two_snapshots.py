@@ -8,7 +8,7 @@ from random import Random
 from typing import TypeVar
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from carrel.hub.scheduling.cycle import decide
@@ -103,7 +103,6 @@ LARGER: Mapping[str, Larger] = {
 }
 """What a group has more of; whoever lends less keeps more for itself. The longest time that it
 allows is not among it: that is compared when somebody asks, and no decision looks at it."""
-LENDS_LESS = ("lends less", "lends nothing")
 FLAT = {"cs101": None, "math": None, "lab": None}
 TREE = {"cs": None, "cs101": "cs", "cs102": "cs", "math": None}
 
@@ -176,14 +175,8 @@ def crowds(draw: st.DrawFn, parents: Mapping[str, str | None], running: int) -> 
 
 
 def check_larger(snapshot: Snapshot, name: str, larger: str) -> None:
-    """A larger quota never delays its owner's group: as many of it and of those below start.
-
-    Whoever lends less is looked at only where nobody may be asked to go: who asks something back
-    is waited for also by those whose own devices are kept for them.
-    """
+    """A larger quota never delays its owner's group: as many of it and of those below start."""
     groups = {each.name: each for each in snapshot.groups}
-    if larger in LENDS_LESS:
-        assume(not any(each.preemptible for each in snapshot.waiting))
     own = {each.id for each in snapshot.waiting if is_below(each.group, name, groups)}
 
     def starts(asked: Snapshot) -> int:
