@@ -83,6 +83,7 @@ def reclaim(
        victims themselves, it asks in vain: again from the start, and nobody like it asks.
        Where some other rule holds it (``in_vain``), again without it, and without what its owner
        asks for that is like it and takes as long.
+    6. Whoever need not go, since somebody larger was asked later, stays.
 
     So the next cycle, which sees them leaving, asks nobody again for the same requests, and
     whoever has a stop made for it starts when that is over.
@@ -107,13 +108,13 @@ def reclaim(
             pool.fits(fewest) and allowed(form, fewest, pool, tally) for form, fewest in claim.forms
         )
 
+    ask = partial(_Asked, now=now, allowed=allowed, vain=vain, may_return=may_return)
     while True:
-        ask = partial(_Asked, ground, now, allowed, vain=vain, may_return=may_return)
-        found = _rounds(claims, ground, ask, is_free)
+        found = _rounds(claims, ground, partial(ask, ground), is_free)
         passed = {stop.for_request for stop in found.stops} - found.waiting.keys()
         held = () if passed or not found.stops else in_vain(found)
         if not passed and not held:
-            return found
+            return _needed(found, claims, Ground(pool, tally, tree, holdings, reserved), ask)
         vain |= {claim.alike for claim in claims if claim.request.id in passed}
         claims = _without(claims, held)
         ground = Ground(pool, tally, tree, holdings, reserved)
@@ -195,6 +196,27 @@ def _rounds(
         ground.leave(stop.request_id for stop in found)
 
 
+def _needed(
+    found: Reclaimed, claims: Sequence[_Claim], ground: Ground, ask: Callable[[Ground], _Asked]
+) -> Reclaimed:
+    """The same without those who need not go since somebody larger was asked later: who waits
+    has devices all the same, first those for whom anybody was asked."""
+    if len(found.stops) <= 1:
+        return found
+    made_for = {stop.for_request for stop in found.stops}
+    in_turn = sorted(claims, key=lambda claim: claim.request.id not in made_for)
+    for stop in sorted(found.stops, key=lambda stop: -stop.lost):
+        fewer = tuple(each for each in found.stops if each is not stop)
+        then = ground.next_to(ground.pool, ground.tally)
+        then.leave(each.request_id for each in fewer)
+        asked = ask(then)
+        served = {claim.request.id: asked.take(claim) for claim in asked.in_order(in_turn)}
+        waiting = {name: placed for name in found.waiting if (placed := served.get(name))}
+        if len(waiting) == len(found.waiting):
+            found = Reclaimed(stops=fewer, waiting=waiting)
+    return found
+
+
 class _Claim:
     """A request that asks, in each of its forms: as it is, and the least of it."""
 
@@ -211,9 +233,9 @@ class _Asked:
     def __init__(
         self,
         ground: Ground,
+        *,
         now: float,
         allowed: Allowed,
-        *,
         vain: Collection[_Alike] = (),
         may_return: Callable[[Waiting], bool] = lambda request: False,
     ) -> None:
@@ -332,7 +354,7 @@ class _Asked:
             if each.moved:
                 request = self._again(each.holding)
                 claims.append(_Claim(request, (request,)))
-        ask = partial(_Asked, ground, self._now, self._allowed)
+        ask = partial(_Asked, ground, now=self._now, allowed=self._allowed)
         found = _rounds(claims, ground, ask, lambda claim, placed: False)
         return all(claim.request.id in found.waiting for claim in claims)
 

@@ -111,8 +111,9 @@ def _widest_line(request: Waiting, books: Books, queues: Queues) -> str | None:
     tally, lendable = books.tally, books.caps.lendable
     for group in reversed(books.tree.chain(request.group)):
         left = inf if is_as_large(group, lendable) else cap(group) - tally.groups[group.name]
-        of_one = cap_of_one(group) - tally.users[group.name, request.owner]
-        if left == inf and cap_of_one(group) >= lendable:
+        most = cap_of_one(group)
+        of_one = inf if most >= lendable else most - tally.users[group.name, request.owner]
+        if left == of_one == inf:
             continue
         for each in queues.of(group.name):
             weight = size(each.devices, each.share)

@@ -63,7 +63,8 @@ def cap(group: Group) -> int:
 
 def is_as_large(group: Group, lendable: int) -> bool:
     """Whether its maximum is that of a pool with so many thousandths of a device: who finds it
-    full lacks devices rather than room."""
+    full lacks devices rather than room. So does who finds a limit of one member full that is as
+    large."""
     return cap(group) >= lendable and cap(group) == group.max_devices * THOUSAND
 
 
@@ -79,7 +80,7 @@ class Caps:
         """``lendable``: thousandths of a device that the pool has."""
         self._tree, self.lendable = tree, lendable
         self._groups: dict[str, tuple[tuple[str, int, bool], ...]] = {}
-        self._members: dict[str, tuple[tuple[str, int, int | None], ...]] = {}
+        self._members: dict[str, tuple[tuple[str, int, bool, int | None], ...]] = {}
 
     def of_groups(self, name: str) -> tuple[tuple[str, int, bool], ...]:
         """Each group, what it may hold, and whether that is as much as the pool has."""
@@ -91,12 +92,14 @@ class Caps:
             )
         return found
 
-    def of_one(self, name: str) -> tuple[tuple[str, int, int | None], ...]:
-        """Each group, and what one member may hold in it: of devices, and of sessions."""
+    def of_one(self, name: str) -> tuple[tuple[str, int, bool, int | None], ...]:
+        """Each group, what one member may hold in it, whether that is as much as the pool has,
+        and how many sessions with devices."""
         found = self._members.get(name)
         if found is None:
             found = self._members[name] = tuple(
-                (each.name, cap_of_one(each), each.max_sessions) for each in self._tree.chain(name)
+                (each.name, cap_of_one(each), cap_of_one(each) >= self.lendable, each.max_sessions)
+                for each in self._tree.chain(name)
             )
         return found
 
@@ -119,7 +122,7 @@ class Rooms:
 
     def left(self, request: Waiting) -> tuple[int, int]:
         """Thousandths of a device that all limits leave to a request for devices, and that are
-        left without the limits of groups that may hold the whole pool; no more than it has."""
+        left without the limits of those that may hold the whole pool; no more than it has."""
         key = (request.group, request.owner, request.kind is _SESSION)
         left = self._left.get(key)
         if left is None:
@@ -128,14 +131,17 @@ class Rooms:
 
     def _of_owner(self, group: str, owner: str, is_session: bool) -> tuple[int, int]:
         held = self._tally.users
-        most = self._caps.lendable
-        for name, own, sessions in self._caps.of_one(group):
+        left, smaller = self.of_groups(group)
+        left = min(left, self._caps.lendable)
+        for name, most, as_large, sessions in self._caps.of_one(group):
             if is_session and sessions is not None:  # noqa: SIM102 - the look-up is the dear part
                 if self._tally.sessions[name, owner] >= sessions:
                     return -1, -1
-            most = min(most, own - held.get((name, owner), 0))
-        left, smaller = self.of_groups(group)
-        return min(left, most), min(smaller, most)
+            own = most - held.get((name, owner), 0)
+            left = min(left, own)
+            if not as_large:
+                smaller = min(smaller, own)
+        return left, smaller
 
     def of_groups(self, group: str) -> tuple[int, int]:
         """The same by the limits of a group and of all above it, whoever asks."""

@@ -468,3 +468,22 @@ def test_nobody_is_stopped_for_a_gang_that_its_limit_holds() -> None:
     plan = decide(snapshot, NOW)
     assert plan.stops == ()
     assert [wait.reason for wait in plan.waits] == [Reason.GROUP_MAXIMUM]
+
+
+def test_who_may_hold_the_whole_pool_is_the_head_also_beside_what_is_held_already() -> None:
+    """As with a group that may: who finds that limit full lacks devices."""
+    scene = Snapshot(
+        devices=node("a", 4),
+        groups=(group(maximum=4, per_user=4),),
+        waiting=(
+            waiting("wide", 4, owner="ada", priority=PriorityClass.INTERACTIVE),
+            waiting("long", 1, owner="bob", seconds=2 * HOUR),
+        ),
+        holdings=(holding("run", "a0", owner="ada"),),
+    )
+    plan = decide(scene, NOW)
+    assert plan.starts == ()
+    assert [(each.request_id, each.reason) for each in plan.waits] == [
+        ("wide", Reason.NO_FREE_DEVICE),
+        ("long", Reason.BEHIND_OTHERS),
+    ]

@@ -475,6 +475,27 @@ def test_as_many_are_stopped_as_it_takes_for_both_where_others_are_ahead() -> No
     }
 
 
+def test_nobody_goes_who_need_not_since_somebody_larger_was_asked_later() -> None:
+    """``small`` makes room for ``p``, who is ahead, so that ``large`` goes for ``q``: that is
+    enough for both."""
+    tree = Tree((group("cs"), group("math", 1)))
+    small, large = holding("small", "a0", group="cs"), holding("large", "b0", "b1", group="cs")
+    holdings = [replace(each, preemptible=True) for each in (small, large)]
+
+    found = reclaim(
+        [waiting("p", group="cs", priority=PriorityClass.URGENT), waiting("q", group="math")],
+        pool=Pool((*node("a", 1), *node("b", 2)), holdings),
+        tally=Tally(tree, holdings),
+        tree=tree,
+        holdings=holdings,
+        now=NOW,
+    )
+
+    assert [each.request_id for each in found.stops] == ["large"]
+    assert {*found.waiting} == {"p", "q"}
+    assert all(set(each.devices) <= {"b0", "b1"} for each in found.waiting.values())
+
+
 def test_a_limit_of_the_group_above_makes_room_as_devices_do() -> None:
     groups = (group("cs"), group("cs101", 1, "cs"), group("cs102", 0, "cs"))
     tree = Tree(groups)
