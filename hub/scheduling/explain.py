@@ -180,11 +180,7 @@ def _reserved(wait: Wait, snapshot: Snapshot, now: float) -> Reserved | None:
 
 def _promised(snapshot: Snapshot) -> frozenset[str]:
     """For whom others were stopped."""
-    return frozenset(
-        each.moved_for or each.stopped_for
-        for each in snapshot.waiting
-        if each.moved_for or each.stopped_for
-    )
+    return frozenset(each.made_room_for for each in snapshot.waiting) - {""}
 
 
 def _in_the_way(

@@ -305,6 +305,11 @@ class Waiting:
     moved_for: str = ""
     stopped_for: str = ""
 
+    @property
+    def made_room_for(self) -> str:
+        """The request that it made room for, when it was stopped; empty where it was for none."""
+        return self.moved_for or self.stopped_for
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holding:

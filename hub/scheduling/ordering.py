@@ -104,7 +104,7 @@ class Order:
     def _promised(self) -> Iterator[Waiting]:
         """Rule 0."""
         made_room, waiting = self._queues.made_room(), self._queues.waiting
-        stopped_for = (each.moved_for or each.stopped_for for each in made_room)
+        stopped_for = (each.made_room_for for each in made_room)
         others = (waiting.get(name) for name in chain(stopped_for, self._will_be_promised))
         moved = (each for each in made_room if each.moved_for)
         for request in chain(filter(None, others), moved):
@@ -116,7 +116,7 @@ class Order:
         at: Waiting | None = request
         while at is not None and at.id not in found:
             found[at.id] = at
-            at = self._queues.waiting.get(at.moved_for or at.stopped_for)
+            at = self._queues.waiting.get(at.made_room_for)
         return reversed(found.values())
 
     def _reserved(self) -> Iterator[Waiting]:

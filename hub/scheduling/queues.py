@@ -95,7 +95,7 @@ class Queues:
     def _put(self, request: Waiting) -> list[Entry] | None:
         """At the end of a queue, which is not sorted then; None where its group is missing."""
         self._waiting[request.id] = request
-        if request.moved_for or request.stopped_for:
+        if request.made_room_for:
             self._made_room[request.id] = request
         key = (request.priority, request.group)
         owners = self._own.get(key)
