@@ -112,11 +112,8 @@ def crowds(draw: st.DrawFn, parents: Mapping[str, str | None], running: int) -> 
     """Requests for one device each, with equal limits; up to so many run already.
 
     All of them may be stopped, or none: what others are guaranteed limits those that may not.
-    For the same reason all are sessions, or none. What one member may hold is limited where no
-    groups are below: whoever such a limit of a group above holds takes a place in the order of
-    its own group all the same, so that with a larger limit others of it have their turn later.
+    For the same reason all are sessions, or none.
     """
-    above = {parent for parent in parents.values() if parent is not None}
     preemptible = draw(st.booleans())
     kind = Kind.JOB if preemptible else draw(st.sampled_from((Kind.JOB, Kind.SESSION)))
     devices = node("a", draw(st.integers(1, 6)))
@@ -125,7 +122,7 @@ def crowds(draw: st.DrawFn, parents: Mapping[str, str | None], running: int) -> 
             group(
                 name,
                 maximum=draw(st.integers(0, 5)),
-                per_user=100 if name in above else draw(st.integers(1, 4)),
+                per_user=draw(st.integers(1, 4)),
                 parent=parent,
             ),
             guaranteed=draw(st.integers(0, 3)),
