@@ -14,10 +14,10 @@ from types import MappingProxyType
 from .errors import InvalidInput, NotAMember, NotFound, OverMaximum
 from .ports.store import Store
 from .ports.world import Hub
-from .scheduling import quota
+from .scheduling import quota, refusing
 from .scheduling.gate import Gate
 from .scheduling.model import Device, Group, Kind, PriorityClass
-from .scheduling.quota import Rule
+from .scheduling.refusing import Rule
 
 _SERVER_NAME = re.compile(r"[a-z0-9](?:-?[a-z0-9])*")
 """JupyterHub's rule for named servers."""
@@ -129,7 +129,7 @@ def check_ask(ask: Ask, groups: Iterable[Group], devices: Iterable[Device]) -> N
     )
     if refusal is None:
         return
-    kind = InvalidInput if refusal.rule in quota.MALFORMED else OverMaximum
+    kind = InvalidInput if refusal.rule in refusing.MALFORMED else OverMaximum
     field = _FIELDS.get(refusal.rule, "devices")
     raise kind(refusal.message, accepted=refusal.accepted, field=field)
 

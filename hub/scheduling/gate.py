@@ -9,7 +9,8 @@ from collections.abc import Iterable
 
 from .model import Device, Group, Kind, Share
 from .promised import reach
-from .quota import EVERYTHING, Reach, Refusal, Rule, Tree, admit
+from .quota import Tree
+from .refusing import EVERYTHING, Reach, Refusal, Rule, admit
 
 
 class Gate:
@@ -35,7 +36,7 @@ class Gate:
         """Why a request can never run; None if it can.
 
         1. a model is one of the pool that its groups may use, and asked for with a device
-        2. the rules of ``quota.admit``, beside what others are promised (``promised.reach``)
+        2. the rules of ``refusing.admit``, beside what others are promised (``promised.reach``)
         """
         refusal = None if model is None else self._of_model(group, devices, model)
         return refusal or admit(

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from .books import Books
 from .model import Device, Group, Health, Kind, Snapshot, Waiting
-from .quota import Reach
+from .refusing import Reach
 
 
 def reach(group: str, groups: Iterable[Group], devices: Iterable[Device]) -> Reach:

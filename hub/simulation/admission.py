@@ -16,7 +16,7 @@ from types import MappingProxyType
 from ..errors import InvalidInput
 from ..scheduling.gate import Gate
 from ..scheduling.model import Device, Group
-from ..scheduling.quota import Rule
+from ..scheduling.refusing import Rule
 from .experiment import Pools, groups_of_pool
 from .jobs import Job, Trace
 from .nodes import ONE_POOL

@@ -9,7 +9,7 @@ import pytest
 from carrel.hub.scheduling.budget import Budget, Period
 from carrel.hub.scheduling.gate import Gate
 from carrel.hub.scheduling.model import Kind, Share
-from carrel.hub.scheduling.quota import Refusal, Rule
+from carrel.hub.scheduling.refusing import Refusal, Rule
 
 from .values import group, node
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from carrel.hub.scheduling.cycle import decide
 from carrel.hub.scheduling.model import Group, Health, Mark, MarkKind, Snapshot
 from carrel.hub.scheduling.promised import reach
-from carrel.hub.scheduling.quota import Reach, Rule, admit
+from carrel.hub.scheduling.refusing import Reach, Rule, admit
 
 from . import rich
 from .values import NOW, group, node

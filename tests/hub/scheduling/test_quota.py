@@ -8,7 +8,8 @@ import pytest
 from carrel.hub.scheduling.budget import Budget, Period
 from carrel.hub.scheduling.model import Device, Group, Health, Holding
 from carrel.hub.scheduling.plan import Reason
-from carrel.hub.scheduling.quota import Limits, Refusal, Rule, Tally, Tree, admit, limits
+from carrel.hub.scheduling.quota import Limits, Tally, Tree, limits
+from carrel.hub.scheduling.refusing import Refusal, Rule, admit
 from carrel.hub.scheduling.room import NoRoom, room
 
 from .values import group, holding, node, waiting

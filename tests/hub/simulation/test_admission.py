@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from carrel.hub.errors import InvalidInput
 from carrel.hub.scheduling.budget import Budget, Period
 from carrel.hub.scheduling.model import Device, Group, Kind, Share, Snapshot
-from carrel.hub.scheduling.quota import Rule
+from carrel.hub.scheduling.refusing import Rule
 from carrel.hub.simulation.admission import WORDS, admitted
 from carrel.hub.simulation.carrel_policy import CARREL
 from carrel.hub.simulation.estimates import Known
