@@ -13,7 +13,7 @@ from copy import copy
 from math import inf
 
 from .books import Books
-from .gangs import least, smallest_member
+from .gangs import is_elastic, least, smallest_member
 from .later import Later
 from .line import Line
 from .model import Holding, Waiting
@@ -80,7 +80,9 @@ class Backfill:
         """Whether there is time or room for it beside the head, as far as that is known yet."""
         if self.at is None or ends_at <= self.at:
             return True
-        if size(request.devices, request.share) > self._extra or self._is_refused(request):
+        if size(request.devices, request.share) > self._extra:
+            return False
+        if ends_at >= self._refused.get(_alike(request), inf):
             return False
         pool = self._spare if self._later is None else self._books.pool
         return any(map(pool.fits, self._books.variants(request)))
@@ -97,23 +99,26 @@ class Backfill:
         weight = size(request.devices, request.share)
         if weight > self._extra or self._is_refused(request):
             return None
+        tried: Holding | None = None
         for free in self._places():
             placed = next(filter(None, (free.take(each, home) for each in fitting)), None)
             if placed is None:
                 continue
-            holding = holding_of(request, placed, now=self._books.now)
-            if self._lets(holding, ends_at):
+            tried = holding_of(request, placed, now=self._books.now)
+            if self._lets(tried, ends_at):
                 pool.hold(placed)
                 self._taken(weight)
                 return placed
             free.give_back(placed)
-            self._refused[_alike(request)] = holding.until
+        if tried is not None:
+            self._refused[_alike(request)] = tried.until
         return None
 
     def _places(self) -> Iterator[Pool]:
-        """Where a later one may find room: the head can start elsewhere, where that is tried."""
+        """Where a later one may find room: the head can start elsewhere, where that is tried, and
+        with no fewer devices."""
         yield self._spare
-        if self._later is not None:
+        if self._later is not None and not is_elastic(self.head):
             yield self._books.pool.copy()
 
     def _taken(self, weight: int) -> None:

@@ -63,6 +63,10 @@ class Ground:
         """Those of which anything may be asked, or could be until it was asked."""
         return self._stays.keys()
 
+    def priority(self, request_id: str) -> PriorityClass:
+        """The class of what may still be asked."""
+        return self._where[request_id][1]
+
     def gains(self, part: Part, model: str | None) -> Inside:
         """What may be asked of a part and has devices of this model."""
         found = self._gains.get((model, part))

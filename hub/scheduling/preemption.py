@@ -53,10 +53,13 @@ class Reclaimed:
 
     Attributes:
         waiting: who waits for it, or for what was asked back earlier, and what each will have.
+        early: those of the stops whose request had to ask once more: what they give back went to
+            somebody ahead of it.
     """
 
     stops: tuple[Stop, ...] = ()
     waiting: Mapping[str, Placement] = field(default_factory=dict)
+    early: tuple[Stop, ...] = field(default=(), compare=False)
 
 
 def reclaim(
@@ -83,7 +86,7 @@ def reclaim(
        victims themselves, it asks in vain: again from the start, and nobody like it asks.
        Where some other rule holds it (``in_vain``), again without it, and without what its owner
        asks for that is like it and takes as long.
-    6. Whoever need not go, since somebody larger was asked later, stays.
+    6. Whoever need not go, since somebody larger was asked later for the same request, stays.
 
     So the next cycle, which sees them leaving, asks nobody again for the same requests, and
     whoever has a stop made for it starts when that is over.
@@ -177,6 +180,7 @@ def _rounds(
 ) -> Reclaimed:
     """Steps 1 to 4."""
     stops: list[Stop] = []
+    early: list[Stop] = []
     while True:
         asked = ask()
         made_for = {stop.for_request for stop in stops}
@@ -191,7 +195,9 @@ def _rounds(
             else:
                 asked.give_up(claim)
         if not found:
-            return Reclaimed(stops=tuple(stops), waiting=waiting)
+            return Reclaimed(stops=tuple(stops), waiting=waiting, early=tuple(early))
+        asks = found[0].for_request
+        early += (each for each in stops if each.for_request == asks and each not in early)
         stops += found
         ground.leave(stop.request_id for stop in found)
 
@@ -199,21 +205,31 @@ def _rounds(
 def _needed(
     found: Reclaimed, claims: Sequence[_Claim], ground: Ground, ask: Callable[[Ground], _Asked]
 ) -> Reclaimed:
-    """The same without those who need not go since somebody larger was asked later: who waits
-    has devices all the same, first those for whom anybody was asked."""
-    if len(found.stops) <= 1:
+    """Step 6, opportunistic work last. Whoever is served at all is served without them, those for
+    whom anybody is asked before others. Where anything is moved, it was chosen with the rest."""
+    if not found.early or any(stop.moved for stop in found.stops):
         return found
     made_for = {stop.for_request for stop in found.stops}
     in_turn = sorted(claims, key=lambda claim: claim.request.id not in made_for)
-    for stop in sorted(found.stops, key=lambda stop: -stop.lost):
-        fewer = tuple(each for each in found.stops if each is not stop)
+
+    def served(stops: Iterable[Stop]) -> Mapping[str, Placement]:
         then = ground.next_to(ground.pool, ground.tally)
-        then.leave(each.request_id for each in fewer)
+        then.leave(each.request_id for each in stops)
         asked = ask(then)
-        served = {claim.request.id: asked.take(claim) for claim in asked.in_order(in_turn)}
-        waiting = {name: placed for name in found.waiting if (placed := served.get(name))}
-        if len(waiting) == len(found.waiting):
-            found = Reclaimed(stops=fewer, waiting=waiting)
+        taken = ((claim.request.id, asked.take(claim)) for claim in asked.in_order(in_turn))
+        return {name: placed for name, placed in taken if placed is not None}
+
+    everybody = served(found.stops).keys()
+
+    def worth(stop: Stop) -> tuple[bool, float]:
+        return ground.priority(stop.request_id) is not PriorityClass.OPPORTUNISTIC, stop.lost
+
+    for stop in sorted(found.early, key=worth, reverse=True):
+        fewer = tuple(each for each in found.stops if each is not stop)
+        having = served(fewer)
+        if having.keys() >= everybody:
+            waiting = {name: having[name] for name in found.waiting}
+            found = replace(found, stops=fewer, waiting=waiting)
     return found
 
 

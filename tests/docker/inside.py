@@ -5,7 +5,7 @@ from __future__ import annotations
 import docker
 
 _BEGIN, _END = "all of it from here ", " to here"
-_BETWEEN_MARKS = f'printf "{_BEGIN}"; "$@"; printf "{_END}"'
+_BETWEEN_MARKS = f'exec 2>&1; printf "{_BEGIN}"; "$@"; printf "{_END}"'
 
 
 def inside(client: docker.APIClient, container: str, *command: str) -> str:

@@ -13,6 +13,8 @@ from carrel.hub.scheduling.model import (
     Holding,
     PriorityClass,
     Reserved,
+    Role,
+    Share,
     Snapshot,
     Waiting,
 )
@@ -20,6 +22,7 @@ from carrel.hub.scheduling.plan import Reason
 
 from .values import HOUR, NOW, group, holding, node, waiting
 
+DEVICE = 1 << 37
 KEEPS = replace(group("keeps"), guaranteed=2, lending=0)
 
 
@@ -140,3 +143,67 @@ def test_nobody_waits_behind_who_asks_something_back_for_what_is_kept_for_its_ow
     plan = decide(scene, NOW)
     assert [stop.for_request for stop in plan.stops] == ["asks"]
     assert {start.request_id for start in plan.starts} == {"first", "second"}
+
+
+def test_a_gang_that_is_the_head_has_as_many_members_as_without_those_behind_it() -> None:
+    """It would start as early with fewer, were the later one where it could go itself."""
+    gang = replace(
+        waiting("head", 4, group="other", priority=PriorityClass.INTERACTIVE),
+        gang=(Role(name="worker", devices=2, wanted=2, minimum=1),),
+    )
+    far = Reserved(
+        id="class", group="own", devices=1, starts_at=NOW + 900 * HOUR, ends_at=NOW + 901 * HOUR
+    )
+    scene = Snapshot(
+        devices=(*node("a", 2), *node("b", 2), *node("c", 1)),
+        groups=(group("other"), group("later"), group("own")),
+        waiting=(
+            gang,
+            replace(
+                waiting("long", group="later", seconds=8 * HOUR),
+                nodes=frozenset({"a"}),
+            ),
+        ),
+        holdings=(
+            holding("one", "a1", group="later"),
+            holding("two", "b0", "b1", group="later"),
+        ),
+        reserved=(far,),
+    )
+    assert decide(scene, NOW).starts == ()
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_who_starts_where_the_head_may_not_leaves_the_next_one_its_chance(count: int) -> None:
+    """The first place that is tried is refused, the second is not."""
+
+    def part(request_id: str, compute: float, memory: float) -> Waiting:
+        share = Share(compute=compute, memory_bytes=int(memory * DEVICE))
+        return replace(waiting(request_id, group="z", seconds=20 * HOUR), share=share)
+
+    def runs(name: str, device: str, compute: float, memory: float, hours: float) -> Holding:
+        share = Share(compute=compute, memory_bytes=int(memory * DEVICE))
+        found = holding(name, device, group="o", ends_in=hours * HOUR)
+        return replace(found, share=share)
+
+    head = replace(
+        part("head", 0.5, 0.5),
+        group="o",
+        model="A",
+        priority=PriorityClass.INTERACTIVE,
+        seconds=2 * HOUR,
+    )
+    later = tuple(part(f"later{at}", 0.35, 0.05) for at in range(count))
+    scene = Snapshot(
+        devices=(*node("x", 2, model="A"), *node("y", 3, model="B")),
+        groups=(group("o"), group("z"), replace(group("own"), guaranteed=2, lending=0)),
+        waiting=tuple(replace(each, preemptible=True) for each in (head, *later)),
+        holdings=(
+            runs("long0", "x0", 0.2, 0.0, 40),
+            runs("short0", "x0", 0.01, 0.7, 1),
+            runs("long1", "x1", 0.1, 0.0, 40),
+            runs("short1", "x1", 0.9, 0.1, 1),
+        ),
+    )
+    started = {start.request_id for start in decide(scene, NOW).starts}
+    assert started == {each.id for each in later}

@@ -496,6 +496,28 @@ def test_nobody_goes_who_need_not_since_somebody_larger_was_asked_later() -> Non
     assert all(set(each.devices) <= {"b0", "b1"} for each in found.waiting.values())
 
 
+def test_whoever_goes_for_another_request_goes_all_the_same() -> None:
+    """``large`` would be enough for ``p`` as well, but ``p`` is sure of its device only with the
+    notice that is its own."""
+    tree = Tree((group("cs"), group("math", 3)))
+    small, large = holding("small", "a0", group="cs"), holding("large", "b0", "b1", group="cs")
+    holdings = [replace(each, preemptible=True) for each in (small, large)]
+
+    found = reclaim(
+        [waiting("p", group="math"), waiting("q", group="math")],
+        pool=Pool((*node("a", 1), *node("b", 2)), holdings),
+        tally=Tally(tree, holdings),
+        tree=tree,
+        holdings=holdings,
+        now=NOW,
+    )
+
+    assert {each.request_id: each.for_request for each in found.stops} == {
+        "small": "p",
+        "large": "q",
+    }
+
+
 def test_a_limit_of_the_group_above_makes_room_as_devices_do() -> None:
     groups = (group("cs"), group("cs101", 1, "cs"), group("cs102", 0, "cs"))
     tree = Tree(groups)

@@ -322,3 +322,32 @@ def test_what_was_set_aside_is_forgotten_with_the_next_step() -> None:
 
     plan = decide(standing.snapshot(), NOW + 1)
     assert standing.decide().starts == plan.starts
+
+
+def test_who_is_refused_behind_the_head_for_its_limit_hides_no_shorter_limit_of_its_owner() -> None:
+    """Of two alike the one that is expected to end first may have the longer limit."""
+    long = replace(waiting("long", group="math", owner="u", seconds=8 * HOUR), expected=1.5 * HOUR)
+    others = (waiting(f"c{at}", group="math", seconds=4 * HOUR, age=100.0 - at) for at in range(12))
+    snapshot = Snapshot(
+        devices=(*node("a", 4), *node("b", 3)),
+        groups=(group("cs"), group("math"), group("lab")),
+        waiting=(
+            waiting("head", 4, group="cs", priority=PriorityClass.INTERACTIVE, seconds=10 * HOUR),
+            *others,
+            long,
+            waiting("short", group="math", owner="u", seconds=2 * HOUR),
+        ),
+        holdings=(
+            holding("run0", "a0", group="math"),
+            holding("run1", "b2", group="math", ends_in=2 * HOUR),
+        ),
+        reserved=(
+            Reserved(
+                id="lab", group="lab", devices=2, starts_at=NOW + 3 * HOUR, ends_at=NOW + 9 * HOUR
+            ),
+        ),
+    )
+    _, delta = step(Standing(snapshot, NOW), [], NOW)
+    plan = decide(snapshot, NOW)
+    assert {start.request_id for start in plan.starts} == {"c0", "short"}
+    assert (delta.starts, delta.stops) == (plan.starts, plan.stops)
