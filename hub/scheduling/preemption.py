@@ -219,7 +219,7 @@ def _needed(
         taken = ((claim.request.id, asked.take(claim)) for claim in asked.in_order(in_turn))
         return {name: placed for name, placed in taken if placed is not None}
 
-    everybody = served(found.stops).keys()
+    everybody = served(found.stops).keys() | found.waiting.keys()
 
     def worth(stop: Stop) -> tuple[bool, float]:
         return ground.priority(stop.request_id) is not PriorityClass.OPPORTUNISTIC, stop.lost
