@@ -225,7 +225,10 @@ def end_what_was_half_made(folder: Path) -> None:
     for process in psutil.process_iter(["name", "cmdline"]):
         words = " ".join(process.info["cmdline"] or ())
         if "containerd-shim" in process.info["name"] and str(folder) in words:
-            for each in (*process.children(recursive=True), process):
+            below: list[psutil.Process] = []
+            with suppress(psutil.NoSuchProcess):  # It may end by itself meanwhile.
+                below = process.children(recursive=True)
+            for each in (*below, process):
                 with suppress(psutil.NoSuchProcess):
                     each.kill()
 
