@@ -80,9 +80,8 @@ class Backfill:
         """Whether there is time or room for it beside the head, as far as that is known yet."""
         if self.at is None or ends_at <= self.at:
             return True
-        if size(request.devices, request.share) > self._extra:
-            return False
-        if ends_at >= self._refused.get(_alike(request), inf):
+        weight = size(request.devices, request.share)
+        if weight > self._extra or self._is_refused(request, ends_at):
             return False
         pool = self._spare if self._later is None else self._books.pool
         return any(map(pool.fits, self._books.variants(request)))
@@ -97,7 +96,8 @@ class Backfill:
                 self._not_spare(placed)
             return placed
         weight = size(request.devices, request.share)
-        if weight > self._extra or self._is_refused(request):
+        until = self._books.now + request.seconds
+        if weight > self._extra or self._is_refused(request, until):
             return None
         tried: Holding | None = None
         for free in self._places():
@@ -149,10 +149,9 @@ class Backfill:
         books.end(holding.request_id)
         return lets
 
-    def _is_refused(self, request: Waiting) -> bool:
+    def _is_refused(self, request: Waiting, until: float) -> bool:
         """Whether one like it was, that would not have run for longer."""
-        until = self._refused.get(_alike(request), inf) if self._refused else inf
-        return self._books.now + request.seconds >= until
+        return bool(self._refused) and until >= self._refused.get(_alike(request), inf)
 
     def _keep(self, placed: Placement) -> None:
         """The head's devices are not spare. One that is lent as a whole until then does not come

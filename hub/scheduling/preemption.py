@@ -100,7 +100,8 @@ def reclaim(
         reserved: devices by group that it keeps as well, above its guarantee or not.
         in_vain: of those for whom something is asked back, who would not start all the same.
     """
-    ground = Ground(pool, tally, tree, holdings, reserved)
+    fresh = partial(Ground, pool, tally, tree, holdings, reserved)
+    ground = fresh()
     claims = [_Claim(request, forms(request)) for request in requests if request.devices]
     vain: set[_Alike] = set()
 
@@ -117,10 +118,10 @@ def reclaim(
         passed = {stop.for_request for stop in found.stops} - found.waiting.keys()
         held = () if passed or not found.stops else in_vain(found)
         if not passed and not held:
-            return _needed(found, claims, Ground(pool, tally, tree, holdings, reserved), ask)
+            return _needed(found, claims, fresh, ask)
         vain |= {claim.alike for claim in claims if claim.request.id in passed}
         claims = _without(claims, held)
-        ground = Ground(pool, tally, tree, holdings, reserved)
+        ground = fresh()
 
 
 def _without(claims: Sequence[_Claim], held: Collection[str]) -> list[_Claim]:
@@ -203,12 +204,16 @@ def _rounds(
 
 
 def _needed(
-    found: Reclaimed, claims: Sequence[_Claim], ground: Ground, ask: Callable[[Ground], _Asked]
+    found: Reclaimed,
+    claims: Sequence[_Claim],
+    fresh: Callable[[], Ground],
+    ask: Callable[[Ground], _Asked],
 ) -> Reclaimed:
     """Step 6, opportunistic work last. Whoever is served at all is served without them, those for
     whom anybody is asked before others. Where anything is moved, it was chosen with the rest."""
     if not found.early or any(stop.moved for stop in found.stops):
         return found
+    ground = fresh()
     made_for = {stop.for_request for stop in found.stops}
     in_turn = sorted(claims, key=lambda claim: claim.request.id not in made_for)
 

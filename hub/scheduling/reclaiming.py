@@ -15,7 +15,7 @@ from .placement import Pool
 from .preemption import Reclaimed, nobody_to_ask, reclaim
 from .queues import Queues
 from .quota import Tally, size
-from .room import cap, cap_of_one, is_as_large, room
+from .room import cap, cap_of_one, is_as_large, is_as_large_for_one, room
 from .walk import Held, Walk
 
 
@@ -111,8 +111,11 @@ def _widest_line(request: Waiting, books: Books, queues: Queues) -> str | None:
     tally, lendable = books.tally, books.caps.lendable
     for group in reversed(books.tree.chain(request.group)):
         left = inf if is_as_large(group, lendable) else cap(group) - tally.groups[group.name]
-        most = cap_of_one(group)
-        of_one = inf if most >= lendable else most - tally.users[group.name, request.owner]
+        of_one = (
+            inf
+            if is_as_large_for_one(group, lendable)
+            else cap_of_one(group) - tally.users[group.name, request.owner]
+        )
         if left == of_one == inf:
             continue
         for each in queues.of(group.name):

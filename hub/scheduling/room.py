@@ -63,14 +63,18 @@ def cap(group: Group) -> int:
 
 def is_as_large(group: Group, lendable: int) -> bool:
     """Whether its maximum is that of a pool with so many thousandths of a device: who finds it
-    full lacks devices rather than room. So does who finds a limit of one member full that is as
-    large."""
+    full lacks devices rather than room."""
     return cap(group) >= lendable and cap(group) == group.max_devices * THOUSAND
 
 
 def cap_of_one(group: Group) -> int:
     """What one member may hold in a group, in thousandths of a device."""
     return group.max_devices_per_user * THOUSAND
+
+
+def is_as_large_for_one(group: Group, lendable: int) -> bool:
+    """The same of what one member may hold."""
+    return cap_of_one(group) >= lendable
 
 
 class Caps:
@@ -98,7 +102,12 @@ class Caps:
         found = self._members.get(name)
         if found is None:
             found = self._members[name] = tuple(
-                (each.name, cap_of_one(each), cap_of_one(each) >= self.lendable, each.max_sessions)
+                (
+                    each.name,
+                    cap_of_one(each),
+                    is_as_large_for_one(each, self.lendable),
+                    each.max_sessions,
+                )
                 for each in self._tree.chain(name)
             )
         return found
