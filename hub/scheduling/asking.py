@@ -59,7 +59,7 @@ class Asking:
         claims = books.entitled.among(self._lacking)
         found = self._reclaim(claims, books)
         self._asked = tuple(books.running.holdings[stop.request_id] for stop in found.stops)
-        books.running.leave(each.request_id for each in self._asked)
+        books.running.leave(found.stops)
         others = (placed for name, placed in found.waiting.items() if name != head.id)
         self._kept = tuple(free for each in others for free in _free(each, books.pool))
         self.has_kept = self.has_kept or bool(self._kept)

@@ -52,7 +52,8 @@ class Reclaimed:
     """What is asked back in one cycle.
 
     Attributes:
-        waiting: who waits for it, or for what was asked back earlier, and what each will have.
+        waiting: who waits for it, or for what was asked back earlier, and what each will have;
+            and where what is moved goes on.
         early: those of the stops whose request had to ask once more: what they give back went to
             somebody ahead of it.
     """
@@ -81,7 +82,8 @@ def reclaim(
     1. What is leaving counts as free already.
     2. Whoever fits takes its devices: the next one finds the rest.
     3. The first one that does not fit and finds victims asks them back.
-    4. They are leaving now: again from 1, until nobody finds any.
+    4. They are leaving now: again from 1, until nobody finds any. What is moved goes on right
+       behind the one that it is moved for, and has its place like whoever asks.
     5. Where others ahead of one that asked would start in its place, who may not ask these
        victims themselves, it asks in vain: again from the start, and nobody like it asks.
        Where some other rule holds it (``in_vain``), again without it, and without what its owner
@@ -102,7 +104,8 @@ def reclaim(
     """
     fresh = partial(Ground, pool, tally, tree, holdings, reserved)
     ground = fresh()
-    claims = [_Claim(request, forms(request)) for request in requests if request.devices]
+    asking = [_Claim(request, forms(request)) for request in requests if request.devices]
+    claims = _with_what_is_moved(asking, holdings, pool, now)
     vain: set[_Alike] = set()
 
     def is_free(claim: _Claim, placed: Placement) -> bool:
@@ -131,7 +134,25 @@ def _without(claims: Sequence[_Claim], held: Collection[str]) -> list[_Claim]:
         if claim.request.id in held:
             seconds = claim.request.seconds
             shortest[claim.kind] = min(seconds, shortest.get(claim.kind, seconds))
-    return [each for each in claims if each.request.seconds < shortest.get(each.kind, inf)]
+    return [
+        each
+        for each in claims
+        if each.goes_on or each.request.seconds < shortest.get(each.kind, inf)
+    ]
+
+
+def _with_what_is_moved(
+    claims: Sequence[_Claim], holdings: Iterable[Holding], pool: Pool, now: float
+) -> list[_Claim]:
+    """And what is on its way, behind the one that it is moved for, or ahead of all others."""
+    moved: dict[str, list[_Claim]] = {}
+    for each in holdings:
+        if each.leaving and each.moved_for:
+            moved.setdefault(each.moved_for, []).append(_going_on(each, pool, now))
+    if not moved:
+        return list(claims)
+    found = [each for claim in claims for each in (claim, *moved.pop(claim.request.id, ()))]
+    return [*(each for others in moved.values() for each in others), *found]
 
 
 def nobody_to_ask(
@@ -182,16 +203,21 @@ def _rounds(
     """Steps 1 to 4."""
     stops: list[Stop] = []
     early: list[Stop] = []
+    queue = list(claims)
     while True:
         asked = ask()
         made_for = {stop.for_request for stop in stops}
         waiting: dict[str, Placement] = {}
         found: tuple[Stop, ...] = ()
-        for claim in asked.in_order(claims):
+        for at, claim in asked.in_order(queue):
+            name = claim.request.id
             if placed := asked.take(claim):
-                if claim.request.id in made_for or not is_free(claim, placed):
-                    waiting[claim.request.id] = placed
+                if claim.goes_on or name in made_for or not is_free(claim, placed):
+                    waiting[name] = placed
+            elif claim.goes_on:
+                continue
             elif found := asked.victims(claim):
+                queue[at + 1 : at + 1] = asked.going_on(found)
                 break
             else:
                 asked.give_up(claim)
@@ -221,7 +247,7 @@ def _needed(
         then = ground.next_to(ground.pool, ground.tally)
         then.leave(each.request_id for each in stops)
         asked = ask(then)
-        taken = ((claim.request.id, asked.take(claim)) for claim in asked.in_order(in_turn))
+        taken = ((claim.request.id, asked.take(claim)) for _, claim in asked.in_order(in_turn))
         return {name: placed for name, placed in taken if placed is not None}
 
     everybody = served(found.stops).keys() | found.waiting.keys()
@@ -239,9 +265,16 @@ def _needed(
 
 
 class _Claim:
-    """A request that asks, in each of its forms: as it is, and the least of it."""
+    """A request that asks, in each of its forms: as it is, and the least of it.
 
-    def __init__(self, request: Waiting, forms: Iterable[Waiting]) -> None:
+    Attributes:
+        goes_on: it is moved; when it has left it asks by itself.
+    """
+
+    def __init__(
+        self, request: Waiting, forms: Iterable[Waiting], *, goes_on: bool = False
+    ) -> None:
+        self.goes_on = goes_on
         self.request, self.least = request, least(request)
         self.forms = tuple((form, least(form)) for form in forms)
         self.alike: _Alike = (request.group, request.priority, shape(request))
@@ -270,11 +303,11 @@ class _Asked:
         self._entitled = Entitled(self._tree, self._tally, ground.guaranteed)
         self._hopeless: set[_Kind] = set()
 
-    def in_order(self, claims: Iterable[_Claim]) -> Iterator[_Claim]:
-        """Those that may ask; of those alike that ask in vain, the first."""
-        for claim in claims:
+    def in_order(self, claims: Iterable[_Claim]) -> Iterator[tuple[int, _Claim]]:
+        """Those that may ask, with their places; of those alike that ask in vain, the first."""
+        for at, claim in enumerate(claims):
             if claim.least in self._entitled and claim.kind not in self._hopeless:
-                yield claim
+                yield at, claim
 
     def take(self, claim: _Claim) -> Placement | None:
         """The devices of the first of its forms that starts with what will be free."""
@@ -310,6 +343,11 @@ class _Asked:
                     return tuple(_stop(form, candidate, self._now) for candidate in chosen)
         self._unmovable.add(claim.alike)
         return ()
+
+    def going_on(self, stops: Iterable[Stop]) -> list[_Claim]:
+        """What is moved, as it will be asked for again."""
+        moved = (self._ground.holding(stop.request_id) for stop in stops if stop.moved)
+        return [_going_on(each, self._pool, self._now) for each in moved]
 
     def give_up(self, claim: _Claim) -> None:
         """Nobody can be asked for it, nor for its like."""
@@ -370,11 +408,8 @@ class _Asked:
         """Whether all that is moved starts again next to what it makes room for."""
         ground = self._ground.next_to(self._pool, self._tally)
         ground.leave(each.holding.request_id for each in chosen)
-        claims = [_Claim(form, (form,))]
-        for each in chosen:
-            if each.moved:
-                request = self._again(each.holding)
-                claims.append(_Claim(request, (request,)))
+        again = (self._again(each.holding) for each in chosen if each.moved)
+        claims = [_Claim(each, (each,)) for each in (form, *again)]
         ask = partial(_Asked, ground, now=self._now, allowed=self._allowed)
         found = _rounds(claims, ground, ask, lambda claim, placed: False)
         return all(claim.request.id in found.waiting for claim in claims)
@@ -476,6 +511,11 @@ class _Asked:
         if request.priority is PriorityClass.URGENT and opportunistic:
             return Reason.BEHIND_OTHERS, request.group, keeps
         return None
+
+
+def _going_on(holding: Holding, pool: Pool, now: float) -> _Claim:
+    request = again(holding, pool, now)
+    return _Claim(request, (request,), goes_on=True)
 
 
 def _stop(request: Waiting, candidate: Candidate, now: float) -> Stop:

@@ -192,7 +192,7 @@ def _request(row: Row[*tuple[object, ...]], held: Mapping[str, tuple[str, ...]])
         deadline=row.deadline,
         expected=row.expected,
         image=row.image,
-        notice=None if row.notice is None else _notice(row.notice),
+        notice=to_notice(row.notice),
         changes=row.changes,
         moved_for=row.moved_for,
         stopped_for=row.stopped_for,
@@ -231,7 +231,9 @@ def _warning(columns: Mapping[str, Any]) -> IdleWarning:
     return IdleWarning(**{**columns, "seen": tuple(columns["seen"])})
 
 
-def _notice(columns: Mapping[str, Any]) -> Notice:
+def to_notice(columns: Mapping[str, Any] | None) -> Notice | None:
+    if columns is None:
+        return None
     return Notice(**{**columns, "kind": NoticeKind(columns["kind"])})
 
 

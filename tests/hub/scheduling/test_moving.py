@@ -10,6 +10,7 @@ from carrel.hub.scheduling.cycle import decide
 from carrel.hub.scheduling.model import (
     Group,
     Holding,
+    Kind,
     PriorityClass,
     Reserved,
     Role,
@@ -136,6 +137,31 @@ def test_what_is_moved_may_ask_for_what_others_borrow() -> None:
     then = decide(scene(held[1], borrows, groups=groups, queue=(WANTS, again)), NOW)
     assert [start.request_id for start in then.starts] == ["wants"]
     assert [(stop.for_request, stop.moved) for stop in then.stops] == [("first", False)]
+
+
+@pytest.mark.parametrize("asked", [False, True], ids=["as it is asked", "until it has left"])
+def test_nobody_takes_the_last_device_on_which_what_is_moved_goes_on(asked: bool) -> None:
+    """Two newcomers find a device each, and without one of these nothing can be moved."""
+    soon = (replace(small(f"on {device}", device), until=NOW + 600) for device in ("c0", "d0"))
+    short = replace(waiting("short", group="lab", seconds=600.0), kind=Kind.SESSION)
+    long = replace(waiting("long", group="math"), preemptible=True)
+    snapshot = scene(
+        small("first", "a0"),
+        small("second", "b1"),
+        *soon,
+        holding("fixed", "c1", group="math"),
+        queue=(WANTS, short, long),
+        devices=(*DEVICES, *node("c", 2), *node("d", 2)),
+        groups=(group("cs101", 3), group("lab", 5), group("math", 0)),
+    )
+    standing = Standing(replace(snapshot, waiting=(WANTS,)) if asked else snapshot, NOW)
+    standing, delta = step(standing, (), NOW)
+    assert [(stop.request_id, stop.moved) for stop in delta.stops] == [("first", True)]
+    if asked:
+        events = (Submitted(request=short), Submitted(request=long))
+        standing, delta = step(standing, events, NOW + 1)
+        assert delta.stops == ()
+    assert [start.request_id for start in delta.starts] == ["short"]
 
 
 LEFT_ALONE = [
