@@ -82,8 +82,8 @@ def reclaim(
     1. What is leaving counts as free already.
     2. Whoever fits takes its devices: the next one finds the rest.
     3. The first one that does not fit and finds victims asks them back.
-    4. They are leaving now: again from 1, until nobody finds any. What is moved goes on right
-       behind the one that it is moved for, and has its place like whoever asks.
+    4. They are leaving now: again from 1, until nobody finds any. What is moved goes on behind
+       all of these, where it finds a place; it asks for itself when it has left.
     5. Where others ahead of one that asked would start in its place, who may not ask these
        victims themselves, it asks in vain: again from the start, and nobody like it asks.
        Where some other rule holds it (``in_vain``), again without it, and without what its owner
@@ -104,8 +104,8 @@ def reclaim(
     """
     fresh = partial(Ground, pool, tally, tree, holdings, reserved)
     ground = fresh()
-    asking = [_Claim(request, forms(request)) for request in requests if request.devices]
-    claims = _with_what_is_moved(asking, holdings, pool, now)
+    claims = [_Claim(request, forms(request)) for request in requests if request.devices]
+    claims += (_going_on(each, pool, now) for each in holdings if each.leaving and each.moved_for)
     vain: set[_Alike] = set()
 
     def is_free(claim: _Claim, placed: Placement) -> bool:
@@ -139,20 +139,6 @@ def _without(claims: Sequence[_Claim], held: Collection[str]) -> list[_Claim]:
         for each in claims
         if each.goes_on or each.request.seconds < shortest.get(each.kind, inf)
     ]
-
-
-def _with_what_is_moved(
-    claims: Sequence[_Claim], holdings: Iterable[Holding], pool: Pool, now: float
-) -> list[_Claim]:
-    """And what is on its way, behind the one that it is moved for, or ahead of all others."""
-    moved: dict[str, list[_Claim]] = {}
-    for each in holdings:
-        if each.leaving and each.moved_for:
-            moved.setdefault(each.moved_for, []).append(_going_on(each, pool, now))
-    if not moved:
-        return list(claims)
-    found = [each for claim in claims for each in (claim, *moved.pop(claim.request.id, ()))]
-    return [*(each for others in moved.values() for each in others), *found]
 
 
 def nobody_to_ask(
@@ -209,7 +195,7 @@ def _rounds(
         made_for = {stop.for_request for stop in stops}
         waiting: dict[str, Placement] = {}
         found: tuple[Stop, ...] = ()
-        for at, claim in asked.in_order(queue):
+        for claim in asked.in_order(queue):
             name = claim.request.id
             if placed := asked.take(claim):
                 if claim.goes_on or name in made_for or not is_free(claim, placed):
@@ -217,7 +203,7 @@ def _rounds(
             elif claim.goes_on:
                 continue
             elif found := asked.victims(claim):
-                queue[at + 1 : at + 1] = asked.going_on(found)
+                queue += asked.going_on(found)
                 break
             else:
                 asked.give_up(claim)
@@ -247,7 +233,7 @@ def _needed(
         then = ground.next_to(ground.pool, ground.tally)
         then.leave(each.request_id for each in stops)
         asked = ask(then)
-        taken = ((claim.request.id, asked.take(claim)) for _, claim in asked.in_order(in_turn))
+        taken = ((claim.request.id, asked.take(claim)) for claim in asked.in_order(in_turn))
         return {name: placed for name, placed in taken if placed is not None}
 
     everybody = served(found.stops).keys() | found.waiting.keys()
@@ -268,7 +254,7 @@ class _Claim:
     """A request that asks, in each of its forms: as it is, and the least of it.
 
     Attributes:
-        goes_on: it is moved; when it has left it asks by itself.
+        goes_on: it is moved, and does not ask before it has left.
     """
 
     def __init__(
@@ -303,11 +289,11 @@ class _Asked:
         self._entitled = Entitled(self._tree, self._tally, ground.guaranteed)
         self._hopeless: set[_Kind] = set()
 
-    def in_order(self, claims: Iterable[_Claim]) -> Iterator[tuple[int, _Claim]]:
-        """Those that may ask, with their places; of those alike that ask in vain, the first."""
-        for at, claim in enumerate(claims):
+    def in_order(self, claims: Iterable[_Claim]) -> Iterator[_Claim]:
+        """Those that may ask; of those alike that ask in vain, the first."""
+        for claim in claims:
             if claim.least in self._entitled and claim.kind not in self._hopeless:
-                yield at, claim
+                yield claim
 
     def take(self, claim: _Claim) -> Placement | None:
         """The devices of the first of its forms that starts with what will be free."""
