@@ -36,6 +36,7 @@ from .outcomes import (
     is_below,
     once_left,
     started,
+    told,
     weight,
 )
 from .values import NOW, waiting
@@ -207,9 +208,10 @@ def check_work_is_conserved(snapshot: Snapshot) -> None:
 
     The head may have its devices when a reservation ends: that is something as well.
 
-    But for two things. What those count on who asked devices back is kept for them. And a part
-    of a device can fill a promise, and take no free device: who was ahead of it, and left its
-    group what is kept for it, starts with the next decision.
+    But for two things. What those count on who asked devices back is kept for them, and so is
+    where what is moved goes on. And a part of a device can fill a promise, and take no free
+    device: who was ahead of it, and left its group what is kept for it, starts with the next
+    decision.
     """
     plan = decide(snapshot, NOW)
     state = after(snapshot, plan)
@@ -218,14 +220,7 @@ def check_work_is_conserved(snapshot: Snapshot) -> None:
     ends = [expected_end(each, NOW) for each in state.holdings if each.devices]
     edges = [edge for each in state.reserved for edge in (each.starts_at, each.ends_at)]
     first = min((*ends, *(edge for edge in edges if edge > NOW)), default=inf)
-    asked = {stop.request_id for stop in plan.stops}
-    state = replace(
-        state,
-        holdings=tuple(
-            replace(each, leaving=each.leaving or each.request_id in asked)
-            for each in state.holdings
-        ),
-    )
+    state = told(state, plan)
     reclaiming = {w.request_id for w in plan.waits if w.reason is Reason.RECLAIMING}
     asking = [each for each in state.waiting if each.id in reclaiming]
     for request in state.waiting:
