@@ -29,12 +29,14 @@ class Asking:
         self._new: list[Waiting] = []
         self._kept: tuple[Placement, ...] = ()
         self._asked: tuple[Holding, ...] = ()
+        self._moved_for: frozenset[str] = frozenset()
+        """For whom something will be moved."""
         self.has_kept = False
 
     def copy(self) -> Asking:
         made = Asking(self._reclaim)
         made._lacking, made._new = self._lacking.copy(), self._new.copy()
-        made._kept, made._asked = self._kept, self._asked
+        made._kept, made._asked, made._moved_for = self._kept, self._asked, self._moved_for
         made.has_kept = self.has_kept
         return made
 
@@ -58,13 +60,36 @@ class Asking:
         self.over(books)
         claims = books.entitled.among(self._lacking)
         found = self._reclaim(claims, books)
-        self._asked = tuple(books.running.holdings[stop.request_id] for stop in found.stops)
-        books.running.leave(found.stops)
+        asked = tuple(books.running.holdings[stop.request_id] for stop in found.stops)
         others = (placed for name, placed in found.waiting.items() if name != head.id)
-        self._kept = tuple(free for each in others for free in _free(each, books.pool))
-        self.has_kept = self.has_kept or bool(self._kept)
-        books.set_aside(self._kept)
-        return bool(before or self._asked or self._kept)
+        kept = tuple(free for each in others for free in _free(each, books.pool))
+        self._moved_for = frozenset(stop.for_request for stop in found.stops if stop.moved)
+        self._set_aside(asked, kept, books)
+        self.has_kept = self.has_kept or bool(kept)
+        return bool(before or asked or kept)
+
+    @property
+    def moves(self) -> bool:
+        """Whether anything will be moved."""
+        return bool(self._moved_for)
+
+    def lets(self, holding: Holding, books: Books) -> bool:
+        """Whether all for whom something will be moved have their devices beside this as well,
+        whose own are taken already: what is moved needs a place."""
+        asked, kept = self._asked, self._kept
+        self.over(books)
+        then = books.copy()
+        then.start(holding)
+        found = self._reclaim(then.entitled.among(self._lacking), then)
+        self._set_aside(asked, kept, books)
+        return self._moved_for <= found.waiting.keys()
+
+    def _set_aside(
+        self, asked: tuple[Holding, ...], kept: tuple[Placement, ...], books: Books
+    ) -> None:
+        self._asked, self._kept = asked, kept
+        books.running.leave(each.request_id for each in asked)
+        books.set_aside(kept)
 
     def over(self, books: Books) -> None:
         """The books are what they were: nobody was asked yet."""

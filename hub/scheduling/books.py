@@ -82,7 +82,7 @@ class Books:
         self._lent = Lent(self.tree, self.tally, self.guaranteed, snapshot.holdings)
         self._aside = 0
         """Thousandths of a device that are free, and set aside."""
-        self._taken_for_good: dict[tuple[str, int, int], bool] = {}
+        self._taken_for_good: dict[tuple[str, int], bool] = {}
         """What is known about ``_leaves_guarantees``."""
         self._reckon(now)
 
@@ -238,21 +238,19 @@ class Books:
         is the same before and after what is lent is asked back for it."""
         if not self._guarantees or request.preemptible:
             return True
-        weight = size(request.devices, request.share)
-        key = (request.group, weight, _needs(request, weight, self.pool))
+        key = (request.group, size(request.devices, request.share))
         if key not in self._taken_for_good:
             self._taken_for_good[key] = self._leaves_guarantees(*key)
         return self._taken_for_good[key]
 
-    def _leaves_guarantees(self, group: str, weight: int, needs: int) -> bool:
-        """Whether others could still reclaim all of theirs, had a group so much for good, of
-        which it ``needs`` so much that is free.
+    def _leaves_guarantees(self, group: str, weight: int) -> bool:
+        """Whether others could still reclaim all of theirs, had a group so much for good.
 
         What is set aside is free for them.
         """
         chain = self.tree.chain(group)
         others = self._guarantees.of_others_than_the_guaranteed(chain, weight)
-        lendable = self._free() + self._aside + self._lent.after(chain, weight) - needs
+        lendable = self._free() + self._aside + self._lent.after(chain, weight) - weight
         return not others or lendable >= others or chain[0].sessions_borrow
 
     # -- counting -------------------------------------------------------------------------
@@ -303,15 +301,8 @@ class Books:
 
 
 def _leaves(request: Waiting, kept: int, pool: Pool) -> bool:
-    if not kept:
-        return True
     weight = size(request.devices, request.share)
-    return pool.free_count() * THOUSAND - _needs(request, weight, pool) >= kept
-
-
-def _needs(request: Waiting, weight: int, pool: Pool) -> int:
-    """How much of its weight it takes of devices that are wholly free."""
-    return 0 if pool.fits_in_parts(request) else weight
+    return not kept or pool.free_count() * THOUSAND - weight >= kept
 
 
 def _held_out_of_order(snapshot: Snapshot) -> int:

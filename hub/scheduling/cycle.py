@@ -52,7 +52,7 @@ def decide(
     asked = reclaim(claims, books)
 
     # 5. Estimate the start of those on the first page; what is asked back has its grace time.
-    books.running.leave(asked.stops, snapshot.grace)
+    books.running.leave((stop.request_id for stop in asked.stops), snapshot.grace)
     expected = estimates(_page(held, until), books, until, effort)
 
     # 6. Write the plan.

@@ -67,10 +67,6 @@ class Ground:
         """The class of what may still be asked."""
         return self._where[request_id][1]
 
-    def holding(self, request_id: str) -> Holding:
-        """What may still be asked."""
-        return self._stays[self._where[request_id]][request_id]
-
     def gains(self, part: Part, model: str | None) -> Inside:
         """What may be asked of a part and has devices of this model."""
         found = self._gains.get((model, part))

@@ -323,7 +323,6 @@ class Holding:
         restart_cost: as in ``Waiting``.
         leaving: it was already asked to go, and its devices come back soon.
         leaves_at: when the grace time is over that it was given for that; None: now.
-        moved_for: the request that it makes room for, where it leaves to go on elsewhere.
         share: part of its one device; None: whole devices.
         image: what it runs in.
         nodes: as in ``Waiting``: where it could go on.
@@ -343,7 +342,6 @@ class Holding:
     restart_cost: float | None = None
     leaving: bool = False
     leaves_at: float | None = None
-    moved_for: str = ""
     share: Share | None = None
     image: str = ""
     nodes: frozenset[str] | None = None

@@ -116,16 +116,15 @@ class Pool:
         """Whether ``take`` would find it a place now."""
         return self._fits(request, self._free, self._parts)
 
-    def fits_in_parts(self, request: Waiting) -> bool:
-        """Whether there is room for a share on a device that is lent in parts already."""
-        if request.share is None:
-            return False
-        family = self._floor.families.get(request.model)
-        return family is not None and self._parts.find(family, request.share) is not None
-
     def nodes_of(self, taken: Taken) -> tuple[int, ...]:
         """The nodes on which these are; nodes are numbered."""
         return tuple(node for node, _ in self._floor.spots[taken.devices])
+
+    def besides(self, taken: Taken, among: Set[str] | None = None) -> frozenset[str]:
+        """The names of all other nodes than those on which these are, or of those of these."""
+        names = self._floor.names
+        here = {names[node] for node in self.nodes_of(taken)}
+        return frozenset(names if among is None else among) - here
 
     def take(self, request: Waiting, home: int = 0) -> Placement | None:
         """Take the devices it gets; None, and nothing taken, where it does not fit.

@@ -52,8 +52,7 @@ class Reclaimed:
     """What is asked back in one cycle.
 
     Attributes:
-        waiting: who waits for it, or for what was asked back earlier, and what each will have;
-            and where what is moved goes on.
+        waiting: who waits for it, or for what was asked back earlier, and what each will have.
         early: those of the stops whose request had to ask once more: what they give back went to
             somebody ahead of it.
     """
@@ -82,8 +81,7 @@ def reclaim(
     1. What is leaving counts as free already.
     2. Whoever fits takes its devices: the next one finds the rest.
     3. The first one that does not fit and finds victims asks them back.
-    4. They are leaving now: again from 1, until nobody finds any. What is moved goes on behind
-       all of these, where it finds a place; it asks for itself when it has left.
+    4. They are leaving now: again from 1, until nobody finds any.
     5. Where others ahead of one that asked would start in its place, who may not ask these
        victims themselves, it asks in vain: again from the start, and nobody like it asks.
        Where some other rule holds it (``in_vain``), again without it, and without what its owner
@@ -105,7 +103,6 @@ def reclaim(
     fresh = partial(Ground, pool, tally, tree, holdings, reserved)
     ground = fresh()
     claims = [_Claim(request, forms(request)) for request in requests if request.devices]
-    claims += (_going_on(each, pool, now) for each in holdings if each.leaving and each.moved_for)
     vain: set[_Alike] = set()
 
     def is_free(claim: _Claim, placed: Placement) -> bool:
@@ -134,11 +131,7 @@ def _without(claims: Sequence[_Claim], held: Collection[str]) -> list[_Claim]:
         if claim.request.id in held:
             seconds = claim.request.seconds
             shortest[claim.kind] = min(seconds, shortest.get(claim.kind, seconds))
-    return [
-        each
-        for each in claims
-        if each.goes_on or each.request.seconds < shortest.get(each.kind, inf)
-    ]
+    return [each for each in claims if each.request.seconds < shortest.get(each.kind, inf)]
 
 
 def nobody_to_ask(
@@ -189,21 +182,16 @@ def _rounds(
     """Steps 1 to 4."""
     stops: list[Stop] = []
     early: list[Stop] = []
-    queue = list(claims)
     while True:
         asked = ask()
         made_for = {stop.for_request for stop in stops}
         waiting: dict[str, Placement] = {}
         found: tuple[Stop, ...] = ()
-        for claim in asked.in_order(queue):
-            name = claim.request.id
+        for claim in asked.in_order(claims):
             if placed := asked.take(claim):
-                if claim.goes_on or name in made_for or not is_free(claim, placed):
-                    waiting[name] = placed
-            elif claim.goes_on:
-                continue
+                if claim.request.id in made_for or not is_free(claim, placed):
+                    waiting[claim.request.id] = placed
             elif found := asked.victims(claim):
-                queue += asked.going_on(found)
                 break
             else:
                 asked.give_up(claim)
@@ -251,16 +239,9 @@ def _needed(
 
 
 class _Claim:
-    """A request that asks, in each of its forms: as it is, and the least of it.
+    """A request that asks, in each of its forms: as it is, and the least of it."""
 
-    Attributes:
-        goes_on: it is moved, and does not ask before it has left.
-    """
-
-    def __init__(
-        self, request: Waiting, forms: Iterable[Waiting], *, goes_on: bool = False
-    ) -> None:
-        self.goes_on = goes_on
+    def __init__(self, request: Waiting, forms: Iterable[Waiting]) -> None:
         self.request, self.least = request, least(request)
         self.forms = tuple((form, least(form)) for form in forms)
         self.alike: _Alike = (request.group, request.priority, shape(request))
@@ -330,11 +311,6 @@ class _Asked:
         self._unmovable.add(claim.alike)
         return ()
 
-    def going_on(self, stops: Iterable[Stop]) -> list[_Claim]:
-        """What is moved, as it will be asked for again."""
-        moved = (self._ground.holding(stop.request_id) for stop in stops if stop.moved)
-        return [_going_on(each, self._pool, self._now) for each in moved]
-
     def give_up(self, claim: _Claim) -> None:
         """Nobody can be asked for it, nor for its like."""
         self._hopeless.add(claim.kind)
@@ -394,8 +370,11 @@ class _Asked:
         """Whether all that is moved starts again next to what it makes room for."""
         ground = self._ground.next_to(self._pool, self._tally)
         ground.leave(each.holding.request_id for each in chosen)
-        again = (self._again(each.holding) for each in chosen if each.moved)
-        claims = [_Claim(each, (each,)) for each in (form, *again)]
+        claims = [_Claim(form, (form,))]
+        for each in chosen:
+            if each.moved:
+                request = self._again(each.holding)
+                claims.append(_Claim(request, (request,)))
         ask = partial(_Asked, ground, now=self._now, allowed=self._allowed)
         found = _rounds(claims, ground, ask, lambda claim, placed: False)
         return all(claim.request.id in found.waiting for claim in claims)
@@ -497,11 +476,6 @@ class _Asked:
         if request.priority is PriorityClass.URGENT and opportunistic:
             return Reason.BEHIND_OTHERS, request.group, keeps
         return None
-
-
-def _going_on(holding: Holding, pool: Pool, now: float) -> _Claim:
-    request = again(holding, pool, now)
-    return _Claim(request, (request,), goes_on=True)
 
 
 def _stop(request: Waiting, candidate: Candidate, now: float) -> Stop:

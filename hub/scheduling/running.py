@@ -9,7 +9,6 @@ from math import inf, nextafter
 
 from .model import Holding, Waiting
 from .placement import Placement
-from .plan import Stop
 from .quota import THOUSAND, Tree, size
 
 _SHORTEST = 60.0
@@ -153,13 +152,12 @@ class Running:
         del self._ends[bisect_left(self._ends, (self._end.pop(request_id), request_id))]
         return holding
 
-    def leave(self, stops: Iterable[Stop], grace: float = 0.0) -> None:
+    def leave(self, request_ids: Iterable[str], grace: float = 0.0) -> None:
         """These are asked to go, and have so many seconds for it."""
-        for stop in stops:
-            holding = self.remove(stop.request_id)
+        for request_id in request_ids:
+            holding = self.remove(request_id)
             at = end_of_notice(self._now, grace, holding.until)
-            moved_for = stop.for_request if stop.moved else ""
-            self.add(replace(holding, leaving=True, leaves_at=at, moved_for=moved_for))
+            self.add(replace(holding, leaving=True, leaves_at=at))
 
     def ends(self) -> Iterator[tuple[float, Holding]]:
         """Everything that runs, in the order in which it is expected to end."""

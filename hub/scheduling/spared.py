@@ -92,6 +92,6 @@ def _left(holdings: Iterable[Holding], stay: Collection[str]) -> Iterator[Holdin
     """What runs once all others that leave have gone."""
     for each in holdings:
         if each.request_id in stay:
-            yield replace(each, leaving=False, leaves_at=None, moved_for="")
+            yield replace(each, leaving=False, leaves_at=None)
         elif not each.leaving:
             yield each

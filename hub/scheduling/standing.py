@@ -156,7 +156,7 @@ class Standing:
             self.debts.add(each.holding)
             self._yielding += _yields(each.holding)
         grace = self._made_from.grace
-        self.books.running.leave(asked.stops, grace)
+        self.books.running.leave((stop.request_id for stop in asked.stops), grace)
         return Delta(starts=tuple(s.start for s in started), stops=asked.stops)
 
     def _walk(self) -> list[Started]:

@@ -6,8 +6,8 @@ every moment at which devices are expected back. Both therefore follow the same 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from .asking import Asking
 from .backfill import Backfill
@@ -153,7 +153,8 @@ class Walk:
         5. too few devices are free for it: it waits. The first of these is the *head*: it is
            given the earliest time at which it is expected to fit.
         6. the devices are free and not kept for a reservation or lent to nobody, and nobody
-           ahead is delayed, neither the head nor who waits for room under a limit: it starts.
+           ahead is delayed, neither the head nor who waits for room under a limit, nor for whom
+           something is moved: it starts.
         7. it waits behind those.
         """
         books = self.books
@@ -300,14 +301,35 @@ class Walk:
             return Held(request=request, reason=Reason.BEHIND_OTHERS, limit=key)
         if self._for_good is not None and not self._for_good.allows(asked, ends_at):
             return Held(request=request, reason=_BEHIND)
-        placed = (
-            books.pool.take(fitting[0], books.home(request.group))
-            if self.backfill is None
-            else self.backfill.take(fitting, ends_at)
-        )
+        placed = self._take(fitting, ends_at)
+        if placed is not None and self._asking is not None and self._asking.moves:
+            placed = self._beside_what_is_moved(fitting, ends_at, placed, self._asking)
         if placed is None:
             return self._is_behind(request)
         return self._start(asked, placed)
+
+    def _take(self, fitting: Sequence[Waiting], ends_at: float) -> Placement | None:
+        if self.backfill is not None:
+            return self.backfill.take(fitting, ends_at)
+        return self.books.pool.take(fitting[0], self.books.home(fitting[0].group))
+
+    def _beside_what_is_moved(
+        self, fitting: Sequence[Waiting], ends_at: float, placed: Placement, asking: Asking
+    ) -> Placement | None:
+        """This placement, or one on other nodes, beside which what will be moved has a place."""
+        pool = self.books.pool
+        while not asking.lets(holding_of(fitting[0], placed, now=self.books.now), self.books):
+            pool.give_back(placed)
+            if self.backfill is not None:
+                self.backfill.look_again()
+                self.backfill.look_ahead(self.line)
+            elsewhere = (replace(each, nodes=pool.besides(placed, each.nodes)) for each in fitting)
+            fitting = [each for each in elsewhere if pool.fits(each)]
+            found = self._take(fitting, ends_at) if fitting and not placed.share else None
+            if found is None:
+                return None
+            placed = found
+        return placed
 
     def _keeps_more(self, backfill: Backfill) -> bool:
         """Whether less is free, now that those ahead that lack devices were looked at."""

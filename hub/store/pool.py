@@ -244,7 +244,6 @@ def holding(request: RequestRecord, lease: LeaseRecord) -> Holding:
         saved_at=lease.saved_at,
         leaving=leaving(request.notice is not None, request.state),
         leaves_at=None if request.notice is None else request.notice.stops_at,
-        moved_for="" if request.notice is None else request.notice.moved_for,
         image=request.image,
     )
 

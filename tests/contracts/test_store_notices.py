@@ -88,11 +88,9 @@ def test_what_is_moved_waits_as_such_until_it_is_granted_devices_again(store: St
     lease = running(store, job("a"), "D0")
     (held,) = store.snapshot(105).holdings
     assert (held.image, held.nodes) == ("", None)
-    moved = replace(NOTICE, kind=NoticeKind.MOVED, for_request="j-z")
+    moved = replace(NOTICE, kind=NoticeKind.MOVED)
     store.notify("j-a", moved, now=110)
-    (held,) = store.snapshot(115).holdings
-    assert (held.leaving, held.moved_for) == (True, "j-z")
-    store.preempt("j-a", PREEMPTED, moved, now=230)
+    store.preempt("j-a", PREEMPTED, replace(moved, for_request="j-z"), now=230)
     store.finish(lease.id, now=234, charge_until=232)
     (waiting,) = store.snapshot(240).waiting
     assert waiting.moved_for == "j-z"

@@ -30,7 +30,7 @@ from .calendar import Budgets, read_reservations
 from .decay import DecayedUse
 from .pool_rows import read_devices, read_groups, read_marks
 from .queue import Queue
-from .rows import LEASES, REQUESTS, read_leases, read_requests, to_events, to_notice
+from .rows import LEASES, REQUESTS, read_leases, read_requests, to_events
 from .sums import LedgerSums
 
 
@@ -96,7 +96,6 @@ def holdings(connection: Connection) -> tuple[Holding, ...]:
     for row in connection.execute(_HELD):
         before = found.get(row.id)
         held = () if row.device_id is None else (row.device_id,)
-        notice = to_notice(row.notice)
         found[row.id] = Holding(
             request_id=row.request_id,
             owner=row.owner,
@@ -109,9 +108,8 @@ def holdings(connection: Connection) -> tuple[Holding, ...]:
             preemptible=row.preemptible,
             expected=row.expected,
             saved_at=row.saved_at,
-            leaving=pool.leaving(notice is not None, State(row.state)),
-            leaves_at=None if notice is None else notice.stops_at,
-            moved_for="" if notice is None else notice.moved_for,
+            leaving=pool.leaving(row.notice is not None, State(row.state)),
+            leaves_at=None if row.notice is None else row.notice["stops_at"],
             image=row.image or "",
         )
     return tuple(found.values())

@@ -192,7 +192,7 @@ def _request(row: Row[*tuple[object, ...]], held: Mapping[str, tuple[str, ...]])
         deadline=row.deadline,
         expected=row.expected,
         image=row.image,
-        notice=to_notice(row.notice),
+        notice=None if row.notice is None else _notice(row.notice),
         changes=row.changes,
         moved_for=row.moved_for,
         stopped_for=row.stopped_for,
@@ -231,9 +231,7 @@ def _warning(columns: Mapping[str, Any]) -> IdleWarning:
     return IdleWarning(**{**columns, "seen": tuple(columns["seen"])})
 
 
-def to_notice(columns: Mapping[str, Any] | None) -> Notice | None:
-    if columns is None:
-        return None
+def _notice(columns: Mapping[str, Any]) -> Notice:
     return Notice(**{**columns, "kind": NoticeKind(columns["kind"])})
 
 

@@ -36,20 +36,6 @@ def after(snapshot: Snapshot, plan: Plan) -> Snapshot:
     )
 
 
-def told(snapshot: Snapshot, plan: Plan) -> Snapshot:
-    """Those that are asked back know it, and are still there."""
-    stops = {stop.request_id: stop for stop in plan.stops}
-    return replace(
-        snapshot,
-        holdings=tuple(
-            replace(each, leaving=True, moved_for=stop.for_request if stop.moved else "")
-            if (stop := stops.get(each.request_id))
-            else each
-            for each in snapshot.holdings
-        ),
-    )
-
-
 def once_left(snapshot: Snapshot, plan: Plan) -> Snapshot:
     """Those that were asked back are gone for good."""
     gone = {stop.request_id for stop in plan.stops}

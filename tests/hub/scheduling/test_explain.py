@@ -41,7 +41,6 @@ from carrel.hub.scheduling.running import holding_of
 from carrel.hub.scheduling.what_if import Change, Suggestion, changed
 
 from . import rich, strategies
-from .outcomes import told
 from .values import HOUR, NOW, device, group, holding, node, waiting
 
 GROUPS = (group("cs101"), group("math"))
@@ -699,4 +698,8 @@ def carried_out(asked: Snapshot, plan: Plan) -> Snapshot:
         if each.id in begun
     ]
     left = tuple(each for each in asked.waiting if each.id not in begun)
-    return replace(asked, waiting=left, holdings=(*told(asked, plan).holdings, *runs))
+    told = {stop.request_id for stop in plan.stops}
+    held = [
+        replace(each, leaving=each.leaving or each.request_id in told) for each in asked.holdings
+    ]
+    return replace(asked, waiting=left, holdings=(*held, *runs))

@@ -111,26 +111,6 @@ def test_room_is_kept_for_the_head_although_its_group_holds_devices_that_are_bro
 OWN = replace(group("own"), guaranteed=3, lending=0)
 
 
-@pytest.mark.parametrize("preemptible", [True, False], ids=["asked back", "for good"])
-def test_a_part_of_a_device_that_is_in_parts_takes_nothing_that_is_kept(preemptible: bool) -> None:
-    share = Share(compute=0.25)
-    lending = 0 if preemptible else None
-    scene = Snapshot(
-        devices=node("a", 2),
-        groups=(group("own"), replace(group("keeps"), guaranteed=1, lending=lending)),
-        holdings=(replace(holding("r", "a0", group="own"), share=share),),
-        waiting=(
-            replace(waiting("part", group="own"), share=share, preemptible=preemptible),
-            replace(waiting("whole", group="keeps"), priority=PriorityClass.OPPORTUNISTIC),
-        ),
-    )
-    starts = decide(scene, NOW).starts
-    assert {each.request_id: each.devices for each in starts} == {
-        "part": ("a0",),
-        "whole": ("a1",),
-    }
-
-
 def test_nobody_waits_behind_another_group_for_what_is_kept_for_its_own() -> None:
     """Two of three are kept for it; the head may have only the third, which is lent."""
     head = waiting("head", group="other", priority=PriorityClass.INTERACTIVE)

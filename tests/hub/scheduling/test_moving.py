@@ -21,7 +21,7 @@ from carrel.hub.scheduling.model import (
 from carrel.hub.scheduling.placement import Placement
 from carrel.hub.scheduling.plan import Plan, Reason, Stop
 from carrel.hub.scheduling.running import holding_of
-from carrel.hub.scheduling.standing import Freed, Standing, Submitted, step
+from carrel.hub.scheduling.standing import Delta, Freed, Standing, Submitted, step
 
 from . import values
 from .values import HOUR, NOW, holding, node, waiting
@@ -139,8 +139,7 @@ def test_what_is_moved_may_ask_for_what_others_borrow() -> None:
     assert [(stop.for_request, stop.moved) for stop in then.stops] == [("first", False)]
 
 
-@pytest.mark.parametrize("asked", [False, True], ids=["as it is asked", "until it has left"])
-def test_nobody_takes_the_last_device_on_which_what_is_moved_goes_on(asked: bool) -> None:
+def test_nobody_takes_the_last_device_on_which_what_is_moved_goes_on() -> None:
     """Two newcomers find a device each, and without one of these nothing can be moved."""
     soon = (replace(small(f"on {device}", device), until=NOW + 600) for device in ("c0", "d0"))
     short = replace(waiting("short", group="lab", seconds=600.0), kind=Kind.SESSION)
@@ -154,14 +153,28 @@ def test_nobody_takes_the_last_device_on_which_what_is_moved_goes_on(asked: bool
         devices=(*DEVICES, *node("c", 2), *node("d", 2)),
         groups=(group("cs101", 3), group("lab", 5), group("math", 0)),
     )
-    standing = Standing(replace(snapshot, waiting=(WANTS,)) if asked else snapshot, NOW)
-    standing, delta = step(standing, (), NOW)
-    assert [(stop.request_id, stop.moved) for stop in delta.stops] == [("first", True)]
-    if asked:
-        events = (Submitted(request=short), Submitted(request=long))
-        standing, delta = step(standing, events, NOW + 1)
-        assert delta.stops == ()
-    assert [start.request_id for start in delta.starts] == ["short"]
+    plan = decide(snapshot, NOW)
+    assert moved(plan) == ["first"]
+    assert [start.request_id for start in plan.starts] == ["short"]
+    assert step(Standing(snapshot, NOW), (), NOW)[1] == Delta(starts=plan.starts, stops=plan.stops)
+
+
+@pytest.mark.parametrize("lending", [None, 0], ids=["lends", "does not lend"])
+def test_a_newcomer_has_another_device_where_there_is_one(lending: int | None) -> None:
+    """Of equal ones, that on which what is moved goes on would be the first."""
+    other = tuple(replace(each, model="A100") for each in node("d", 1))
+    new = replace(waiting("new", group="math"), preemptible=True)
+    plan = decide(
+        scene(
+            *IN_PIECES,
+            queue=(replace(WANTS, model="H200"), new),
+            devices=(*DEVICES, *other),
+            groups=(group("cs101", 2), replace(group("lab", 2), lending=lending), GROUPS[2]),
+        ),
+        NOW,
+    )
+    assert moved(plan) == ["first"]
+    assert [(start.request_id, start.devices) for start in plan.starts] == [("new", ("d0",))]
 
 
 LEFT_ALONE = [

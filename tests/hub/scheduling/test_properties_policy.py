@@ -36,7 +36,6 @@ from .outcomes import (
     is_below,
     once_left,
     started,
-    told,
     weight,
 )
 from .values import NOW, waiting
@@ -208,19 +207,27 @@ def check_work_is_conserved(snapshot: Snapshot) -> None:
 
     The head may have its devices when a reservation ends: that is something as well.
 
-    But for two things. What those count on who asked devices back is kept for them, and so is
-    where what is moved goes on. And a part of a device can fill a promise, and take no free
-    device: who was ahead of it, and left its group what is kept for it, starts with the next
-    decision.
+    But for two things. What those count on who asked devices back is kept for them, and a place
+    for what is moved. And a promise is kept of devices that are wholly free: where a part of one
+    fills it, and takes none, who was ahead of it starts with the next decision; and so does a
+    part that fits on a device in parts, where it was held before the promise was filled.
     """
     plan = decide(snapshot, NOW)
     state = after(snapshot, plan)
     in_parts = any(each.share for each in started(snapshot, plan))
-    kept = {wait.request_id for wait in plan.waits if in_parts and wait.reason in KEPT}
+    parts = {each.id for each in snapshot.waiting if in_parts or each.share}
+    kept = {wait.request_id for wait in plan.waits if wait.reason in KEPT} & parts
     ends = [expected_end(each, NOW) for each in state.holdings if each.devices]
     edges = [edge for each in state.reserved for edge in (each.starts_at, each.ends_at)]
     first = min((*ends, *(edge for edge in edges if edge > NOW)), default=inf)
-    state = told(state, plan)
+    asked = {stop.request_id for stop in plan.stops if not stop.moved}
+    state = replace(
+        state,
+        holdings=tuple(
+            replace(each, leaving=each.leaving or each.request_id in asked)
+            for each in state.holdings
+        ),
+    )
     reclaiming = {w.request_id for w in plan.waits if w.reason is Reason.RECLAIMING}
     asking = [each for each in state.waiting if each.id in reclaiming]
     for request in state.waiting:
