@@ -107,7 +107,8 @@ class Desk:
         mine = [*self.sessions, *self.jobs]
         held = Counter[str]()
         for request in mine:
-            if request.lease is not None and not request.ended:
+            # What was stopped and waits again shows the lease that it had.
+            if request.lease is not None and request.lease.released_at is None:
                 held[request.group] += len(request.lease.devices)
         most = {g.name: min(g.max_devices, g.max_devices_per_user) for g in self.groups}
         names = dict.fromkeys([*most, *held])

@@ -13,6 +13,7 @@ from fastapi import FastAPI
 from carrel.hub.config import Settings
 from carrel.hub.files import LocalFiles
 from carrel.hub.ports.notices import Notice, NoticeKind
+from carrel.hub.ports.records import Cause, CauseCode
 from carrel.hub.ports.world import HomeUse, Identity
 from carrel.hub.scheduling.model import Group
 from carrel.hub.web import Person, build_app
@@ -269,6 +270,19 @@ def test_the_quota_meter_counts_what_is_held(site: Site) -> None:
     site.world.settle()
     words = text_of(site.desk())
     assert "1 of 2 devices" in words
+
+
+def test_the_quota_meter_counts_nothing_of_what_was_stopped_and_waits_again(site: Site) -> None:
+    job, store, now = site.world.running_job(), site.world.commands.store, site.world.clock()
+    assert "1 of 2 devices" in text_of(site.desk())
+    notice = Notice(
+        kind=NoticeKind.GUARANTEE, message="It is.", given_at=now, stops_at=now, group="lab"
+    )
+    why = Cause(code=CauseCode.PREEMPTED, message="Stopped, as announced.")
+    store.preempt(job.id, why, notice, now=now)
+    store.finish(site.world.lease(job), now=now, charge_until=now)
+    assert site.world.see(job).state == "queued"
+    assert "0 of 2 devices" in text_of(site.desk())
 
 
 def test_a_second_session_is_offered_a_name_that_is_free(site: Site) -> None:
