@@ -38,8 +38,8 @@ test: $(MADE)/dev $(MADE)/carrel $(MADE)/proxy $(MADE)/axe ## Run the tests (all
 	@$(CLEAN_ENV) $(BIN)/python -m pytest -m "not slow" $(BESIDE) $(ARGS)
 
 .PHONY: test-slow
-test-slow: $(MADE)/dev $(MADE)/carrel $(MADE)/proxy ## Run the slow tests
-	@$(CLEAN_ENV) $(BIN)/python -m pytest -m slow $(BESIDE) $(ARGS)
+test-slow: $(MADE)/dev $(MADE)/carrel $(MADE)/proxy ## Run the slow tests, and properties with thousands of examples
+	@$(CLEAN_ENV) $(BIN)/python -m pytest -m "slow or hypothesis" --hypothesis-profile=thorough $(BESIDE) $(ARGS)
 
 .PHONY: lint
 lint: $(MADE)/dev $(MADE)/carrel ## Check style (ruff) and types (mypy)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import settings
 
 from . import docker_engine as engines
+from .property_settings import QUICK
 
-settings.register_profile("carrel", settings.default, deadline=None)
-settings.load_profile("carrel")
-"""How long one example takes says nothing on a machine that does something else as well."""
+# Until pytest loads the one that --hypothesis-profile names.
+settings.load_profile(QUICK)
 
 
 @pytest.fixture(scope="session")

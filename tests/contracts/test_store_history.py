@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.hub import history
@@ -37,6 +37,7 @@ from carrel.hub.scheduling.model import Group, Health, Kind, Mark, MarkKind
 from carrel.hub.scheduling.plan import Start
 from carrel.hub.store import MemoryStore, open_store
 
+from ..property_settings import examples
 from .store_kit import CANCELLED, device, furnish, granted, job, running, session
 
 
@@ -314,7 +315,7 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@settings(max_examples=12, database=None)
+@examples(12, 500, database=None)
 @given(spans=SPANS, cut=st.integers(1, 6 * 86400))
 def test_whatever_is_asked_for_the_sum_is_that_of_the_ledger(
     empty: Path, spans: Sequence[Span], cut: int

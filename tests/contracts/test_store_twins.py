@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -27,6 +26,7 @@ from carrel.hub.scheduling.model import Mark, MarkKind
 from carrel.hub.scheduling.plan import Start
 from carrel.hub.store import MemoryStore, open_store
 
+from ..property_settings import examples
 from .store_kit import CANCELLED, DEAD, device, furnish, job, session
 
 FAULT = Cause(code=CauseCode.DEVICE_FAULT, message="Its device failed.")
@@ -214,9 +214,4 @@ def _answer(ask: Callable[[Store], object], store: Store) -> object:
 
 
 TestTwins = Twins.TestCase
-TestTwins.settings = settings(
-    max_examples=20,
-    stateful_step_count=25,
-    database=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+TestTwins.settings = examples(20, 1000, stateful_step_count=25, database=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.courses import notebook
@@ -285,7 +285,6 @@ def lost(old: Notebook, mine: Notebook, merged: Notebook) -> list[str]:
 
 
 @given(three())
-@settings(max_examples=300)
 def test_nothing_is_lost_and_merging_again_changes_nothing(
     found: tuple[Notebook, Notebook, Notebook],
 ) -> None:
@@ -300,7 +299,6 @@ def test_nothing_is_lost_and_merging_again_changes_nothing(
 
 
 @given(three())
-@settings(max_examples=100)
 def test_whoever_changed_nothing_has_what_the_other_made(
     found: tuple[Notebook, Notebook, Notebook],
 ) -> None:
@@ -310,7 +308,6 @@ def test_whoever_changed_nothing_has_what_the_other_made(
 
 
 @given(three())
-@settings(max_examples=200)
 def test_the_hand_out_is_whole_and_in_its_order(
     found: tuple[Notebook, Notebook, Notebook],
 ) -> None:
@@ -330,7 +327,6 @@ def test_the_hand_out_is_whole_and_in_its_order(
 
 
 @given(three_without_ids())
-@settings(max_examples=300)
 def test_without_ids_nothing_is_lost_either(found: tuple[Notebook, Notebook, Notebook]) -> None:
     old, new, mine = found
     merged = merge_notebook(old, new, mine).notebook
@@ -342,7 +338,6 @@ def test_without_ids_nothing_is_lost_either(found: tuple[Notebook, Notebook, Not
 
 
 @given(three(), st.booleans())
-@settings(max_examples=100)
 def test_files_merged_again_are_the_same_bytes(
     found: tuple[Notebook, Notebook, Notebook], unknown: bool
 ) -> None:

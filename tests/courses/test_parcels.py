@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path, PurePosixPath
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.courses import parcels
@@ -89,7 +89,6 @@ def test_names_that_could_lead_elsewhere_or_fall_together_are_refused(
     assert "relative names" in refused.value.accepted
 
 
-@settings(max_examples=200)
 @given(st.lists(NAMES, min_size=1, max_size=4))
 def test_whatever_is_accepted_stays_in_its_folder_and_apart(names: list[str]) -> None:
     try:

@@ -9,7 +9,6 @@ from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -23,6 +22,7 @@ from carrel.hub.store.memory import MemoryStore
 from carrel.hub.wire import SessionIn
 from carrel.spawners.fake import FakeBackend
 
+from ..property_settings import examples
 from .doubles import STUDENT1, STUDENT2, Clock, FakeHub, build, device
 from .test_loop import World
 
@@ -119,4 +119,4 @@ class HeldLeases(RuleBasedStateMachine):
 
 
 TestHeldLeases = HeldLeases.TestCase
-TestHeldLeases.settings = settings(max_examples=25, stateful_step_count=30)
+TestHeldLeases.settings = examples(25, 1000, stateful_step_count=30)

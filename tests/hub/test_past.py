@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.hub.figures import window_of
@@ -18,6 +18,7 @@ from carrel.hub.scheduling.plan import Start
 from carrel.hub.store import MemoryStore
 
 from ..contracts.store_kit import CANCELLED, device, job
+from ..property_settings import examples
 
 BEGIN, HOUR = 1_000_000.0, 3600.0
 STEPS = st.lists(
@@ -60,7 +61,7 @@ class Site:
             self.store.stop(name, State.CANCELLED, CANCELLED, now=self.now)
 
 
-@settings(max_examples=40, database=None)
+@examples(40, 1000, database=None)
 @given(steps=STEPS)
 def test_whoever_remembers_sees_what_a_newcomer_sees(steps: list[tuple[str, float, str]]) -> None:
     site, kept = Site(), Past()

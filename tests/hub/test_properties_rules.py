@@ -16,7 +16,7 @@ from math import fsum
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     initialize,
@@ -39,6 +39,7 @@ from carrel.hub.scheduling.model import Health, Kind, MarkKind
 from carrel.hub.store import open_store
 from carrel.hub.wire import SessionIn, StartedIn
 
+from ..property_settings import examples
 from .doubles import STUDENT1, STUDENT2
 from .mortal import EVERY, Killed, everything
 from .surroundings import DEVICES, Surroundings, picked
@@ -380,26 +381,14 @@ class LivesInSql(Lives):
         return open_store(Path(self.folder.name) / "carrel.db")
 
 
-def live(machine: type[Lives], examples: int, steps: int) -> None:
-    run_state_machine_as_test(
-        machine,
-        settings=settings(
-            max_examples=examples,
-            stateful_step_count=steps,
-            database=None,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+LIVES = {"stateful_step_count": 40, "database": None, "suppress_health_check": list(HealthCheck)}
 
 
+@pytest.mark.hypothesis
 def test_the_rules_hold_in_any_life() -> None:
-    live(Lives, 40, 40)
+    run_state_machine_as_test(Lives, settings=examples(40, 2000, **LIVES))
 
 
+@pytest.mark.hypothesis
 def test_the_rules_hold_in_any_life_over_sqlite() -> None:
-    live(LivesInSql, 3, 30)
-
-
-@pytest.mark.slow
-def test_the_rules_hold_in_thousands_of_lives() -> None:
-    live(Lives, 2000, 40)
+    run_state_machine_as_test(LivesInSql, settings=examples(3, 100, **LIVES))

@@ -19,8 +19,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.hub.scheduling.books import Books
@@ -123,7 +122,8 @@ def loads(draw: st.DrawFn) -> tuple[Snapshot, tuple[Waiting, ...]]:
     return replace(snapshot, waiting=()), coming
 
 
-def check_a_wait_is_no_longer_than_the_time_of_all_others(
+@given(loads())
+def test_a_wait_is_no_longer_than_the_time_of_all_others(
     load: tuple[Snapshot, tuple[Waiting, ...]],
 ) -> None:
     snapshot, coming = load
@@ -133,19 +133,6 @@ def check_a_wait_is_no_longer_than_the_time_of_all_others(
             assert request.id in story.over
             others = sum(story.ran.values()) - story.ran[request.id]
             assert story.waits[request.id] <= others + 1e-6
-
-
-def test_a_wait_is_no_longer_than_the_time_of_all_others() -> None:
-    settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])(
-        given(loads())(check_a_wait_is_no_longer_than_the_time_of_all_others)
-    )()
-
-
-@pytest.mark.slow
-def test_thousands_of_loads() -> None:
-    settings(max_examples=3000, suppress_health_check=[HealthCheck.too_slow])(
-        given(loads())(check_a_wait_is_no_longer_than_the_time_of_all_others)
-    )()
 
 
 @st.composite
@@ -168,7 +155,8 @@ def streams(draw: st.DrawFn) -> tuple[Snapshot, tuple[Waiting, ...]]:
     return Snapshot(devices=node("a", draw(st.integers(1, 4))), groups=groups), coming
 
 
-def check_one_device_each_waits_for_the_work_of_the_others_over_all_devices(
+@given(streams())
+def test_one_device_each_waits_for_the_work_of_the_others_over_all_devices(
     load: tuple[Snapshot, tuple[Waiting, ...]],
 ) -> None:
     snapshot, coming = load
@@ -178,20 +166,6 @@ def check_one_device_each_waits_for_the_work_of_the_others_over_all_devices(
         assert found[request.id] <= (work - request.seconds) / len(snapshot.devices)
 
 
-def test_one_device_each_waits_for_the_work_of_the_others_over_all_devices() -> None:
-    settings(max_examples=60)(
-        given(streams())(check_one_device_each_waits_for_the_work_of_the_others_over_all_devices)
-    )()
-
-
-@pytest.mark.slow
-def test_thousands_of_streams() -> None:
-    settings(max_examples=3000, suppress_health_check=[HealthCheck.too_slow])(
-        given(streams())(check_one_device_each_waits_for_the_work_of_the_others_over_all_devices)
-    )()
-
-
-@settings(max_examples=200)
 @given(st.integers(1, 4), rich.minutes, rich.minutes, st.integers(0, 3), st.floats(0, 30 * 86400.0))
 def test_who_comes_much_later_goes_before_nobody_of_the_same_owner(
     devices: int, seconds: float, shorter: float, fewer: int, later: float

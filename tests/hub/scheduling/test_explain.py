@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.hub.scheduling.budget import Budget, Period
@@ -436,7 +436,6 @@ def test_where_finding_out_takes_too_long_no_start_is_expected() -> None:
     assert explained(a_line(MOST_AHEAD), f"r{MOST_AHEAD}").wait.estimate is None
 
 
-@settings(max_examples=100)
 @given(rich.snapshots(), st.integers(0, 15))
 def test_an_estimate_of_its_own_is_that_of_a_plan_whose_page_ends_with_it(
     asked: Snapshot, choice: int
@@ -676,16 +675,8 @@ ASKED = st.one_of(
 """A snapshot, and another group of whoever is asked about."""
 
 
-@settings(max_examples=100)
 @given(ASKED, st.integers(0, 15))
 def test_a_suggestion_that_is_followed_comes_true(asked: tuple[Snapshot, str], choice: int) -> None:
-    check_a_suggestion_that_is_followed_comes_true(*asked, choice)
-
-
-@pytest.mark.slow
-@settings(max_examples=2000)
-@given(ASKED, st.integers(0, 15))
-def test_thousands_of_suggestions_come_true(asked: tuple[Snapshot, str], choice: int) -> None:
     check_a_suggestion_that_is_followed_comes_true(*asked, choice)
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 
 from carrel.hub.scheduling.cycle import decide
 from carrel.hub.scheduling.model import Group, Health, Holding, Kind, Snapshot
@@ -47,16 +46,14 @@ def check_guarantees_can_be_had_back(snapshot: Snapshot) -> None:
             assert claimed(snapshot.groups, held) <= most + 1e-9
 
 
-def test_guarantees_can_be_had_back() -> None:
-    settings(max_examples=40, suppress_health_check=SELDOM)(
-        given(rich.snapshots())(check_guarantees_can_be_had_back)
-    )()
+@given(rich.snapshots())
+def test_guarantees_can_be_had_back(snapshot: Snapshot) -> None:
+    check_guarantees_can_be_had_back(snapshot)
 
 
-def test_guarantees_can_be_had_back_where_what_is_free_lies_in_pieces() -> None:
-    settings(max_examples=40, suppress_health_check=SELDOM)(
-        given(rich.in_pieces())(check_guarantees_can_be_had_back)
-    )()
+@given(rich.in_pieces())
+def test_guarantees_can_be_had_back_where_what_is_free_lies_in_pieces(snapshot: Snapshot) -> None:
+    check_guarantees_can_be_had_back(snapshot)
 
 
 def test_what_a_lab_is_guaranteed_is_not_for_good_of_its_department() -> None:
@@ -75,10 +72,3 @@ def test_what_a_lab_is_guaranteed_is_not_for_good_of_its_department() -> None:
     )
     assert [start.request_id for start in decide(snapshot, NOW).starts] == ["s0"]
     check_guarantees_can_be_had_back(snapshot)
-
-
-@pytest.mark.slow
-def test_thousands_of_plans() -> None:
-    settings(max_examples=3000, suppress_health_check=SELDOM)(
-        given(rich.snapshots())(check_guarantees_can_be_had_back)
-    )()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from time import perf_counter
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.hub.scheduling.cycle import decide
@@ -16,8 +16,6 @@ from carrel.hub.scheduling.plan import Plan, Reason
 from ...promises import in_time
 from .strategies import snapshots
 from .values import HOUR, NOW, group, holding, node, waiting
-
-many = settings(max_examples=120)
 
 
 def chain(snapshot: Snapshot, name: str | None) -> Iterator[Group]:
@@ -56,7 +54,6 @@ def held_by(snapshot: Snapshot, holdings: list[Holding], name: str, owner: str |
     )
 
 
-@many
 @given(snapshots())
 def test_every_waiting_request_is_in_the_plan_once(snapshot: Snapshot) -> None:
     plan = decide(snapshot, NOW)
@@ -66,7 +63,6 @@ def test_every_waiting_request_is_in_the_plan_once(snapshot: Snapshot) -> None:
     assert sorted(planned) == sorted(request.id for request in snapshot.waiting)
 
 
-@many
 @given(snapshots())
 def test_a_start_gets_healthy_free_devices_of_one_node_as_it_asked(snapshot: Snapshot) -> None:
     by_id = {request.id: request for request in snapshot.waiting}
@@ -84,7 +80,6 @@ def test_a_start_gets_healthy_free_devices_of_one_node_as_it_asked(snapshot: Sna
     assert len(taken) == len(set(taken))
 
 
-@many
 @given(snapshots())
 def test_no_start_takes_a_group_or_a_person_above_a_limit(snapshot: Snapshot) -> None:
     plan = decide(snapshot, NOW)
@@ -100,14 +95,12 @@ def test_no_start_takes_a_group_or_a_person_above_a_limit(snapshot: Snapshot) ->
             assert by_owner <= each.max_devices_per_user
 
 
-@many
 @given(snapshots())
 def test_only_one_is_the_head_of_those_that_lack_devices(snapshot: Snapshot) -> None:
     reasons = [wait.reason for wait in decide(snapshot, NOW).waits]
     assert reasons.count(Reason.NO_FREE_DEVICE) <= 1
 
 
-@many
 @given(snapshots())
 def test_places_count_those_who_stand_in_the_way(snapshot: Snapshot) -> None:
     """Nobody has a place before one who is ahead and held by no limit of its own."""
@@ -122,14 +115,12 @@ def test_places_count_those_who_stand_in_the_way(snapshot: Snapshot) -> None:
             in_the_way += 1
 
 
-@many
 @given(snapshots())
 def test_no_estimate_lies_in_the_past(snapshot: Snapshot) -> None:
     for wait in decide(snapshot, NOW).waits:
         assert wait.estimate is None or NOW <= wait.estimate.at <= wait.estimate.latest
 
 
-@many
 @given(snapshots(), st.integers(1, 8))
 def test_an_estimate_is_when_it_starts_if_all_use_their_whole_limit(
     snapshot: Snapshot, spans: int

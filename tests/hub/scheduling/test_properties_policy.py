@@ -9,7 +9,7 @@ from itertools import accumulate, product
 from math import fsum, inf
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, given
 
 from carrel.hub.scheduling.books import Books
 from carrel.hub.scheduling.cycle import decide, in_order
@@ -330,23 +330,13 @@ CHECKS = [
 NAMES = [check.__name__.removeprefix("check_") for check in CHECKS]
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("check", CHECKS, ids=NAMES)
 def test_every_plan(check: Check) -> None:
-    settings(max_examples=40, suppress_health_check=SELDOM)(given(rich.snapshots())(check))()
+    given(rich.snapshots())(check)()
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("check", CHECKS, ids=NAMES)
 def test_every_plan_where_what_is_free_lies_in_pieces(check: Check) -> None:
-    settings(max_examples=40, suppress_health_check=SELDOM)(given(rich.in_pieces())(check))()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("check", CHECKS, ids=NAMES)
-def test_thousands_of_plans_where_what_is_free_lies_in_pieces(check: Check) -> None:
-    settings(max_examples=3000, suppress_health_check=SELDOM)(given(rich.in_pieces())(check))()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("check", CHECKS, ids=NAMES)
-def test_thousands_of_plans(check: Check) -> None:
-    settings(max_examples=3000, suppress_health_check=SELDOM)(given(rich.snapshots())(check))()
+    given(rich.in_pieces())(check)()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.hub.scheduling.cycle import decide
@@ -96,7 +96,8 @@ def test_for_whom_a_budget_holds_they_stay_asked_until_their_time_is_over() -> N
     assert spared(scene, FOR_TWO, NOW, over={"r0", "r1"}) == ("r0", "r1")
 
 
-def nobody_is_asked_and_spared(snapshot: Snapshot) -> None:
+@given(st.one_of(rich.snapshots(), rich.in_pieces()))
+def test_nobody_is_asked_in_vain(snapshot: Snapshot) -> None:
     """In one breath: else somebody would be asked again and again."""
     plan = decide(snapshot, NOW)
     asked = {stop.request_id: stop.for_request for stop in plan.stops}
@@ -105,16 +106,3 @@ def nobody_is_asked_and_spared(snapshot: Snapshot) -> None:
         replace(each, leaving=each.leaving or each.request_id in asked) for each in then.holdings
     )
     assert spared(replace(then, holdings=told), asked, NOW) == ()
-
-
-@settings(max_examples=200)
-@given(st.one_of(rich.snapshots(), rich.in_pieces()))
-def test_nobody_is_asked_in_vain(snapshot: Snapshot) -> None:
-    nobody_is_asked_and_spared(snapshot)
-
-
-@pytest.mark.slow
-@settings(max_examples=3000)
-@given(st.one_of(rich.snapshots(), rich.in_pieces()))
-def test_nobody_is_asked_in_vain_in_thousands_of_plans(snapshot: Snapshot) -> None:
-    nobody_is_asked_and_spared(snapshot)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.hub.scheduling.cycle import decide
@@ -131,7 +131,6 @@ def same(one: Snapshot, other: Snapshot) -> None:
     assert parts(one) == parts(other)
 
 
-@settings(max_examples=100)
 @given(lives())
 def test_a_step_starts_and_stops_what_the_whole_decision_would(life: None) -> None:
     """The comparison is made while the life is drawn: what happens next depends on it."""
@@ -146,13 +145,6 @@ def test_a_gang_that_would_like_more_than_the_pool_has_starts_with_fewer_members
 
     assert [start.devices for start in starts] == [("a0", "a1")]
     assert starts == decide(snapshot, NOW).starts
-
-
-@pytest.mark.slow
-@settings(max_examples=5000)
-@given(lives())
-def test_it_does_so_in_thousands_of_lives(life: None) -> None:
-    """As above."""
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from random import Random
 from typing import TypeVar
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.hub.scheduling.cycle import decide
@@ -19,11 +19,13 @@ from .outcomes import is_below
 from .values import HOUR, NOW, group, holding, node, waiting
 
 T = TypeVar("T")
-SELDOM = (HealthCheck.filter_too_much, HealthCheck.too_slow)
 
 
-def check_order(snapshot: Snapshot, random: Random) -> None:
-    """The order in which a snapshot lists things does not matter, nor how often it is asked."""
+@given(rich.snapshots(), st.randoms(use_true_random=False))
+def test_the_order_in_which_a_snapshot_lists_things_does_not_matter(
+    snapshot: Snapshot, random: Random
+) -> None:
+    """Nor does it matter how often it is asked."""
 
     def shuffled(values: tuple[T, ...]) -> tuple[T, ...]:
         return tuple(random.sample(values, len(values)))
@@ -39,18 +41,6 @@ def check_order(snapshot: Snapshot, random: Random) -> None:
         budgets=shuffled(snapshot.budgets),
     )
     assert decide(other, NOW) == decide(snapshot, NOW) == decide(snapshot, NOW)
-
-
-ORDERS = (rich.snapshots(), st.randoms(use_true_random=False))
-
-
-def test_the_order_in_which_a_snapshot_lists_things_does_not_matter() -> None:
-    settings(max_examples=50, suppress_health_check=SELDOM)(given(*ORDERS)(check_order))()
-
-
-@pytest.mark.slow
-def test_thousands_of_orders() -> None:
-    settings(max_examples=3000, suppress_health_check=SELDOM)(given(*ORDERS)(check_order))()
 
 
 Larger = Callable[[Snapshot, str], Snapshot]
@@ -182,23 +172,11 @@ def check_larger(snapshot: Snapshot, name: str, larger: str) -> None:
     assert starts(LARGER[larger](snapshot, name)) >= starts(snapshot)
 
 
-def check_larger_in(parents: Mapping[str, str | None], running: int, examples: int) -> None:
-    crowd, name = crowds(parents, running), st.sampled_from([*parents])
-    settings(max_examples=examples, suppress_health_check=SELDOM)(
-        given(crowd, name, st.sampled_from([*LARGER]))(check_larger)
-    )()
-
-
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("parents", [FLAT, TREE], ids=["flat", "tree"])
 @pytest.mark.parametrize("running", [0, 4], ids=["nothing runs", "some run"])
 def test_a_larger_quota_never_delays_its_owners_group(
     parents: Mapping[str, str | None], running: int
 ) -> None:
-    check_larger_in(parents, running, 60)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("parents", [FLAT, TREE], ids=["flat", "tree"])
-@pytest.mark.parametrize("running", [0, 4], ids=["nothing runs", "some run"])
-def test_thousands_of_larger_quotas(parents: Mapping[str, str | None], running: int) -> None:
-    check_larger_in(parents, running, 3000)
+    crowd, name = crowds(parents, running), st.sampled_from([*parents])
+    given(crowd, name, st.sampled_from([*LARGER]))(check_larger)()

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Engine, event
 
@@ -18,6 +18,7 @@ from carrel.hub.store import open_store
 from carrel.hub.store.sql import finding
 
 from ...contracts.store_kit import CANCELLED, DONE, furnish, job, running, session
+from ...property_settings import examples
 
 FILTERS = (
     RequestFilter(),
@@ -56,7 +57,7 @@ class Site:
             self.lease = ""
 
 
-@settings(max_examples=12, database=None)
+@examples(12, 500, database=None)
 @given(steps=STEPS)
 def test_whoever_has_read_them_before_finds_what_a_newcomer_finds(steps: list[str]) -> None:
     with TemporaryDirectory() as folder:

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.hub.history import Interval, added_up, charged, of_one_device, portions
@@ -23,6 +23,7 @@ from carrel.hub.scheduling.model import Group
 from carrel.hub.store import SqlStore, open_store
 
 from ...contracts.store_kit import CANCELLED, device, job, running
+from ...property_settings import examples
 
 LATER = 30 * DAY
 # Quarters of a day, and whole devices, add up exactly in any order.
@@ -115,7 +116,7 @@ def check(store: SqlStore, windows: Sequence[LedgerFilter]) -> None:
     assert {(each.owner, each.group): each.charged for each in usage} == whole
 
 
-@settings(max_examples=25, database=None)
+@examples(25, 1000, database=None)
 @given(leases=LEASES, windows=st.lists(WINDOWS, max_size=4))
 def test_they_are_those_of_the_lines_after_each_of_them_and_in_a_new_process(
     empty: Path,

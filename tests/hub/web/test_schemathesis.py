@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import schemathesis
 from fastapi import FastAPI
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
@@ -23,6 +23,7 @@ from carrel.hub.store import MemoryStore
 from carrel.hub.web import Person, build_app
 from carrel.spawners.fake import FakeBackend
 
+from ...property_settings import examples
 from ..doubles import STUDENT1, STUDENT2, Clock, FakeHub, build
 from ..test_commands import job
 from ..test_loop import World
@@ -40,11 +41,7 @@ CALLERS = {
     "nobody": {},
     "somebody unknown": {"Authorization": "token who-knows"},
 }
-EXAMPLES = settings(
-    max_examples=6,
-    derandomize=True,
-    suppress_health_check=list(HealthCheck),
-)
+EXAMPLES = examples(6, 50, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
 class Site:
@@ -96,6 +93,7 @@ def operations(app: FastAPI) -> dict[str, Any]:
     return {each.label: each for each in found if not each.path.endswith("/api/v1/events")}
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("label", operations(Fakes().app))
 def test_every_answer_is_one_that_was_described(label: str, site: Site) -> None:
     operation = operations(site.app)[label]
