@@ -29,11 +29,11 @@ HELIOS_NODES = "vcvGl=20x8,vcvlY=2x8"
 
 UNGUARANTEED = "philly, nothing guaranteed"
 """The same jobs in the same pool: all virtual clusters have equal shares of all of it."""
-UNPROMISED = "philly, nothing promised"
+UNPROMISED = "philly, no quotas"
 """The same jobs in the same pool, all of one group: nothing is guaranteed, nobody has a share."""
 
-QSSF_PASSING = Policy(name="qssf, whoever fits passes", order=by_predicted_service, passes=True)
-"""The order of `qssf`, in which nothing is kept for whoever comes next."""
+QSSF_PASSING = Policy(name="qssf, greedy backfill", order=by_predicted_service, passes=True)
+"""The order of `qssf`, without a reservation for the head of the queue."""
 TOLD = frozenset({"qssf", "carrel", QSSF_PASSING.name})
 """The policies that look at estimates; for all others one run is enough."""
 

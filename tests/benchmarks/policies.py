@@ -37,7 +37,7 @@ UNKNOWING = ("fifo", "greedy", "las", "qssf")
 BASELINES = (*UNKNOWING, "sjf", "srtf")
 
 WITHOUT: Mapping[str, str] = MappingProxyType(
-    {UNGUARANTEED: "equal shares and no guarantee", UNPROMISED: "nothing promised"}
+    {UNGUARANTEED: "equal shares and no guarantee", UNPROMISED: "no quotas"}
 )
 """Philly without a part of what Carrel promises there, to see what that part costs."""
 
@@ -103,7 +103,7 @@ COLUMNS: Columns = MappingProxyType(
     {
         **{what: (take, "{:,.0f} s") for what, take in COMPLETION.items()},
         "slowdown": (lambda found: found.slowdown, "{:,.1f}"),
-        "idle while somebody waits": (lambda found: found.fragmentation * 100, "{:.1f} %"),
+        "idle while requests wait": (lambda found: found.fragmentation * 100, "{:.1f} %"),
         "stops": (lambda found: found.preemptions, "{:,.0f}"),
     }
 )

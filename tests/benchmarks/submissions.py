@@ -213,7 +213,7 @@ def rows(
             command=command,
         ),
         Row(
-            name="receipts lost or never got, service killed in the middle",
+            name="receipts lost or missing, service killed in the middle",
             ours=missing,
             goal=AtMost(limit=0.0),
             unit="",

@@ -69,7 +69,7 @@ def test_carrel_is_compared_with_peers_of_the_same_run() -> None:
         (1032.0, 1027.0),
     ]
     assert "| 0 h | 2 h | 1,032 s |" in figures_table(comparison("philly"))
-    for what in ("equal shares and no guarantee", "nothing promised"):
+    for what in ("equal shares and no guarantee", "no quotas"):
         row = rows[f"Philly, mean completion, log-normal, {what}, beside qssf"]
         assert (row.ours, row.goal.peer) == (32.0, 27.0)
 
