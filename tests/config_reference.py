@@ -26,11 +26,11 @@ VARIABLE = re.compile(r"\bCARREL_[A-Z_]+\b")
 
 # Every variable that the code names, and nothing else: a test compares.
 SET_BY_PEOPLE: Mapping[str, str] = {
-    "CARREL_STATE": "the state folder, for commands of administrators (`--state` wins)",
-    "CARREL_URL": "the site that commands for everybody talk to, instead of one signed in to",
-    "CARREL_TOKEN": "the token to use there",
-    "CARREL_LOG": "form of the service's log, `text` or `json`, instead of `log` in settings.json",
-    "CARREL_CA_BUNDLE": "certificates of a proxy that looks into TLS, for `carrel images build`",
+    "CARREL_STATE": "the state folder, for administrator commands (`--state` overrides it)",
+    "CARREL_URL": "the site that user commands connect to, instead of the one of `carrel login`",
+    "CARREL_TOKEN": "the token for that site",
+    "CARREL_LOG": "format of the service's log, `text` or `json`; overrides `log` in settings.json",
+    "CARREL_CA_BUNDLE": "certificates of a TLS-inspecting proxy, for `carrel images build`",
     "CARREL_PROXY_COMMAND": "another `configurable-http-proxy`, with its arguments, for "
     "`carrel up`",
 }
@@ -40,16 +40,16 @@ SET_BY_CARREL: Mapping[str, str] = {
     "CARREL_STATE": "the installation that the process belongs to",
     "CARREL_LEASE": "the lease that the process belongs to; its descendants inherit it",
     "CARREL_REQUEST": "the request",
-    "CARREL_DEVICES": "the leased devices, for people to read",
-    "CARREL_OUTPUT_DIR": "in jobs: what is put there comes back with `carrel output --files`",
+    "CARREL_DEVICES": "the leased devices, as readable text",
+    "CARREL_OUTPUT_DIR": "in jobs: the folder whose files `carrel output --files` returns",
     "CARREL_PROGRESS": "in jobs: the file behind `carrel.progress`",
-    "CARREL_NOTICE": "in jobs: why and until when its devices are asked back; the file is there "
-    "only then",
-    "CARREL_RECOVERY": "in sessions: that the home is full, and what to do; it is there only then",
-    "CARREL_COURSE_DATA": "the data of its course, only to be read; only where there are any",
-    "CARREL_COURSE_FOLDER": "in sessions of those who grade: the course that formgrader shows",
-    "CARREL_SAVED": "in jobs: touched by the job when its work is saved",
-    "CUDA_VISIBLE_DEVICES": "the leased devices and no other, by UUID",
+    "CARREL_NOTICE": "in jobs: the file with the reason and end of a preemption notice; exists "
+    "only during one",
+    "CARREL_RECOVERY": "in sessions: what to do about a full home; set only when it is full",
+    "CARREL_COURSE_DATA": "the read-only data of its course, if there are any",
+    "CARREL_COURSE_FOLDER": "in sessions of graders: the course that formgrader shows",
+    "CARREL_SAVED": "in jobs: the file that the job touches when its work is saved",
+    "CUDA_VISIBLE_DEVICES": "only the leased devices, by UUID",
     "CUDA_DEVICE_ORDER": "`PCI_BUS_ID`",
     "NVIDIA_VISIBLE_DEVICES": "the same for the container runtime; `void` without a real device",
 }
@@ -57,28 +57,28 @@ SET_BY_CARREL: Mapping[str, str] = {
 INTRODUCTION = """\
 # Configuration
 
-An installation is configured in three files of its state folder: `settings.json`, which `carrel up`
-writes, and `carrel.toml` and `jupyterhub_config.py`, which a site may write
-([how to configure JupyterHub](../how-to/configure-jupyterhub.md)). Groups, limits and accounts are
-no configuration: they are changed while Carrel runs, with `carrel group` and `carrel user`.
+Three files in the state folder configure an installation: `settings.json`, written by `carrel up`,
+and the optional `carrel.toml` and `jupyterhub_config.py`
+([how to configure JupyterHub](../how-to/configure-jupyterhub.md)). Groups, quotas and accounts are
+not configuration: change them while Carrel runs, with `carrel group` and `carrel user`.
 
-This page is written from the code; after a change there, run `python -m tests.config_reference`.
+This page is generated; after a change in the code, run `python -m tests.config_reference`.
 """
 
 
 def page() -> str:
     """The whole page."""
     parts = [INTRODUCTION, "## The state folder\n", f"```text\n{_layout()}\n```\n"]
-    parts += ["## settings.json\n", "Edited while Carrel is down.\n", *_settings()]
+    parts += ["## settings.json\n", "Edit it while Carrel is stopped.\n", *_settings()]
     parts += [
         "\n## carrel.toml\n",
-        "Read at each start; a mistake in it is said, and nothing starts.",
+        "Read at each start. If it has an error, nothing starts and the error is shown.",
     ]
-    parts += ['Sizes are written as `"4GiB"`.\n', *_tables()]
+    parts += ['Write sizes as `"4GiB"`.\n', *_tables()]
     parts += ["\n## JupyterHub options of Carrel's own\n"]
-    parts.append("What has no default here is set by `carrel up`.\n")
+    parts.append("`carrel up` sets the options without a default.\n")
     for title, owner, made_by in (
-        ("LeaseMixin", LeaseMixin, "every session on a lease, whichever engine"),
+        ("LeaseMixin", LeaseMixin, "every session on a lease, with any engine"),
         ("LocalSession", LocalSession, "sessions as local processes (`carrel-local`)"),
         ("CarrelAuthenticator", CarrelAuthenticator, "the embedded accounts (`carrel`)"),
     ):
@@ -123,7 +123,7 @@ def _tables() -> Iterator[str]:
     """The keys of the site's file, one table after the other."""
     yield "| key | default | |"
     yield "| --- | --- | --- |"
-    yield "| `engine` | | `local` or `docker`: instead of what was chosen with `--engine` |"
+    yield "| `engine` | | `local` or `docker`; overrides `--engine` |"
     for name, table in (("[docker]", DockerTable), ("[[nodes]]", NodeTable)):
         meanings = _attributes(table)
         for key, field in table.model_fields.items():

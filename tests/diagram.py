@@ -25,10 +25,10 @@ PICTURE = DOCS / "images" / "lifecycle.svg"
 INTRODUCTION = """\
 # The life of a request
 
-Sessions, kernels, jobs and grading are all requests, and every request lives by this table.
-A move that is not in it is refused and changes nothing. Every accepted request reaches exactly
-one of the terminal states and stays there. What each state means for people is told in
-[the states](../explanation/states.md).
+Sessions, kernels, jobs and grading runs are requests, and every request follows this table.
+A transition that is not in it is rejected and changes nothing. Every accepted request reaches
+exactly one terminal state and stays there. [The states](../explanation/states.md) explains what
+each state means for the owner.
 
 This page and its picture are drawn from the table in `hub/scheduling/lifecycle.py`; after a change
 there, run `python -m tests.diagram`.
@@ -85,8 +85,8 @@ def page() -> str:
             "| state | holds its devices | processes may exist | terminal |",
             "| --- | --- | --- | --- |",
             *_states(),
-            "\n## Moves\n",
-            "| from | move | to |",
+            "\n## Transitions\n",
+            "| from | transition | to |",
             "| --- | --- | --- |",
             *(f"| {state} | {move} | {after} |" for (state, move), after in _moves()),
             "",
@@ -164,12 +164,12 @@ def _border(middle: Point, towards: Point) -> Point:
 
 
 def describe() -> str:
-    """The picture in words, for whoever cannot see it."""
+    """The picture as text, for readers who cannot see it."""
     way = [State.QUEUED, State.GRANTED, State.STARTING, State.RUNNING, State.STOPPING]
     ends = ", ".join(state for state in State if state in TERMINAL)
     return (
-        f"The states of a request and the moves between them: {', '.join(way)}, and then one of "
-        f"{ends}; with the ways back to the queue. The tables below hold the same."
+        f"The states of a request and the transitions between them: {', '.join(way)}, then one of "
+        f"{ends}; with the ways back to the queue. The tables below contain the same."
     )
 
 
