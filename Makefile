@@ -126,9 +126,9 @@ $(MADE)/carrel: pyproject.toml __init__.py $(MADE)/up
 	@$(PIP) install --no-deps --no-build-isolation -e . >&2
 	@touch $@
 
-$(MADE)/proxy: hub/proxy/package-lock.json $(MADE)/carrel
+$(MADE)/proxy: hub/jupyterhub/proxy/package-lock.json $(MADE)/carrel
 	@echo "Installing the proxy …" >&2
-	@$(BIN)/python -m carrel.hub.supervise.proxy >&2
+	@$(BIN)/python -m carrel.hub.supervisor.proxy >&2
 	@touch $@
 
 $(MADE)/axe: tests/e2e/axe/package-lock.json $(MADE)/dev $(MADE)/carrel

@@ -6,15 +6,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from .extensions.jobs import Job as Job
-    from .extensions.jobs import jobs as jobs
-    from .extensions.jobs import run as run
-    from .extensions.jobs import submit as submit
-    from .extensions.magics import load_ipython_extension as load_ipython_extension
-    from .extensions.progress import progress as progress
-    from .extensions.receipt import receipt as receipt
-    from .extensions.saving import notice as notice
-    from .extensions.saving import saved as saved
+    from .extensions.job import Job as Job
+    from .extensions.job import jobs as jobs
+    from .extensions.job import run as run
+    from .extensions.job import submit as submit
+    from .extensions.magics.magics import load_ipython_extension as load_ipython_extension
+    from .extensions.runtime.checkpoint import notice as notice
+    from .extensions.runtime.checkpoint import saved as saved
+    from .extensions.runtime.progress import progress as progress
+    from .extensions.runtime.receipt import receipt as receipt
     from .extensions.widgets import JobView as JobView
     from .extensions.widgets import PoolView as PoolView
     from .extensions.widgets import QueueView as QueueView
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _MODULES: Final = {
-    "Job": "extensions.jobs",
-    "jobs": "extensions.jobs",
-    "load_ipython_extension": "extensions.magics",
-    "run": "extensions.jobs",
-    "submit": "extensions.jobs",
-    "progress": "extensions.progress",
-    "receipt": "extensions.receipt",
-    "notice": "extensions.saving",
-    "saved": "extensions.saving",
+    "Job": "extensions.job",
+    "jobs": "extensions.job",
+    "load_ipython_extension": "extensions.magics.magics",
+    "run": "extensions.job",
+    "submit": "extensions.job",
+    "progress": "extensions.runtime.progress",
+    "receipt": "extensions.runtime.receipt",
+    "notice": "extensions.runtime.checkpoint",
+    "saved": "extensions.runtime.checkpoint",
     "JobView": "extensions.widgets",
     "PoolView": "extensions.widgets",
     "QueueView": "extensions.widgets",

@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from pydantic import ValidationError
 
 from ..hub.errors import Forbidden
-from ..hub.ports.world import Identity
-from ..hub.wire.grading import GradeOut, MyGradeOut
-from .carrying import contents
-from .model import Feedback, Role
-from .returning import GRADE, Returning
+from ..hub.interfaces.files import Identity
+from ..hub.schemas.grading import GradeOut, MyGradeOut
+from .feedback.delivery import GRADE, Returning
+from .files.transfer import contents
+from .model.records import Feedback, Role
 
 _NOT_YET = "Your teacher has not released feedback yet."
 _IN_PAGES = "Your points stand in the feedback."

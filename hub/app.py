@@ -16,27 +16,29 @@ from pathlib import Path
 
 from fastapi import FastAPI
 
-from ..courses.blobs import FolderBlobs
-from ..courses.desk import CourseDesk
+from ..courses.files.blobs import FolderBlobs
+from ..courses.services import CourseDesk
 from ..courses.store import SqlCourseStore
-from . import engines, garbage, logs
+from . import plugins as engines
 from .accounts.store import Accounts
-from .board import Board
-from .commands import Commands
-from .config import Secrets, Settings, StateFolder
+from .config import garbage_collection as garbage
+from .config import log as logs
+from .config.settings import Secrets, Settings, StateFolder
+from .controller.idle_culling import Idling
+from .controller.loop import Loop
 from .demo import prepare_demo
 from .errors import CarrelError, StateInUse, Unavailable
-from .files import LocalFiles
-from .hubapi import HubApi
-from .idling import Idling
-from .loop import Loop
-from .ports.backend import Backend
-from .progress import ProgressBook
-from .pulse import Pulse
+from .files.local import LocalFiles
+from .interfaces.backend import Backend
+from .jupyterhub.client import HubApi
+from .runtime.context import Commands
+from .runtime.loop_metrics import Vitals
+from .runtime.notifier import Pulse
+from .runtime.plan_cache import Board
+from .runtime.progress_cache import ProgressBook
 from .store import open_store
-from .vitals import Vitals
-from .web.application import Server, build_app
-from .web.auth import HubSignIn
+from .web.app import Server, build_app
+from .web.security.hub_oauth import HubSignIn
 
 log = logging.getLogger("carrel")
 

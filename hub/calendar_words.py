@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .dated_words import AroundAMoment
-from .wire.calendar import ReservationOut
-from .wording import devices
+from .messages.requests import devices
+from .messages.timed_text import AroundAMoment
+from .schemas.calendar import ReservationOut
 
 
 def reserved_words(reserved: ReservationOut) -> AroundAMoment:

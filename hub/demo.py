@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 
-from ..courses.desk import CourseDesk
 from ..courses.sample import copy_course_into, copy_into
+from ..courses.services import CourseDesk
 from .accounts.demo import DEMO_GROUP, demo_accounts
-from .commands import Commands
 from .demo_course import prepare_course
 from .errors import CarrelError, NotFound
-from .scheduling.model import Group
+from .runtime.context import Commands
+from .scheduling.model.snapshot import Group
 
 log = logging.getLogger(__name__)
 

@@ -6,11 +6,11 @@ seconds, and nbgrader, which a newcomer may not have yet.
 
 from __future__ import annotations
 
-from ..courses.carrying import kept
-from ..courses.desk import CourseDesk
-from ..courses.model import Assignment, Course, HandOut, LateRule, LateStep, Member
-from ..courses.parcels import Parcel
+from ..courses.files.bundle import Parcel
+from ..courses.files.transfer import kept
+from ..courses.model.records import Assignment, Course, HandOut, LateRule, LateStep, Member
 from ..courses.sample import FIRST_UNIT, first_unit
+from ..courses.services import CourseDesk
 from .accounts.demo import DEMO_GROUP, demo_accounts
 
 TITLE = "GPU programming for everybody"

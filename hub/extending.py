@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from .commands import Commands
 from .errors import Conflict, OverMaximum
-from .ports.records import RequestRecord
-from .ports.world import Identity
-from .scheduling import quota
-from .scheduling.lifecycle import MAY_RUN, State
-from .scheduling.model import Snapshot
-from .scheduling.plan import Reason
-from .scheduling.quoting import kept_from_longer, served_without
-from .scheduling.wordforms import span
-from .store.wishes import more_than_now
-from .wire import RequestOut
+from .interfaces.files import Identity
+from .records.requests import RequestRecord
+from .runtime.context import Commands
+from .scheduling.explanation.quotes import kept_from_longer, served_without
+from .scheduling.model.plan import Reason
+from .scheduling.model.snapshot import Snapshot
+from .scheduling.model.states import MAY_RUN, State
+from .scheduling.model.text import span
+from .scheduling.quota import tree as quota
+from .schemas import RequestOut
+from .store.rules.owner_transitions import more_than_now
 
 _SHORTEST = 60
 _KEPT: Mapping[Reason, str] = MappingProxyType(

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..hub.errors import BackendFailed, Unavailable
-from ..hub.ports.backend import Activity, LaunchOrder, Life, NodeState, Sighting
-from ..hub.ports.images import Image
-from ..hub.ports.notices import Notice
-from ..hub.ports.records import Cause, Handle, Json, NewEvent
-from ..hub.scheduling.idleness import DeviceUse, Use
-from ..hub.scheduling.model import Device, Health
+from ..hub.interfaces.backend import Activity, LaunchOrder, Life, NodeState, Sighting
+from ..hub.records.images import Image
+from ..hub.records.notices import Notice
+from ..hub.records.requests import Cause, Handle, Json, NewEvent
+from ..hub.scheduling.model.idleness import DeviceUse, Use
+from ..hub.scheduling.model.snapshot import Device, Health
 from .devices.simulated import simulated_devices
 
 

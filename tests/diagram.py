@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 
-from carrel.hub.scheduling.lifecycle import (
+from carrel.hub.scheduling.model.states import (
     ENDINGS,
     HOLDS_DEVICES,
     MAY_RUN,
@@ -30,8 +30,8 @@ A transition that is not in it is rejected and changes nothing. Every accepted r
 exactly one terminal state and stays there. [The states](../explanation/states.md) explains what
 each state means for the owner.
 
-This page and its picture are drawn from the table in `hub/scheduling/lifecycle.py`; after a change
-there, run `python -m tests.diagram`.
+This page and its picture are drawn from the table in `hub/scheduling/model/states.py`; after a
+change there, run `python -m tests.diagram`.
 """
 
 # The middle of each state's box. What runs goes along the top, what comes back along the middle.

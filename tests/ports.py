@@ -10,7 +10,7 @@ import os
 import secrets
 from itertools import count
 
-from carrel.hub.supervise.ports import LOCALHOST, is_free
+from carrel.hub.supervisor.tcp_ports import LOCALHOST, is_free
 
 _WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
 _WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))

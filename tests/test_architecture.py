@@ -73,7 +73,7 @@ LAYERS = (
     ),
     ("hub.web", "spawners", "extensions", "courses", "images"),
     ("hub.engines", "hub.app", "hub.demo", "hub.demo_course", "hub.grader", "hub.checker"),
-    ("hub.supervise", "hub.backup", "hub.cli", "hub.jupyterhub_config"),
+    ("hub.supervisor", "hub.backup", "hub.cli", "hub.jupyterhub_config"),
 )
 # JupyterHub and nbgrader run these by their paths: there is no package to be relative to.
 RUN_BY_PATH = ("hub.jupyterhub_config", "extensions.nbgrader.etc.nbgrader_config")

@@ -12,7 +12,7 @@ import click
 import pytest
 
 from carrel.hub.cli import cli
-from carrel.hub.cli.calendar_commands import GroupFirst
+from carrel.hub.cli.admin.calendar import GroupFirst
 
 from . import config_reference, diagram, pictures, rooms
 from .e2e.every_page import PAGES

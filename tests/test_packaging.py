@@ -63,10 +63,10 @@ def test_the_wheel_holds_every_file_of_every_package_and_no_other(wheel: zipfile
     "name",
     [
         "carrel/py.typed",
-        "carrel/hub/jupyterhub_config.py",
-        "carrel/hub/proxy/package-lock.json",
+        "carrel/hub/jupyterhub/config.py",
+        "carrel/hub/jupyterhub/proxy/package-lock.json",
         "carrel/hub/store/migrations/script.py.mako",
-        "carrel/hub/web/hub_templates/spawn_pending.html",
+        "carrel/hub/jupyterhub/templates/spawn_pending.html",
         "carrel/hub/web/static/vendor/htmx.min.js",
         "carrel/hub/web/templates/desk.html",
     ],
@@ -95,5 +95,5 @@ def test_lock_files_name_every_dependency_and_no_address() -> None:
         for line in text.splitlines():
             if line and not line.startswith((" ", "#")):
                 assert line.endswith(" \\"), f"{name}: {line} has no hash"
-    lock = (ROOT / "hub" / "proxy" / "package-lock.json").read_text()
+    lock = (ROOT / "hub" / "jupyterhub" / "proxy" / "package-lock.json").read_text()
     assert '"resolved"' not in lock

@@ -14,8 +14,8 @@ from enum import StrEnum
 from nbformat import NotebookNode
 from nbgrader.utils import determine_grade
 
-from ..sandbox.port import Cause, CellRun, CellStatus
-from .key import KeyCell
+from ..sandbox.interface import Cause, CellRun, CellStatus
+from .answer_key import KeyCell
 
 _TEXT_SHOWN = 500
 

@@ -12,7 +12,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from ...hub.folders import add_file
+from ...hub.files.safe_fs import add_file
 
 FIRST_UNIT = "unit1-arrays-and-cost"
 COURSE_FOLDER = "gpu-course"

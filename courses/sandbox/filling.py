@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from ...hub.errors import InvalidInput, TooLarge
-from .port import Limits
+from .interface import Limits
 
 
 def checked(files: Mapping[str, bytes], limits: Limits) -> Mapping[str, bytes]:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from threading import RLock
 
-from ...hub.ports.audit import Change
-from ...hub.ports.store import Store
-from ..model import (
+from ...hub.interfaces.store import Store
+from ...hub.records.audit import Change
+from ..model.records import (
     Assignment,
     Course,
     Extension,
@@ -22,7 +22,7 @@ from ..model import (
     Submission,
     Verdict,
 )
-from .missing import no_assignment, no_course, no_hand_out, no_run, no_submission
+from .not_found import no_assignment, no_course, no_hand_out, no_run, no_submission
 
 Whose = tuple[str, str, str]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from ..lasting import Pace
-from ..model import (
+from ..grading.duration import Pace
+from ..model.records import (
     Assignment,
     CellScore,
     Course,

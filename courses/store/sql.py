@@ -7,12 +7,12 @@ from dataclasses import asdict, replace
 
 from sqlalchemy import ColumnElement, Connection, Table, and_, delete, insert, select, update
 
-from ...hub.ports.audit import Change
-from ...hub.store import course_tables as tables
-from ...hub.store.sql.administration import note
+from ...hub.records.audit import Change
+from ...hub.store.sql.marks_and_audit import note
 from ...hub.store.sql.pool import group
+from ...hub.store.sql.tables import courses as tables
 from ...hub.store.sql.transactions import Transactions
-from ..model import (
+from ..model.records import (
     Assignment,
     Course,
     Extension,
@@ -28,7 +28,7 @@ from ..model import (
     Verdict,
 )
 from . import rows
-from .missing import no_assignment, no_course, no_hand_out, no_run, no_submission
+from .not_found import no_assignment, no_course, no_hand_out, no_run, no_submission
 
 
 class SqlCourseStore:

@@ -20,7 +20,7 @@ def _jupyter_server_extension_points() -> list[dict[str, str]]:
 def _load_jupyter_server_extension(server_app: ServerApp) -> None:
     """A server without Voila serves no dashboard, and everything else as before."""
     try:
-        from .serving import install  # noqa: PLC0415  # Voila is not part of the plain install
+        from .handlers import install  # noqa: PLC0415  # Voila is not part of the plain install
     except ModuleNotFoundError as error:
         server_app.log.warning("Carrel's dashboard is not served: %s", error)
         return

@@ -14,9 +14,9 @@ from nbgrader.utils import ignore_patterns, parse_utc
 from traitlets import Bool
 
 from ...hub.client import Client
-from ...hub.client.folder import safe_target
+from ...hub.client.work_archive import safe_target
 from ...hub.errors import CarrelError
-from ...hub.wire.exchange import TreeFileOut
+from ...hub.schemas.ngshare import TreeFileOut
 
 TIMESTAMP_FILE = "timestamp.txt"
 """In it nbgrader keeps when something was submitted."""

@@ -7,7 +7,7 @@ Nothing here asks again and again: the service says when something has changed.
 
 from __future__ import annotations
 
-from .form import SubmitForm
+from .submit_form import SubmitForm
 from .views import JobView, PoolView, QueueView
 
 __all__ = ["JobView", "PoolView", "QueueView", "SubmitForm"]

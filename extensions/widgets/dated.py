@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from pydantic import JsonValue
 
-from ...hub.dated_words import AroundAMoment
+from ...hub.messages.timed_text import AroundAMoment
 
 
 def dated_facts(parts: Sequence[AroundAMoment]) -> list[JsonValue]:

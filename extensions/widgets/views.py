@@ -16,10 +16,10 @@ from pydantic import JsonValue
 
 from ...hub.client import Client, public_site
 from ...hub.errors import CarrelError, InvalidInput
-from ...hub.wire.why import WhyOut
-from .feeds import FEEDS, HEART, Feed, Snapshot, Story
-from .jobstory import JobStory
-from .siteviews import SiteStory, why_facts
+from ...hub.schemas.explanation import WhyOut
+from .job_state import JobStory
+from .pool_state import SiteStory, why_facts
+from .stream_feeds import FEEDS, HEART, Feed, Snapshot, Story
 
 _STATIC = Path(__file__).parent / "static"
 

@@ -11,7 +11,7 @@ from jupyterhub.auth import Authenticator
 from tornado import web
 from traitlets import Bool, List, Unicode, default
 
-from . import names
+from . import usernames as names
 from .demo import demo_accounts
 from .store import Account, Accounts, TooManyAttempts
 

@@ -12,9 +12,11 @@ import sqlalchemy as sa
 from sqlalchemy.schema import CreateTable
 
 from ..errors import CarrelError, Conflict, NotFound
-from ..ports.world import Clock
-from . import limits, names, passwords
-from .limits import Limits
+from ..interfaces.files import Clock
+from . import login_limits as limits
+from . import passwords
+from . import usernames as names
+from .login_limits import Limits
 from .passwords import Cost, Hash
 from .tables import accounts, metadata
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import Path, PurePosixPath
 from typing import Self
 
-from ..config import write_private
+from ..config.settings import write_private
 from ..errors import InvalidInput
 
 MANIFEST = "manifest.json"

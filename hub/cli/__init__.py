@@ -58,55 +58,55 @@ ENTRIES = {
         module=_CLIENT, help="Show who changed what (administrators).", administrators=True
     ),
     "up": Entry(
-        module=".up_commands",
+        module=".admin.up",
         help="Start Carrel on this machine, and keep it running.",
         administrators=True,
     ),
     "down": Entry(
-        module=".up_commands",
+        module=".admin.up",
         help="Stop Carrel with all sessions and jobs.",
         administrators=True,
     ),
     "doctor": Entry(
-        module=".doctor_command",
+        module=".admin.doctor",
         help="Say what is missing or unsafe on this machine.",
         administrators=True,
     ),
     "backup": Entry(
-        module=".backup_commands",
+        module=".admin.backup",
         help="Copy what the site cannot lose, also while it runs.",
         administrators=True,
     ),
     "restore": Entry(
-        module=".backup_commands",
+        module=".admin.backup",
         help="Make a state folder of a backup.",
         administrators=True,
     ),
     "user": Entry(
-        module=".user_commands", help="Accounts: add, passwd, list, remove.", administrators=True
+        module=".admin.users", help="Accounts: add, passwd, list, remove.", administrators=True
     ),
     "group": Entry(
-        module=".group_commands",
+        module=".admin.groups",
         help="Groups, their limits, members and teachers.",
         administrators=True,
     ),
     "term": Entry(
-        module=".calendar_commands",
+        module=".admin.calendar",
         help="Terms, by which budgets are counted.",
         administrators=True,
     ),
     "reserve": Entry(
-        module=".calendar_commands",
+        module=".admin.calendar",
         help="Reserve devices for a group at a time of the week.",
         administrators=True,
     ),
     "simulate": Entry(
-        module=".simulate_commands",
+        module=".admin.simulate",
         help="Compare policies on a trace, or on the site's own history.",
         administrators=True,
     ),
     "metrics-token": Entry(
-        module=".metrics_command",
+        module=".admin.metrics_token",
         help="Print the token that reads /metrics.",
         administrators=True,
     ),

@@ -11,24 +11,18 @@ from types import MappingProxyType
 
 import click
 
-from .audit_command import audit_command
-from .course_commands import course_command
-from .image_commands import images_command
-from .job_commands import run_command, submit_command, wait_command
-from .output_command import output_command
-from .pool_commands import pool_command
-from .quote_command import quote_command
-from .request_commands import (
-    cancel_command,
-    logs_command,
-    ps_command,
-    queue_command,
-    show_command,
-)
-from .session_commands import session_command
-from .signing_commands import login_command, logout_command
-from .usage_commands import history_command, usage_command
-from .why_command import change_command, why_command
+from .admin.audit import audit_command
+from .admin.images import images_command
+from .admin.pool import pool_command
+from .courses.courses import course_command
+from .jobs.output import output_command
+from .jobs.requests import cancel_command, logs_command, ps_command, queue_command, show_command
+from .jobs.submit import run_command, submit_command, wait_command
+from .jobs.why import change_command, why_command
+from .login import login_command, logout_command
+from .sessions.quote import quote_command
+from .sessions.sessions import session_command
+from .usage import history_command, usage_command
 
 COMMANDS: Mapping[str, click.Command] = MappingProxyType(
     {

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from . import describing, values
-from .answers import LogPart, OutputFile
-from .blocking import Client
-from .credentials import Credentials, CredentialsFile, credentials_here, public_site, session_home
-from .rest import LIVE_STATES, AsyncClient
-from .signin import login, sign_in_with_token
-from .site import Site
+from ..schemas import parsers as values
+from . import job_builder as describing
+from .async_client import LIVE_STATES, AsyncClient
+from .login import login, sign_in_with_token
+from .sync_client import Client
+from .transport.credentials import (
+    Credentials,
+    CredentialsFile,
+    credentials_here,
+    public_site,
+    session_home,
+)
+from .transport.downloads import LogPart, OutputFile
+from .transport.site_url import Site
 
 __all__ = [
     "LIVE_STATES",

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .model import Device, Group, Kind, Share
-from .promised import reach
-from .quota import Tree
-from .refusing import EVERYTHING, Reach, Refusal, Rule, admit
+from .explanation.admission_rules import EVERYTHING, Reach, Refusal, Rule, admit
+from .explanation.reachable_capacity import reach
+from .model.snapshot import Device, Group, Kind, Share
+from .quota.tree import Tree
 
 
 class Gate:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .model import Group, Snapshot
-from .quota import guarantees
-from .wordforms import plural
+from .model.snapshot import Group, Snapshot
+from .model.text import plural
+from .quota.tree import guarantees
 
 
 def odd_guarantees(after: Group, changed: Snapshot) -> Iterator[str]:

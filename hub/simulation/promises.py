@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from math import inf
 
-from ..ports.calendar import Reservation, reserved
-from ..scheduling.model import Group, Reserved
+from ..records.calendar import Reservation, reserved
+from ..scheduling.model.snapshot import Group, Reserved
 
 _EVERY = 31 * 86400.0
 """Whatever has a time limit up to this knows all that it could run into."""

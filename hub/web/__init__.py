@@ -9,7 +9,7 @@ The composition root needs three names:
 
 from __future__ import annotations
 
-from .application import Server, build_app
-from .auth import HubSignIn, Person, SignIn
+from .app import Server, build_app
+from .security.hub_oauth import HubSignIn, Person, SignIn
 
 __all__ = ["HubSignIn", "Person", "Server", "SignIn", "build_app"]

@@ -7,13 +7,13 @@ from typing import Annotated
 from fastapi import APIRouter, Depends
 from starlette.responses import RedirectResponse, Response
 
-from ..config import SERVICE_PREFIX
-from ..wire import KernelsIn, RequestOut, WatchOut
-from .bodies import json_body
-from .guests import Form, Guest
-from .routes import ERRORS, Carrel, RequestId, Writer
-from .schema import body_of
-from .signing_in import SEE_OTHER
+from ..config.settings import SERVICE_PREFIX
+from ..schemas import KernelsIn, RequestOut, WatchOut
+from .dependencies.bodies import json_body
+from .dependencies.callers import ERRORS, Carrel, RequestId, Writer
+from .dependencies.visitors import Form, Guest
+from .openapi.description import body_of
+from .pages.login import SEE_OTHER
 
 router = APIRouter(responses=ERRORS)
 pages = APIRouter(include_in_schema=False)

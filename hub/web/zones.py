@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from ..client import values
 from ..errors import InvalidInput
+from ..schemas import parsers as values
 
 
 def moment(text: str, zone: str, now: float) -> float:

@@ -15,7 +15,7 @@ from typing import TypeAlias, TypeVar
 
 import pynvml
 
-from ...hub.scheduling.model import Health
+from ...hub.scheduling.model.snapshot import Health
 
 T = TypeVar("T")
 Unit: TypeAlias = object

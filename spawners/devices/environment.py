@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...hub.scheduling.model import Device
+from ...hub.scheduling.model.snapshot import Device
 
 
 def readable(device: Device) -> str:

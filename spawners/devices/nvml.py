@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...hub.errors import Unavailable
-from ...hub.scheduling.model import Device, Health
+from ...hub.scheduling.model.snapshot import Device, Health
 
 TIMEOUT_SECONDS: Final = 10.0
 _KILL_SECONDS: Final = 1.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 
-from ...hub.scheduling.model import Device
+from ...hub.scheduling.model.snapshot import Device
 
 MODEL = "Simulated GPU"
 MEMORY_BYTES = 16 * 1024**3

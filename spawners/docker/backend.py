@@ -13,8 +13,11 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from ...hub.attempts.journal import read_journal
+from ...hub.attempts.output_limits import Limits
+from ...hub.attempts.spec import EVENTS
 from ...hub.errors import BackendFailed, Unavailable
-from ...hub.ports.backend import (
+from ...hub.interfaces.backend import (
     Activity,
     BackendSettings,
     LaunchOrder,
@@ -23,24 +26,23 @@ from ...hub.ports.backend import (
     Sighting,
     is_own_work,
 )
-from ...hub.ports.images import Image
-from ...hub.ports.notices import Notice
-from ...hub.ports.records import Handle, NewEvent
-from ...hub.scheduling.model import Device
-from .. import notices
-from ..local import LocalBackend
-from ..runner.journal import read_journal
-from ..runner.limits import Limits
-from ..runner.order import EVENTS
-from ..starting import Starting
-from . import cdi, ending, reconcile
-from .devices import Devices
-from .engine import START_SECONDS
-from .jobs import Jobs, was_claimed
-from .node import Node, Seen, Survey
-from .template import name_of
-from .usage import CpuMeter
-from .warm import WarmPool
+from ...hub.records.images import Image
+from ...hub.records.notices import Notice
+from ...hub.records.requests import Handle, NewEvent
+from ...hub.scheduling.model.snapshot import Device
+from ..common import notice_file as notices
+from ..common.in_flight_starts import Starting
+from ..local.backend import LocalBackend
+from .containers.job_spec import Jobs, was_claimed
+from .containers.template import name_of
+from .engine import cdi
+from .engine.client import START_SECONDS
+from .nodes import container_exit as ending
+from .nodes import orphans as reconcile
+from .nodes.cpu_meter import CpuMeter
+from .nodes.devices import Devices
+from .nodes.node import Node, Seen, Survey
+from .nodes.warm_pool import WarmPool
 
 log = logging.getLogger(__name__)
 

@@ -9,10 +9,10 @@ import requests.exceptions
 from docker.errors import APIError, DockerException
 
 from ...hub.errors import CarrelError, Unavailable
-from ...hub.ports.backend import DockerHost
-from ...hub.ports.records import Json
-from .attached import AttachedLine
-from .engine import START_SECONDS, Engine, connect, in_words
+from ...hub.interfaces.backend import DockerHost
+from ...hub.records.requests import Json
+from .engine.client import START_SECONDS, Engine, connect, in_words
+from .engine.stdio import AttachedLine
 
 _LINE: Final = ("AttachStdin", "AttachStdout", "OpenStdin", "StdinOnce")
 

@@ -22,21 +22,22 @@ from dockerspawner import DockerSpawner
 from traitlets import Instance, default
 
 from ...hub.errors import CarrelError, Unavailable
-from ...hub.ports.backend import BackendSettings, DockerHost, DockerOptions
-from ...hub.wire import LeaseOut, StartedIn
-from .. import course_links
-from ..answering import Address
-from ..lease_options import devices_of
-from ..leasing import LeaseMixin
-from . import cdi, session_log
-from .engine import START_SECONDS, Engine, connect, in_words, seconds_of
-from .graded import graded_mounts, linked
-from .homes import course_data, homes_of, inside, mounts, recovery
-from .images import digest_of, images_on
-from .networks import Networks
-from .overlay import overlay
-from .running import Running
-from .template import LABEL, LEASE, SESSION_PORT, Bounds, Task, container, name_of
+from ...hub.interfaces.backend import BackendSettings, DockerHost, DockerOptions
+from ...hub.schemas import LeaseOut, StartedIn
+from ..common import course_links
+from ..sessions.lease_mixin import LeaseMixin
+from ..sessions.lease_options import devices_of
+from ..sessions.readiness import Address
+from .containers import session_log
+from .containers.course_mounts import graded_mounts, linked
+from .containers.home_mounts import course_data, homes_of, inside, mounts, recovery
+from .containers.networks import Networks
+from .containers.overlay import overlay
+from .containers.template import LABEL, LEASE, SESSION_PORT, Bounds, Task, container, name_of
+from .engine import cdi
+from .engine.client import START_SECONDS, Engine, connect, in_words, seconds_of
+from .engine.images import digest_of, images_on
+from .engine.running_cache import Running
 
 CALLS_AT_ONCE = 8
 KILL_SECONDS = 2.0

@@ -19,20 +19,20 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import psutil
 
+from ...hub.attempts.journal import Journal
+from ...hub.attempts.service_client import Away, Delivery, Fenced, Rejected, Service
+from ...hub.attempts.spec import CLAIM, EVENTS, FILES, Order
 from ...hub.errors import InvalidInput
-from ...hub.ports.records import CauseCode, Json
-from ..processes import wait_gone
-from . import ending as endings
-from .attempt import Watch
-from .journal import Journal
-from .log import Log
-from .order import CLAIM, EVENTS, FILES, Order
-from .service import Away, Delivery, Fenced, Rejected, Service
-from .telling import Report, Teller
-from .waiting import Ready, make_ready, move_in, worker
+from ...hub.records.requests import CauseCode, Json
+from ..processes.lease_processes import wait_gone
+from .attempt import outcome as endings
+from .attempt.attempt import Watch
+from .attempt.log import Log
+from .attempt.reporter import Report, Teller
+from .warm_start import Ready, make_ready, move_in, worker
 
 if TYPE_CHECKING:
-    from .attempt import Attempt
+    from .attempt.attempt import Attempt
 
 AHEAD: Final = "--wait"
 EXIT_SUCCEEDED: Final = 0
@@ -170,12 +170,12 @@ def prepare(order: Order, folder: Path, report: Report, ready: Ready | None) -> 
     # Imported only now: the claim must not wait for half a second of imports, and a command
     # needs no papermill.
     if order.command:
-        from .command import CommandAttempt  # noqa: PLC0415
+        from .attempt.command import CommandAttempt  # noqa: PLC0415
 
         if ready is not None:
             ready.worker.submit(ready.spare.end)
         return CommandAttempt(order, folder, teller, log)
-    from .execution import NotebookAttempt  # noqa: PLC0415
+    from .notebook.execution import NotebookAttempt  # noqa: PLC0415
 
     attempt = NotebookAttempt(report, order, folder, teller, log)
     attempt.spare = ready.spare if ready is not None else None

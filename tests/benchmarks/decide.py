@@ -16,11 +16,11 @@ from contextlib import contextmanager
 from heapq import heapify, heappop, heappush
 from random import Random
 
-from carrel.hub import garbage
-from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.explain import explain
-from carrel.hub.scheduling.model import Snapshot, Waiting
-from carrel.hub.scheduling.standing import Delta, Event, Freed, Standing, Submitted, step
+from carrel.hub.config import garbage_collection as garbage
+from carrel.hub.scheduling.cycle.decision import decide
+from carrel.hub.scheduling.cycle.incremental import Delta, Event, Freed, Standing, Submitted, step
+from carrel.hub.scheduling.explanation.explanation import explain
+from carrel.hub.scheduling.model.snapshot import Snapshot, Waiting
 
 from . import report
 from .scenario import NOW, Scenario, Size

@@ -26,11 +26,11 @@ from pathlib import Path
 import httpx
 import nbformat
 
-from carrel.hub.config import StateFolder
-from carrel.hub.ports.backend import DockerHost
-from carrel.spawners.docker.engine import Engine
-from carrel.spawners.docker.places import Places
-from carrel.spawners.docker.template import LABEL, lease_of
+from carrel.hub.config.settings import StateFolder
+from carrel.hub.interfaces.backend import DockerHost
+from carrel.spawners.docker.containers.late_mounts import Places
+from carrel.spawners.docker.containers.template import LABEL, lease_of
+from carrel.spawners.docker.engine.client import Engine
 
 from ..docker_engine import DockerEngine, base_image, docker_engine, site_file
 from ..e2e.support import Installation, eventually, installation

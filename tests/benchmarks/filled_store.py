@@ -17,11 +17,11 @@ from typing import TypeVar
 from sqlalchemy import Connection
 from sqlalchemy.engine import URL
 
-from carrel.hub.ports.records import JobSpec, NewEvent, NewRequest
-from carrel.hub.ports.store import Store
-from carrel.hub.scheduling.lifecycle import State
-from carrel.hub.scheduling.model import Kind
-from carrel.hub.scheduling.plan import Start
+from carrel.hub.interfaces.store import Store
+from carrel.hub.records.requests import JobSpec, NewEvent, NewRequest
+from carrel.hub.scheduling.model.plan import Start
+from carrel.hub.scheduling.model.snapshot import Kind
+from carrel.hub.scheduling.model.states import State
 from carrel.hub.store import SqlStore
 from carrel.hub.store.sql.transactions import Transactions
 

@@ -23,12 +23,12 @@ from itertools import cycle, islice
 from math import ceil
 from pathlib import Path
 
-from carrel.courses import lasting
-from carrel.courses.grading import pacing
-from carrel.courses.grading.release_check import check_release
-from carrel.courses.handout import prepare
-from carrel.courses.lasting import Pace
-from carrel.courses.sandbox.port import Limits
+from carrel.courses.grading import duration as lasting
+from carrel.courses.grading.duration import Pace
+from carrel.courses.releases import throughput as pacing
+from carrel.courses.releases.solution_check import check_release
+from carrel.courses.releases.student_version import prepare
+from carrel.courses.sandbox.interface import Limits
 
 from ..courses.grading import golden, ps1
 from . import report

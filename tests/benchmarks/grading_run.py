@@ -17,13 +17,13 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-from carrel.courses.grading.gradebook import CourseBook
-from carrel.courses.grading.run import Terms, Work, grade_class
-from carrel.courses.grading.submission import SubmissionResult
-from carrel.courses.handout import Prepared, prepare
-from carrel.courses.lasting import parallel
-from carrel.courses.sandbox.engines import cage_engine
-from carrel.courses.sandbox.port import CageEngine, CageSettings
+from carrel.courses.gradebook.gradebook import CourseBook
+from carrel.courses.grading.class_grader import Terms, Work, grade_class
+from carrel.courses.grading.duration import parallel
+from carrel.courses.grading.submission_grader import SubmissionResult
+from carrel.courses.releases.student_version import Prepared, prepare
+from carrel.courses.sandbox.interface import CageEngine, CageSettings
+from carrel.courses.sandbox.plugins import cage_engine
 
 from ..contracts.test_sandbox import docker_options
 from ..courses.grading import ps1

@@ -15,8 +15,8 @@ from itertools import pairwise
 from math import log
 from pathlib import Path
 
-from carrel.hub import garbage
-from carrel.hub.simulation.drawing import Axis, Line, lines_plot
+from carrel.hub.config import garbage_collection as garbage
+from carrel.hub.simulation.replay.svg import Axis, Line, lines_plot
 
 from . import report
 from .decide import decisions

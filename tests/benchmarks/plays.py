@@ -9,14 +9,14 @@ from multiprocessing import get_context
 from statistics import fmean
 from types import MappingProxyType
 
-from carrel.hub.scheduling.model import Group
-from carrel.hub.simulation.estimates import parse_estimates
-from carrel.hub.simulation.experiment import Experiment, Pools, run
-from carrel.hub.simulation.figures import Figures
-from carrel.hub.simulation.jobs import Trace
-from carrel.hub.simulation.nodes import ONE_POOL, parse_nodes
-from carrel.hub.simulation.policies import Policy, Schedules, by_predicted_service
-from carrel.hub.simulation.registry import policy
+from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.simulation.policies.policy import Policy, Schedules, by_predicted_service
+from carrel.hub.simulation.policies.registry import policy
+from carrel.hub.simulation.replay.experiment import Experiment, Pools, run
+from carrel.hub.simulation.replay.metrics import Figures
+from carrel.hub.simulation.replay.runtime_estimates import parse_estimates
+from carrel.hub.simulation.workload.jobs import Trace
+from carrel.hub.simulation.workload.nodes import ONE_POOL, parse_nodes
 
 from . import report
 from .traces import RESTART_COST, helios, philly, philly_site, week_of_philly, week_site

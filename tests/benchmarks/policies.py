@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from carrel.hub.simulation.figures import Figures
+from carrel.hub.simulation.replay.metrics import Figures
 
 from . import report
 from .plays import (

@@ -18,10 +18,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from carrel.hub.commands import Commands
-from carrel.hub.listing import Wanted
-from carrel.hub.loop import Loop
-from carrel.hub.ports.records import JobSpec
+from carrel.hub.controller.loop import Loop
+from carrel.hub.records.requests import JobSpec
+from carrel.hub.requests.pagination import Wanted
+from carrel.hub.runtime.context import Commands
 from carrel.hub.store import open_store
 from carrel.spawners.fake import FakeBackend
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import count
 from random import Random
 
-from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.model import (
+from carrel.hub.scheduling.cycle.decision import decide
+from carrel.hub.scheduling.model.snapshot import (
     Device,
     Group,
     Holding,
@@ -25,8 +25,8 @@ from carrel.hub.scheduling.model import (
     Use,
     Waiting,
 )
-from carrel.hub.scheduling.placement import Placement
-from carrel.hub.scheduling.running import holding_of
+from carrel.hub.scheduling.placement.device_pool import Placement
+from carrel.hub.scheduling.queue.running_set import holding_of
 
 NOW = 1_800_000_000.0
 HOUR = 3600.0

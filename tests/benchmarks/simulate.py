@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
 
-from carrel.hub import garbage
-from carrel.hub.simulation.engine import simulate
-from carrel.hub.simulation.estimates import parse_estimates
-from carrel.hub.simulation.figures import completion
-from carrel.hub.simulation.jobs import Trace
-from carrel.hub.simulation.policies import Schedules, Site
-from carrel.hub.simulation.registry import policy
+from carrel.hub.config import garbage_collection as garbage
+from carrel.hub.simulation.policies.policy import Schedules, Site
+from carrel.hub.simulation.policies.registry import policy
+from carrel.hub.simulation.replay.event_loop import simulate
+from carrel.hub.simulation.replay.metrics import completion
+from carrel.hub.simulation.replay.runtime_estimates import parse_estimates
+from carrel.hub.simulation.workload.jobs import Trace
 
 from . import report
 from .traces import NODE, WEEK_NODES, philly, philly_site, week_of_philly, week_site

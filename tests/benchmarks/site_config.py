@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from jupyterhub.spawner import SimpleLocalProcessSpawner, Spawner
 from traitlets import default
 
-from carrel.spawners.sessions import LocalSession
+from carrel.spawners.sessions.local import LocalSession
 
 if TYPE_CHECKING:
     from traitlets.config import Config

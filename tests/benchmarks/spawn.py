@@ -26,7 +26,7 @@ from typing import Any
 
 import httpx
 
-from carrel.hub.client.eventstream import Parser
+from carrel.hub.client.transport.sse import Parser
 
 from ..e2e.support import Installation, eventually, installation
 from . import report

@@ -27,7 +27,7 @@ from pathlib import Path
 import httpx
 
 from carrel.hub.client import Client
-from carrel.hub.wire.courses import CourseIn, FileIn, ReleaseIn
+from carrel.hub.schemas.courses import CourseIn, FileIn, ReleaseIn
 
 from ..courses.notebooks import SOURCE
 from ..e2e.support import Installation, installation

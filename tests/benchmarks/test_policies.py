@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from carrel.hub.simulation.figures import Evenness, Figures, FinishTime, Spread
+from carrel.hub.simulation.replay.metrics import Evenness, Figures, FinishTime, Spread
 
 from .plays import Comparison, Found, Play
 from .policies import PARTS, UNKNOWING, figures_table, losses, plays

@@ -7,8 +7,8 @@ from functools import cache
 
 import pytest
 
-from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.model import Snapshot
+from carrel.hub.scheduling.cycle.decision import decide
+from carrel.hub.scheduling.model.snapshot import Snapshot
 
 from .scenario import MODELS, NOW, Scenario, Size
 

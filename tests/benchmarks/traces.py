@@ -10,12 +10,12 @@ from functools import cache
 from math import ceil
 from pathlib import Path
 
-from carrel.hub.simulation.formats import FORMATS
-from carrel.hub.simulation.jobs import Job, Trace
-from carrel.hub.simulation.nodes import ONE_POOL, one_pool
-from carrel.hub.simulation.policies import Site
-from carrel.hub.simulation.quota_file import wide_open
-from carrel.hub.simulation.traces import Selection, first_moment, last_moment, read_trace
+from carrel.hub.simulation.policies.policy import Site
+from carrel.hub.simulation.workload.formats import FORMATS
+from carrel.hub.simulation.workload.jobs import Job, Trace
+from carrel.hub.simulation.workload.nodes import ONE_POOL, one_pool
+from carrel.hub.simulation.workload.quota_file import wide_open
+from carrel.hub.simulation.workload.reader import Selection, first_moment, last_moment, read_trace
 
 NODE = 8
 """Devices of a node in all of them."""

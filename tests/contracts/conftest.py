@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.ports.store import Store
+from carrel.hub.interfaces.store import Store
 from carrel.hub.store import MemoryStore, open_store
 
 from .store_kit import furnish

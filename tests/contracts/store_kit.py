@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from carrel.hub.ports.records import (
+from carrel.hub.interfaces.store import Store
+from carrel.hub.records.requests import (
     Cause,
     CauseCode,
     Handle,
@@ -10,9 +11,8 @@ from carrel.hub.ports.records import (
     NewRequest,
     RequestRecord,
 )
-from carrel.hub.ports.store import Store
-from carrel.hub.scheduling.model import Device, Group, Kind
-from carrel.hub.scheduling.plan import Start
+from carrel.hub.scheduling.model.plan import Start
+from carrel.hub.scheduling.model.snapshot import Device, Group, Kind
 
 LAB = Group(name="lab", max_devices=4, max_devices_per_user=4)
 DEAD = Cause(code=CauseCode.LOST, message="Its process is gone.", details="exit status -9")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from carrel.hub.errors import BackendFailed
-from carrel.hub.ports.backend import (
+from carrel.hub.interfaces.backend import (
     Backend,
     BackendSettings,
     DockerHost,
@@ -20,11 +20,11 @@ from carrel.hub.ports.backend import (
     Life,
     Sighting,
 )
-from carrel.hub.ports.images import Reference
-from carrel.hub.ports.records import Handle, JobSpec
+from carrel.hub.records.images import Reference
+from carrel.hub.records.requests import Handle, JobSpec
 from carrel.spawners.docker.backend import DockerBackend
 from carrel.spawners.fake import FakeBackend
-from carrel.spawners.local import LocalBackend
+from carrel.spawners.local.backend import LocalBackend
 
 from ..docker.kit import make_site
 from ..docker_engine import DockerEngine

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from carrel.courses.blobs import FolderBlobs, MemoryBlobs
-from carrel.courses.ports import Blobs
+from carrel.courses.files.blobs import FolderBlobs, MemoryBlobs
+from carrel.courses.model.interfaces import Blobs
 from carrel.hub.errors import NotFound, Unavailable
 
 HELLO = hashlib.sha256(b"hello").hexdigest()

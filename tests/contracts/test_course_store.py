@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from carrel.courses.model import (
+from carrel.courses.model.interfaces import CourseStore
+from carrel.courses.model.records import (
     Assignment,
     CellScore,
     Course,
@@ -29,12 +30,11 @@ from carrel.courses.model import (
     Tried,
     Verdict,
 )
-from carrel.courses.ports import CourseStore
 from carrel.courses.store import MemoryCourseStore, SqlCourseStore
 from carrel.hub.errors import CarrelError, NotFound
-from carrel.hub.ports.audit import Action, Change, ChangeFilter
-from carrel.hub.ports.store import Store
-from carrel.hub.scheduling.model import Group
+from carrel.hub.interfaces.store import Store
+from carrel.hub.records.audit import Action, Change, ChangeFilter
+from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.store import MemoryStore, open_store
 
 COURSE = Course(name="cs101", title="Nets", created_at=1.0, created_by="admin")

@@ -9,8 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from carrel.courses.sandbox.local.engine import LocalCages
-from carrel.courses.sandbox.port import (
+from carrel.courses.sandbox.interface import (
     Cage,
     CageEngine,
     CageSettings,
@@ -20,9 +19,10 @@ from carrel.courses.sandbox.port import (
     Limits,
     Step,
 )
+from carrel.courses.sandbox.local.engine import LocalCages
 from carrel.hub.errors import InvalidInput, TooLarge, Unavailable
-from carrel.hub.ports.backend import DockerHost, DockerOptions
-from carrel.spawners.docker.cages import DockerCages
+from carrel.hub.interfaces.backend import DockerHost, DockerOptions
+from carrel.spawners.docker.sandbox import DockerCages
 
 from ..requirements import need
 

@@ -10,7 +10,8 @@ from dataclasses import replace
 import pytest
 
 from carrel.hub.errors import Conflict, IllegalMove, InvalidInput, NotFound, StaleEpoch
-from carrel.hub.ports.records import (
+from carrel.hub.interfaces.store import Store
+from carrel.hub.records.requests import (
     Cause,
     CauseCode,
     EventRecord,
@@ -25,10 +26,9 @@ from carrel.hub.ports.records import (
     RequestRecord,
     Usage,
 )
-from carrel.hub.ports.store import Store
-from carrel.hub.scheduling.idleness import IdleWarning
-from carrel.hub.scheduling.lifecycle import State
-from carrel.hub.scheduling.model import (
+from carrel.hub.scheduling.model.idleness import IdleWarning
+from carrel.hub.scheduling.model.plan import Start
+from carrel.hub.scheduling.model.snapshot import (
     Group,
     Health,
     Holding,
@@ -37,7 +37,7 @@ from carrel.hub.scheduling.model import (
     Snapshot,
     Waiting,
 )
-from carrel.hub.scheduling.plan import Start
+from carrel.hub.scheduling.model.states import State
 
 from .store_kit import (
     CANCELLED,

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from carrel.hub.errors import Conflict, NotFound
-from carrel.hub.ports.audit import Action, Change, ChangeFilter
-from carrel.hub.ports.records import Cause, CauseCode, RequestFilter
-from carrel.hub.ports.store import Store
-from carrel.hub.scheduling.lifecycle import State
-from carrel.hub.scheduling.model import Group, Health, Mark, MarkKind
-from carrel.hub.scheduling.plan import Start
+from carrel.hub.interfaces.store import Store
+from carrel.hub.records.audit import Action, Change, ChangeFilter
+from carrel.hub.records.requests import Cause, CauseCode, RequestFilter
+from carrel.hub.scheduling.model.plan import Start
+from carrel.hub.scheduling.model.snapshot import Group, Health, Mark, MarkKind
+from carrel.hub.scheduling.model.states import State
 from carrel.hub.store import open_store
 
 from .store_kit import CANCELLED, charges, device, furnish, granted, job, running, states

@@ -7,17 +7,17 @@ from datetime import UTC, date, datetime, time
 
 import pytest
 
-from carrel.hub.admission import Ask, check_ask
+from carrel.hub.admission.policy import Ask, check_ask
 from carrel.hub.errors import InvalidInput, NotFound, OverMaximum
-from carrel.hub.ports.audit import Action, Change, ChangeFilter
-from carrel.hub.ports.calendar import Reservation, Term
-from carrel.hub.ports.records import Cause, CauseCode
-from carrel.hub.ports.store import Store
-from carrel.hub.scheduling.budget import Budget, Period
-from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.lifecycle import State
-from carrel.hub.scheduling.model import Group, Left, Reserved
-from carrel.hub.scheduling.plan import Reason
+from carrel.hub.interfaces.store import Store
+from carrel.hub.records.audit import Action, Change, ChangeFilter
+from carrel.hub.records.calendar import Reservation, Term
+from carrel.hub.records.requests import Cause, CauseCode
+from carrel.hub.scheduling.cycle.decision import decide
+from carrel.hub.scheduling.model.budget import Budget, Period
+from carrel.hub.scheduling.model.plan import Reason
+from carrel.hub.scheduling.model.snapshot import Group, Left, Reserved
+from carrel.hub.scheduling.model.states import State
 
 from .store_kit import LAB, job, running
 

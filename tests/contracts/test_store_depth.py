@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from carrel.hub.ports.records import RequestFilter
-from carrel.hub.ports.store import Store
-from carrel.hub.scheduling.lifecycle import State
+from carrel.hub.interfaces.store import Store
+from carrel.hub.records.requests import RequestFilter
+from carrel.hub.scheduling.model.states import State
 from carrel.hub.store import open_store
 
 from .store_kit import DEAD, furnish, granted, job, running, states

@@ -15,9 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.hub import history
-from carrel.hub.ports.calendar import Term
-from carrel.hub.ports.history import (
+from carrel.hub.interfaces.store import Store
+from carrel.hub.records.calendar import Term
+from carrel.hub.records.requests import CauseCode, NewRequest
+from carrel.hub.records.usage import (
     DAY,
     WAIT_BOUNDS,
     Capacity,
@@ -30,12 +31,11 @@ from carrel.hub.ports.history import (
     Waits,
     Window,
 )
-from carrel.hub.ports.records import CauseCode, NewRequest
-from carrel.hub.ports.store import Store
-from carrel.hub.scheduling.lifecycle import State
-from carrel.hub.scheduling.model import Group, Health, Kind, Mark, MarkKind
-from carrel.hub.scheduling.plan import Start
+from carrel.hub.scheduling.model.plan import Start
+from carrel.hub.scheduling.model.snapshot import Group, Health, Kind, Mark, MarkKind
+from carrel.hub.scheduling.model.states import State
 from carrel.hub.store import MemoryStore, open_store
+from carrel.hub.usage import aggregation as history
 
 from ..property_settings import examples
 from .store_kit import CANCELLED, device, furnish, granted, job, running, session

@@ -8,11 +8,11 @@ from datetime import UTC, date, datetime
 import pytest
 
 from carrel.hub.errors import NotFound
-from carrel.hub.ports.audit import Action, Change, ChangeFilter
-from carrel.hub.ports.images import ImageUse, Pin
-from carrel.hub.ports.store import Store
-from carrel.hub.scheduling.lifecycle import State
-from carrel.hub.scheduling.model import Group
+from carrel.hub.interfaces.store import Store
+from carrel.hub.records.audit import Action, Change, ChangeFilter
+from carrel.hub.records.images import ImageUse, Pin
+from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.scheduling.model.states import State
 
 from .store_kit import CANCELLED, furnish, job, session
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from carrel.hub.ports.notices import Notice, NoticeKind
-from carrel.hub.ports.records import Cause, CauseCode
-from carrel.hub.ports.store import Store
-from carrel.hub.scheduling.lifecycle import State
-from carrel.hub.scheduling.plan import Start
+from carrel.hub.interfaces.store import Store
+from carrel.hub.records.notices import Notice, NoticeKind
+from carrel.hub.records.requests import Cause, CauseCode
+from carrel.hub.scheduling.model.plan import Start
+from carrel.hub.scheduling.model.states import State
 
 from .store_kit import charges, granted, job, running, states
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.ports.records import Cause, CauseCode, LedgerKind, NewEvent
-from carrel.hub.ports.store import Store
-from carrel.hub.scheduling.lifecycle import State
-from carrel.hub.scheduling.model import PriorityClass, Use
+from carrel.hub.interfaces.store import Store
+from carrel.hub.records.requests import Cause, CauseCode, LedgerKind, NewEvent
+from carrel.hub.scheduling.model.snapshot import PriorityClass, Use
+from carrel.hub.scheduling.model.states import State
 from carrel.hub.store import MemoryStore, open_store
 
 from .store_kit import LAB, furnish, granted, job, running, session

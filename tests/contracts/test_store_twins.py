@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from carrel.hub.errors import CarrelError
-from carrel.hub.ports.records import (
+from carrel.hub.interfaces.store import Store
+from carrel.hub.records.requests import (
     Cause,
     CauseCode,
     Handle,
@@ -19,11 +20,10 @@ from carrel.hub.ports.records import (
     NewEvent,
     RequestFilter,
 )
-from carrel.hub.ports.store import Store
-from carrel.hub.scheduling.idleness import IdleWarning
-from carrel.hub.scheduling.lifecycle import HOLDS_DEVICES, TERMINAL, State
-from carrel.hub.scheduling.model import Mark, MarkKind
-from carrel.hub.scheduling.plan import Start
+from carrel.hub.scheduling.model.idleness import IdleWarning
+from carrel.hub.scheduling.model.plan import Start
+from carrel.hub.scheduling.model.snapshot import Mark, MarkKind
+from carrel.hub.scheduling.model.states import HOLDS_DEVICES, TERMINAL, State
 from carrel.hub.store import MemoryStore, open_store
 
 from ..property_settings import examples

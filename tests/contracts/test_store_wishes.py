@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from carrel.hub.errors import Conflict, NotFound
-from carrel.hub.ports.records import Cause, CauseCode, NewRequest, RequestRecord, Wanted
-from carrel.hub.ports.store import Store
-from carrel.hub.scheduling.lifecycle import State
-from carrel.hub.scheduling.model import Group
-from carrel.hub.scheduling.plan import Start
+from carrel.hub.interfaces.store import Store
+from carrel.hub.records.requests import Cause, CauseCode, NewRequest, RequestRecord, Wanted
+from carrel.hub.scheduling.model.plan import Start
+from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.scheduling.model.states import State
 
 from .store_kit import CANCELLED, charges, granted, job, running, session, states
 

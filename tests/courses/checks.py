@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from carrel.hub.commands import Commands
-from carrel.hub.ports.records import Cause, CauseCode
-from carrel.hub.scheduling.lifecycle import State
-from carrel.hub.scheduling.plan import Start
-from carrel.hub.wire.checking import RESULT
-from carrel.hub.wire.grading import VerdictIn
+from carrel.hub.records.requests import Cause, CauseCode
+from carrel.hub.runtime.context import Commands
+from carrel.hub.scheduling.model.plan import Start
+from carrel.hub.scheduling.model.states import State
+from carrel.hub.schemas.checks import RESULT
+from carrel.hub.schemas.grading import VerdictIn
 
 
 def came_out(

@@ -6,13 +6,13 @@ import base64
 from dataclasses import dataclass
 from pathlib import Path
 
-from carrel.courses.blobs import MemoryBlobs
-from carrel.courses.desk import CourseDesk
+from carrel.courses.files.blobs import MemoryBlobs
+from carrel.courses.services import CourseDesk
 from carrel.courses.store import MemoryCourseStore
-from carrel.hub.ports.audit import ChangeFilter
-from carrel.hub.ports.world import Identity
+from carrel.hub.interfaces.files import Identity
+from carrel.hub.records.audit import ChangeFilter
+from carrel.hub.schemas.courses import CourseIn, FileIn, ReceiptOut, ReleaseIn, SubmitIn
 from carrel.hub.store import MemoryStore
-from carrel.hub.wire.courses import CourseIn, FileIn, ReceiptOut, ReleaseIn, SubmitIn
 from carrel.spawners.fake import FakeBackend
 
 from ..hub.doubles import ADMIN, STUDENT1, TEACHER, Clock, FakeHub, build

@@ -14,8 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from carrel.courses.sandbox.local.engine import LocalCages
-from carrel.courses.sandbox.port import (
+from carrel.courses.sandbox.interface import (
     Cage,
     CageSettings,
     Cause,
@@ -24,7 +23,8 @@ from carrel.courses.sandbox.port import (
     Limits,
     Step,
 )
-from carrel.spawners.docker.cages import DockerCages
+from carrel.courses.sandbox.local.engine import LocalCages
+from carrel.spawners.docker.sandbox import DockerCages
 
 from ..contracts.test_sandbox import docker_options
 from ..docker_engine import DockerEngine
@@ -245,7 +245,7 @@ def test_course_data_can_be_read_and_not_changed(cage: Cage) -> None:
 HOLDS_A_CAGE = """
 import time
 from carrel.courses.sandbox.local.engine import LocalCages
-from carrel.courses.sandbox.port import CageSettings, Limits, Step
+from carrel.courses.sandbox.interface import CageSettings, Limits, Step
 engine = LocalCages(CageSettings(imports=()))
 cage = engine.open(Limits())
 for found in cage.run([Step(cell_id="1", source={source!r}, mark=True)]):

@@ -14,11 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from carrel.courses.sandbox.local import checking, walling
+from carrel.courses.sandbox.interface import CageSettings
+from carrel.courses.sandbox.local import bubblewrap as walling
+from carrel.courses.sandbox.local import doctor as checking
 from carrel.courses.sandbox.local.engine import in_words
-from carrel.courses.sandbox.port import CageSettings
 from carrel.hub.errors import BackendFailed, InvalidInput
-from carrel.hub.ports.ground import Verdict
+from carrel.hub.interfaces.host import Verdict
 
 from ..requirements import need
 
@@ -27,9 +28,9 @@ SYSTEM = "/usr/bin/python3"
 PROGRAM = """
 import json
 from dataclasses import asdict
-from carrel.courses.sandbox.local.checking import finding
+from carrel.courses.sandbox.local.doctor import finding
 from carrel.courses.sandbox.local.engine import LocalCages
-from carrel.courses.sandbox.port import CageSettings, Limits, Step
+from carrel.courses.sandbox.interface import CageSettings, Limits, Step
 
 MIB = 1 << 20
 limits = Limits(

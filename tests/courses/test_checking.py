@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from carrel.courses.handout import prepare
-from carrel.hub.checker import as_seen, unseen
+from carrel.courses.grading_runs.check_worker import as_seen, unseen
+from carrel.courses.releases.student_version import prepare
 from carrel.hub.errors import Conflict, InvalidInput, NotFound
-from carrel.hub.scheduling.lifecycle import State
-from carrel.hub.scheduling.model import Kind, PriorityClass
-from carrel.hub.wire.checking import CheckOrderOut, CheckOut
-from carrel.hub.wire.courses import SubmitIn
-from carrel.hub.wire.grading import CellScoreIn, VerdictIn
+from carrel.hub.scheduling.model.snapshot import Kind, PriorityClass
+from carrel.hub.scheduling.model.states import State
+from carrel.hub.schemas.checks import CheckOrderOut, CheckOut
+from carrel.hub.schemas.courses import SubmitIn
+from carrel.hub.schemas.grading import CellScoreIn, VerdictIn
 
 from ..hub.doubles import STUDENT1, STUDENT2, TEACHER
 from . import desk_kit

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from carrel.courses.sandbox.interface import CageSettings, CellStatus, Limits, Step
 from carrel.courses.sandbox.local.engine import create
-from carrel.courses.sandbox.port import CageSettings, CellStatus, Limits, Step
-from carrel.hub.config import StateFolder
-from carrel.hub.ports.backend import BackendSettings
-from carrel.spawners.course_links import course_data
-from carrel.spawners.docker import homes
+from carrel.hub.config.settings import StateFolder
+from carrel.hub.interfaces.backend import BackendSettings
+from carrel.spawners.common.course_links import course_data
+from carrel.spawners.docker.containers import home_mounts as homes
 
 READ = "import os\nopen(os.environ['CARREL_COURSE_DATA'] + '/points.csv').read()"
 WRITE = "open(os.environ['CARREL_COURSE_DATA'] + '/points.csv', 'w')"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from carrel.courses.desk import CourseDesk
-from carrel.hub.wire.courses import ReleaseIn
+from carrel.courses.services import CourseDesk
+from carrel.hub.schemas.courses import ReleaseIn
 
 from ..hub.doubles import ADMIN, TEACHER
 from . import desk_kit

@@ -19,18 +19,11 @@ from carrel.hub.errors import (
     TooLarge,
     Unavailable,
 )
-from carrel.hub.ports.calendar import Term
-from carrel.hub.ports.world import Identity
-from carrel.hub.scheduling.budget import Budget, Period
-from carrel.hub.scheduling.model import Group
-from carrel.hub.wire.courses import (
-    CloneIn,
-    CourseIn,
-    ExtensionIn,
-    OutageIn,
-    ReleaseIn,
-    SubmitIn,
-)
+from carrel.hub.interfaces.files import Identity
+from carrel.hub.records.calendar import Term
+from carrel.hub.scheduling.model.budget import Budget, Period
+from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.schemas.courses import CloneIn, CourseIn, ExtensionIn, OutageIn, ReleaseIn, SubmitIn
 
 from ..hub.doubles import ADMIN, STRANGER, STUDENT1, STUDENT2, TEACHER
 from ..hub.images import CATALOGUE, NEW

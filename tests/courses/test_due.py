@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.courses import due
-from carrel.courses.due import Standing
-from carrel.courses.model import (
+from carrel.courses.deadlines import rules as due
+from carrel.courses.deadlines.rules import Standing
+from carrel.courses.model.records import (
     Assignment,
     Extension,
     Folder,

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from carrel.courses import folders
-from carrel.courses.folders import MARK, fetch_into, mark_of, read, to_send
+from carrel.courses.workspace import folder as folders
+from carrel.courses.workspace.folder import MARK, fetch_into, mark_of, read, to_send
 from carrel.hub.errors import InvalidInput, NotFound, TooLarge
-from carrel.hub.wire.courses import ContentOut, HandOutOut
+from carrel.hub.schemas.courses import ContentOut, HandOutOut
 
 
 class Site:

@@ -6,9 +6,9 @@ import shutil
 
 import pytest
 
-from carrel.courses.imports import ALWAYS, imports_of
+from carrel.courses.notebooks.imports import ALWAYS, imports_of
+from carrel.courses.sandbox.interface import CageSettings, CellStatus, Limits, Step
 from carrel.courses.sandbox.local.engine import LocalCages
-from carrel.courses.sandbox.port import CageSettings, CellStatus, Limits, Step
 
 from ..requirements import need
 

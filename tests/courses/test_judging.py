@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from carrel.hub.errors import Forbidden, InvalidInput, NotFound, StaleEpoch
-from carrel.hub.ports.records import Cause, CauseCode, LeaseRecord, NewEvent
-from carrel.hub.scheduling.lifecycle import State
-from carrel.hub.scheduling.model import Kind
-from carrel.hub.scheduling.plan import Start
-from carrel.hub.wire.courses import CourseIn, ReleaseIn, SubmitIn
-from carrel.hub.wire.grading import CellScoreIn, GradeIn, VerdictIn
+from carrel.hub.records.requests import Cause, CauseCode, LeaseRecord, NewEvent
+from carrel.hub.scheduling.model.plan import Start
+from carrel.hub.scheduling.model.snapshot import Kind
+from carrel.hub.scheduling.model.states import State
+from carrel.hub.schemas.courses import CourseIn, ReleaseIn, SubmitIn
+from carrel.hub.schemas.grading import CellScoreIn, GradeIn, VerdictIn
 
 from ..hub.doubles import ADMIN, STUDENT1, STUDENT2, TEACHER
 from ..hub.images import BASE, CATALOGUE, NEW

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from carrel.courses import lasting
-from carrel.courses.lasting import Pace
+from carrel.courses.grading import duration as lasting
+from carrel.courses.grading.duration import Pace
 
 PACE = Pace(start=1.0, each=0.5)
 BEGIN = 1000.0

@@ -8,10 +8,10 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.courses import notebook
-from carrel.courses.merging import merge
-from carrel.courses.notebook import Cell, Notebook
-from carrel.courses.notebook_merging import merge_notebook
+from carrel.courses.notebooks import document as notebook
+from carrel.courses.notebooks.document import Cell, Notebook
+from carrel.courses.notebooks.merge import merge_notebook
+from carrel.courses.workspace.folder_merge import merge
 
 NAME = "ps1.ipynb"
 STUB = "def f(x):\n    raise NotImplementedError()"

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.courses import parcels
-from carrel.courses.parcels import Parcel, unpacked
+from carrel.courses.files import bundle as parcels
+from carrel.courses.files.bundle import Parcel, unpacked
 from carrel.hub.errors import InvalidInput, TooLarge
 
 NAMES = st.text(

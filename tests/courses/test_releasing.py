@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from carrel.courses.parcels import Parcel
-from carrel.courses.releasing import made_ready
+from carrel.courses.files.bundle import Parcel
+from carrel.courses.releases.release import made_ready
+from carrel.courses.sandbox.interface import Cage, CageSettings, Limits
 from carrel.courses.sandbox.local.engine import LocalCages
-from carrel.courses.sandbox.port import Cage, CageSettings, Limits
 from carrel.hub.errors import BackendFailed, InvalidInput
-from carrel.hub.wire.courses import ReleaseIn
+from carrel.hub.schemas.courses import ReleaseIn
 
 from ..hub.doubles import TEACHER
 from . import desk_kit

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from carrel.hub.errors import Conflict, Forbidden, InvalidInput, NotFound
-from carrel.hub.wire.courses import ParcelIn
+from carrel.hub.schemas.courses import ParcelIn
 
 from ..hub.doubles import STRANGER, STUDENT1, STUDENT2, TEACHER
 from .desk_kit import GRADER, Desk, files, made

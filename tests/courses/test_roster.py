@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.courses.model import Member, Role
-from carrel.courses.roster import MAX_ROWS, Row, planned, read_roster
+from carrel.courses.model.records import Member, Role
+from carrel.courses.roster.csv_import import MAX_ROWS, Row, planned, read_roster
 from carrel.hub.errors import InvalidInput, TooLarge
 
 ADA = Row(person="ada", full_name="Ada L.", section="blue")

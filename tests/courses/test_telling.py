@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from carrel.courses.blobs import MemoryBlobs
-from carrel.courses.carrying import kept
-from carrel.courses.model import HandOut, Tried
-from carrel.courses.parcels import Parcel
-from carrel.courses.questions import report
-from carrel.courses.telling import sentences
+from carrel.courses.files.blobs import MemoryBlobs
+from carrel.courses.files.bundle import Parcel
+from carrel.courses.files.transfer import kept
+from carrel.courses.model.records import HandOut, Tried
+from carrel.courses.releases.graded_cells import report
+from carrel.courses.releases.messages import sentences
 
 from .notebooks import SOURCE
 

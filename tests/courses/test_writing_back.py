@@ -11,16 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from carrel.courses import gradebook_file, handout, writing_back
-from carrel.courses.grading.gradebook import CourseBook
-from carrel.courses.grading.submission import NotebookResult, SubmissionResult
+from carrel.courses.feedback import service as writing_back
+from carrel.courses.feedback.delivery import GRADE
+from carrel.courses.gradebook import reader as gradebook_file
+from carrel.courses.gradebook.gradebook import CourseBook
+from carrel.courses.grading.submission_grader import NotebookResult, SubmissionResult
 from carrel.courses.grading.verdict import CellVerdict, Word
-from carrel.courses.handout import prepare
-from carrel.courses.model import CellScore, Submission, Verdict
-from carrel.courses.returning import GRADE
+from carrel.courses.model.records import CellScore, Submission, Verdict
+from carrel.courses.releases import student_version as handout
+from carrel.courses.releases.student_version import prepare
 from carrel.hub.errors import Conflict, NotFound, TooLarge
-from carrel.hub.wire.courses import SubmitIn
-from carrel.hub.wire.grading import GradeIn
+from carrel.hub.schemas.courses import SubmitIn
+from carrel.hub.schemas.grading import GradeIn
 
 from ..hub.doubles import STUDENT1, STUDENT2, TEACHER
 from .desk_kit import Desk, files, made

@@ -20,7 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from carrel.hub.scheduling.model import Device
+from carrel.hub.scheduling.model.snapshot import Device
 
 from ..docker_engine import DockerEngine, end_what_was_half_made, unmount
 

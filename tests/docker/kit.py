@@ -11,22 +11,17 @@ import docker
 from nbformat import NotebookNode
 
 from carrel.hub.errors import CarrelError
-from carrel.hub.ports.backend import (
-    BackendSettings,
-    DockerHost,
-    DockerOptions,
-    LaunchOrder,
-)
-from carrel.hub.ports.records import JobSpec
-from carrel.hub.scheduling.model import Device
+from carrel.hub.interfaces.backend import BackendSettings, DockerHost, DockerOptions, LaunchOrder
+from carrel.hub.records.requests import JobSpec
+from carrel.hub.scheduling.model.snapshot import Device
 from carrel.spawners.docker.backend import DockerBackend
-from carrel.spawners.docker.engine import Engine
-from carrel.spawners.docker.ground import free_range, taken
-from carrel.spawners.docker.guard import Guard
-from carrel.spawners.docker.networks import Networks
-from carrel.spawners.docker.node import wall_of
-from carrel.spawners.docker.places import places_of
-from carrel.spawners.docker.template import LABEL, WARM
+from carrel.spawners.docker.containers.firewall import Guard
+from carrel.spawners.docker.containers.late_mounts import places_of
+from carrel.spawners.docker.containers.networks import Networks
+from carrel.spawners.docker.containers.template import LABEL, WARM
+from carrel.spawners.docker.engine.client import Engine
+from carrel.spawners.docker.host import free_range, taken
+from carrel.spawners.docker.nodes.node import wall_of
 
 from ..fake_service import eventually
 from ..spawners.fake_service import FakeService

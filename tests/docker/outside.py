@@ -14,7 +14,7 @@ from pathlib import Path
 
 import docker
 
-from carrel.spawners.docker.ranges import routes
+from carrel.spawners.docker.containers.subnets import routes
 
 from ..docker_engine import DockerEngine, site_file, unmount
 from ..e2e.support import Installation, installation

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import docker
 import pytest
 
-from carrel.hub.ports.records import Json
-from carrel.spawners.docker.networks import Networks
+from carrel.hub.records.requests import Json
+from carrel.spawners.docker.containers.networks import Networks
 
 from .escapes import SUCCESS, Attempt, Control
 from .inside import inside

@@ -14,11 +14,11 @@ import docker
 import pytest
 
 from carrel.hub.errors import BackendFailed, Unavailable
-from carrel.hub.ports.backend import DockerHost, Life
-from carrel.hub.ports.notices import Notice, NoticeKind
-from carrel.hub.ports.records import CauseCode
+from carrel.hub.interfaces.backend import DockerHost, Life
+from carrel.hub.records.notices import Notice, NoticeKind
+from carrel.hub.records.requests import CauseCode
 from carrel.spawners.docker.backend import DockerBackend
-from carrel.spawners.docker.template import LABEL, LEASE, name_of
+from carrel.spawners.docker.containers.template import LABEL, LEASE, name_of
 
 from ..fake_service import eventually
 from ..spawners.notebooks import notebook

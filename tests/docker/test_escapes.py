@@ -10,9 +10,9 @@ from contextlib import ExitStack
 
 import pytest
 
-from carrel.hub.ports.backend import DockerHost
-from carrel.spawners.docker import template
-from carrel.spawners.docker.template import Bounds, Task
+from carrel.hub.interfaces.backend import DockerHost
+from carrel.spawners.docker.containers import template
+from carrel.spawners.docker.containers.template import Bounds, Task
 
 from .escapes import ATTEMPTS, Attempt
 from .kit import MIB, Site, make_site

@@ -14,8 +14,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from carrel.hub.errors import BackendFailed
-from carrel.hub.ports.backend import DockerHost
-from carrel.spawners.docker.engine import Engine
+from carrel.hub.interfaces.backend import DockerHost
+from carrel.spawners.docker.engine.client import Engine
 
 from ..docker_engine import DockerEngine, unmount
 from ..requirements import need

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.ports.backend import DockerHost, Life
-from carrel.hub.scheduling.model import Device
-from carrel.spawners.docker import cdi
-from carrel.spawners.docker.overlay import overlay
-from carrel.spawners.docker.template import Bounds, Task, container
+from carrel.hub.interfaces.backend import DockerHost, Life
+from carrel.hub.scheduling.model.snapshot import Device
+from carrel.spawners.docker.containers.overlay import overlay
+from carrel.spawners.docker.containers.template import Bounds, Task, container
+from carrel.spawners.docker.engine import cdi
 
 from ..docker_engine import DockerEngine
 from ..fake_service import eventually

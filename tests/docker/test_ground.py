@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.ports.backend import DockerHost
-from carrel.spawners.docker import guard
-from carrel.spawners.docker.ground import create
-from carrel.spawners.docker.node import wall_of
+from carrel.hub.interfaces.backend import DockerHost
+from carrel.spawners.docker.containers import firewall as guard
+from carrel.spawners.docker.host import create
+from carrel.spawners.docker.nodes.node import wall_of
 
 from .kit import Site, make_site
 

@@ -16,11 +16,12 @@ import pytest
 
 from carrel.extensions.environment import jupyter_environment
 from carrel.hub.errors import ImageFailed, InvalidInput
-from carrel.images import labels, pruning, recipes
-from carrel.images.building import Order, build
+from carrel.images import labels, recipes
+from carrel.images import retention as pruning
+from carrel.images.build import Order, build
 from carrel.images.docker_cli import Docker, Listed
+from carrel.images.lock_check import verify
 from carrel.images.recipes import Recipe
-from carrel.images.verifying import verify
 
 from ..docker_engine import DockerEngine
 from ..spawners.notebooks import notebook

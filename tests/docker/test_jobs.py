@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from carrel.hub.ports.backend import Life
+from carrel.hub.interfaces.backend import Life
 
 from ..fake_service import eventually
 from ..spawners.notebooks import notebook

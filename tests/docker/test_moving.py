@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect
 
-from carrel.hub.config import Settings, StateFolder
+from carrel.hub.config.settings import Settings, StateFolder
 
 from ..docker_engine import DockerEngine
 from ..e2e.browser import Person, chromium

@@ -10,7 +10,7 @@ from contextlib import suppress
 import docker
 import pytest
 
-from carrel.spawners.docker.template import LABEL, OWNER
+from carrel.spawners.docker.containers.template import LABEL, OWNER
 
 from .kit import Site
 

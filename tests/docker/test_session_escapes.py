@@ -12,11 +12,11 @@ from typing import Any
 import docker
 import pytest
 
-from carrel.hub.config import StateFolder
-from carrel.hub.ports.backend import DockerHost
-from carrel.hub.ports.records import Json
-from carrel.spawners.docker.engine import Engine
-from carrel.spawners.docker.networks import Networks
+from carrel.hub.config.settings import StateFolder
+from carrel.hub.interfaces.backend import DockerHost
+from carrel.hub.records.requests import Json
+from carrel.spawners.docker.containers.networks import Networks
+from carrel.spawners.docker.engine.client import Engine
 
 from ..e2e.support import Installation, eventually
 from .escapes import ATTEMPTS, Attempt

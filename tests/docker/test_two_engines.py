@@ -8,8 +8,8 @@ from pathlib import Path
 import docker
 import pytest
 
-from carrel.hub.ports.backend import DockerHost, Life
-from carrel.spawners.docker.template import LABEL
+from carrel.hub.interfaces.backend import DockerHost, Life
+from carrel.spawners.docker.containers.template import LABEL
 
 from ..docker_engine import DockerEngine, second_engine
 from ..fake_service import eventually

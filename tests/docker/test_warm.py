@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from carrel.hub.ports.backend import DockerHost, LaunchOrder, Life
-from carrel.spawners.docker.engine import Engine
-from carrel.spawners.docker.places import Places, mounted, places_of
-from carrel.spawners.docker.template import LABEL, WARM, lease_of
+from carrel.hub.interfaces.backend import DockerHost, LaunchOrder, Life
+from carrel.spawners.docker.containers.late_mounts import Places, mounted, places_of
+from carrel.spawners.docker.containers.template import LABEL, WARM, lease_of
+from carrel.spawners.docker.engine.client import Engine
 
 from ..fake_service import eventually
 from ..spawners.notebooks import notebook

@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from itertools import pairwise
 from pathlib import Path
 
-from carrel.hub.config import Settings, StateFolder
+from carrel.hub.config.settings import Settings, StateFolder
 
 from .support import Installation, eventually, installation
 

@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from carrel.hub.config import Settings, StateFolder
+from carrel.hub.config.settings import Settings, StateFolder
 
 from ..courses.notebooks import source
 from .support import Installation, eventually, installation

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect
 
-from carrel.hub.config import Settings, StateFolder
+from carrel.hub.config.settings import Settings, StateFolder
 
 from .browser import SESSION_MS, Person
 from .lending import WORK

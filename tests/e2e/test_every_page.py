@@ -15,7 +15,7 @@ from .every_page import NO_PAGES, PAGES, Place
 from .lively import Lively, lively
 from .page_checks import by_keyboard, go, listens, looks, watched, well_formed
 
-HUB_TEMPLATES = Path(__file__).resolve().parents[2] / "hub" / "web" / "hub_templates"
+HUB_TEMPLATES = Path(__file__).resolve().parents[2] / "hub" / "jupyterhub" / "templates"
 
 Contexts = Callable[[str], BrowserContext]
 

@@ -12,7 +12,7 @@ from ..courses.notebooks import source
 from .classes import PS1, ask, hand_in, handed
 from .support import Installation, eventually
 
-GRADER = "carrel.hub.grader"
+GRADER = "carrel.courses.grading_runs.worker"
 RIGHT = "def answer():\n    return 42"
 SLOW_AND_WRONG = "import time\ntime.sleep(5)\ndef answer():\n    return 7"
 

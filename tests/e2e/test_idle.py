@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from carrel.hub.config import Settings, StateFolder
+from carrel.hub.config.settings import Settings, StateFolder
 
 from ..faults.kernels import Kernel
 from .browser import SESSION_MS, Person, chromium

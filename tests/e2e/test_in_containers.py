@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import expect
 
-from carrel.hub.config import StateFolder
-from carrel.spawners.docker.cages import LABEL
+from carrel.hub.config.settings import StateFolder
+from carrel.spawners.docker.sandbox import LABEL
 
 from ..courses.notebooks import source
 from ..docker.lab import HOME_MIB, LIMITED, fill

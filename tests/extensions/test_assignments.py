@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from carrel.courses.folders import MARK
-from carrel.extensions.assignments import as_typed
-from carrel.extensions.magics import carrel_magic
+from carrel.courses.workspace.folder import MARK
+from carrel.extensions.magics.assignments import as_typed
+from carrel.extensions.magics.magics import carrel_magic
 from carrel.hub.errors import InvalidInput
 
 from ..fake_service import PREFIX, FakeService

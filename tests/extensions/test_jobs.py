@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import carrel
-from carrel.extensions import jobs
+from carrel.extensions import job as jobs
 from carrel.hub.errors import InvalidInput, NotFound
 
 from ..fake_service import FakeService

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from carrel.extensions.widgets.jobstory import JobState, Tail, job_facts
-from carrel.hub.wire import EventOut, RequestOut
+from carrel.extensions.widgets.job_state import JobState, Tail, job_facts
+from carrel.hub.schemas import EventOut, RequestOut
 
 
 def request(**fields: Any) -> RequestOut:

@@ -15,10 +15,10 @@ from jupyter_client.session import Session
 
 from carrel.extensions.environment import jupyter_environment
 from carrel.extensions.lab import place
-from carrel.extensions.lab.kernels import KernelWatch
-from carrel.extensions.lab.standing import SAVE_SECONDS, Standing, last_call
+from carrel.extensions.lab.kernel_activity import KernelWatch
+from carrel.extensions.lab.session_status import SAVE_SECONDS, Standing, last_call
 from carrel.hub.errors import Conflict, Unavailable
-from carrel.hub.wire import KernelsIn, RequestOut, WarningOut, WatchOut
+from carrel.hub.schemas import KernelsIn, RequestOut, WarningOut, WatchOut
 
 SHARE = place.HERE / "share" / "labextensions" / "carrel"
 

@@ -19,15 +19,16 @@ import pytest
 from click.testing import CliRunner
 
 from carrel import extensions, hub
-from carrel.extensions.widgets.siteviews import why_facts
-from carrel.hub import wording
-from carrel.hub.cli import cli, why_command
-from carrel.hub.explaining import why_out
-from carrel.hub.scheduling.explain import Explanation
-from carrel.hub.scheduling.model import Left, Reserved
-from carrel.hub.scheduling.plan import Estimate, Reason, Wait
-from carrel.hub.supervise.proxy import node
-from carrel.hub.wire.why import WhyOut
+from carrel.extensions.widgets.pool_state import why_facts
+from carrel.hub.cli import cli
+from carrel.hub.cli.jobs import why as why_command
+from carrel.hub.messages import requests as wording
+from carrel.hub.requests.explanation import why_out
+from carrel.hub.scheduling.explanation.explanation import Explanation
+from carrel.hub.scheduling.model.plan import Estimate, Reason, Wait
+from carrel.hub.scheduling.model.snapshot import Left, Reserved
+from carrel.hub.schemas.explanation import WhyOut
+from carrel.hub.supervisor.proxy import node
 
 from ..fake_service import PREFIX as API
 from ..fake_service import FakeService

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import carrel
-from carrel.spawners.runner.steps import ProgressFile, Step, step_of_bar
+from carrel.spawners.runner.attempt.progress import ProgressFile, Step, step_of_bar
 
 
 def test_progress_overwrites_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

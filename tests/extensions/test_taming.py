@@ -13,7 +13,7 @@ from nbgrader.server_extensions.formgrader.formgrader import FormgradeExtension
 from traitlets.config import Config
 
 from carrel.extensions.nbgrader import place
-from carrel.extensions.nbgrader.taming import tame_formgrader
+from carrel.extensions.nbgrader.html_sanitizer import tame_formgrader
 
 PIXEL = "iVBORw0KGgo="
 ATTACK = "<script>alert(1)</script><img src=x onerror=alert(2)>"

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from carrel.extensions.widgets import JobView, QueueView
-from carrel.extensions.widgets.feeds import Feed, Heart, Snapshot
-from carrel.extensions.widgets.siteviews import pool_facts, row_facts
+from carrel.extensions.widgets.pool_state import pool_facts, row_facts
+from carrel.extensions.widgets.stream_feeds import Feed, Heart, Snapshot
 from carrel.extensions.widgets.views import service_link
 from carrel.hub.client import Client
 from carrel.hub.errors import InvalidInput
-from carrel.hub.wire import PoolOut, QueueEntryOut
-from carrel.hub.wire.calendar import ReservationOut
+from carrel.hub.schemas import PoolOut, QueueEntryOut
+from carrel.hub.schemas.calendar import ReservationOut
 
 from ..fake_service import PREFIX, FakeService, eventually
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from carrel.hub.scheduling.lifecycle import HOLDS_DEVICES, TABLE, TERMINAL, State
+from carrel.hub.scheduling.model.states import HOLDS_DEVICES, TABLE, TERMINAL, State
 
 _EDGES = frozenset((before, after) for (before, _), after in TABLE.items())
 

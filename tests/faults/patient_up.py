@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from carrel.hub.cli import main
-from carrel.hub.supervise import supervisor
-from carrel.hub.supervise.child import Backoff
+from carrel.hub.supervisor import supervisor
+from carrel.hub.supervisor.child_process import Backoff
 
 
 def always_soon() -> Backoff:

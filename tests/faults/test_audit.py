@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.ports.store import Store
-from carrel.hub.scheduling.lifecycle import State
+from carrel.hub.interfaces.store import Store
+from carrel.hub.scheduling.model.states import State
 from carrel.hub.store import open_store
 
 from ..contracts.store_kit import CANCELLED, DEAD, DONE, furnish, granted, job, running

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from carrel.hub.scheduling.lifecycle import State
+from carrel.hub.scheduling.model.states import State
 
 from ..e2e.support import Installation, eventually
 from .audit import audit, read

@@ -14,7 +14,7 @@ from itertools import chain
 
 import pytest
 
-from carrel.hub.scheduling.lifecycle import State
+from carrel.hub.scheduling.model.states import State
 
 from ..docker_engine import DockerEngine, second_engine, site_file
 from ..e2e.support import Installation, eventually

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from carrel.hub.scheduling.lifecycle import State
+from carrel.hub.scheduling.model.states import State
 
 from ..e2e.support import Installation, eventually
 from .audit import Request, audit, read

@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from carrel.hub.scheduling.lifecycle import TERMINAL, State
+from carrel.hub.scheduling.model.states import TERMINAL, State
 
 from ..e2e.support import Installation, eventually
 from .audit import Books

@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from carrel.hub.board import Board
-from carrel.hub.commands import Commands
 from carrel.hub.errors import NotFound, Unavailable
-from carrel.hub.files import LocalFiles
-from carrel.hub.homes import Homes
-from carrel.hub.ports.backend import Backend
-from carrel.hub.ports.records import Json
-from carrel.hub.ports.store import Store
-from carrel.hub.ports.world import HubServer, HubUser, Identity
-from carrel.hub.progress import ProgressBook
-from carrel.hub.pulse import Pulse
-from carrel.hub.scheduling.model import Device, Group
+from carrel.hub.files.home_folders import Homes
+from carrel.hub.files.local import LocalFiles
+from carrel.hub.interfaces.backend import Backend
+from carrel.hub.interfaces.files import HubServer, HubUser, Identity
+from carrel.hub.interfaces.store import Store
+from carrel.hub.records.requests import Json
+from carrel.hub.runtime.context import Commands
+from carrel.hub.runtime.notifier import Pulse
+from carrel.hub.runtime.plan_cache import Board
+from carrel.hub.runtime.progress_cache import ProgressBook
+from carrel.hub.scheduling.model.snapshot import Device, Group
 
 STUDENT1 = Identity(name="student1")
 STUDENT2 = Identity(name="student2")

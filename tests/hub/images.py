@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from carrel.hub.ports.images import Image
+from carrel.hub.records.images import Image
 
 OLD = "sha256:" + "a" * 64
 NEW = "sha256:" + "b" * 64

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import cast
 
-from carrel.hub.commands import Commands
 from carrel.hub.errors import CarrelError, Unavailable
-from carrel.hub.ports.backend import Backend, LaunchOrder
-from carrel.hub.ports.records import Handle, LeaseState, RequestFilter
-from carrel.hub.ports.store import Store
-from carrel.hub.scheduling.lifecycle import State
+from carrel.hub.interfaces.backend import Backend, LaunchOrder
+from carrel.hub.interfaces.store import Store
+from carrel.hub.records.requests import Handle, LeaseState, RequestFilter
+from carrel.hub.runtime.context import Commands
+from carrel.hub.scheduling.model.states import State
 from carrel.spawners.fake import FakeAttempt, FakeBackend
 
 ACTS = frozenset(

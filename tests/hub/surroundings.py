@@ -13,20 +13,17 @@ from hypothesis.stateful import (
     RuleBasedStateMachine,
 )
 
-from carrel.hub.board import Board
+from carrel.hub.controller.loop import Loop
 from carrel.hub.errors import CarrelError
-from carrel.hub.loop import Loop
-from carrel.hub.ports.records import (
-    LeaseRecord,
-    RequestRecord,
-)
-from carrel.hub.ports.store import Store
-from carrel.hub.progress import ProgressBook
-from carrel.hub.pulse import Pulse
-from carrel.hub.scheduling.lifecycle import TERMINAL, State
-from carrel.hub.scheduling.model import Group, Kind
+from carrel.hub.interfaces.store import Store
+from carrel.hub.records.requests import LeaseRecord, RequestRecord
+from carrel.hub.runtime.notifier import Pulse
+from carrel.hub.runtime.plan_cache import Board
+from carrel.hub.runtime.progress_cache import ProgressBook
+from carrel.hub.scheduling.model.snapshot import Group, Kind
+from carrel.hub.scheduling.model.states import TERMINAL, State
+from carrel.hub.schemas import EventIn, EventsIn, StartedIn
 from carrel.hub.store import MemoryStore
-from carrel.hub.wire import EventIn, EventsIn, StartedIn
 
 from .doubles import Clock, FakeHub, build, device
 from .mortal import EVERY, Fuse, Guarded, Hands, mortal

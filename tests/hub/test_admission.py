@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from carrel.hub.admission import Ask, check_ask
+from carrel.hub.admission.policy import Ask, check_ask
 from carrel.hub.errors import OverMaximum, Refused
-from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.model import Health, Kind, Snapshot
+from carrel.hub.scheduling.cycle.decision import decide
+from carrel.hub.scheduling.model.snapshot import Health, Kind, Snapshot
 
 from .scheduling import rich
 from .scheduling.values import NOW, group, node

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from carrel.hub import archives
+from carrel.hub.admission import archive as archives
 from carrel.hub.errors import InvalidInput, Refused, TooLarge
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from carrel.hub.controller.loop import Loop
 from carrel.hub.errors import OverMaximum
-from carrel.hub.loop import Loop
-from carrel.hub.quota_tree import QuotaTree
-from carrel.hub.scheduling.budget import Budget, Period
-from carrel.hub.scheduling.model import Group
+from carrel.hub.groups.quotas import QuotaTree
+from carrel.hub.scheduling.model.budget import Budget, Period
+from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.schemas import RequestOut
 from carrel.hub.store.memory import MemoryStore
-from carrel.hub.wire import RequestOut
 from carrel.spawners.fake import FakeBackend
 
 from .doubles import ADMIN, STRANGER, STUDENT1, Clock, FakeHub, build, device

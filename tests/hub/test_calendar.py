@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.hub.ports.calendar import Reservation, moment_of
+from carrel.hub.records.calendar import Reservation, moment_of
 
 ZONES = ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "UTC", "Asia/Kolkata")
 CLOCKS = st.times(max_value=time(23, 59)).map(lambda t: t.replace(second=0, microsecond=0))

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.commands import Commands
 from carrel.hub.errors import Forbidden, InvalidInput, NotFound, Unavailable
-from carrel.hub.ports.audit import ChangeFilter
-from carrel.hub.ports.records import RequestFilter
-from carrel.hub.scheduling.model import Group
+from carrel.hub.records.audit import ChangeFilter
+from carrel.hub.records.requests import RequestFilter
+from carrel.hub.runtime.context import Commands
+from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.schemas import SessionIn
+from carrel.hub.schemas.images import PinIn
 from carrel.hub.store.memory import MemoryStore
-from carrel.hub.wire import SessionIn
-from carrel.hub.wire.images import PinIn
 from carrel.spawners.fake import FakeBackend
 
 from .doubles import ADMIN, STUDENT1, STUDENT2, TEACHER, Clock, FakeHub, build

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from carrel.hub.change_words import differences
+from carrel.hub.messages.audit_log import differences
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.changing import Changing
 from carrel.hub.errors import Conflict, Forbidden, NotAMember, NotFound, OverMaximum
-from carrel.hub.scheduling.model import Group
-from carrel.hub.wire import ChangeIn
+from carrel.hub.requests.amendments import Changing
+from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.schemas import ChangeIn
 
 from .doubles import ADMIN, STUDENT1, STUDENT2, TEACHER
 from .test_commands import job

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.claims import Claims
+from carrel.hub.controller.loop import HUB_WINDOW
+from carrel.hub.controller.reconciler import LEASE_SECONDS
 from carrel.hub.errors import Conflict, Forbidden, InvalidInput, NotFound, Refused
-from carrel.hub.loop import HUB_WINDOW
-from carrel.hub.ports.world import HubServer
-from carrel.hub.watching import LEASE_SECONDS
-from carrel.hub.wire import OpenSessionIn, RequestOut, SessionIn, StopIn
+from carrel.hub.interfaces.files import HubServer
+from carrel.hub.schemas import OpenSessionIn, RequestOut, SessionIn, StopIn
+from carrel.hub.sessions.held import Claims
 
 from .doubles import ADMIN, STUDENT1, STUDENT2, TEACHER
 from .test_loop import World, charged

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from carrel.hub.client import Client, Credentials, CredentialsFile, Site, public_site
-from carrel.hub.client.eventstream import Message, Parser
+from carrel.hub.client.transport.sse import Message, Parser
 from carrel.hub.errors import (
     CarrelError,
     Forbidden,
@@ -22,8 +22,8 @@ from carrel.hub.errors import (
     TooLarge,
     Unavailable,
 )
-from carrel.hub.naming import safe_name
-from carrel.hub.wire import JobIn, NotebookIn, RequestOut
+from carrel.hub.files.filenames import safe_name
+from carrel.hub.schemas import JobIn, NotebookIn, RequestOut
 
 from ..fake_service import FakeService
 

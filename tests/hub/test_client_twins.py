@@ -10,7 +10,7 @@ import pytest
 
 from carrel.hub.client import AsyncClient, Client
 from carrel.hub.errors import OverMaximum
-from carrel.hub.wire import JobIn, NotebookIn, RequestOut
+from carrel.hub.schemas import JobIn, NotebookIn, RequestOut
 
 from ..fake_service import FakeService
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from carrel.hub.commands import Commands
 from carrel.hub.errors import CarrelError, InvalidInput, NotFound
-from carrel.hub.listing import Wanted
-from carrel.hub.ports.records import EventRecord
-from carrel.hub.progress import progress_after
+from carrel.hub.records.requests import EventRecord
+from carrel.hub.requests.pagination import Wanted
+from carrel.hub.runtime.context import Commands
+from carrel.hub.runtime.progress_cache import progress_after
+from carrel.hub.schemas import JobIn
 from carrel.hub.store import MemoryStore
-from carrel.hub.wire import JobIn
 from carrel.spawners.fake import FakeBackend
 
 from .doubles import ADMIN, STUDENT1, STUDENT2, TEACHER, Clock, FakeHub, build

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from carrel.hub.commands import Commands
 from carrel.hub.errors import (
     CarrelError,
     Conflict,
@@ -18,10 +17,11 @@ from carrel.hub.errors import (
     OverMaximum,
     TooLarge,
 )
-from carrel.hub.ports.records import RequestFilter
-from carrel.hub.scheduling.model import Group
+from carrel.hub.records.requests import RequestFilter
+from carrel.hub.runtime.context import Commands
+from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.schemas import JobIn, NotebookIn, OpenSessionIn, SessionIn, StopIn
 from carrel.hub.store.memory import MemoryStore
-from carrel.hub.wire import JobIn, NotebookIn, OpenSessionIn, SessionIn, StopIn
 from carrel.spawners.fake import FakeBackend
 
 from .doubles import ADMIN, STRANGER, STUDENT1, STUDENT2, TEACHER, Clock, FakeHub, build, device

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from carrel.hub import wording
-from carrel.hub.dated_words import (
+from carrel.hub.messages import requests as wording
+from carrel.hub.messages.timed_text import (
     AroundAMoment,
     Dated,
     expected_words,
     reason_words,
     start_words,
 )
-from carrel.hub.wire import QueueEntryOut, QuoteOut, WaitOut
-from carrel.hub.wire.why import WhyOut
+from carrel.hub.schemas import QueueEntryOut, QuoteOut, WaitOut
+from carrel.hub.schemas.explanation import WhyOut
 
 NOW = 1e9
 

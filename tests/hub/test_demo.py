@@ -9,15 +9,15 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from carrel.courses.blobs import MemoryBlobs
-from carrel.courses.desk import CourseDesk
-from carrel.courses.handout import prepare
+from carrel.courses.files.blobs import MemoryBlobs
+from carrel.courses.releases.student_version import prepare
 from carrel.courses.sample import COURSE_FOLDER, FIRST_UNIT, first_unit, unit_names
+from carrel.courses.services import CourseDesk
 from carrel.courses.store import MemoryCourseStore
 from carrel.hub import demo
 from carrel.hub.accounts.demo import DEMO_GROUP
-from carrel.hub.commands import Commands
-from carrel.hub.ports.world import Identity
+from carrel.hub.interfaces.files import Identity
+from carrel.hub.runtime.context import Commands
 from carrel.hub.store import MemoryStore
 from carrel.spawners.fake import FakeBackend
 

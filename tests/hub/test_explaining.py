@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.commands import Commands
 from carrel.hub.errors import NotFound
-from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.estimate import FIRST_PAGE
-from carrel.hub.scheduling.explain import Explanation, QuotaState
-from carrel.hub.scheduling.model import Group
-from carrel.hub.scheduling.plan import Reason, Start, Wait
-from carrel.hub.scheduling.precedence import Ahead, Precedence
+from carrel.hub.messages.wait_reasons import ahead_sentences, why_sentences
+from carrel.hub.runtime.context import Commands
+from carrel.hub.scheduling.cycle.decision import decide
+from carrel.hub.scheduling.cycle.start_estimates import FIRST_PAGE
+from carrel.hub.scheduling.explanation.explanation import Explanation, QuotaState
+from carrel.hub.scheduling.explanation.precedence import Ahead, Precedence
+from carrel.hub.scheduling.model.plan import Reason, Start, Wait
+from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.store.memory import MemoryStore
-from carrel.hub.waiting_words import ahead_sentences, why_sentences
 from carrel.spawners.fake import FakeBackend
 
 from .doubles import STUDENT1, STUDENT2, TEACHER, Clock, FakeHub, build

@@ -11,10 +11,10 @@ import pytest
 
 from carrel.hub.errors import Conflict, NotFound, OverMaximum
 from carrel.hub.extending import Extending
-from carrel.hub.ports.calendar import Reservation
-from carrel.hub.scheduling.budget import Budget, Period
-from carrel.hub.scheduling.wordforms import span
-from carrel.hub.wire import SessionIn
+from carrel.hub.records.calendar import Reservation
+from carrel.hub.scheduling.model.budget import Budget, Period
+from carrel.hub.scheduling.model.text import span
+from carrel.hub.schemas import SessionIn
 
 from .doubles import ADMIN, STUDENT1, STUDENT2, TEACHER
 from .test_commands import job

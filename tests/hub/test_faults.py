@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from carrel.hub.actions import MAX_ATTEMPTS
-from carrel.hub.loop import Loop
-from carrel.hub.ports.audit import SERVICE, Action, ChangeFilter
-from carrel.hub.scheduling.model import Health, Mark, MarkKind
-from carrel.hub.wire import RequestOut
+from carrel.hub.controller.jobs import MAX_ATTEMPTS
+from carrel.hub.controller.loop import Loop
+from carrel.hub.records.audit import SERVICE, Action, ChangeFilter
+from carrel.hub.scheduling.model.snapshot import Health, Mark, MarkKind
+from carrel.hub.schemas import RequestOut
 
 from .doubles import STUDENT1, STUDENT2, device
 from .test_commands import job

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.commands import Commands
 from carrel.hub.errors import Forbidden, InvalidInput, NotFound
-from carrel.hub.figures import Figures, UsageAsked
-from carrel.hub.ports.calendar import Term
-from carrel.hub.ports.history import UsageBy
-from carrel.hub.ports.world import HubUser, Identity
-from carrel.hub.scheduling.budget import Budget, Period
-from carrel.hub.scheduling.model import Group
+from carrel.hub.interfaces.files import HubUser, Identity
+from carrel.hub.records.calendar import Term
+from carrel.hub.records.usage import UsageBy
+from carrel.hub.runtime.context import Commands
+from carrel.hub.scheduling.model.budget import Budget, Period
+from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.store import MemoryStore
+from carrel.hub.usage.reports import Figures, UsageAsked
 from carrel.spawners.fake import FakeBackend
 
 from ..contracts.store_kit import job, running

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from carrel.hub.errors import NotFound, TooLarge
-from carrel.hub.files import MAX_DEPTH, MAX_OUTPUT_BYTES, LocalFiles
-from carrel.hub.homes import Homes
+from carrel.hub.files.home_folders import Homes
+from carrel.hub.files.local import MAX_DEPTH, MAX_OUTPUT_BYTES, LocalFiles
 
 
 @pytest.fixture

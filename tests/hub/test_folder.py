@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.client import describing, values
-from carrel.hub.client.folder import of_folder, packed, safe_target, with_inputs
+from carrel.hub.client import job_builder as describing
+from carrel.hub.client.work_archive import of_folder, packed, safe_target, with_inputs
 from carrel.hub.errors import InvalidInput, TooLarge
+from carrel.hub.schemas import parsers as values
 
 
 def fill(folder: Path, *names: str) -> None:
@@ -53,7 +54,7 @@ def test_inputs_lie_side_by_side_and_never_over_each_other(tmp_path: Path) -> No
 def test_too_many_files_are_refused_before_they_are_packed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("carrel.hub.client.folder.MAX_ENTRIES", 1)
+    monkeypatch.setattr("carrel.hub.client.work_archive.MAX_ENTRIES", 1)
     fill(tmp_path, "a", "b")
     with pytest.raises(TooLarge, match="more than a job can take along"):
         of_folder(tmp_path)

@@ -12,14 +12,14 @@ from tempfile import TemporaryDirectory
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from carrel.hub.claims import Claims
+from carrel.hub.controller.loop import HUB_WINDOW, Loop
 from carrel.hub.errors import CarrelError
-from carrel.hub.loop import HUB_WINDOW, Loop
-from carrel.hub.ports.records import RequestFilter, RequestRecord
-from carrel.hub.ports.world import Identity
-from carrel.hub.scheduling.lifecycle import State
+from carrel.hub.interfaces.files import Identity
+from carrel.hub.records.requests import RequestFilter, RequestRecord
+from carrel.hub.scheduling.model.states import State
+from carrel.hub.schemas import SessionIn
+from carrel.hub.sessions.held import Claims
 from carrel.hub.store.memory import MemoryStore
-from carrel.hub.wire import SessionIn
 from carrel.spawners.fake import FakeBackend
 
 from ..property_settings import examples

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.hub import history
-from carrel.hub.figures import window_of
-from carrel.hub.ports.history import DAY, Capacity, Used, Window
+from carrel.hub.records.usage import DAY, Capacity, Used, Window
+from carrel.hub.usage import aggregation as history
+from carrel.hub.usage.reports import window_of
 
 MOMENTS = st.integers(0, 1000).map(float)
 

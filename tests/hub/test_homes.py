@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from carrel.hub.errors import BackendFailed
-from carrel.hub.homes import Homes, release
+from carrel.hub.files.home_folders import Homes, release
 
 from ..requirements import need
 

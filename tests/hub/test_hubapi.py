@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from carrel.hub.errors import NotFound
-from carrel.hub.hubapi import HubApi
+from carrel.hub.jupyterhub.client import HubApi
 
 from .doubles import Clock
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.commands import Commands
+from carrel.hub.controller.idle_culling import SETTLE_SECONDS, Idling
+from carrel.hub.controller.loop import Loop
 from carrel.hub.errors import Conflict, Forbidden, NotFound
-from carrel.hub.idling import SETTLE_SECONDS, Idling
-from carrel.hub.loop import Loop
-from carrel.hub.ports.records import Handle
-from carrel.hub.scheduling.idleness import DeviceUse, Use
+from carrel.hub.records.requests import Handle
+from carrel.hub.runtime.context import Commands
+from carrel.hub.scheduling.model.idleness import DeviceUse, Use
+from carrel.hub.schemas import KernelsIn, RequestOut, SessionIn, StartedIn
 from carrel.hub.store.memory import MemoryStore
-from carrel.hub.wire import KernelsIn, RequestOut, SessionIn, StartedIn
 from carrel.spawners.fake import FakeAttempt, FakeBackend
 
 from .doubles import ADMIN, STUDENT1, STUDENT2, Clock, FakeHub, build, device

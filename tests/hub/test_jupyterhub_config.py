@@ -9,8 +9,8 @@ import pytest
 from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
-from carrel.hub.config import SERVICE_PREFIX, Settings, StateFolder
-from carrel.hub.supervise.parts import HUB_CONFIG
+from carrel.hub.config.settings import SERVICE_PREFIX, Settings, StateFolder
+from carrel.hub.supervisor.components import HUB_CONFIG
 
 
 @pytest.fixture

@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from carrel.hub.actions import MAX_ATTEMPTS
-from carrel.hub.commands import Commands
+from carrel.hub.controller.jobs import MAX_ATTEMPTS
+from carrel.hub.controller.loop import EXIT_GRACE, HUB_WINDOW, Loop
+from carrel.hub.controller.reconciler import LEASE_SECONDS
 from carrel.hub.errors import StaleEpoch
-from carrel.hub.loop import EXIT_GRACE, HUB_WINDOW, Loop
-from carrel.hub.ports.backend import LaunchOrder, Sighting
-from carrel.hub.ports.records import Handle, LeaseState, NewEvent
-from carrel.hub.scheduling.model import Health
+from carrel.hub.interfaces.backend import LaunchOrder, Sighting
+from carrel.hub.records.requests import Handle, LeaseState, NewEvent
+from carrel.hub.runtime.context import Commands
+from carrel.hub.scheduling.model.snapshot import Health
+from carrel.hub.schemas import EventIn, EventsIn, RequestOut, SessionIn, StartedIn
 from carrel.hub.store.memory import MemoryStore
-from carrel.hub.watching import LEASE_SECONDS
-from carrel.hub.wire import EventIn, EventsIn, RequestOut, SessionIn, StartedIn
 from carrel.spawners.fake import FakeAttempt, FakeBackend
 
 from .doubles import STUDENT1, STUDENT2, Clock, FakeHub, build, device

@@ -12,14 +12,14 @@ import pytest
 from click.testing import CliRunner, Result
 from pydantic import ValidationError
 
-from carrel.hub.changing import Changing
+from carrel.hub.admission.quotes import Quotes
 from carrel.hub.cli import cli
 from carrel.hub.client import Client
 from carrel.hub.errors import CarrelError, Conflict, InvalidInput, OverMaximum
-from carrel.hub.quotes import Quotes
-from carrel.hub.scheduling.model import Group
-from carrel.hub.wire import ChangeIn, JobIn, QuoteIn, RequestOut, SessionIn
-from carrel.hub.wire.why import WhyOut
+from carrel.hub.requests.amendments import Changing
+from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.schemas import ChangeIn, JobIn, QuoteIn, RequestOut, SessionIn
+from carrel.hub.schemas.explanation import WhyOut
 
 from .doubles import STUDENT1, STUDENT2, device
 from .test_commands import job

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.ports.backend import NodeState
-from carrel.hub.scheduling.model import Group
-from carrel.hub.wire import RequestOut
+from carrel.hub.interfaces.backend import NodeState
+from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.schemas import RequestOut
 
 from .doubles import STUDENT1, STUDENT2, device
 from .test_commands import job

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.hub.figures import window_of
-from carrel.hub.past import Past
-from carrel.hub.ports.history import Granted, Levels, Window
-from carrel.hub.ports.store import Store
-from carrel.hub.scheduling.lifecycle import State
-from carrel.hub.scheduling.model import Group
-from carrel.hub.scheduling.plan import Start
+from carrel.hub.interfaces.store import Store
+from carrel.hub.records.usage import Granted, Levels, Window
+from carrel.hub.scheduling.model.plan import Start
+from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.scheduling.model.states import State
 from carrel.hub.store import MemoryStore
+from carrel.hub.usage.pool_history import Past
+from carrel.hub.usage.reports import window_of
 
 from ..contracts.store_kit import CANCELLED, device, job
 from ..property_settings import examples

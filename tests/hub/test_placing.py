@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from carrel.hub.errors import InvalidInput
-from carrel.hub.ports.backend import NodeState
-from carrel.hub.wire import RequestOut
+from carrel.hub.interfaces.backend import NodeState
+from carrel.hub.schemas import RequestOut
 
 from .doubles import STUDENT1, STUDENT2, device
 from .images import BASE, CATALOGUE, NEW

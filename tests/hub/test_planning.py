@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.hub.planning import LONGEST_REST, Planner
-from carrel.hub.scheduling.books import Books
-from carrel.hub.scheduling.cycle import decide, in_order
-from carrel.hub.scheduling.model import Device, Group, Holding, Kind, Snapshot, Waiting
-from carrel.hub.scheduling.plan import Plan, Reason
+from carrel.hub.controller.planner import LONGEST_REST, Planner
+from carrel.hub.scheduling.cycle.decision import decide, in_order
+from carrel.hub.scheduling.model.plan import Plan, Reason
+from carrel.hub.scheduling.model.snapshot import Device, Group, Holding, Kind, Snapshot, Waiting
+from carrel.hub.scheduling.queue.cycle_state import Books
 
 from .scheduling.strategies import snapshots
 from .scheduling.values import NOW

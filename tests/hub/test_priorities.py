@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.commands import Commands
 from carrel.hub.errors import Forbidden, InvalidInput
-from carrel.hub.ports.records import Cause, CauseCode
-from carrel.hub.ports.world import Identity
-from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.lifecycle import State
-from carrel.hub.scheduling.model import PriorityClass
-from carrel.hub.scheduling.plan import Start
+from carrel.hub.interfaces.files import Identity
+from carrel.hub.records.requests import Cause, CauseCode
+from carrel.hub.runtime.context import Commands
+from carrel.hub.scheduling.cycle.decision import decide
+from carrel.hub.scheduling.model.plan import Start
+from carrel.hub.scheduling.model.snapshot import PriorityClass
+from carrel.hub.scheduling.model.states import State
+from carrel.hub.schemas import JobIn, SessionIn
 from carrel.hub.store.memory import MemoryStore
-from carrel.hub.wire import JobIn, SessionIn
 from carrel.spawners.fake import FakeBackend
 
 from .doubles import ADMIN, STUDENT1, TEACHER, Clock, FakeHub, build, device

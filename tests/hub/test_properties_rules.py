@@ -26,18 +26,14 @@ from hypothesis.stateful import (
 )
 
 from carrel.hub.errors import StaleEpoch
-from carrel.hub.ports.records import (
-    LeaseRecord,
-    LeaseState,
-    LedgerKind,
-)
-from carrel.hub.ports.store import Store
-from carrel.hub.ports.world import Identity
-from carrel.hub.scheduling.budget import Budget, Period
-from carrel.hub.scheduling.lifecycle import HOLDS_DEVICES, TABLE, TERMINAL, State
-from carrel.hub.scheduling.model import Health, Kind, MarkKind
+from carrel.hub.interfaces.files import Identity
+from carrel.hub.interfaces.store import Store
+from carrel.hub.records.requests import LeaseRecord, LeaseState, LedgerKind
+from carrel.hub.scheduling.model.budget import Budget, Period
+from carrel.hub.scheduling.model.snapshot import Health, Kind, MarkKind
+from carrel.hub.scheduling.model.states import HOLDS_DEVICES, TABLE, TERMINAL, State
+from carrel.hub.schemas import SessionIn, StartedIn
 from carrel.hub.store import open_store
-from carrel.hub.wire import SessionIn, StartedIn
 
 from ..property_settings import examples
 from .doubles import STUDENT1, STUDENT2

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.commands import Commands
+from carrel.hub.admission.quotes import Quotes
 from carrel.hub.errors import Unavailable
-from carrel.hub.ports.records import NewRequest
-from carrel.hub.quotes import Quotes
-from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.model import Group, Kind
-from carrel.hub.scheduling.plan import Start
+from carrel.hub.records.requests import NewRequest
+from carrel.hub.runtime.context import Commands
+from carrel.hub.scheduling.cycle.decision import decide
+from carrel.hub.scheduling.model.plan import Start
+from carrel.hub.scheduling.model.snapshot import Group, Kind
+from carrel.hub.schemas import QuoteIn
 from carrel.hub.store.memory import MemoryStore
-from carrel.hub.wire import QuoteIn
 from carrel.spawners.fake import FakeBackend
 
 from .doubles import STRANGER, STUDENT1, STUDENT2, Clock, FakeHub, build

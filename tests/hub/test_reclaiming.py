@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.loop import Loop
-from carrel.hub.ports.records import LeaseRecord, NewEvent, RequestRecord
-from carrel.hub.scheduling.plan import Reason, Start, Stop
+from carrel.hub.controller.loop import Loop
+from carrel.hub.records.requests import LeaseRecord, NewEvent, RequestRecord
+from carrel.hub.scheduling.model.plan import Reason, Start, Stop
+from carrel.hub.schemas import RequestOut
 from carrel.hub.store.memory import MemoryStore
-from carrel.hub.wire import RequestOut
 from carrel.spawners.fake import FakeBackend
 
 from .doubles import STUDENT2, Clock, FakeHub, build, device

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.actions import MAX_ATTEMPTS
-from carrel.hub.ports.backend import NodeState
-from carrel.hub.ports.records import Cause, CauseCode
-from carrel.hub.wire import RequestOut
+from carrel.hub.controller.jobs import MAX_ATTEMPTS
+from carrel.hub.interfaces.backend import NodeState
+from carrel.hub.records.requests import Cause, CauseCode
+from carrel.hub.schemas import RequestOut
 
 from .doubles import STUDENT1, device
 from .test_commands import job

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.config import Engine, Settings, StateFolder
-from carrel.hub.engines import docker_options
+from carrel.hub.config.settings import Engine, Settings, StateFolder
+from carrel.hub.config.site import SiteFile
 from carrel.hub.errors import Conflict, InvalidInput, Unavailable
-from carrel.hub.ports.ground import Addresses
-from carrel.hub.site_file import SiteFile
-from carrel.hub.supervise import engine
-from carrel.hub.supervise.up import UpOptions, choose
+from carrel.hub.interfaces.host import Addresses
+from carrel.hub.plugins import docker_options
+from carrel.hub.supervisor import host as engine
+from carrel.hub.supervisor.up import UpOptions, choose
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ class TestTheAddress:
     @pytest.fixture
     def ground(self, monkeypatch: pytest.MonkeyPatch) -> SlowGround:
         made = SlowGround()
-        monkeypatch.setattr("carrel.hub.engines.ground", lambda *_: made)
+        monkeypatch.setattr("carrel.hub.plugins.ground", lambda *_: made)
         monkeypatch.setattr(engine, "_ASK_SECONDS", 0.0)
         return made
 

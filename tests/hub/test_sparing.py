@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.changing import Changing
-from carrel.hub.loop import Loop
-from carrel.hub.reclaiming import SPARE_EVERY
-from carrel.hub.scheduling.model import Group
-from carrel.hub.wire import ChangeIn, RequestOut
+from carrel.hub.controller.loop import Loop
+from carrel.hub.controller.preemption import SPARE_EVERY
+from carrel.hub.requests.amendments import Changing
+from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.schemas import ChangeIn, RequestOut
 
 from .doubles import STUDENT1, STUDENT2
 from .test_commands import job

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from carrel.hub.client import values
 from carrel.hub.errors import InvalidInput
+from carrel.hub.schemas import parsers as values
 
 
 @pytest.mark.parametrize("text", ["300h/term", "20h/week", "0.5h/week", "0h/term"])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from carrel.hub import wording
-from carrel.hub.scheduling.lifecycle import State
-from carrel.hub.scheduling.plan import Reason, Wait
+from carrel.hub.messages import requests as wording
+from carrel.hub.scheduling.model.plan import Reason, Wait
+from carrel.hub.scheduling.model.states import State
 
 
 @pytest.mark.parametrize(

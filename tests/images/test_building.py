@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 
 from carrel.hub.errors import ImageFailed, InvalidInput, Unavailable
-from carrel.images import building, context, labels, pruning, recipes
-from carrel.images.building import Order, Progress, build
+from carrel.images import build as building
+from carrel.images import build_context as context
+from carrel.images import labels, recipes
+from carrel.images import retention as pruning
+from carrel.images.build import Order, Progress, build
 from carrel.images.docker_cli import Docker, Listed
-from carrel.images.verifying import compared
+from carrel.images.lock_check import compared
 
 from .conftest import FakeDocker
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from nbformat import NotebookNode
 
-from carrel.hub.ports.backend import BackendSettings, LaunchOrder
-from carrel.hub.ports.records import JobSpec, Json
+from carrel.hub.interfaces.backend import BackendSettings, LaunchOrder
+from carrel.hub.records.requests import JobSpec, Json
 from carrel.spawners.devices.simulated import simulated_devices
-from carrel.spawners.local import LocalBackend
+from carrel.spawners.local.backend import LocalBackend
 
 from ..fake_service import eventually
 from .fake_service import FakeService

@@ -22,7 +22,7 @@ API_TOKEN = "an-administrators-token"
 CONFIG = """
 import sys
 from jupyterhub.proxy import Proxy
-from carrel.spawners.sessions import LocalSession
+from carrel.spawners.sessions.local import LocalSession
 
 class NoProxy(Proxy):
     routes = {}

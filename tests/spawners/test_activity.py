@@ -10,14 +10,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from carrel.hub.ports.backend import BackendSettings
-from carrel.hub.ports.records import Handle
-from carrel.hub.scheduling.idleness import DeviceUse, Use
-from carrel.hub.scheduling.model import Device
-from carrel.spawners.activity import Meter, Spent, spent_between, use_of
+from carrel.hub.interfaces.backend import BackendSettings
+from carrel.hub.records.requests import Handle
+from carrel.hub.scheduling.model.idleness import DeviceUse, Use
+from carrel.hub.scheduling.model.snapshot import Device
+from carrel.spawners.devices.activity import Meter, Spent, spent_between, use_of
 from carrel.spawners.devices.nvml import Found
-from carrel.spawners.local import LocalBackend
-from carrel.spawners.processes import LEASE_VARIABLE, handle_of
+from carrel.spawners.local.backend import LocalBackend
+from carrel.spawners.processes.lease_processes import LEASE_VARIABLE, handle_of
 
 A, B = Handle(pid=1, started_at=1.0), Handle(pid=2, started_at=2.0)
 

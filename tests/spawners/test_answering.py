@@ -8,7 +8,7 @@ from itertools import count
 
 import pytest
 
-from carrel.spawners.answering import ServerDied, until_it_answers
+from carrel.spawners.sessions.readiness import ServerDied, until_it_answers
 
 
 async def answering(delay: float, port: int) -> asyncio.Server:

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from carrel.hub.errors import Unavailable
-from carrel.spawners.docker.asking import Question
+from carrel.spawners.docker.engine.timed_call import Question
 
 SLOW = "The engine is slow."
 

@@ -13,11 +13,11 @@ from typing import Any
 import psutil
 import pytest
 
-from carrel.hub.ports.backend import LaunchOrder
-from carrel.spawners import processes
-from carrel.spawners.local import LocalBackend
-from carrel.spawners.runner.limits import KIB, MIB, Limits
-from carrel.spawners.runner.telling import Teller
+from carrel.hub.attempts.output_limits import KIB, MIB, Limits
+from carrel.hub.interfaces.backend import LaunchOrder
+from carrel.spawners.local.backend import LocalBackend
+from carrel.spawners.processes import lease_processes as processes
+from carrel.spawners.runner.attempt.reporter import Teller
 
 from .conftest import Desk
 from .notebooks import notebook, printed, read

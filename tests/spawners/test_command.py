@@ -13,8 +13,8 @@ from typing import Any
 import psutil
 import pytest
 
-from carrel.spawners import processes
-from carrel.spawners.runner.limits import MIB
+from carrel.hub.attempts.output_limits import MIB
+from carrel.spawners.processes import lease_processes as processes
 
 from .conftest import Desk
 from .notebooks import notebook, printed, read, statuses

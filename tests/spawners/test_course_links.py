@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from carrel.spawners.course_links import INSIDE, environment, link_into
+from carrel.spawners.common.course_links import INSIDE, environment, link_into
 
 
 @pytest.fixture

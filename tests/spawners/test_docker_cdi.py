@@ -9,12 +9,13 @@ from typing import cast
 
 import pytest
 
-from carrel.hub.ports.backend import BackendSettings, DockerHost, DockerOptions
-from carrel.hub.ports.records import Json
-from carrel.hub.scheduling.model import Device
-from carrel.hub.wire import DeviceOut, LeaseOut
-from carrel.spawners.docker import cdi, probe
-from carrel.spawners.docker.engine import Engine
+from carrel.hub.interfaces.backend import BackendSettings, DockerHost, DockerOptions
+from carrel.hub.records.requests import Json
+from carrel.hub.scheduling.model.snapshot import Device
+from carrel.hub.schemas import DeviceOut, LeaseOut
+from carrel.spawners.docker.engine import cdi
+from carrel.spawners.docker.engine.client import Engine
+from carrel.spawners.docker.nodes import gpu_probe as probe
 from carrel.spawners.docker.session import DockerSession
 
 GPU = "GPU-1"

@@ -8,14 +8,14 @@ from typing import Any, cast
 
 import pytest
 
-from carrel.courses import course_folders
-from carrel.courses.grading.bookkeeping import BookSettings
+from carrel.courses.files import course_folder as course_folders
+from carrel.courses.gradebook.writer import BookSettings
+from carrel.hub.client.api.internal import Link
 from carrel.hub.errors import Unavailable
-from carrel.hub.ports.backend import BackendSettings, DockerHost, DockerOptions
-from carrel.spawners.docker import books
-from carrel.spawners.docker.graded import graded_mounts, linked
-from carrel.spawners.docker.template import Mount
-from carrel.spawners.link import Link
+from carrel.hub.interfaces.backend import BackendSettings, DockerHost, DockerOptions
+from carrel.spawners.docker import gradebook as books
+from carrel.spawners.docker.containers.course_mounts import graded_mounts, linked
+from carrel.spawners.docker.containers.template import Mount
 
 HERE = DockerHost(node="local", url="unix:///run/docker.sock")
 OPTIONS = DockerOptions(
@@ -140,5 +140,5 @@ def test_a_bookkeeper_sees_one_course_and_reaches_nothing(site: BackendSettings)
     assert (host["AutoRemove"], body["OpenStdin"], body["User"]) == (True, True, "1000:1000")
     assert body["Labels"] == {"carrel.books": "abc123"}
     assert body["Cmd"][1:] == [
-        *("-m", "carrel.courses.grading.bookkeeper", "/carrel/course", "cs101"),
+        *("-m", "carrel.courses.gradebook.writer_process", "/carrel/course", "cs101"),
     ]

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from carrel.hub.config import Settings
-from carrel.hub.engines import docker_options
-from carrel.hub.ports.ground import Finding, Verdict
-from carrel.hub.ports.records import Json
-from carrel.hub.site_file import SiteFile
-from carrel.spawners.docker import symptoms
+from carrel.hub.config.settings import Settings
+from carrel.hub.config.site import SiteFile
+from carrel.hub.interfaces.host import Finding, Verdict
+from carrel.hub.plugins import docker_options
+from carrel.hub.records.requests import Json
+from carrel.spawners.docker.doctor import engine_info as symptoms
 
 FINE, WARNING, MISSING = Verdict.FINE, Verdict.WARNING, Verdict.MISSING
 LIMITED: dict[str, Json] = {

@@ -7,7 +7,7 @@ import ipaddress
 import pytest
 
 from carrel.hub.errors import Unavailable
-from carrel.spawners.docker.ranges import POOL, free_range, routes
+from carrel.spawners.docker.containers.subnets import POOL, free_range, routes
 
 TABLE = """\
 Iface	Destination	Gateway 	Flags	RefCnt	Use	Metric	Mask		MTU	Window	IRTT

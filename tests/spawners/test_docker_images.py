@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from carrel.hub.ports.images import Image
-from carrel.hub.ports.records import Json
+from carrel.hub.records.images import Image
+from carrel.hub.records.requests import Json
 from carrel.images import labels
-from carrel.spawners.docker.engine import ImageMissing
-from carrel.spawners.docker.images import digest_of, images_of, tools
+from carrel.spawners.docker.engine.client import ImageMissing
+from carrel.spawners.docker.engine.images import digest_of, images_of, tools
 
 A, B, C = ("sha256:" + letter * 64 for letter in "abc")
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.ports.backend import BackendSettings, DockerHost, DockerOptions, Life
-from carrel.hub.ports.records import Handle
+from carrel.hub.interfaces.backend import BackendSettings, DockerHost, DockerOptions, Life
+from carrel.hub.records.requests import Handle
 from carrel.spawners.docker.backend import DockerBackend
-from carrel.spawners.docker.node import Node
+from carrel.spawners.docker.nodes.node import Node
 
 from .conftest import Desk
 

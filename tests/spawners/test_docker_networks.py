@@ -8,9 +8,9 @@ from typing import cast
 
 import pytest
 
-from carrel.spawners.docker.engine import Engine, Network, Taken
-from carrel.spawners.docker.networks import Networks
-from carrel.spawners.docker.template import OWNER
+from carrel.spawners.docker.containers.networks import Networks
+from carrel.spawners.docker.containers.template import OWNER
+from carrel.spawners.docker.engine.client import Engine, Network, Taken
 
 NOW = 10_000.0
 

@@ -7,9 +7,9 @@ from typing import Any
 import docker
 import pytest
 
-from carrel.hub.scheduling.model import Device
-from carrel.spawners.docker.overlay import overlay
-from carrel.spawners.docker.template import Bounds, Mount, Task, container
+from carrel.hub.scheduling.model.snapshot import Device
+from carrel.spawners.docker.containers.overlay import overlay
+from carrel.spawners.docker.containers.template import Bounds, Mount, Task, container
 
 GIB = 2**30
 BOUNDS = Bounds(memory=4 * GIB, cpus=2.0, pids=512, tmp=GIB)

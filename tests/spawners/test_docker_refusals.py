@@ -7,7 +7,7 @@ import requests
 from docker.errors import APIError
 
 from carrel.hub.errors import BackendFailed
-from carrel.spawners.docker.engine import Taken, in_words
+from carrel.spawners.docker.engine.client import Taken, in_words
 
 
 def refused(status: int, said: str) -> BackendFailed:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from carrel.hub.errors import Unavailable
-from carrel.spawners.docker.running import FRESH_SECONDS, Running
+from carrel.spawners.docker.engine.running_cache import FRESH_SECONDS, Running
 
 
 class Engine:

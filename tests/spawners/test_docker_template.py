@@ -10,15 +10,15 @@ from typing import cast
 import pytest
 
 from carrel.hub.errors import BackendFailed
-from carrel.hub.ports.backend import DockerHost, DockerOptions
-from carrel.hub.ports.records import Json
-from carrel.hub.scheduling.model import Device
+from carrel.hub.interfaces.backend import DockerHost, DockerOptions
+from carrel.hub.records.requests import Json
+from carrel.hub.scheduling.model.snapshot import Device
 from carrel.spawners.devices.simulated import simulated_devices
-from carrel.spawners.docker.engine import Engine, Network, Taken
-from carrel.spawners.docker.guard import Wall, rules
-from carrel.spawners.docker.networks import Networks
-from carrel.spawners.docker.node import wall_of
-from carrel.spawners.docker.template import Bounds, Mount, Task, container
+from carrel.spawners.docker.containers.firewall import Wall, rules
+from carrel.spawners.docker.containers.networks import Networks
+from carrel.spawners.docker.containers.template import Bounds, Mount, Task, container
+from carrel.spawners.docker.engine.client import Engine, Network, Taken
+from carrel.spawners.docker.nodes.node import wall_of
 
 GPU = Device(id="GPU-1", node="n", index=0, model="H200", memory_bytes=1)
 MIG = replace(GPU, id="MIG-2", index=1)

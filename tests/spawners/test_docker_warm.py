@@ -8,10 +8,10 @@ from unittest.mock import Mock
 import pytest
 from pydantic import ValidationError
 
+from carrel.hub.config.site import DockerTable
 from carrel.hub.errors import BackendFailed
-from carrel.hub.site_file import DockerTable
-from carrel.spawners.docker.places import mounted
-from carrel.spawners.docker.template import (
+from carrel.spawners.docker.containers.late_mounts import mounted
+from carrel.spawners.docker.containers.template import (
     KIND,
     LABEL,
     LEASE,
@@ -21,7 +21,7 @@ from carrel.spawners.docker.template import (
     labels,
     lease_of,
 )
-from carrel.spawners.docker.warm import Demand, WarmPool, wanted
+from carrel.spawners.docker.nodes.warm_pool import Demand, WarmPool, wanted
 
 
 def demand(*times: float) -> Demand:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from carrel.hub.errors import BackendFailed, Unavailable
-from carrel.hub.ports.backend import LaunchOrder, Life, Sighting
-from carrel.hub.ports.records import JobSpec, NewEvent
-from carrel.hub.scheduling.model import Health
+from carrel.hub.interfaces.backend import LaunchOrder, Life, Sighting
+from carrel.hub.records.requests import JobSpec, NewEvent
+from carrel.hub.scheduling.model.snapshot import Health
 from carrel.spawners.fake import FakeBackend
 
 ORDER = LaunchOrder(

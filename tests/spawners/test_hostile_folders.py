@@ -9,13 +9,13 @@ import pytest
 
 from carrel.courses import sample
 from carrel.courses.sample import copy_into
-from carrel.hub.files import LocalFiles
-from carrel.hub.folders import add_file, give_folder, lies_in, write_into
-from carrel.hub.homes import Homes
-from carrel.hub.ports.notices import Notice, NoticeKind
-from carrel.spawners import notices
-from carrel.spawners.runner.journal import read_journal
-from carrel.spawners.runner.order import EVENTS, LOG, NOTICE, ORDER, OUTPUT, Order
+from carrel.hub.attempts.journal import read_journal
+from carrel.hub.attempts.spec import EVENTS, LOG, NOTICE, ORDER, OUTPUT, Order
+from carrel.hub.files.home_folders import Homes
+from carrel.hub.files.local import LocalFiles
+from carrel.hub.files.safe_fs import add_file, give_folder, lies_in, write_into
+from carrel.hub.records.notices import Notice, NoticeKind
+from carrel.spawners.common import notice_file as notices
 
 EVENT = '{"seq": 1, "at": 1.0, "kind": "ended", "data": {}}\n'
 NOTE = Notice(kind=NoticeKind.URGENT, message="Go.", given_at=1.0, stops_at=2.0, group="cs101")

@@ -16,12 +16,12 @@ import pytest
 from nbformat import NotebookNode
 
 from carrel.hub.errors import BackendFailed
-from carrel.hub.ports.backend import BackendSettings, LaunchOrder, Life
-from carrel.hub.ports.records import Handle
-from carrel.hub.scheduling.model import Health
-from carrel.spawners import processes
+from carrel.hub.interfaces.backend import BackendSettings, LaunchOrder, Life
+from carrel.hub.records.requests import Handle
+from carrel.hub.scheduling.model.snapshot import Health
 from carrel.spawners.devices.simulated import simulated_devices
-from carrel.spawners.local import LocalBackend, create
+from carrel.spawners.local.backend import LocalBackend, create
+from carrel.spawners.processes import lease_processes as processes
 
 from .conftest import Desk, Driver
 from .fake_service import WAIT_SECONDS

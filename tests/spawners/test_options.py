@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from carrel.spawners.options import checked, from_form
-from carrel.spawners.refusal import StartRefused
+from carrel.spawners.sessions.start_refused import StartRefused
+from carrel.spawners.sessions.user_options import checked, from_form
 
 
 def test_a_form_s_texts_become_numbers() -> None:

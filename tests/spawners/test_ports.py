@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from carrel.spawners.ports import next_port
+from carrel.spawners.sessions.server_ports import next_port
 
 
 def test_ports_that_wait_for_their_servers_are_distinct_and_below_outgoing_connections() -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from carrel.hub.ports.records import Handle
-from carrel.spawners import processes
+from carrel.hub.records.requests import Handle
+from carrel.spawners.processes import lease_processes as processes
 
 from ..promises import in_time
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from carrel.hub.attempts.journal import Journal, read_journal
+from carrel.hub.attempts.spec import Order
 from carrel.hub.errors import InvalidInput
-from carrel.hub.ports.records import CauseCode, NewEvent
-from carrel.spawners.runner import ending
+from carrel.hub.records.requests import CauseCode, NewEvent
 from carrel.spawners.runner.__main__ import main, take_claim
-from carrel.spawners.runner.journal import Journal, read_journal
-from carrel.spawners.runner.order import Order
+from carrel.spawners.runner.attempt import outcome as ending
 
 ORDER = Order(
     lease_id="j-1.1",

@@ -6,8 +6,8 @@ import json
 
 import psutil
 
-from carrel.hub.ports.notices import Notice, NoticeKind
-from carrel.spawners import processes
+from carrel.hub.records.notices import Notice, NoticeKind
+from carrel.spawners.processes import lease_processes as processes
 
 from ..fake_service import eventually
 from .conftest import Desk

@@ -16,8 +16,8 @@ import pytest
 
 from carrel.hub.client import login
 from carrel.hub.errors import Forbidden
-from carrel.spawners.liveness import environment_of
-from carrel.spawners.processes import scan
+from carrel.spawners.processes.identity import environment_of
+from carrel.spawners.processes.lease_processes import scan
 
 from ..fake_service import FakeService, eventually
 from ..promises import in_time

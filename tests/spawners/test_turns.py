@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
-from carrel.spawners.turns import Turns
+from carrel.spawners.sessions.start_queue import Turns
 
 from ..fake_service import FakeService, eventually
 from .hub_process import HubProcess

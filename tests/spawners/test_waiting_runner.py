@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from nbformat import NotebookNode
 
-from carrel.spawners.runner.order import BELL, LOG, OUTPUT, Order
+from carrel.hub.attempts.spec import BELL, LOG, OUTPUT, Order
 
 from ..fake_service import eventually
 from .fake_service import FakeService

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ..port import Limits
+from ..interface import Limits
 
 ROOT: Final = Path("/sys/fs/cgroup")
 FOLDER: Final = "carrel-cages"

@@ -19,10 +19,11 @@ from dataclasses import dataclass
 from typing import Final, TextIO
 
 from ....hub.errors import BackendFailed, Unavailable
-from ..cage import WalledCage
+from ..client import WalledCage
 from ..filling import checked
-from ..port import Cage, CageSettings, Limits
-from . import cgroups, walling
+from ..interface import Cage, CageSettings, Limits
+from . import bubblewrap as walling
+from . import cgroups
 from .cgroups import Cgroup
 
 _START_SECONDS: Final = 60.0

@@ -3,7 +3,7 @@
 import os
 
 from carrel.extensions.nbgrader import COURSE_FOLDER, configure, show_course
-from carrel.extensions.nbgrader.taming import tame_formgrader
+from carrel.extensions.nbgrader.html_sanitizer import tame_formgrader
 
 c = get_config()  # type: ignore[name-defined]  # noqa: F821  # nbgrader puts it here
 configure(c)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ...ports.history import (
+from ...records.requests import LedgerEntry
+from ...records.usage import (
     Capacity,
     Census,
     Granted,
@@ -13,9 +14,8 @@ from ...ports.history import (
     UsedRequests,
     Window,
 )
-from ...ports.records import LedgerEntry
-from ...regrouping import MADE_OF, regrouped
-from .. import pool
+from ...usage.rollup import MADE_OF, regrouped
+from ..rules import checks as pool
 from . import past
 from .pool import Pool
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import fsum
 
-from ...ports.records import (
+from ...records.requests import (
     EventRecord,
     LeaseRecord,
     LeaseState,
@@ -15,7 +15,8 @@ from ...ports.records import (
     RequestRecord,
     Usage,
 )
-from .. import moves, pool
+from ..rules import checks as pool
+from ..rules import transitions as moves
 from .shelf import Shelf, as_stored
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from ...ports.audit import Change, ChangeFilter
-from ...scheduling.model import Device, Mark, MarkKind
-from .. import pool
+from ...records.audit import Change, ChangeFilter
+from ...scheduling.model.snapshot import Device, Mark, MarkKind
+from ..rules import checks as pool
 
 
 class Noticeboard:

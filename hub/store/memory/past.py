@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from math import fsum
 
-from ...history import Interval, added_up, charged, flow, of_one_device, portions
-from ...ports.history import (
+from ...records.requests import LeaseRecord, LedgerEntry, RequestRecord
+from ...records.usage import (
     WAIT_BOUNDS,
     Census,
     Flow,
@@ -19,10 +19,10 @@ from ...ports.history import (
     WaitCount,
     Window,
 )
-from ...ports.records import LeaseRecord, LedgerEntry, RequestRecord
-from ...scheduling.accounting import decayed
-from ...scheduling.model import Device, Kind, Use
-from ..pool import EPSILON
+from ...scheduling.model.snapshot import Device, Kind, Use
+from ...scheduling.quota.accounting import decayed
+from ...usage.aggregation import Interval, added_up, charged, flow, of_one_device, portions
+from ..rules.checks import EPSILON
 
 Requests = Mapping[str, RequestRecord]
 Intervals = Iterable[tuple[str, Interval]]

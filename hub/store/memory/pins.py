@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
-from ...ports.audit import Change
-from ...ports.images import ImageUse, Pin
-from ...scheduling.model import Kind
+from ...records.audit import Change
+from ...records.images import ImageUse, Pin
+from ...scheduling.model.snapshot import Kind
 from .pool import Pool
 
 

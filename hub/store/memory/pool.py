@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...ports.audit import Change, ChangeFilter
-from ...ports.calendar import Reservation, Term
-from ...scheduling.lifecycle import TERMINAL
-from ...scheduling.model import Device, Group, Health, Mark, MarkKind
-from .. import pool
+from ...records.audit import Change, ChangeFilter
+from ...records.calendar import Reservation, Term
+from ...scheduling.model.snapshot import Device, Group, Health, Mark, MarkKind
+from ...scheduling.model.states import TERMINAL
+from ..rules import checks as pool
 from .shelf import Shelf
 
 

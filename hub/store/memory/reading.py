@@ -6,12 +6,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
 
-from ...ports.calendar import reserved
-from ...ports.records import Glance, LeaseRecord, LeaseState, RequestFilter, RequestRecord, Touched
-from ...scheduling.lifecycle import TERMINAL, State
-from ...scheduling.model import Holding, Left, Snapshot
-from .. import budgets, pool
-from ..budgets import Open
+from ...records.calendar import reserved
+from ...records.requests import (
+    Glance,
+    LeaseRecord,
+    LeaseState,
+    RequestFilter,
+    RequestRecord,
+    Touched,
+)
+from ...scheduling.model.snapshot import Holding, Left, Snapshot
+from ...scheduling.model.states import TERMINAL, State
+from ...usage import budget_balance as budgets
+from ...usage.budget_balance import Open
+from ..rules import checks as pool
 from . import past
 from .leases import Leases
 from .pins import Pins

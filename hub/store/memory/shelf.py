@@ -8,10 +8,9 @@ from dataclasses import replace
 from math import fsum
 from threading import RLock
 
-from ...ports.calendar import Reservation, Term
-from ...ports.history import Capacity
-from ...ports.images import Pin
-from ...ports.records import (
+from ...records.calendar import Reservation, Term
+from ...records.images import Pin
+from ...records.requests import (
     EventRecord,
     JobSpec,
     Json,
@@ -22,10 +21,11 @@ from ...ports.records import (
     RequestFilter,
     RequestRecord,
 )
-from ...scheduling.accounting import HALF_LIFE
-from ...scheduling.model import Device, Group, Kind
-from .. import moves
-from ..moves import Interval, Step
+from ...records.usage import Capacity
+from ...scheduling.model.snapshot import Device, Group, Kind
+from ...scheduling.quota.accounting import HALF_LIFE
+from ..rules import transitions as moves
+from ..rules.transitions import Interval, Step
 from .noticeboard import Noticeboard
 
 

@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...errors import Conflict
-from ...ports.audit import Change
-from ...ports.records import Cause, LeaseRecord, NewRequest, RequestRecord
-from ...scheduling.lifecycle import State
-from ...scheduling.model import Kind
-from ...scheduling.plan import Start
-from .. import moves, pool, wishes
-from ..moving import Move, Moving
+from ...records.audit import Change
+from ...records.requests import Cause, LeaseRecord, NewRequest, RequestRecord
+from ...scheduling.model.plan import Start
+from ...scheduling.model.snapshot import Kind
+from ...scheduling.model.states import State
+from ..rules import checks as pool
+from ..rules import owner_transitions as wishes
+from ..rules import transitions as moves
+from ..rules.transition_methods import Move, Moving
 from .history import History
 from .reading import Reading
 from .shelf import own_job

@@ -10,7 +10,7 @@ from alembic import command
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine
 
-from ..sql.opening import migrations
+from ..sql.database import migrations
 
 
 def main(message: str) -> None:

@@ -1,6 +1,6 @@
 """The store in SQL: SQLite for one machine, written so that PostgreSQL can take its place."""
 
-from .opening import open_store
+from .database import open_store
 from .store import SqlStore
 
 __all__ = ["SqlStore", "open_store"]

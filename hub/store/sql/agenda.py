@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...ports.audit import Change
-from ...ports.calendar import Reservation, Term
+from ...records.audit import Change
+from ...records.calendar import Reservation, Term
 from . import calendar
 from .transactions import Transactions
 

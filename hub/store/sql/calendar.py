@@ -8,15 +8,16 @@ from datetime import date, time
 
 from sqlalchemy import Connection, case, delete, func, insert, select, update
 
-from ...ports.audit import Change
-from ...ports.calendar import Reservation, Term
-from ...scheduling.model import Group, Left
-from .. import budgets, pool
-from ..budgets import Charged, Open
-from ..tables import leases, ledger, requests, reservations, terms
-from .administration import note
-from .decay import ANEW_EVERY
+from ...records.audit import Change
+from ...records.calendar import Reservation, Term
+from ...scheduling.model.snapshot import Group, Left
+from ...usage import budget_balance as budgets
+from ...usage.budget_balance import Charged, Open
+from ..rules import checks as pool
+from .marks_and_audit import note
 from .pool import group
+from .tables.core import leases, ledger, requests, reservations, terms
+from .usage.decayed_usage import ANEW_EVERY
 
 _TERMS = select(terms).order_by(terms.c.first)
 _RESERVATIONS = select(reservations).order_by(reservations.c.first, reservations.c.id)

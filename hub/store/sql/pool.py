@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from ...scheduling.model import Device, Group, Health
-from .. import pool
-from ..tables import devices, group_teachers, groups, lease_devices, nodes
-from .pool_rows import device_columns, group_columns, read_groups, read_seen
+from ...scheduling.model.snapshot import Device, Group, Health
+from ..rules import checks as pool
+from .tables.core import devices, group_teachers, groups, lease_devices, nodes
+from .tables.pool_rows import device_columns, group_columns, read_groups, read_seen
 
 
 def put_group(connection: Connection, group: Group) -> None:

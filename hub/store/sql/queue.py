@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, String, cast, func, select
 
-from ...scheduling.lifecycle import State
-from ...scheduling.model import Waiting
-from ..tables import CHANGED, requests
-from .rows import MANY, WAITING, read_waiting
+from ...scheduling.model.snapshot import Waiting
+from ...scheduling.model.states import State
+from .tables.core import CHANGED, requests
+from .tables.request_rows import MANY, WAITING, read_waiting
 
 # In this form it opens the index of what has not ended.
 QUEUED = (requests.c.ended_at.is_(None), requests.c.state == str(State.QUEUED))

@@ -6,19 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection, select
 
-from ...ports.audit import Change, ChangeFilter
-from ...ports.history import (
-    Capacity,
-    Census,
-    Granted,
-    LedgerFilter,
-    Levels,
-    UsageBy,
-    Used,
-    UsedRequests,
-    Window,
-)
-from ...ports.records import (
+from ...records.audit import Change, ChangeFilter
+from ...records.requests import (
     Cause,
     EventRecord,
     Glance,
@@ -30,10 +19,19 @@ from ...ports.records import (
     RequestRecord,
     Usage,
 )
-from ...regrouping import MADE_OF, regrouped
-from ...scheduling.accounting import HALF_LIFE
-from ...scheduling.lifecycle import State
-from ...scheduling.model import (
+from ...records.usage import (
+    Capacity,
+    Census,
+    Granted,
+    LedgerFilter,
+    Levels,
+    UsageBy,
+    Used,
+    UsedRequests,
+    Window,
+)
+from ...scheduling.model.plan import Start
+from ...scheduling.model.snapshot import (
     Device,
     Group,
     Health,
@@ -44,20 +42,28 @@ from ...scheduling.model import (
     Snapshot,
     Waiting,
 )
-from ...scheduling.plan import Start
-from .. import moves
-from ..moving import Move, Moving
-from . import administration, calendar, glancing, history, levels, pool, reading, writing
+from ...scheduling.model.states import State
+from ...scheduling.quota.accounting import HALF_LIFE
+from ...usage.rollup import MADE_OF, regrouped
+from ..rules import transitions as moves
+from ..rules.transition_methods import Move, Moving
+from . import calendar, pool
+from . import change_digest as glancing
+from . import marks_and_audit as administration
+from . import mutations as writing
+from . import queries as reading
 from .agenda import Agenda
-from .by_model import ModelSums
-from .decay import DecayedUse
-from .finding import Finding
-from .pins import Pinning
-from .pool_rows import read_devices, read_groups, read_marks
+from .image_pins import Pinning
 from .queue import Queue
-from .rows import read_charged, read_ledger
-from .sums import LedgerSums
+from .request_search import Finding
+from .tables.pool_rows import read_devices, read_groups, read_marks
+from .tables.request_rows import read_charged, read_ledger
 from .transactions import Transactions
+from .usage import history
+from .usage import pool_levels as levels
+from .usage.decayed_usage import DecayedUse
+from .usage.ledger_sums import LedgerSums
+from .usage.model_sums import ModelSums
 
 
 class SqlStore(Moving, Agenda, Pinning):

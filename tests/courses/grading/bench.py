@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from carrel.courses.grading.run import Progress, Work
-from carrel.courses.grading.submission import SubmissionResult
+from carrel.courses.grading.class_grader import Progress, Work
+from carrel.courses.grading.submission_grader import SubmissionResult
 
 
 class MemoryBench:

@@ -48,7 +48,7 @@ def source() -> Mapping[str, bytes]:
 
 @cache
 def released() -> Mapping[str, bytes]:
-    from carrel.courses.handout import prepare  # noqa: PLC0415 - imports nbgrader's converters
+    from carrel.courses.releases.student_version import prepare  # noqa: PLC0415 - imports nbgrader's converters
 
     return prepare("secret", source()).files
 

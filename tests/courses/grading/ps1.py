@@ -26,7 +26,7 @@ def source() -> Mapping[str, bytes]:
 @cache
 def released() -> Mapping[str, bytes]:
     """As ``nbgrader generate_assignment`` makes it of the source."""
-    from carrel.courses.handout import prepare  # noqa: PLC0415 - imports nbgrader's converters
+    from carrel.courses.releases.student_version import prepare  # noqa: PLC0415 - imports nbgrader's converters
 
     return prepare("ps1", source()).files
 

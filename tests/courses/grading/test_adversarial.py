@@ -11,13 +11,13 @@ import nbformat
 import nbgrader
 import pytest
 
-from carrel.courses.grading.key import AssignmentKey, NotebookKey
-from carrel.courses.grading.release_check import check_release
-from carrel.courses.grading.sanitize import sanitize
-from carrel.courses.grading.submission import SubmissionGrader
+from carrel.courses.grading.answer_key import AssignmentKey, NotebookKey
+from carrel.courses.grading.sanitizer import sanitize
+from carrel.courses.grading.submission_grader import SubmissionGrader
 from carrel.courses.grading.verdict import Word
-from carrel.courses.handout import Prepared, prepare
-from carrel.courses.sandbox.port import CageEngine, Limits
+from carrel.courses.releases.solution_check import check_release
+from carrel.courses.releases.student_version import Prepared, prepare
+from carrel.courses.sandbox.interface import CageEngine, Limits
 from carrel.hub.errors import InvalidInput
 
 from . import ps1

@@ -14,10 +14,10 @@ from socket import socket, socketpair
 import pytest
 from nbgrader.api import Gradebook
 
-from carrel.courses.grading.bookkeeper import serve
-from carrel.courses.grading.bookkeeping import KeptBook
-from carrel.courses.grading.submission import SubmissionResult
-from carrel.courses.handout import prepare
+from carrel.courses.gradebook.writer import KeptBook
+from carrel.courses.gradebook.writer_process import serve
+from carrel.courses.grading.submission_grader import SubmissionResult
+from carrel.courses.releases.student_version import prepare
 from carrel.hub.errors import BackendFailed, NotFound
 
 from . import ps1

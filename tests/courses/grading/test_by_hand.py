@@ -13,18 +13,19 @@ from pathlib import Path
 import pytest
 from nbgrader.api import Gradebook
 
-from carrel.courses import gradebook_file, locked_file
-from carrel.courses.grades import grades
-from carrel.courses.grading.gradebook import CourseBook
-from carrel.courses.grading.release_check import ReleaseCheck
-from carrel.courses.grading.run import Work
-from carrel.courses.grading.service_bench import verdict_of
-from carrel.courses.grading.submission import SubmissionGrader
-from carrel.courses.handout import prepare
-from carrel.courses.model import CellScore, Folder, Member, Submission, Verdict
-from carrel.courses.sandbox.port import CageEngine
+from carrel.courses.gradebook import reader as gradebook_file
+from carrel.courses.gradebook import sqlite_snapshot as locked_file
+from carrel.courses.gradebook.gradebook import CourseBook
+from carrel.courses.gradebook.grades import grades
+from carrel.courses.grading.class_grader import Work
+from carrel.courses.grading.submission_grader import SubmissionGrader
+from carrel.courses.grading_runs.work_source import verdict_of
+from carrel.courses.model.records import CellScore, Folder, Member, Submission, Verdict
+from carrel.courses.releases.solution_check import ReleaseCheck
+from carrel.courses.releases.student_version import prepare
+from carrel.courses.sandbox.interface import CageEngine
 from carrel.hub.errors import Unavailable
-from carrel.hub.wire.grading import CellScoreOut, GradeOut
+from carrel.hub.schemas.grading import CellScoreOut, GradeOut
 
 from . import ps1
 

@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from carrel.courses.sandbox.inside import answering, examining
-from carrel.courses.sandbox.inside.plain import Json
+from carrel.courses.sandbox.guest import remote_values as examining
+from carrel.courses.sandbox.guest import value_server as answering
+from carrel.courses.sandbox.guest.messages import Json
 
 SHAPES = """
 class Point:

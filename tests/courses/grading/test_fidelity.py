@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from carrel.courses.grading.release_check import ReleaseCheck
-from carrel.courses.grading.run import Terms, grade_class
-from carrel.courses.grading.submission import SubmissionGrader
+from carrel.courses.grading.class_grader import Terms, grade_class
+from carrel.courses.grading.submission_grader import SubmissionGrader
 from carrel.courses.grading.verdict import Word
-from carrel.courses.handout import key_of_visible, prepare
-from carrel.courses.sandbox.port import CageEngine
+from carrel.courses.releases.solution_check import ReleaseCheck
+from carrel.courses.releases.student_version import key_of_visible, prepare
+from carrel.courses.sandbox.interface import CageEngine
 
 from . import cheats, golden, ps1
 from .bench import MemoryBench

@@ -16,12 +16,12 @@ from nbgrader.api import Gradebook
 from nbgrader.apps.api import NbGraderAPI
 from nbgrader.coursedir import CourseDirectory
 
-from carrel.courses.grading.feedback import feedback_page
-from carrel.courses.grading.gradebook import CourseBook, write_files
-from carrel.courses.grading.release_check import ReleaseCheck
-from carrel.courses.grading.submission import SubmissionGrader, SubmissionResult
-from carrel.courses.handout import prepare
-from carrel.courses.sandbox.port import CageEngine
+from carrel.courses.feedback.page import feedback_page
+from carrel.courses.gradebook.gradebook import CourseBook, write_files
+from carrel.courses.grading.submission_grader import SubmissionGrader, SubmissionResult
+from carrel.courses.releases.solution_check import ReleaseCheck
+from carrel.courses.releases.student_version import prepare
+from carrel.courses.sandbox.interface import CageEngine
 from carrel.hub.errors import Conflict, InvalidInput
 
 from . import cheats, golden, ps1

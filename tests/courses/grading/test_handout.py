@@ -8,10 +8,10 @@ import nbformat
 import pytest
 from nbformat import NotebookNode
 
-from carrel.courses.grading.key import NotebookKey
-from carrel.courses.grading.plan import examined, plan
-from carrel.courses.grading.sanitize import Change, sanitize
-from carrel.courses.handout import prepare
+from carrel.courses.grading.answer_key import NotebookKey
+from carrel.courses.grading.execution_plan import examined, plan
+from carrel.courses.grading.sanitizer import Change, sanitize
+from carrel.courses.releases.student_version import prepare
 from carrel.hub.errors import InvalidInput
 
 from . import cheats, ps1

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from carrel.courses.grading.release_check import ReleaseCheck, check_release
-from carrel.courses.handout import prepare
-from carrel.courses.sandbox.port import CageEngine, CageSettings
-from carrel.spawners.docker.cages import DockerCages
+from carrel.courses.releases.solution_check import ReleaseCheck, check_release
+from carrel.courses.releases.student_version import prepare
+from carrel.courses.sandbox.interface import CageEngine, CageSettings
+from carrel.spawners.docker.sandbox import DockerCages
 
 from ...contracts.test_sandbox import docker_options
 from ...docker_engine import DockerEngine

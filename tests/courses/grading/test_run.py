@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from carrel.courses.grading.release_check import ReleaseCheck
-from carrel.courses.grading.run import PATIENCE, Terms, grade_class
+from carrel.courses.grading.class_grader import PATIENCE, Terms, grade_class
 from carrel.courses.grading.verdict import Word
-from carrel.courses.sandbox.port import Cage, CageEngine, Limits
+from carrel.courses.releases.solution_check import ReleaseCheck
+from carrel.courses.sandbox.interface import Cage, CageEngine, Limits
 from carrel.hub.errors import Unavailable
 
 from . import cheats

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from carrel.courses import sample
-from carrel.courses.grading.release_check import check_release
-from carrel.courses.handout import prepare
+from carrel.courses.releases.solution_check import check_release
+from carrel.courses.releases.student_version import prepare
+from carrel.courses.sandbox.interface import CageEngine, CageSettings
 from carrel.courses.sandbox.local.engine import create
-from carrel.courses.sandbox.port import CageEngine, CageSettings
 
 SOURCE = Path(sample.__file__).parent / "source"
 MOST_SECONDS = 30

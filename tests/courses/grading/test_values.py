@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.courses.sandbox.inside.values import CannotCross, Decoder, Encoder
+from carrel.courses.sandbox.guest.values import CannotCross, Decoder, Encoder
 
 PLAIN = st.recursive(
     st.none()

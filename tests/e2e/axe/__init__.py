@@ -12,7 +12,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page
 
-from carrel.hub.supervise.proxy import npm_ci
+from carrel.hub.supervisor.proxy import npm_ci
 
 from ...requirements import need
 

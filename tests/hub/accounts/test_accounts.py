@@ -261,7 +261,7 @@ class TestSignInLimits:
 GUESSER = """
 import sys
 from pathlib import Path
-from carrel.hub.accounts.limits import Limit, Limits
+from carrel.hub.accounts.login_limits import Limit, Limits
 from carrel.hub.accounts.passwords import Cost
 from carrel.hub.accounts.store import Accounts, TooManyAttempts
 

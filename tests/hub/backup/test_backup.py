@@ -16,19 +16,20 @@ from typing import Any
 
 import pytest
 
-from carrel.courses.blobs import FolderBlobs
+from carrel.courses.files.blobs import FolderBlobs
 from carrel.hub.accounts.passwords import Cost
 from carrel.hub.accounts.store import Accounts
-from carrel.hub.backup import copying, database
-from carrel.hub.backup.making import BackupOptions, back_up
+from carrel.hub.backup import copier as copying
+from carrel.hub.backup import database
+from carrel.hub.backup.create import BackupOptions, back_up
 from carrel.hub.backup.manifest import CHECKSUM, MANIFEST, Manifest
-from carrel.hub.backup.restoring import Restored, RestoreOptions, restore, verify
-from carrel.hub.config import Secrets, Settings, StateFolder
+from carrel.hub.backup.restore import Restored, RestoreOptions, restore, verify
+from carrel.hub.config.settings import Secrets, Settings, StateFolder
 from carrel.hub.errors import BackupFailed, Conflict, InvalidInput, Refused, StateInUse
-from carrel.hub.ports.records import RequestFilter
-from carrel.hub.scheduling.lifecycle import State
+from carrel.hub.records.requests import RequestFilter
+from carrel.hub.scheduling.model.states import State
 from carrel.hub.store import open_store
-from carrel.hub.supervise.lock import locked
+from carrel.hub.supervisor.lock import locked
 
 from ...contracts.store_kit import furnish, granted, job, running
 from ...faults.audit import audit

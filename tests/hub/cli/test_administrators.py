@@ -11,11 +11,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from carrel.hub.accounts import Accounts
-from carrel.hub.cli import cli, membership
-from carrel.hub.config import Settings, StateFolder
+from carrel.hub.cli import cli
+from carrel.hub.cli.admin import members as membership
+from carrel.hub.config.settings import Settings, StateFolder
 from carrel.hub.errors import CarrelError, NotFound, Unavailable
-from carrel.hub.ports.audit import ChangeFilter
-from carrel.hub.ports.world import HubUser
+from carrel.hub.interfaces.files import HubUser
+from carrel.hub.records.audit import ChangeFilter
 from carrel.hub.store import open_store
 
 from ..doubles import device

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.config import Settings, StateFolder
-from carrel.hub.ports.audit import Action, ChangeFilter
+from carrel.hub.config.settings import Settings, StateFolder
+from carrel.hub.records.audit import Action, ChangeFilter
 from carrel.hub.store import open_store
 
 from .test_administrators import carrel, invoke, refusal

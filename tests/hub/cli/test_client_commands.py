@@ -13,12 +13,12 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from carrel.hub import wording
 from carrel.hub.cli import cli
 from carrel.hub.cli.client_commands import COMMANDS
-from carrel.hub.client import values
 from carrel.hub.errors import InvalidInput
-from carrel.hub.wire import MAX_NOTEBOOK_BYTES
+from carrel.hub.messages import requests as wording
+from carrel.hub.schemas import MAX_NOTEBOOK_BYTES
+from carrel.hub.schemas import parsers as values
 
 from ...fake_service import FakeService
 

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from carrel.courses.parcels import Parcel
-from carrel.courses.returning import GRADE
+from carrel.courses.feedback.delivery import GRADE
+from carrel.courses.files.bundle import Parcel
 from carrel.hub.cli import cli
-from carrel.hub.ports.records import RequestFilter
-from carrel.hub.ports.world import Identity
-from carrel.hub.web.application import Server
-from carrel.hub.web.context import Web
-from carrel.hub.wire.grading import CellScoreIn, CellScoreOut, GradeOut, VerdictIn
+from carrel.hub.interfaces.files import Identity
+from carrel.hub.records.requests import RequestFilter
+from carrel.hub.schemas.grading import CellScoreIn, CellScoreOut, GradeOut, VerdictIn
+from carrel.hub.web.app import Server
+from carrel.hub.web.dependencies.context import Web
 
 from ...courses.checks import came_out
 from ...courses.notebooks import SOURCE, source

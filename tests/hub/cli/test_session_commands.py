@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from carrel.hub.cli import printing, session_commands
-from carrel.hub.wire import RequestOut
+from carrel.hub.cli.common import display as printing
+from carrel.hub.cli.sessions import sessions as session_commands
+from carrel.hub.schemas import RequestOut
 
 from ...fake_service import PREFIX, FakeService
 from .test_client_commands import Carrel, carrel, service

@@ -15,16 +15,16 @@ from click.testing import CliRunner, Result
 
 from carrel import __version__
 from carrel.hub.cli import cli
-from carrel.hub.cli.simulate_ledger import read_ledger, site_devices
-from carrel.hub.config import Settings, StateFolder
+from carrel.hub.cli.admin.simulate_ledger import read_ledger, site_devices
+from carrel.hub.config.settings import Settings, StateFolder
 from carrel.hub.errors import CarrelError
-from carrel.hub.ports.calendar import Reservation, Term
-from carrel.hub.ports.records import NewRequest
-from carrel.hub.ports.store import Store
-from carrel.hub.scheduling.budget import Budget, Period
-from carrel.hub.scheduling.lifecycle import State
-from carrel.hub.simulation.nodes import ONE_POOL, parse_nodes
-from carrel.hub.simulation.traces import Selection
+from carrel.hub.interfaces.store import Store
+from carrel.hub.records.calendar import Reservation, Term
+from carrel.hub.records.requests import NewRequest
+from carrel.hub.scheduling.model.budget import Budget, Period
+from carrel.hub.scheduling.model.states import State
+from carrel.hub.simulation.workload.nodes import ONE_POOL, parse_nodes
+from carrel.hub.simulation.workload.reader import Selection
 from carrel.hub.store import open_store
 
 from ...contracts import store_kit

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from carrel.hub.cli.terminal import Tamer, plain
+from carrel.hub.cli.common.terminal import Tamer, plain
 
 from ...fake_service import FakeService
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from carrel.hub.scheduling.model import Group, Holding, Left, Snapshot, Waiting
-from carrel.hub.scheduling.placement import Placement
-from carrel.hub.scheduling.plan import Plan, Stop
-from carrel.hub.scheduling.running import holding_of
+from carrel.hub.scheduling.model.plan import Plan, Stop
+from carrel.hub.scheduling.model.snapshot import Group, Holding, Left, Snapshot, Waiting
+from carrel.hub.scheduling.placement.device_pool import Placement
+from carrel.hub.scheduling.queue.running_set import holding_of
 
 from .values import NOW, waiting
 

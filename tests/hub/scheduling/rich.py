@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from carrel.hub.scheduling import parts
-from carrel.hub.scheduling.model import (
+from carrel.hub.scheduling.model.snapshot import (
     Arrangement,
     Device,
     Group,
@@ -22,6 +21,7 @@ from carrel.hub.scheduling.model import (
     Use,
     Waiting,
 )
+from carrel.hub.scheduling.placement import shared_devices as parts
 
 from .strategies import MODELS, OWNERS, switched
 from .values import NOW, group, node

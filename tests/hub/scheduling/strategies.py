@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from carrel.hub.scheduling.model import (
+from carrel.hub.scheduling.model.snapshot import (
     Device,
     Group,
     Health,

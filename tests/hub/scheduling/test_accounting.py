@@ -4,9 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.hub.scheduling.accounting import Charge, decayed, device_seconds, next_charge, total
-from carrel.hub.scheduling.model import Holding, Share
-from carrel.hub.scheduling.quota import THOUSAND, size
+from carrel.hub.scheduling.model.snapshot import Holding, Share
+from carrel.hub.scheduling.quota.accounting import (
+    Charge,
+    decayed,
+    device_seconds,
+    next_charge,
+    total,
+)
+from carrel.hub.scheduling.quota.tree import THOUSAND, size
 
 
 def test_two_devices_for_ten_seconds_cost_twenty_device_seconds() -> None:

@@ -6,8 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.model import (
+from carrel.hub.scheduling.cycle.decision import decide
+from carrel.hub.scheduling.cycle.incremental import Standing, step
+from carrel.hub.scheduling.explanation.quotes import quotes
+from carrel.hub.scheduling.model.plan import Estimate, Plan, Reason
+from carrel.hub.scheduling.model.snapshot import (
     Device,
     Group,
     Holding,
@@ -18,9 +21,6 @@ from carrel.hub.scheduling.model import (
     Snapshot,
     Waiting,
 )
-from carrel.hub.scheduling.plan import Estimate, Plan, Reason
-from carrel.hub.scheduling.quoting import quotes
-from carrel.hub.scheduling.standing import Standing, step
 
 from .values import NOW, group, holding, node, waiting
 

@@ -7,9 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.explain import explain
-from carrel.hub.scheduling.model import (
+from carrel.hub.scheduling.cycle.decision import decide
+from carrel.hub.scheduling.cycle.notice_withdrawal import spared
+from carrel.hub.scheduling.explanation.explanation import explain
+from carrel.hub.scheduling.explanation.precedence import Ahead, Precedence
+from carrel.hub.scheduling.model.plan import Reason
+from carrel.hub.scheduling.model.snapshot import (
     Group,
     Health,
     Holding,
@@ -19,9 +22,6 @@ from carrel.hub.scheduling.model import (
     Use,
     Waiting,
 )
-from carrel.hub.scheduling.plan import Reason
-from carrel.hub.scheduling.precedence import Ahead, Precedence
-from carrel.hub.scheduling.spared import spared
 
 from .outcomes import after, back, once_left
 from .values import HOUR, NOW, group, holding, node, waiting

@@ -22,13 +22,13 @@ from dataclasses import dataclass, field, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.hub.scheduling.books import Books
-from carrel.hub.scheduling.cycle import decide, in_order
-from carrel.hub.scheduling.model import Holding, Snapshot, Waiting
-from carrel.hub.scheduling.placement import Placement
-from carrel.hub.scheduling.plan import Stop
-from carrel.hub.scheduling.queues import AGEING
-from carrel.hub.scheduling.running import holding_of
+from carrel.hub.scheduling.cycle.decision import decide, in_order
+from carrel.hub.scheduling.model.plan import Stop
+from carrel.hub.scheduling.model.snapshot import Holding, Snapshot, Waiting
+from carrel.hub.scheduling.placement.device_pool import Placement
+from carrel.hub.scheduling.queue.cycle_state import Books
+from carrel.hub.scheduling.queue.queues import AGEING
+from carrel.hub.scheduling.queue.running_set import holding_of
 
 from . import rich
 from .outcomes import back

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from carrel.hub.scheduling.consequences import consequences
-from carrel.hub.scheduling.model import Device, Group, Holding, Kind, Snapshot, Waiting
+from carrel.hub.scheduling.explanation.quota_change import consequences
+from carrel.hub.scheduling.model.snapshot import Device, Group, Holding, Kind, Snapshot, Waiting
 
 NOW = 1000.0
 CS = Group(name="cs", max_devices=8, max_devices_per_user=8)

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.model import Health, Kind, PriorityClass, Role, Share, Snapshot
-from carrel.hub.scheduling.plan import Estimate, Plan, Reason, Start, Wait
+from carrel.hub.scheduling.cycle.decision import decide
+from carrel.hub.scheduling.model.plan import Estimate, Plan, Reason, Start, Wait
+from carrel.hub.scheduling.model.snapshot import Health, Kind, PriorityClass, Role, Share, Snapshot
 
 from .values import HOUR, NOW, group, holding, node, waiting
 

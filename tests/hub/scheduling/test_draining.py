@@ -7,8 +7,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.model import (
+from carrel.hub.scheduling.cycle.decision import decide
+from carrel.hub.scheduling.model.plan import Reason
+from carrel.hub.scheduling.model.snapshot import (
     Device,
     Group,
     Health,
@@ -18,7 +19,6 @@ from carrel.hub.scheduling.model import (
     Snapshot,
     Waiting,
 )
-from carrel.hub.scheduling.plan import Reason
 
 from .strategies import snapshots
 from .values import NOW

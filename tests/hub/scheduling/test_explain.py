@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.hub.scheduling.budget import Budget, Period
-from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.estimate import FIRST_PAGE
-from carrel.hub.scheduling.explain import (
+from carrel.hub.scheduling.cycle.decision import decide
+from carrel.hub.scheduling.cycle.start_estimates import FIRST_PAGE
+from carrel.hub.scheduling.explanation.explanation import (
     LOOKS,
     MORE_LOOKS,
     MOST_AHEAD,
@@ -20,7 +19,11 @@ from carrel.hub.scheduling.explain import (
     QuotaState,
     explain,
 )
-from carrel.hub.scheduling.model import (
+from carrel.hub.scheduling.explanation.precedence import Ahead, Precedence
+from carrel.hub.scheduling.explanation.what_if import Change, Suggestion, changed
+from carrel.hub.scheduling.model.budget import Budget, Period
+from carrel.hub.scheduling.model.plan import Estimate, Plan, Reason
+from carrel.hub.scheduling.model.snapshot import (
     Device,
     Group,
     Holding,
@@ -34,11 +37,8 @@ from carrel.hub.scheduling.model import (
     Use,
     Waiting,
 )
-from carrel.hub.scheduling.placement import Placement
-from carrel.hub.scheduling.plan import Estimate, Plan, Reason
-from carrel.hub.scheduling.precedence import Ahead, Precedence
-from carrel.hub.scheduling.running import holding_of
-from carrel.hub.scheduling.what_if import Change, Suggestion, changed
+from carrel.hub.scheduling.placement.device_pool import Placement
+from carrel.hub.scheduling.queue.running_set import holding_of
 
 from . import rich, strategies
 from .values import HOUR, NOW, device, group, holding, node, waiting
@@ -448,9 +448,11 @@ def test_an_estimate_of_its_own_is_that_of_a_plan_whose_page_ends_with_it(
         return
     last = with_devices[choice % len(with_devices)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("carrel.hub.scheduling.cycle.FIRST_PAGE", with_devices.index(last) + 1)
+        patch.setattr(
+            "carrel.hub.scheduling.cycle.decision.FIRST_PAGE", with_devices.index(last) + 1
+        )
         planned = decide(asked, NOW).waits
-        patch.setattr("carrel.hub.scheduling.explain.FIRST_PAGE", 0)
+        patch.setattr("carrel.hub.scheduling.explanation.explanation.FIRST_PAGE", 0)
         unknown = [each._replace(estimate=None) for each in planned]
         found = explain(asked, last, NOW, waits=unknown)
     assert found is not None

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.model import Holding, Snapshot, Use, Waiting
-from carrel.hub.scheduling.placement import Placement
-from carrel.hub.scheduling.running import holding_of
+from carrel.hub.scheduling.cycle.decision import decide
+from carrel.hub.scheduling.model.snapshot import Holding, Snapshot, Use, Waiting
+from carrel.hub.scheduling.placement.device_pool import Placement
+from carrel.hub.scheduling.queue.running_set import holding_of
 
 from .values import NOW, group, holding, node, waiting
 

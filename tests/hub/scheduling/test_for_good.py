@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from hypothesis import HealthCheck, given
 
-from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.model import Group, Health, Holding, Kind, Snapshot
+from carrel.hub.scheduling.cycle.decision import decide
+from carrel.hub.scheduling.model.snapshot import Group, Health, Holding, Kind, Snapshot
 
 from . import rich
 from .outcomes import started, weight

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.model import (
+from carrel.hub.scheduling.cycle.decision import decide
+from carrel.hub.scheduling.model.plan import Start
+from carrel.hub.scheduling.model.snapshot import (
     Arrangement,
     Device,
     Reserved,
@@ -17,8 +18,7 @@ from carrel.hub.scheduling.model import (
     Snapshot,
     Waiting,
 )
-from carrel.hub.scheduling.placement import Placement, Pool
-from carrel.hub.scheduling.plan import Start
+from carrel.hub.scheduling.placement.device_pool import Placement, Pool
 
 from .values import HOUR, NOW, device, group, holding, node, waiting
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from carrel.hub.scheduling.budget import Budget, Period
+from carrel.hub.scheduling.explanation.admission_rules import Refusal, Rule
 from carrel.hub.scheduling.gate import Gate
-from carrel.hub.scheduling.model import Kind, Share
-from carrel.hub.scheduling.refusing import Refusal, Rule
+from carrel.hub.scheduling.model.budget import Budget, Period
+from carrel.hub.scheduling.model.snapshot import Kind, Share
 
 from .values import group, node
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.hub.scheduling.idleness import (
+from carrel.hub.scheduling.model.idleness import (
     CPU_SHARE,
     DeviceUse,
     IdleWarning,

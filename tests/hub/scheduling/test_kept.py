@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.model import (
+from carrel.hub.scheduling.cycle.decision import decide
+from carrel.hub.scheduling.model.plan import Reason
+from carrel.hub.scheduling.model.snapshot import (
     Group,
     Health,
     Holding,
@@ -18,7 +19,6 @@ from carrel.hub.scheduling.model import (
     Snapshot,
     Waiting,
 )
-from carrel.hub.scheduling.plan import Reason
 
 from .values import HOUR, NOW, group, holding, node, waiting
 

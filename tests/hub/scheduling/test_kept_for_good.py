@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.model import Holding, Kind, PriorityClass, Snapshot, Waiting
-from carrel.hub.scheduling.placement import Placement
-from carrel.hub.scheduling.plan import Reason
-from carrel.hub.scheduling.running import holding_of
+from carrel.hub.scheduling.cycle.decision import decide
+from carrel.hub.scheduling.model.plan import Reason
+from carrel.hub.scheduling.model.snapshot import Holding, Kind, PriorityClass, Snapshot, Waiting
+from carrel.hub.scheduling.placement.device_pool import Placement
+from carrel.hub.scheduling.queue.running_set import holding_of
 
 from .values import HOUR, NOW, group, holding, node, waiting
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from carrel.hub.errors import IllegalMove
-from carrel.hub.scheduling.lifecycle import (
+from carrel.hub.scheduling.model.states import (
     HOLDS_DEVICES,
     MAY_RUN,
     TABLE,

@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.model import (
+from carrel.hub.scheduling.cycle.decision import decide
+from carrel.hub.scheduling.cycle.incremental import Delta, Freed, Standing, Submitted, step
+from carrel.hub.scheduling.model.plan import Plan, Reason, Stop
+from carrel.hub.scheduling.model.snapshot import (
     Group,
     Holding,
     Kind,
@@ -18,10 +20,8 @@ from carrel.hub.scheduling.model import (
     Snapshot,
     Waiting,
 )
-from carrel.hub.scheduling.placement import Placement
-from carrel.hub.scheduling.plan import Plan, Reason, Stop
-from carrel.hub.scheduling.running import holding_of
-from carrel.hub.scheduling.standing import Delta, Freed, Standing, Submitted, step
+from carrel.hub.scheduling.placement.device_pool import Placement
+from carrel.hub.scheduling.queue.running_set import holding_of
 
 from . import values
 from .values import HOUR, NOW, holding, node, waiting

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from carrel.hub.scheduling.books import Books
-from carrel.hub.scheduling.cycle import decide, in_order
-from carrel.hub.scheduling.model import (
+from carrel.hub.scheduling.cycle.decision import decide, in_order
+from carrel.hub.scheduling.model.plan import Estimate
+from carrel.hub.scheduling.model.snapshot import (
     Group,
     PriorityClass,
     Reserved,
@@ -16,7 +16,7 @@ from carrel.hub.scheduling.model import (
     Use,
     Waiting,
 )
-from carrel.hub.scheduling.plan import Estimate
+from carrel.hub.scheduling.queue.cycle_state import Books
 
 from .values import HOUR, NOW, group, holding, node, waiting
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from carrel.hub.scheduling.model import Device, Health, Waiting
-from carrel.hub.scheduling.placement import Pool, largest_node
+from carrel.hub.scheduling.model.snapshot import Device, Health, Waiting
+from carrel.hub.scheduling.placement.device_pool import Pool, largest_node
 
 from .values import device, holding, node, waiting
 

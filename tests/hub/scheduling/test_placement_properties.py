@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.hub.scheduling.model import Arrangement, Device, Role, Share, Waiting
-from carrel.hub.scheduling.placement import Placement, Pool
+from carrel.hub.scheduling.model.snapshot import Arrangement, Device, Role, Share, Waiting
+from carrel.hub.scheduling.placement.device_pool import Placement, Pool
 
 from .strategies import MODELS, switched
 from .values import waiting

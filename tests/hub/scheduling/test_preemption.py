@@ -6,11 +6,19 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from carrel.hub.scheduling.model import Device, Group, Holding, PriorityClass, Role, Share, Waiting
-from carrel.hub.scheduling.placement import Placement, Pool
-from carrel.hub.scheduling.plan import Reason, Stop
-from carrel.hub.scheduling.preemption import Reclaimed, reclaim
-from carrel.hub.scheduling.quota import Tally, Tree, guarantees
+from carrel.hub.scheduling.model.plan import Reason, Stop
+from carrel.hub.scheduling.model.snapshot import (
+    Device,
+    Group,
+    Holding,
+    PriorityClass,
+    Role,
+    Share,
+    Waiting,
+)
+from carrel.hub.scheduling.placement.device_pool import Placement, Pool
+from carrel.hub.scheduling.preemption.reclaim import Reclaimed, reclaim
+from carrel.hub.scheduling.quota.tree import Tally, Tree, guarantees
 
 from . import values
 from .values import HOUR, NOW, holding, node, waiting

@@ -10,16 +10,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.hub.scheduling import stopping
-from carrel.hub.scheduling.gangs import largest_member
-from carrel.hub.scheduling.model import Device, Group, Holding, PriorityClass, Role, Waiting
-from carrel.hub.scheduling.moving import MOST_LOST
-from carrel.hub.scheduling.placement import Pool
-from carrel.hub.scheduling.plan import Stop
-from carrel.hub.scheduling.preemption import reclaim
-from carrel.hub.scheduling.queues import rank
-from carrel.hub.scheduling.quota import Tally, Tree, guarantees
-from carrel.hub.scheduling.stopping import lost
+from carrel.hub.scheduling.model.plan import Stop
+from carrel.hub.scheduling.model.snapshot import (
+    Device,
+    Group,
+    Holding,
+    PriorityClass,
+    Role,
+    Waiting,
+)
+from carrel.hub.scheduling.placement.device_pool import Pool
+from carrel.hub.scheduling.placement.gangs import largest_member
+from carrel.hub.scheduling.preemption import stop_cost as stopping
+from carrel.hub.scheduling.preemption.defragmentation import MOST_LOST
+from carrel.hub.scheduling.preemption.reclaim import reclaim
+from carrel.hub.scheduling.preemption.stop_cost import lost
+from carrel.hub.scheduling.queue.queues import rank
+from carrel.hub.scheduling.quota.tree import Tally, Tree, guarantees
 
 from .strategies import MODELS, pools
 from .values import HOUR, NOW, group, holding, waiting

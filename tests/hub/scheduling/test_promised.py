@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.model import Group, Health, Mark, MarkKind, Snapshot
-from carrel.hub.scheduling.promised import reach
-from carrel.hub.scheduling.refusing import Reach, Rule, admit
+from carrel.hub.scheduling.cycle.decision import decide
+from carrel.hub.scheduling.explanation.admission_rules import Reach, Rule, admit
+from carrel.hub.scheduling.explanation.reachable_capacity import reach
+from carrel.hub.scheduling.model.snapshot import Group, Health, Mark, MarkKind, Snapshot
 
 from . import rich
 from .values import NOW, group, node

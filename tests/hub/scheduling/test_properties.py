@@ -9,9 +9,9 @@ from time import perf_counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.model import Group, Health, Holding, PriorityClass, Snapshot
-from carrel.hub.scheduling.plan import Plan, Reason
+from carrel.hub.scheduling.cycle.decision import decide
+from carrel.hub.scheduling.model.plan import Plan, Reason
+from carrel.hub.scheduling.model.snapshot import Group, Health, Holding, PriorityClass, Snapshot
 
 from ...promises import in_time
 from .strategies import snapshots

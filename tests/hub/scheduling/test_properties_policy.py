@@ -11,10 +11,9 @@ from math import fsum, inf
 import pytest
 from hypothesis import HealthCheck, assume, given
 
-from carrel.hub.scheduling.books import Books
-from carrel.hub.scheduling.cycle import decide, in_order
-from carrel.hub.scheduling.gangs import forms
-from carrel.hub.scheduling.model import (
+from carrel.hub.scheduling.cycle.decision import decide, in_order
+from carrel.hub.scheduling.model.plan import Reason
+from carrel.hub.scheduling.model.snapshot import (
     Arrangement,
     Device,
     Holding,
@@ -23,9 +22,10 @@ from carrel.hub.scheduling.model import (
     Snapshot,
     Waiting,
 )
-from carrel.hub.scheduling.placement import Placement, Pool
-from carrel.hub.scheduling.plan import Reason
-from carrel.hub.scheduling.running import expected_end, holding_of, span
+from carrel.hub.scheduling.placement.device_pool import Placement, Pool
+from carrel.hub.scheduling.placement.gangs import forms
+from carrel.hub.scheduling.queue.cycle_state import Books
+from carrel.hub.scheduling.queue.running_set import expected_end, holding_of, span
 
 from . import rich
 from .outcomes import (

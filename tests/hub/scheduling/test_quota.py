@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from carrel.hub.scheduling.model import Group, Holding
-from carrel.hub.scheduling.plan import Reason
-from carrel.hub.scheduling.quota import Limits, Tally, Tree, limits
-from carrel.hub.scheduling.room import NoRoom, room
+from carrel.hub.scheduling.model.plan import Reason
+from carrel.hub.scheduling.model.snapshot import Group, Holding
+from carrel.hub.scheduling.quota.headroom import NoRoom, room
+from carrel.hub.scheduling.quota.tree import Limits, Tally, Tree, limits
 
 from .values import group, holding, waiting
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.hub.scheduling.books import Books
-from carrel.hub.scheduling.cycle import decide, in_order
-from carrel.hub.scheduling.model import Holding, PriorityClass, Snapshot, Waiting
-from carrel.hub.scheduling.plan import Reason, Wait
-from carrel.hub.scheduling.quoting import quotes, served_without
+from carrel.hub.scheduling.cycle.decision import decide, in_order
+from carrel.hub.scheduling.explanation.quotes import quotes, served_without
+from carrel.hub.scheduling.model.plan import Reason, Wait
+from carrel.hub.scheduling.model.snapshot import Holding, PriorityClass, Snapshot, Waiting
+from carrel.hub.scheduling.queue.cycle_state import Books
 
 from .strategies import GROUPS, OWNERS, SIZES, snapshots
 from .values import HOUR, NOW, group, holding, node, waiting

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from carrel.hub.scheduling.budget import Budget, Period
-from carrel.hub.scheduling.model import Device, Group, Health
-from carrel.hub.scheduling.refusing import Refusal, Rule, admit
+from carrel.hub.scheduling.explanation.admission_rules import Refusal, Rule, admit
+from carrel.hub.scheduling.model.budget import Budget, Period
+from carrel.hub.scheduling.model.snapshot import Device, Group, Health
 
 from .values import group, node
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from carrel.hub.scheduling.quota import Tree
-from carrel.hub.scheduling.running import Running, expected_end, span
+from carrel.hub.scheduling.queue.running_set import Running, expected_end, span
+from carrel.hub.scheduling.quota.tree import Tree
 
 from .values import HOUR, NOW, group, holding, waiting
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.model import Holding, Left, PriorityClass, Snapshot, Waiting
-from carrel.hub.scheduling.spared import spared
+from carrel.hub.scheduling.cycle.decision import decide
+from carrel.hub.scheduling.cycle.notice_withdrawal import spared
+from carrel.hub.scheduling.model.snapshot import Holding, Left, PriorityClass, Snapshot, Waiting
 
 from . import outcomes, rich
 from .values import HOUR, NOW, group, holding, node, waiting

@@ -8,17 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.model import (
-    Health,
-    PriorityClass,
-    Reserved,
-    Role,
-    Snapshot,
-    Use,
-    Waiting,
-)
-from carrel.hub.scheduling.standing import (
+from carrel.hub.scheduling.cycle.decision import decide
+from carrel.hub.scheduling.cycle.incremental import (
     Budgeted,
     Event,
     Freed,
@@ -28,6 +19,15 @@ from carrel.hub.scheduling.standing import (
     Used,
     Withdrawn,
     step,
+)
+from carrel.hub.scheduling.model.snapshot import (
+    Health,
+    PriorityClass,
+    Reserved,
+    Role,
+    Snapshot,
+    Use,
+    Waiting,
 )
 
 from ...benchmarks.decide import Days

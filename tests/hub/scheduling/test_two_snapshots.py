@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.model import Group, Kind, Left, Snapshot
+from carrel.hub.scheduling.cycle.decision import decide
+from carrel.hub.scheduling.model.snapshot import Group, Kind, Left, Snapshot
 
 from . import rich
 from .outcomes import is_below

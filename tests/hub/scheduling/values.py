@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from carrel.hub.scheduling.model import (
+from carrel.hub.scheduling.model.snapshot import (
     Device,
     Group,
     Health,

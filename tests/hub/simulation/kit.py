@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.simulation.engine import Outcome, simulate
-from carrel.hub.simulation.estimates import Known
-from carrel.hub.simulation.formats import FORMATS
-from carrel.hub.simulation.jobs import Job, Trace
-from carrel.hub.simulation.nodes import ONE_POOL, one_pool
-from carrel.hub.simulation.policies import Schedules, Site
-from carrel.hub.simulation.traces import read_trace
+from carrel.hub.simulation.policies.policy import Schedules, Site
+from carrel.hub.simulation.replay.event_loop import Outcome, simulate
+from carrel.hub.simulation.replay.runtime_estimates import Known
+from carrel.hub.simulation.workload.formats import FORMATS
+from carrel.hub.simulation.workload.jobs import Job, Trace
+from carrel.hub.simulation.workload.nodes import ONE_POOL, one_pool
+from carrel.hub.simulation.workload.reader import read_trace
 
 from ...benchmarks.traces import WEEK, shared_file
 from ...requirements import need

@@ -11,16 +11,16 @@ from hypothesis import given as drawn
 from hypothesis import strategies as st
 
 from carrel.hub.errors import InvalidInput
-from carrel.hub.scheduling.budget import Budget, Period
-from carrel.hub.scheduling.model import Device, Group, Kind, Share, Snapshot
-from carrel.hub.scheduling.refusing import Rule
-from carrel.hub.simulation.admission import WORDS, admitted
-from carrel.hub.simulation.carrel_policy import CARREL
-from carrel.hub.simulation.estimates import Known
-from carrel.hub.simulation.experiment import Experiment, run
-from carrel.hub.simulation.jobs import Trace
-from carrel.hub.simulation.nodes import ONE_POOL, one_pool
-from carrel.hub.simulation.quota_file import wide_open
+from carrel.hub.scheduling.explanation.admission_rules import Rule
+from carrel.hub.scheduling.model.budget import Budget, Period
+from carrel.hub.scheduling.model.snapshot import Device, Group, Kind, Share, Snapshot
+from carrel.hub.simulation.policies.carrel_policy import CARREL
+from carrel.hub.simulation.replay.admission import WORDS, admitted
+from carrel.hub.simulation.replay.experiment import Experiment, run
+from carrel.hub.simulation.replay.runtime_estimates import Known
+from carrel.hub.simulation.workload.jobs import Trace
+from carrel.hub.simulation.workload.nodes import ONE_POOL, one_pool
+from carrel.hub.simulation.workload.quota_file import wide_open
 
 from ..scheduling import rich
 from ..scheduling.values import node

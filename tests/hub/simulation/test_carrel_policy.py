@@ -9,14 +9,14 @@ from math import inf
 import pytest
 
 from carrel.hub.errors import InvalidInput
-from carrel.hub.scheduling.accounting import Charge, decayed
-from carrel.hub.scheduling.model import Device, Group, Kind, Share
-from carrel.hub.simulation.carrel_policy import CARREL
-from carrel.hub.simulation.jobs import Job
-from carrel.hub.simulation.past import Past
-from carrel.hub.simulation.policies import Schedules, Site
-from carrel.hub.simulation.quota_file import wide_open
-from carrel.hub.simulation.runs import request_of
+from carrel.hub.scheduling.model.snapshot import Device, Group, Kind, Share
+from carrel.hub.scheduling.quota.accounting import Charge, decayed
+from carrel.hub.simulation.policies.carrel_policy import CARREL
+from carrel.hub.simulation.policies.policy import Schedules, Site
+from carrel.hub.simulation.workload.decayed_usage import Past
+from carrel.hub.simulation.workload.job_run import request_of
+from carrel.hub.simulation.workload.jobs import Job
+from carrel.hub.simulation.workload.quota_file import wide_open
 
 from ..scheduling.values import node
 from .kit import job, played, site, spans

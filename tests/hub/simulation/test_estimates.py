@@ -8,7 +8,7 @@ from statistics import fmean, pstdev
 import pytest
 
 from carrel.hub.errors import InvalidInput
-from carrel.hub.simulation.estimates import UNKNOWN_SECONDS, History, parse_estimates
+from carrel.hub.simulation.replay.runtime_estimates import UNKNOWN_SECONDS, History, parse_estimates
 
 from .kit import job
 

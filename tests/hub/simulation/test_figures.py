@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from carrel.hub.scheduling.model import Group
-from carrel.hub.simulation.estimates import parse_estimates
-from carrel.hub.simulation.experiment import Experiment, Result, run
-from carrel.hub.simulation.figures import Spread, evenness, jain, spread
-from carrel.hub.simulation.guarantees import below_guarantee
-from carrel.hub.simulation.jobs import Job, Trace
-from carrel.hub.simulation.nodes import parse_nodes
-from carrel.hub.simulation.policies import BASELINES
+from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.simulation.policies.policy import BASELINES
+from carrel.hub.simulation.replay.experiment import Experiment, Result, run
+from carrel.hub.simulation.replay.guarantee_shortfall import below_guarantee
+from carrel.hub.simulation.replay.metrics import Spread, evenness, jain, spread
+from carrel.hub.simulation.replay.runtime_estimates import parse_estimates
+from carrel.hub.simulation.workload.jobs import Job, Trace
+from carrel.hub.simulation.workload.nodes import parse_nodes
 
 from .kit import job, played, site
 

@@ -8,16 +8,16 @@ from dataclasses import replace
 import pytest
 
 from carrel.hub.errors import InvalidInput
-from carrel.hub.scheduling.budget import Budget, Period
-from carrel.hub.scheduling.model import Arrangement, Group
-from carrel.hub.scheduling.placement import largest_node
-from carrel.hub.simulation.carrel_policy import CARREL
-from carrel.hub.simulation.figures import figures
-from carrel.hub.simulation.jobs import Gang, Job
-from carrel.hub.simulation.nodes import ONE_POOL, parse_nodes
-from carrel.hub.simulation.policies import BASELINES, Schedules, Site
-from carrel.hub.simulation.quota_file import room_for_gangs, wide_open
-from carrel.hub.simulation.runs import EVERYBODY, Run, request_of
+from carrel.hub.scheduling.model.budget import Budget, Period
+from carrel.hub.scheduling.model.snapshot import Arrangement, Group
+from carrel.hub.scheduling.placement.device_pool import largest_node
+from carrel.hub.simulation.policies.carrel_policy import CARREL
+from carrel.hub.simulation.policies.policy import BASELINES, Schedules, Site
+from carrel.hub.simulation.replay.metrics import figures
+from carrel.hub.simulation.workload.job_run import EVERYBODY, Run, request_of
+from carrel.hub.simulation.workload.jobs import Gang, Job
+from carrel.hub.simulation.workload.nodes import ONE_POOL, parse_nodes
+from carrel.hub.simulation.workload.quota_file import room_for_gangs, wide_open
 
 from ..scheduling.values import group
 from .kit import job, played, spans

@@ -6,12 +6,12 @@ from statistics import fmean
 
 import pytest
 
-from carrel.hub.simulation.estimates import parse_estimates
-from carrel.hub.simulation.experiment import Experiment, run
-from carrel.hub.simulation.figures import Figures
-from carrel.hub.simulation.jobs import Trace
-from carrel.hub.simulation.nodes import ONE_POOL, one_pool
-from carrel.hub.simulation.policies import BASELINES
+from carrel.hub.simulation.policies.policy import BASELINES
+from carrel.hub.simulation.replay.experiment import Experiment, run
+from carrel.hub.simulation.replay.metrics import Figures
+from carrel.hub.simulation.replay.runtime_estimates import parse_estimates
+from carrel.hub.simulation.workload.jobs import Trace
+from carrel.hub.simulation.workload.nodes import ONE_POOL, one_pool
 
 from .kit import approx, week_of_philly
 

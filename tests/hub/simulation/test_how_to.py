@@ -14,7 +14,7 @@ from textwrap import dedent
 
 import pytest
 
-from carrel.hub.simulation.policies import Policy
+from carrel.hub.simulation.policies.policy import Policy
 
 from .kit import job, played, shared, spans
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from carrel.hub.errors import InvalidInput
-from carrel.hub.simulation.nodes import ONE_POOL, parse_nodes
+from carrel.hub.simulation.workload.nodes import ONE_POOL, parse_nodes
 
 
 def test_one_pool_of_equal_and_of_different_nodes() -> None:

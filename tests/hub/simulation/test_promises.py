@@ -8,14 +8,14 @@ from datetime import UTC, date, datetime, time
 import pytest
 
 from carrel.hub.errors import InvalidInput
-from carrel.hub.ports.calendar import Reservation
-from carrel.hub.scheduling.model import Group
-from carrel.hub.simulation.calendar import Calendar
-from carrel.hub.simulation.carrel_policy import CARREL
-from carrel.hub.simulation.engine import Outcome
-from carrel.hub.simulation.jobs import Job
-from carrel.hub.simulation.policies import BASELINES, Site
-from carrel.hub.simulation.quota_file import wide_open
+from carrel.hub.records.calendar import Reservation
+from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.simulation.policies.carrel_policy import CARREL
+from carrel.hub.simulation.policies.policy import BASELINES, Site
+from carrel.hub.simulation.replay.event_loop import Outcome
+from carrel.hub.simulation.workload.calendar import Calendar
+from carrel.hub.simulation.workload.jobs import Job
+from carrel.hub.simulation.workload.quota_file import wide_open
 
 from .kit import job, played, site, spans
 

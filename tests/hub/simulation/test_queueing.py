@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from carrel.hub.errors import InvalidInput
-from carrel.hub.simulation.jobs import Job
-from carrel.hub.simulation.policies import BASELINES, LAS_THRESHOLD, Policy
+from carrel.hub.simulation.policies.policy import BASELINES, LAS_THRESHOLD, Policy
+from carrel.hub.simulation.workload.jobs import Job
 
 from .kit import job, played, site, spans
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.cli.group_options import WRITTEN
+from carrel.hub.cli.admin.group_options import WRITTEN
 from carrel.hub.errors import InvalidInput
-from carrel.hub.scheduling.budget import Budget, Period
-from carrel.hub.scheduling.model import Group
-from carrel.hub.simulation.quota_file import read_quota, unused, wide_open, with_tenants
+from carrel.hub.scheduling.model.budget import Budget, Period
+from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.simulation.workload.quota_file import read_quota, unused, wide_open, with_tenants
 
 
 def read(tmp_path: Path, text: str, *now: Group) -> tuple[Group, ...]:

@@ -9,9 +9,9 @@ from types import ModuleType
 import pytest
 
 from carrel.hub.errors import InvalidInput
-from carrel.hub.simulation import registry
-from carrel.hub.simulation.policies import Policy
-from carrel.hub.simulation.runs import Run
+from carrel.hub.simulation.policies import registry
+from carrel.hub.simulation.policies.policy import Policy
+from carrel.hub.simulation.workload.job_run import Run
 
 from .kit import job, played, spans
 

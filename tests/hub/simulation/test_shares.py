@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from carrel.hub.simulation import registry
-from carrel.hub.simulation.estimates import parse_estimates
-from carrel.hub.simulation.experiment import Experiment, run
-from carrel.hub.simulation.formats import FORMATS
-from carrel.hub.simulation.jobs import Trace
-from carrel.hub.simulation.nodes import ONE_POOL, one_pool
-from carrel.hub.simulation.policies import Schedules, Site
-from carrel.hub.simulation.runs import Run
-from carrel.hub.simulation.scheduler import Scheduler
-from carrel.hub.simulation.traces import Selection, read_trace
+from carrel.hub.simulation.policies import registry
+from carrel.hub.simulation.policies.policy import Schedules, Site
+from carrel.hub.simulation.policies.scheduler import Scheduler
+from carrel.hub.simulation.replay.experiment import Experiment, run
+from carrel.hub.simulation.replay.runtime_estimates import parse_estimates
+from carrel.hub.simulation.workload.formats import FORMATS
+from carrel.hub.simulation.workload.job_run import Run
+from carrel.hub.simulation.workload.jobs import Trace
+from carrel.hub.simulation.workload.nodes import ONE_POOL, one_pool
+from carrel.hub.simulation.workload.reader import Selection, read_trace
 
 from .kit import shared
 

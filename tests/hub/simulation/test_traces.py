@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from carrel.hub.errors import InvalidInput
-from carrel.hub.scheduling.model import Arrangement, Share
-from carrel.hub.simulation.formats import FORMATS
-from carrel.hub.simulation.jobs import BadLine, Gang, Trace
-from carrel.hub.simulation.traces import Selection, first_moment, last_moment, read_trace
+from carrel.hub.scheduling.model.snapshot import Arrangement, Share
+from carrel.hub.simulation.workload.formats import FORMATS
+from carrel.hub.simulation.workload.jobs import BadLine, Gang, Trace
+from carrel.hub.simulation.workload.reader import Selection, first_moment, last_moment, read_trace
 
 from .kit import shared, week_of_philly
 

@@ -8,9 +8,9 @@ from textwrap import dedent
 
 _PREAMBLE = """
 import sys
-from carrel.hub.ports.records import *
-from carrel.hub.scheduling.model import *
-from carrel.hub.scheduling.plan import *
+from carrel.hub.records.requests import *
+from carrel.hub.scheduling.model.snapshot import *
+from carrel.hub.scheduling.model.plan import *
 from carrel.hub.store import open_store
 """
 

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Engine, event
 
-from carrel.hub.ports.records import RequestFilter
-from carrel.hub.ports.store import Store
-from carrel.hub.scheduling.lifecycle import TERMINAL, State
+from carrel.hub.interfaces.store import Store
+from carrel.hub.records.requests import RequestFilter
+from carrel.hub.scheduling.model.states import TERMINAL, State
 from carrel.hub.store import open_store
-from carrel.hub.store.sql import finding
+from carrel.hub.store.sql import request_search as finding
 
 from ...contracts.store_kit import CANCELLED, DONE, furnish, job, running, session
 from ...property_settings import examples

@@ -18,12 +18,12 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from carrel.hub.errors import Refused
-from carrel.hub.ports.records import RequestFilter
-from carrel.hub.scheduling.model import Group, PriorityClass
+from carrel.hub.records.requests import RequestFilter
+from carrel.hub.scheduling.model.snapshot import Group, PriorityClass
 from carrel.hub.store import open_store
-from carrel.hub.store.sql.opening import migrations, refuse_network_file_system
+from carrel.hub.store.sql.database import migrations, refuse_network_file_system
+from carrel.hub.store.sql.tables.core import metadata
 from carrel.hub.store.sql.transactions import Transactions
-from carrel.hub.store.tables import metadata
 
 from .processes import child
 

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.hub.history import Interval, added_up, charged, of_one_device, portions
-from carrel.hub.ports.history import DAY, LedgerFilter, UsageBy, Used
-from carrel.hub.ports.records import NewRequest
-from carrel.hub.ports.store import Store
-from carrel.hub.scheduling.lifecycle import State
-from carrel.hub.scheduling.model import Group
+from carrel.hub.interfaces.store import Store
+from carrel.hub.records.requests import NewRequest
+from carrel.hub.records.usage import DAY, LedgerFilter, UsageBy, Used
+from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.scheduling.model.states import State
 from carrel.hub.store import SqlStore, open_store
+from carrel.hub.usage.aggregation import Interval, added_up, charged, of_one_device, portions
 
 from ...contracts.store_kit import CANCELLED, device, job, running
 from ...property_settings import examples

@@ -15,12 +15,13 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from carrel.hub.errors import NotFound, Unavailable
-from carrel.hub.ports.records import NewRequest, RequestFilter, RequestRecord
-from carrel.hub.scheduling.lifecycle import LIVE, TERMINAL, State
-from carrel.hub.scheduling.model import Device, Group, Kind
-from carrel.hub.scheduling.plan import Start
+from carrel.hub.records.requests import NewRequest, RequestFilter, RequestRecord
+from carrel.hub.scheduling.model.plan import Start
+from carrel.hub.scheduling.model.snapshot import Device, Group, Kind
+from carrel.hub.scheduling.model.states import LIVE, TERMINAL, State
 from carrel.hub.store import SqlStore, open_store
-from carrel.hub.store.sql import reading, transactions
+from carrel.hub.store.sql import queries as reading
+from carrel.hub.store.sql import transactions
 
 from .processes import child
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from carrel.hub import engines
+from carrel.hub import plugins as engines
 from carrel.hub.cli import cli
-from carrel.hub.config import Engine, Settings, StateFolder
+from carrel.hub.config.settings import Engine, Settings, StateFolder
 from carrel.hub.errors import Unavailable
-from carrel.hub.ports.ground import Finding, Verdict
+from carrel.hub.interfaces.host import Finding, Verdict
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub import engines
-from carrel.hub.config import Engine, Settings, StateFolder
+from carrel.hub import plugins as engines
+from carrel.hub.config.settings import Engine, Settings, StateFolder
+from carrel.hub.config.site import SiteFile
 from carrel.hub.errors import Conflict, Unavailable
-from carrel.hub.site_file import SiteFile
-from carrel.hub.supervise.down import down
-from carrel.hub.supervise.engine import chosen
+from carrel.hub.supervisor.down import down
+from carrel.hub.supervisor.host import chosen
 
 FIRST, SECOND = "unix:///run/first.sock", "unix:///run/second.sock"
 

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.config import Settings, StateFolder
+from carrel.hub.config.settings import Settings, StateFolder
 from carrel.hub.errors import PortBusy, StateInUse
-from carrel.hub.supervise import ports
-from carrel.hub.supervise.lock import holder, locked
-from carrel.hub.supervise.processes import ProcessId, leased, stop_all
-from carrel.hub.supervise.stale import stop_stale
+from carrel.hub.supervisor.stale import stop_stale
+from carrel.hub.supervisor import tcp_ports as ports
+from carrel.hub.supervisor.lock import holder, locked
+from carrel.hub.supervisor.processes import ProcessId, leased, stop_all
 
 STEPS = ((signal.SIGTERM, 0.3), (signal.SIGKILL, 10.0))
 
@@ -123,8 +123,8 @@ class TestLock:
     def test_a_holder_that_was_killed_holds_nothing(self, state: StateFolder) -> None:
         program = (
             "import sys\n"
-            "from carrel.hub.config import StateFolder\n"
-            "from carrel.hub.supervise.lock import locked\n"
+            "from carrel.hub.config.settings import StateFolder\n"
+            "from carrel.hub.supervisor.lock import locked\n"
             "with locked(StateFolder.at(sys.argv[1])):\n"
             "    print('held', flush=True)\n"
             "    sys.stdin.read()\n"

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 import httpx
 import pytest
 
-from carrel.hub.supervise import proxy
+from carrel.hub.supervisor import proxy
 
 from ...e2e.support import eventually
 from ...ports import free_port

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from carrel.hub.errors import BackendFailed, Unavailable
-from carrel.hub.supervise.child import Backoff, Part, rotate, tail
-from carrel.hub.supervise.processes import ProcessId
-from carrel.hub.supervise.supervisor import Patience, Supervisor
+from carrel.hub.supervisor.child_process import Backoff, Part, rotate, tail
+from carrel.hub.supervisor.processes import ProcessId
+from carrel.hub.supervisor.supervisor import Patience, Supervisor
 
 QUICK = Backoff(first=0.01, longest=0.05)
 

@@ -13,19 +13,20 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.config import Secrets, Settings, StateFolder
+from carrel.hub.config.settings import Secrets, Settings, StateFolder
 from carrel.hub.errors import BackendFailed, InvalidInput
-from carrel.hub.ports.records import Handle, NewRequest
-from carrel.hub.scheduling.lifecycle import State
-from carrel.hub.scheduling.model import Device, Group, Kind
-from carrel.hub.scheduling.plan import Start
+from carrel.hub.records.requests import Handle, NewRequest
+from carrel.hub.scheduling.model.plan import Start
+from carrel.hub.scheduling.model.snapshot import Device, Group, Kind
+from carrel.hub.scheduling.model.states import State
+from carrel.hub.schemas import DeviceOut
 from carrel.hub.store import open_store
-from carrel.hub.supervise import parts, proxy, up
-from carrel.hub.supervise.announce import Announcement, Person, command
-from carrel.hub.supervise.child import Part
-from carrel.hub.supervise.down import down
-from carrel.hub.supervise.up import UpOptions, choose
-from carrel.hub.wire import DeviceOut
+from carrel.hub.supervisor import components as parts
+from carrel.hub.supervisor import proxy, up
+from carrel.hub.supervisor.child_process import Part
+from carrel.hub.supervisor.down import down
+from carrel.hub.supervisor.startup_message import Announcement, Person, command
+from carrel.hub.supervisor.up import UpOptions, choose
 
 from ...fake_service import eventually
 
@@ -305,8 +306,8 @@ class TestDown:
     def test_it_stops_the_supervisor_first(self, installed: StateFolder) -> None:
         program = (
             "import signal, sys\n"
-            "from carrel.hub.config import StateFolder\n"
-            "from carrel.hub.supervise.lock import locked\n"
+            "from carrel.hub.config.settings import StateFolder\n"
+            "from carrel.hub.supervisor.lock import locked\n"
             "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\n"
             "with locked(StateFolder.at(sys.argv[1])):\n"
             "    print('held', flush=True)\n"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 
-from carrel.courses.carrying import kept
-from carrel.courses.desk import CourseDesk
-from carrel.courses.model import CellScore, Member, NewSubmission, Verdict
-from carrel.courses.parcels import Parcel
-from carrel.hub.ports.world import Identity
-from carrel.hub.wire.grading import GradeIn
+from carrel.courses.files.bundle import Parcel
+from carrel.courses.files.transfer import kept
+from carrel.courses.model.records import CellScore, Member, NewSubmission, Verdict
+from carrel.courses.services import CourseDesk
+from carrel.hub.interfaces.files import Identity
+from carrel.hub.schemas.grading import GradeIn
 
 _WORDS = (
     ("passed", 2.0, "The test passed."),

@@ -11,22 +11,17 @@ from typing import Any, cast
 import httpx
 from fastapi import FastAPI
 
-from carrel.hub.admission import GroupChoice
-from carrel.hub.commands import Commands
-from carrel.hub.config import SERVICE_PREFIX, Settings
+from carrel.hub.admission.policy import GroupChoice
+from carrel.hub.config.settings import SERVICE_PREFIX, Settings
 from carrel.hub.errors import CarrelError, Forbidden, NotFound, NotSignedIn, Unavailable
-from carrel.hub.listing import Wanted
-from carrel.hub.ports.records import Glance, Touched
-from carrel.hub.ports.world import HomeUse, Identity
-from carrel.hub.pulse import Pulse
-from carrel.hub.scheduling.plan import Wait
-from carrel.hub.store import MemoryStore
-from carrel.hub.views import Viewer
-from carrel.hub.web import Person, build_app
-from carrel.hub.web.auth import ACCESS_SCOPE, READ_SCOPE, SUBMIT_SCOPE
-from carrel.hub.web.context import Web
-from carrel.hub.web.gate import SESSION_COOKIE, SESSION_PURPOSE
-from carrel.hub.wire import (
+from carrel.hub.interfaces.files import HomeUse, Identity
+from carrel.hub.records.requests import Glance, Touched
+from carrel.hub.requests.pagination import Wanted
+from carrel.hub.requests.serializers import Viewer
+from carrel.hub.runtime.context import Commands
+from carrel.hub.runtime.notifier import Pulse
+from carrel.hub.scheduling.model.plan import Wait
+from carrel.hub.schemas import (
     BudgetOut,
     CauseOut,
     DeviceOut,
@@ -50,9 +45,14 @@ from carrel.hub.wire import (
     UsageReport,
     WaitOut,
 )
-from carrel.hub.wire.calendar import ReservationOut
-from carrel.hub.wire.images import ImagesOut
-from carrel.hub.wire.why import WhyOut
+from carrel.hub.schemas.calendar import ReservationOut
+from carrel.hub.schemas.explanation import WhyOut
+from carrel.hub.schemas.images import ImagesOut
+from carrel.hub.store import MemoryStore
+from carrel.hub.web import Person, build_app
+from carrel.hub.web.dependencies.context import Web
+from carrel.hub.web.security.access import SESSION_COOKIE, SESSION_PURPOSE
+from carrel.hub.web.security.hub_oauth import ACCESS_SCOPE, READ_SCOPE, SUBMIT_SCOPE
 from carrel.spawners.fake import FakeBackend
 
 HUB_TOKEN = "hub-token-of-this-installation"

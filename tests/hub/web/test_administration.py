@@ -11,16 +11,16 @@ import pytest
 
 from carrel.hub.accounts.passwords import Cost
 from carrel.hub.accounts.store import Accounts
-from carrel.hub.commands import Commands
-from carrel.hub.config import Settings
-from carrel.hub.ports.backend import NodeState
-from carrel.hub.ports.records import Handle
-from carrel.hub.ports.world import Identity
-from carrel.hub.scheduling.model import Group
-from carrel.hub.scheduling.plan import Start
+from carrel.hub.config.settings import Settings
+from carrel.hub.interfaces.backend import NodeState
+from carrel.hub.interfaces.files import Identity
+from carrel.hub.records.requests import Handle
+from carrel.hub.runtime.context import Commands
+from carrel.hub.scheduling.model.plan import Start
+from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.store.memory import MemoryStore
 from carrel.hub.web import Person, build_app
-from carrel.hub.web.auth import ACCESS_SCOPE
+from carrel.hub.web.security.hub_oauth import ACCESS_SCOPE
 from carrel.spawners.fake import FakeBackend
 
 from ..doubles import ADMIN, STRANGER, STUDENT1, TEACHER, Clock, FakeHub, build, device

@@ -8,12 +8,12 @@ import zipfile
 import httpx
 import pytest
 
-from carrel.courses.parcels import Parcel
-from carrel.courses.returning import GRADE
+from carrel.courses.feedback.delivery import GRADE
+from carrel.courses.files.bundle import Parcel
+from carrel.hub.schemas.grading import CellScoreIn, CellScoreOut, GradeOut, VerdictIn
 from carrel.hub.web import Person
-from carrel.hub.web.context import Web
-from carrel.hub.web.routes import attachment
-from carrel.hub.wire.grading import CellScoreIn, CellScoreOut, GradeOut, VerdictIn
+from carrel.hub.web.dependencies.callers import attachment
+from carrel.hub.web.dependencies.context import Web
 
 from ...courses.checks import came_out
 from ..doubles import STUDENT1, STUDENT2, TEACHER
@@ -171,7 +171,7 @@ def test_a_check_among_requests_is_called_what_it_is(course: Site, browser: Clie
     for page in (f"{PREFIX}requests?kind=grading", request):
         said = read(browser.get(page))
         assert "Check of ps1" in said
-        assert "carrel.hub.checker" not in said
+        assert "carrel.courses.grading_runs.check_worker" not in said
         assert "sha256" not in said
     assert "Check of ps1" in read(course.page(TEACHER).get(f"{PREFIX}course/cs101"))
     assert f'href="{PAGE}"' in browser.get(request).text

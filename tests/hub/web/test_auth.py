@@ -11,10 +11,16 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from carrel.hub.config import Settings
+from carrel.hub.config.settings import Settings
 from carrel.hub.errors import NotSignedIn, Unavailable
-from carrel.hub.ports.world import Identity
-from carrel.hub.web.auth import ACCESS_SCOPE, READ_SCOPE, SUBMIT_SCOPE, HubSignIn, Person
+from carrel.hub.interfaces.files import Identity
+from carrel.hub.web.security.hub_oauth import (
+    ACCESS_SCOPE,
+    READ_SCOPE,
+    SUBMIT_SCOPE,
+    HubSignIn,
+    Person,
+)
 
 USERS = {
     "token ada": {

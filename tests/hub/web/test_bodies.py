@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from carrel.hub.web.bodies import MAX_API_BYTES, MAX_FORM_BYTES
-from carrel.hub.wire.base import NO_PARTS
+from carrel.hub.schemas.base import NO_PARTS
+from carrel.hub.web.dependencies.bodies import MAX_API_BYTES, MAX_FORM_BYTES
 
 from .fakes import API, HUB_TOKEN, PREFIX, World
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from carrel.hub.ports.world import Identity
+from carrel.hub.interfaces.files import Identity
 
 from ..doubles import STRANGER, STUDENT1, TEACHER
 from .fakes import API, PREFIX

@@ -10,18 +10,18 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from carrel.hub.config import Settings
-from carrel.hub.files import LocalFiles
-from carrel.hub.ports.notices import Notice, NoticeKind
-from carrel.hub.ports.records import Cause, CauseCode
-from carrel.hub.ports.world import HomeUse, Identity
-from carrel.hub.scheduling.model import Group
+from carrel.hub.config.settings import Settings
+from carrel.hub.files.local import LocalFiles
+from carrel.hub.interfaces.files import HomeUse, Identity
+from carrel.hub.records.notices import Notice, NoticeKind
+from carrel.hub.records.requests import Cause, CauseCode
+from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.schemas import JobIn, RequestOut, SessionIn
 from carrel.hub.web import Person, build_app
-from carrel.hub.web.auth import ACCESS_SCOPE
-from carrel.hub.web.context import Web
-from carrel.hub.web.gate import SESSION_COOKIE, SESSION_PURPOSE
-from carrel.hub.web.links import door
-from carrel.hub.wire import JobIn, RequestOut, SessionIn
+from carrel.hub.web.dependencies.context import Web
+from carrel.hub.web.html.urls import door
+from carrel.hub.web.security.access import SESSION_COOKIE, SESSION_PURPOSE
+from carrel.hub.web.security.hub_oauth import ACCESS_SCOPE
 
 from ..doubles import STUDENT1, STUDENT2
 from ..test_loop import World
@@ -467,7 +467,7 @@ def test_an_administrator_chooses_among_all_groups_a_student_among_their_own(sit
 
 
 def test_a_framed_notebook_follows_the_reader_into_the_dark() -> None:
-    from carrel.hub.web.notebook_view import notebook_page  # noqa: PLC0415  # slow to import
+    from carrel.hub.web.html.notebook import notebook_page  # noqa: PLC0415  # slow to import
 
     dark = notebook_page("x.ipynb", NOTEBOOK.encode(), "dark")
     light = notebook_page("x.ipynb", NOTEBOOK.encode(), "light")

@@ -13,16 +13,16 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from carrel.courses.blobs import MemoryBlobs
-from carrel.courses.desk import CourseDesk
-from carrel.courses.parcels import MAX_BYTES, MAX_FILES
+from carrel.courses.files.blobs import MemoryBlobs
+from carrel.courses.files.bundle import MAX_BYTES, MAX_FILES
+from carrel.courses.services import CourseDesk
 from carrel.courses.store import MemoryCourseStore
-from carrel.hub.config import Settings
-from carrel.hub.ports.world import Identity
+from carrel.hub.config.settings import Settings
+from carrel.hub.interfaces.files import Identity
+from carrel.hub.schemas.courses import CourseIn
 from carrel.hub.store.memory import MemoryStore
 from carrel.hub.web import Person, build_app
-from carrel.hub.web.auth import ACCESS_SCOPE, READ_SCOPE
-from carrel.hub.wire.courses import CourseIn
+from carrel.hub.web.security.hub_oauth import ACCESS_SCOPE, READ_SCOPE
 from carrel.spawners.fake import FakeBackend
 
 from ...courses.notebooks import SOURCE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from carrel.hub.errors import Conflict, StaleEpoch
-from carrel.hub.web.gate import SESSION_COOKIE
+from carrel.hub.web.security.access import SESSION_COOKIE
 
 from .fakes import API, HUB_TOKEN, PREFIX, World, event_in, job, session
 

@@ -11,15 +11,15 @@ from dataclasses import replace
 
 import pytest
 
-from carrel.courses.desk import CourseDesk
-from carrel.courses.model import Member, Role
-from carrel.courses.parcels import Parcel
+from carrel.courses.files.bundle import Parcel
+from carrel.courses.model.records import Member, Role
+from carrel.courses.services import CourseDesk
 from carrel.hub.errors import CarrelError, Conflict
-from carrel.hub.ports.world import Identity
+from carrel.hub.interfaces.files import Identity
+from carrel.hub.schemas import LARGEST
 from carrel.hub.web import Person
-from carrel.hub.web.auth import ACCESS_SCOPE
-from carrel.hub.web.routes import attachment
-from carrel.hub.wire import LARGEST
+from carrel.hub.web.dependencies.callers import attachment
+from carrel.hub.web.security.hub_oauth import ACCESS_SCOPE
 
 from ..doubles import STUDENT1, TEACHER
 from .classes import fill
@@ -208,7 +208,7 @@ def test_feedback_goes_to_everybody_who_was_graded_and_names_the_others(
 def test_where_it_takes_long_the_page_goes_on_by_itself(
     graded: Site, giving: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("carrel.hub.web.grading_pages._PATIENCE_SECONDS", -1.0)
+    monkeypatch.setattr("carrel.hub.web.pages.courses.grading._PATIENCE_SECONDS", -1.0)
     fields, rounds = {"since": "now"}, 0
     while True:
         graded.clock.pass_(1)

@@ -9,13 +9,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from carrel.hub.ports.calendar import Term
-from carrel.hub.ports.history import DAY
-from carrel.hub.scheduling.model import Group
-from carrel.hub.scheduling.plan import Start
-from carrel.hub.web.plots import Plot, Series
-from carrel.hub.wire import BudgetOut
-from carrel.hub.wire.calendar import ReservationOut
+from carrel.hub.records.calendar import Term
+from carrel.hub.records.usage import DAY
+from carrel.hub.scheduling.model.plan import Start
+from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.schemas import BudgetOut
+from carrel.hub.schemas.calendar import ReservationOut
+from carrel.hub.web.html.plot import Plot, Series
 
 from ...contracts.store_kit import device as stored_device
 from ...contracts.store_kit import job, running

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from carrel.hub.web import history_plots
-from carrel.hub.wire.history import HistoryOut, PeriodOut
+from carrel.hub.schemas.pool_history import HistoryOut, PeriodOut
+from carrel.hub.web.pages import usage_plots as history_plots
 
 
 def history(*queued: float) -> HistoryOut:

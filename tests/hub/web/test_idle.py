@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from fastapi import FastAPI
 
-from carrel.hub.config import Settings
-from carrel.hub.idling import Idling
-from carrel.hub.ports.world import Identity
+from carrel.hub.config.settings import Settings
+from carrel.hub.controller.idle_culling import Idling
+from carrel.hub.interfaces.files import Identity
 from carrel.hub.store.memory import MemoryStore
 from carrel.hub.web import Person, build_app
-from carrel.hub.web.auth import ACCESS_SCOPE
-from carrel.hub.web.context import Web
-from carrel.hub.web.gate import SESSION_COOKIE, SESSION_PURPOSE
+from carrel.hub.web.dependencies.context import Web
+from carrel.hub.web.security.access import SESSION_COOKIE, SESSION_PURPOSE
+from carrel.hub.web.security.hub_oauth import ACCESS_SCOPE
 from carrel.spawners.fake import FakeBackend
 
 from ..doubles import ADMIN, STUDENT1, STUDENT2, Clock, FakeHub, build, device

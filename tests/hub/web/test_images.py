@@ -7,9 +7,9 @@ from typing import cast
 
 import pytest
 
-from carrel.hub.web.context import Web
-from carrel.hub.web.image_pages import image_choices
-from carrel.hub.wire.images import PinIn
+from carrel.hub.schemas.images import PinIn
+from carrel.hub.web.dependencies.context import Web
+from carrel.hub.web.pages.admin.images import image_choices
 from carrel.spawners.fake import FakeBackend
 
 from ..doubles import ADMIN, STUDENT1, TEACHER

@@ -9,10 +9,10 @@ from functools import partial
 
 import pytest
 
-from carrel.hub.web.job_history import History
-from carrel.hub.web.job_outputs import content, settle, shown
-from carrel.hub.web.submission import SubmitForm
-from carrel.hub.wire import EventOut
+from carrel.hub.schemas import EventOut
+from carrel.hub.web.forms.job import SubmitForm
+from carrel.hub.web.html.cell_output import content, settle, shown
+from carrel.hub.web.pages.jobs.timeline import History
 
 from .fakes import NOW, PREFIX, World, device, job, lease, session, waiting
 from .test_pages import Page, check_page, text_of

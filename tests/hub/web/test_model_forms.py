@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.wire import SessionIn
+from carrel.hub.schemas import SessionIn
 
 from ..doubles import STUDENT1, STUDENT2
 from ..test_commands import job

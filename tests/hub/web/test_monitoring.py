@@ -11,15 +11,15 @@ from collections.abc import Iterator
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from carrel.hub import logs
-from carrel.hub.board import Board
+from carrel.hub.config import log as logs
+from carrel.hub.config.log import LogForm
 from carrel.hub.errors import InvalidInput, Unavailable
-from carrel.hub.logs import LogForm
-from carrel.hub.scheduling.lifecycle import State
-from carrel.hub.scheduling.plan import Plan, Reason, Wait
-from carrel.hub.vitals import Vitals
-from carrel.hub.web.auth import METRICS_SCOPE, Person
-from carrel.hub.web.readiness import Readiness, going_round
+from carrel.hub.runtime.loop_metrics import Vitals
+from carrel.hub.runtime.plan_cache import Board
+from carrel.hub.scheduling.model.plan import Plan, Reason, Wait
+from carrel.hub.scheduling.model.states import State
+from carrel.hub.web.monitoring.readiness import Readiness, going_round
+from carrel.hub.web.security.hub_oauth import METRICS_SCOPE, Person
 
 from ...contracts.store_kit import CANCELLED, furnish, job, running, session
 from .fakes import ADA, ALL_SCOPES, API, PREFIX, World

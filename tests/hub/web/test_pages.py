@@ -8,13 +8,13 @@ from typing import cast
 
 import pytest
 
-from carrel.hub.admission import GroupChoice
-from carrel.hub.commands import Commands
+from carrel.hub.admission.policy import GroupChoice
 from carrel.hub.errors import Conflict, NotAMember, OverMaximum, Refused, Unavailable
-from carrel.hub.scheduling.model import Group
-from carrel.hub.web.desk import gather
-from carrel.hub.wire import SessionIn
-from carrel.hub.wire.why import SuggestionOut, WhyOut
+from carrel.hub.runtime.context import Commands
+from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.schemas import SessionIn
+from carrel.hub.schemas.explanation import SuggestionOut, WhyOut
+from carrel.hub.web.pages.desk_view import gather
 
 from .fakes import (
     ADA,

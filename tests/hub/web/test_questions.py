@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, event
 
-from carrel.hub.commands import Commands
-from carrel.hub.config import Settings
-from carrel.hub.ports.world import Identity
-from carrel.hub.scheduling.cycle import decide
-from carrel.hub.scheduling.plan import Start
+from carrel.hub.config.settings import Settings
+from carrel.hub.interfaces.files import Identity
+from carrel.hub.runtime.context import Commands
+from carrel.hub.scheduling.cycle.decision import decide
+from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.store import open_store
 from carrel.hub.web import Person, build_app
-from carrel.hub.web.auth import ACCESS_SCOPE
-from carrel.hub.web.gate import SESSION_COOKIE, SESSION_PURPOSE
+from carrel.hub.web.security.access import SESSION_COOKIE, SESSION_PURPOSE
+from carrel.hub.web.security.hub_oauth import ACCESS_SCOPE
 from carrel.spawners.fake import FakeBackend
 
 from ...contracts.store_kit import PROCESS

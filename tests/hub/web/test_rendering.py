@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jinja2 import DictLoader, Environment, StrictUndefined
 
-from carrel.hub.web.rendering import drawn_once, urlencode
+from carrel.hub.web.html.filters import drawn_once, urlencode
 
 ROW = '<td>{{ seen(id) }}</td><td>{{ place if place is not none else "-" }}</td>'
 

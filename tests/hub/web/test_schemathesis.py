@@ -16,9 +16,9 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from carrel.hub.commands import Commands
-from carrel.hub.config import Settings
-from carrel.hub.loop import Loop
+from carrel.hub.config.settings import Settings
+from carrel.hub.controller.loop import Loop
+from carrel.hub.runtime.context import Commands
 from carrel.hub.store import MemoryStore
 from carrel.hub.web import Person, build_app
 from carrel.spawners.fake import FakeBackend

@@ -11,14 +11,14 @@ from typing import Any, cast
 
 import pytest
 
-from carrel.hub.commands import Commands
-from carrel.hub.ports.world import Identity
-from carrel.hub.scheduling.model import Group
-from carrel.hub.scheduling.plan import Plan, Reason, Wait
+from carrel.hub.interfaces.files import Identity
+from carrel.hub.runtime.context import Commands
+from carrel.hub.scheduling.model.plan import Plan, Reason, Wait
+from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.store import MemoryStore
-from carrel.hub.web.context import Web
-from carrel.hub.web.page_look import Page
-from carrel.hub.web.sharing import Clues, Looks, Told
+from carrel.hub.web.dependencies.context import Web
+from carrel.hub.web.live.change_feed import Clues, Looks, Told
+from carrel.hub.web.live.page_fingerprint import Page
 from carrel.spawners.fake import FakeBackend
 
 from ..doubles import ADMIN, STUDENT1, STUDENT2, TEACHER, Clock, FakeHub, build, device

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 import httpx
 import pytest
 
-from carrel.hub.web.gate import SESSION_COOKIE
+from carrel.hub.web.security.access import SESSION_COOKIE
 
 from .fakes import PREFIX, World
 

@@ -14,16 +14,16 @@ from pathlib import Path
 import httpx
 import pytest
 
-from carrel.hub.supervise.proxy import node
+from carrel.hub.supervisor.proxy import node
 from carrel.hub.web import Server
-from carrel.hub.web.gate import SESSION_COOKIE
-from carrel.hub.web.streams import KEEP_ALIVE_SECONDS, Pace, message
+from carrel.hub.web.live.sse import KEEP_ALIVE_SECONDS, Pace, message
+from carrel.hub.web.security.access import SESSION_COOKIE
 
 from ...promises import in_time
 from .fakes import HUB_TOKEN, World, cause, job, session, waiting
 
 PREFIX = "/services/carrel"
-ENDS = Path(__file__).parents[3] / "hub" / "proxy" / "ends.cjs"
+ENDS = Path(__file__).parents[3] / "hub" / "jupyterhub" / "proxy" / "ends.cjs"
 AT_ONCE, A_SECOND = 3, 10
 """The pace of a stream."""
 
@@ -286,7 +286,7 @@ def test_a_message_keeps_its_line_breaks_and_cannot_be_split() -> None:
 def test_a_browser_that_is_quicker_than_the_spawner_still_gets_to_wait(
     live: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("carrel.hub.web.pages._SOON_SECONDS", 60.0)
+    monkeypatch.setattr("carrel.hub.web.pages.desk._SOON_SECONDS", 60.0)
     commands = live.world.commands
     asked, seen = threading.Event(), commands.requests
 

@@ -10,10 +10,10 @@ from typing import Any
 import httpx
 import pytest
 
-from carrel.hub.ports.world import Identity
-from carrel.hub.scheduling.model import Group
+from carrel.hub.interfaces.files import Identity
+from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.web import Person
-from carrel.hub.web.auth import ACCESS_SCOPE
+from carrel.hub.web.security.hub_oauth import ACCESS_SCOPE
 
 from ...courses.notebooks import SOURCE
 from ..doubles import ADMIN, STUDENT1, TEACHER

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from carrel.hub.scheduling.model import Device
+from carrel.hub.scheduling.model.snapshot import Device
 from carrel.spawners.devices.environment import device_environment
 from carrel.spawners.devices.simulated import simulated_devices
 

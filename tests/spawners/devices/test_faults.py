@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.commands import Commands
-from carrel.hub.loop import Loop
-from carrel.hub.ports.backend import BackendSettings
-from carrel.hub.ports.records import Handle
-from carrel.hub.scheduling.model import Device
+from carrel.hub.controller.loop import Loop
+from carrel.hub.interfaces.backend import BackendSettings
+from carrel.hub.records.requests import Handle
+from carrel.hub.runtime.context import Commands
+from carrel.hub.scheduling.model.snapshot import Device
+from carrel.hub.schemas import RequestOut
 from carrel.hub.store.memory import MemoryStore
-from carrel.hub.wire import RequestOut
 from carrel.spawners.fake import FakeBackend
-from carrel.spawners.local import LocalBackend
+from carrel.spawners.local.backend import LocalBackend
 
 from ...hub.doubles import ADMIN, STUDENT1, Clock, FakeHub, build
 from ...hub.test_commands import job

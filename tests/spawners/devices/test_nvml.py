@@ -8,7 +8,7 @@ import time
 import pytest
 
 from carrel.hub.errors import Unavailable
-from carrel.hub.scheduling.model import Device, Health
+from carrel.hub.scheduling.model.snapshot import Device, Health
 from carrel.spawners.devices import nvml
 from carrel.spawners.devices.nvml import Found, Inventory
 

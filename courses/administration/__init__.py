@@ -1,0 +1,1 @@
+"""Courses made, listed, cloned, archived; their folders in sessions."""

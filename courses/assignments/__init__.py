@@ -1,0 +1,1 @@
+"""Assignments released, listed and fetched; how they stand."""

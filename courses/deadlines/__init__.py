@@ -1,0 +1,1 @@
+"""When something is due, for whom, and what lateness costs."""

@@ -1,0 +1,1 @@
+"""Bundles of files, their contents by hash, nbgrader's folders."""

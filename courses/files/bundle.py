@@ -1,0 +1,187 @@
+"""A folder of files on its way to or from students: what may be in it, and its SHA-256.
+
+Names are looked at as text and nothing is written here, so that a bad parcel leaves nothing
+behind. One that is accepted can be unpacked on any of today's systems: no name leads out of its
+folder, and no two are one on a disk that takes ``a`` for ``A``, or ``é`` for ``e`` and an accent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import stat
+import unicodedata
+import zipfile
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from ...hub.errors import InvalidInput, TooLarge
+
+MAX_FILES = 500
+MAX_FILE_BYTES = 32 << 20
+MAX_BYTES = 32 << 20
+MAX_NAME_BYTES = 512
+MAX_PART_BYTES = 200
+_NOT_SHOWN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+"""Kinds of characters that a reader does not see, or that turn what is read around."""
+_FORBIDDEN = frozenset('\\:*?"<>|')
+"""Not in names everywhere; the first of them is a folder's end on some systems."""
+_DEVICES = frozenset(
+    ("CON", "PRN", "AUX", "NUL", *(f"{d}{n}" for d in ("COM", "LPT") for n in "123456789"))
+)
+_ACCEPTED = (
+    f"Plain files with relative names: at most {MAX_FILES}, {MAX_BYTES >> 20} MiB together, "
+    "no links, no '..', and no two names that differ only in case."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """Files by name, checked; in the order of their names."""
+
+    files: Mapping[str, bytes]
+
+    @classmethod
+    def of(cls, files: Iterable[tuple[str, bytes]]) -> Self:
+        """Names in Unicode's composed form.
+
+        Raises:
+            InvalidInput: a name is not accepted, or there is no file.
+            TooLarge: too many, or too much.
+        """
+        found: dict[str, bytes] = {}
+        seen: dict[str, str] = {}
+        size = 0
+        for given, content in files:
+            name = checked_name(given)
+            _check_alone(name, seen)
+            found[name] = content
+            size += len(content)
+            _check_size(name, len(content), len(found), size)
+        if not found:
+            raise _refused("There is no file in it.")
+        _check_folders(seen)
+        return cls(dict(sorted(found.items())))
+
+    @property
+    def sha256(self) -> str:
+        """Of all names and contents: what ``sha256sum`` prints for them, sorted by name."""
+        return folder_sha256({name: sha256(content) for name, content in self.files.items()})
+
+    @property
+    def size(self) -> int:
+        return sum(len(content) for content in self.files.values())
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def folder_sha256(files: Mapping[str, str]) -> str:
+    """One hash for many: of the lines ``HASH  NAME``, sorted by name."""
+    lines = "".join(f"{files[name]}  {name}\n" for name in sorted(files))
+    return sha256(lines.encode())
+
+
+def checked_name(given: str) -> str:
+    """A name that is safe below any folder. Raises InvalidInput."""
+    shown = repr(given[:80])
+    try:
+        name = unicodedata.normalize("NFC", given)
+        length = len(name.encode())
+    except UnicodeEncodeError:
+        raise _refused(f"The name {shown} is no Unicode text.") from None
+    parts = name.split("/")
+    if name.startswith("/") or ".." in parts or "\\" in name:
+        raise _refused(f"The name {shown} leads out of its folder.")
+    if length > MAX_NAME_BYTES or any(len(part.encode()) > MAX_PART_BYTES for part in parts):
+        raise _refused(f"The name {shown} is too long.")
+    if any(c in _FORBIDDEN or unicodedata.category(c) in _NOT_SHOWN for c in name):
+        raise _refused(f"The name {shown} has a character that not every system takes.")
+    if any(part.casefold() == ".git" for part in parts):
+        raise _refused(f"The name {shown} is git's own, and whoever grades may run git there.")
+    if any(part.upper() in _DEVICES for part in parts):
+        raise _refused(f"The name {shown} is that of a device on some systems.")
+    if any(part in {"", "."} or part != part.strip(" ") or part.endswith(".") for part in parts):
+        raise _refused(f"The name {shown} is odd: a part of it is empty, or ends oddly.")
+    return name
+
+
+def unpacked(archive: bytes) -> Parcel:
+    """The files of a .zip; its folders are not kept.
+
+    Raises:
+        InvalidInput, TooLarge: of the archive, or as ``Parcel.of``.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(archive)) as zipped:
+            members = zipped.infolist()
+            if len(members) > 2 * MAX_FILES:
+                raise _too_large(f"The archive has {len(members):,} entries.")
+            return Parcel.of(_members(zipped, members))
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        raise _refused(f"The archive cannot be read: {error}.") from error
+
+
+def _members(
+    zipped: zipfile.ZipFile, members: Iterable[zipfile.ZipInfo]
+) -> Iterable[tuple[str, bytes]]:
+    left = MAX_BYTES
+    for member in members:
+        mode = member.external_attr >> 16
+        if stat.S_ISLNK(mode):
+            raise _refused(f"The archive holds a link, {member.filename[:80]!r}.")
+        if member.is_dir():
+            checked_name(member.filename.rstrip("/"))
+            continue
+        if mode and not stat.S_ISREG(mode) and stat.S_IFMT(mode):
+            raise _refused(f"{member.filename[:80]!r} is no plain file.")
+        with zipped.open(member) as file:
+            # What it says of its own size is not believed.
+            content = file.read(left + 1)
+        if len(content) > left:
+            raise _too_large(f"The archive unpacks to more than {MAX_BYTES >> 20} MiB.")
+        left -= len(content)
+        yield member.filename, content
+
+
+def _check_alone(name: str, seen: dict[str, str]) -> None:
+    key = name.casefold()
+    if key in seen:
+        same = seen[key] == name
+        said = f"{name!r} is there twice." if same else f"{seen[key]!r} and {name!r} are too alike."
+        raise _refused(said)
+    seen[key] = name
+
+
+def _check_folders(seen: Mapping[str, str]) -> None:
+    """No file has the name of a folder, and no folder is spelled in two ways."""
+    folders: dict[str, str] = {}
+    for name in seen.values():
+        parts = name.split("/")
+        for depth in range(1, len(parts)):
+            folder = "/".join(parts[:depth])
+            known = folders.setdefault(folder.casefold(), folder)
+            if known != folder:
+                raise _refused(f"The folders {known!r} and {folder!r} are too alike.")
+            if folder.casefold() in seen:
+                raise _refused(f"{folder!r} is a file and a folder.")
+
+
+def _check_size(name: str, size: int, files: int, together: int) -> None:
+    if files > MAX_FILES:
+        raise _too_large(f"It has more than {MAX_FILES} files.")
+    if size > MAX_FILE_BYTES:
+        raise _too_large(f"The file {name!r} has {size / 2**20:.0f} MiB.")
+    if together > MAX_BYTES:
+        raise _too_large(f"The files have more than {MAX_BYTES >> 20} MiB together.")
+
+
+def _refused(sentence: str) -> InvalidInput:
+    return InvalidInput(sentence, accepted=_ACCEPTED, field="files")
+
+
+def _too_large(sentence: str) -> TooLarge:
+    return TooLarge(sentence, accepted=_ACCEPTED, field="files")

@@ -1,0 +1,81 @@
+"""Files on their way between the wire, the checks and the blobs."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable
+
+from ...hub.errors import InvalidInput, TooLarge
+from ...hub.schemas.courses import ContentOut, FileRefOut, ParcelIn
+from ..model.interfaces import Blobs
+from ..model.records import FileRef, Folder
+from .bundle import MAX_BYTES, Parcel, folder_sha256, unpacked
+
+_LONGEST = (MAX_BYTES + 2) // 3 * 4
+"""Characters of base64: four stand for three bytes, and too long is known before it is read."""
+
+
+def given_parcel(body: ParcelIn) -> Parcel | None:
+    """What came with a body, checked; None where no files came.
+
+    Raises:
+        InvalidInput, TooLarge: of the files.
+    """
+    if body.files and body.archive:
+        raise InvalidInput(
+            "There are files, and an archive too.", accepted="One of the two.", field="files"
+        )
+    if body.archive:
+        return unpacked(_decoded("archive", body.archive))
+    if not body.files:
+        return None
+    if sum(len(file.content) for file in body.files) > _LONGEST + 4 * len(body.files):
+        raise TooLarge(
+            f"The files have more than {MAX_BYTES >> 20} MiB together.",
+            accepted="Leave out what can be made or downloaded again.",
+            field="files",
+        )
+    return Parcel.of((file.name, _decoded(file.name, file.content)) for file in body.files)
+
+
+def _decoded(name: str, text: str) -> bytes:
+    if len(text) > _LONGEST:
+        raise TooLarge(
+            f"{name[:80]!r} is too large.", accepted=f"{MAX_BYTES >> 20} MiB.", field="files"
+        )
+    try:
+        return base64.b64decode(text.encode("ascii"), validate=True)
+    except (binascii.Error, UnicodeEncodeError):
+        raise InvalidInput(
+            f"The content of {name[:80]!r} is not base64.", accepted="Base64.", field="files"
+        ) from None
+
+
+def kept(blobs: Blobs, parcel: Parcel) -> Folder:
+    """Everything is on the disk when this returns."""
+    files = tuple(
+        FileRef(name=name, sha256=blobs.put(content), size=len(content))
+        for name, content in parcel.files.items()
+    )
+    # Each content was hashed on its way to the disk: once is enough.
+    sha256 = folder_sha256({file.name: file.sha256 for file in files})
+    return Folder(sha256=sha256, files=files)
+
+
+def content_out(blobs: Blobs, file: FileRef) -> ContentOut:
+    with blobs.open(file.sha256) as content:
+        return ContentOut(name=file.name, content=base64.b64encode(content.read()).decode())
+
+
+def contents(blobs: Blobs, files: Iterable[FileRef | FileRefOut]) -> dict[str, bytes]:
+    """Names and what is in them."""
+    found = {}
+    for file in files:
+        with blobs.open(file.sha256) as content:
+            found[file.name] = content.read()
+    return found
+
+
+def ref_out(file: FileRef) -> FileRefOut:
+    return FileRefOut(name=file.name, sha256=file.sha256, size=file.size)

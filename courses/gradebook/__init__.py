@@ -1,0 +1,1 @@
+"""Nbgrader's gradebook: written apart, read without opening it."""

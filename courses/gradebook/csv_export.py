@@ -1,0 +1,33 @@
+"""The grades of a class as a table (CSV) for other programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from ...hub.schemas.grading import GradesOut
+
+
+def csv_text(found: GradesOut) -> str:
+    """One line for each student, with a column for each cell; names as they are in nbgrader."""
+    cells = list(dict.fromkeys((c.notebook, c.cell) for each in found.grades for c in each.cells))
+    text = io.StringIO()
+    out = csv.writer(text, lineterminator="\n")
+    named = [f"{notebook}/{cell}" for notebook, cell in cells]
+    out.writerow(["student", "name", "section", "score", "max_score", "late_penalty", *named])
+    for each in found.grades:
+        scores = {(c.notebook, c.cell): c.score for c in each.cells}
+        given = [scores.get(cell) for cell in cells]
+        out.writerow(
+            [
+                *map(_harmless, (each.person, each.full_name, each.section)),
+                *(each.score, each.max_score, each.penalty),
+                *("" if score is None else score for score in given),
+            ]
+        )
+    return text.getvalue()
+
+
+def _harmless(text: str) -> str:
+    """What a spreadsheet would take for a formula is text."""
+    return f"'{text}" if text[:1] in "=+-@\t\r" and text else text

@@ -1,0 +1,277 @@
+"""nbgrader's own gradebook and folders, so that its formgrader works on what Carrel graded.
+
+Trusted side only: nothing in this module is ever where a student's code runs.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol, cast
+
+from nbformat import NotebookNode
+from nbgrader.api import (
+    Comment,
+    Grade,
+    Gradebook,
+    MissingEntry,
+    SubmittedAssignment,
+    SubmittedNotebook,
+)
+from nbgrader.preprocessors import SaveCells
+from nbgrader.utils import compute_checksum
+from sqlalchemy import text
+
+from ...hub.errors import Conflict, InvalidInput, NotFound
+from ..grading.submission_grader import NotebookResult, SubmissionResult
+from ..notebooks import ipynb
+from ..releases.student_version import Prepared
+from .writer import BookSettings
+
+_OF_STUDENTS = (SubmittedAssignment, SubmittedNotebook, Grade, Comment)
+NO_RESPONSE = "No response."
+"""nbgrader's comment on an answer that was left as it was handed out."""
+_PENALTY = """
+update submitted_notebook set late_submission_penalty = nullif(
+    (select part from carrel_late where notebook_id = submitted_notebook.id) *
+    (select sum(coalesce(manual_score, auto_score, 0) + coalesce(extra_credit, 0))
+     from grade where notebook_id = submitted_notebook.id), 0)
+where id = {notebook} and id in (select notebook_id from carrel_late)
+"""
+_LATENESS = (
+    """create table if not exists carrel_late (
+        notebook_id varchar(32) primary key, part float not null)""",
+    f"""create trigger if not exists carrel_late_follows
+        after update of auto_score, manual_score, extra_credit on grade
+        begin {_PENALTY.format(notebook="new.notebook_id")}; end""",
+)
+"""nbgrader keeps the points that lateness costs, and not the part. So that they stay right when a
+person changes points in formgrader, the part lies beside them and a trigger follows."""
+
+
+def create(settings: BookSettings) -> CourseBook:
+    """For the entry point of an engine whose sessions share this account."""
+    return CourseBook(settings.folder, settings.course)
+
+
+class _Graded(Protocol):
+    """A row of nbgrader's grades, as far as it is used here."""
+
+    name: str
+    auto_score: float | None
+    manual_score: float | None
+    needs_manual_grade: bool
+    score: float
+
+
+class _Commented(Protocol):
+    name: str
+    auto_comment: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GradeLine:
+    """What the gradebook says of one cell of one student.
+
+    Attributes:
+        score: a person's where there is one, else the automatic one, and the extra credit.
+    """
+
+    student: str
+    notebook: str
+    grade_id: str
+    score: float
+    max_score: float
+    needs_manual_grade: bool
+
+
+class CourseBook:
+    """The folder of one course in nbgrader's layout, with ``gradebook.db`` in it."""
+
+    def __init__(self, folder: Path, course: str) -> None:
+        self._folder = folder
+        self._url = f"sqlite:///{folder / 'gradebook.db'}"
+        folder.mkdir(parents=True, exist_ok=True)
+        with _alembic_at_hand():
+            self._book = Gradebook(self._url, course)
+        self._released: list[object] = []
+        """Kept, so that they are read once."""
+        for statement in _LATENESS:
+            self._book.db.execute(text(statement))
+        self._book.db.commit()
+        # Else each commit is followed by a question for every cell of every notebook.
+        self._book.db().expire_on_commit = False
+
+    def close(self) -> None:
+        self._book.close()
+
+    def save_release(self, prepared: Prepared, *, due: datetime | None) -> None:
+        """Record the cells and their points, and write ``release/``.
+
+        Raises:
+            Conflict: cells were added or removed although something was graded already.
+        """
+        name = prepared.key.assignment
+        duedate = None if due is None else due.astimezone(UTC).replace(tzinfo=None)
+        self._book.update_or_create_assignment(name, duedate=duedate)
+        for notebook, master in prepared.masters.items():
+            role = {"notebook": notebook, "assignment": name, "db_url": self._url}
+            try:
+                SaveCells().preprocess(master, {"nbgrader": role})
+            except RuntimeError as error:
+                raise Conflict(
+                    f"{notebook}.ipynb has other graded cells than before, and some submissions "
+                    "were graded already.",
+                    accepted="Keep the ids and roles of the cells, or make a new assignment.",
+                ) from error
+        self._book.db.expire_all()
+        for each in self._book.find_assignment(name).notebooks:
+            kinds = each.grade_cells, each.solution_cells, each.task_cells, each.source_cells
+            self._released += [cell for cells in kinds for cell in cells]
+        write_files(self._folder / "release" / name, prepared.files)
+
+    def record(
+        self,
+        assignment: str,
+        result: SubmissionResult,
+        *,
+        files: Mapping[str, bytes] | None = None,
+        submitted_at: datetime | None = None,
+        late_penalty: float = 0.0,
+    ) -> None:
+        """Put what came out where ``nbgrader autograde`` puts it. Safe to repeat.
+
+        ``late_penalty`` is the part of the points that lateness costs. A score that a person
+        gave stays, and is marked to be looked at again.
+        """
+        when = None if submitted_at is None else submitted_at.astimezone(UTC).replace(tzinfo=None)
+        self._book.update_or_create_student(result.student)
+        try:
+            submission = self._book.update_or_create_submission(
+                assignment, result.student, timestamp=when
+            )
+        except MissingEntry as error:
+            raise NotFound(f"The gradebook has no assignment {assignment!r}.") from error
+        rows = {notebook.name: notebook for notebook in submission.notebooks}
+        for notebook in result.notebooks:
+            row = rows[notebook.name]
+            _set_grades(notebook, row.grades)
+            if notebook.node is not None:
+                _set_comments(notebook.node, row.comments)
+        self._book.db.flush()
+        for notebook in submission.notebooks:
+            self._set_lateness(notebook.id, late_penalty)
+        self._commit()
+        self._write(assignment, result, files or {}, when)
+
+    def _commit(self) -> None:
+        """Afterwards what people may change is read anew, and what is the release's is not."""
+        self._book.db.commit()
+        for row in list(self._book.db):
+            if isinstance(row, _OF_STUDENTS):
+                self._book.db.expire(row)
+
+    def _set_lateness(self, notebook: str, part: float) -> None:
+        given = {"notebook": notebook, "part": part}
+        self._book.db.execute(
+            text("insert or replace into carrel_late values (:notebook, :part)"), given
+        )
+        self._book.db.execute(text(_PENALTY.format(notebook=":notebook")), given)
+
+    def lines(self, assignment: str) -> list[GradeLine]:
+        """Every grade of the assignment, students in order."""
+        found = []
+        for submission in self._book.assignment_submissions(assignment):
+            for notebook in submission.notebooks:
+                for grade in notebook.grades:
+                    found.append(
+                        GradeLine(
+                            student=submission.student.id,
+                            notebook=notebook.name,
+                            grade_id=grade.name,
+                            score=float(grade.score),
+                            max_score=float(grade.max_score),
+                            needs_manual_grade=bool(grade.needs_manual_grade),
+                        )
+                    )
+        return sorted(found, key=lambda line: (line.student, line.notebook, line.grade_id))
+
+    def _write(
+        self,
+        assignment: str,
+        result: SubmissionResult,
+        files: Mapping[str, bytes],
+        when: datetime | None,
+    ) -> None:
+        stamp = {} if when is None else {"timestamp.txt": f"{when:%Y-%m-%d %H:%M:%S} UTC".encode()}
+        place = Path(result.student) / assignment
+        # formgrader counts what lies there.
+        write_files(self._folder / "submitted" / place, {**files, **stamp})
+        written = {name: data for name, data in files.items() if not name.endswith(".ipynb")}
+        for notebook in result.notebooks:
+            if notebook.node is not None:
+                written[f"{notebook.name}.ipynb"] = ipynb.written(notebook.node)
+        write_files(self._folder / "autograded" / place, {**written, **stamp})
+
+
+@contextmanager
+def _alembic_at_hand() -> Iterator[None]:
+    """nbgrader calls the program ``alembic`` by name for a new gradebook; it is beside Python."""
+    before = os.environ.get("PATH", os.defpath)
+    if shutil.which("alembic") is None:
+        os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{before}"
+    try:
+        yield
+    finally:
+        os.environ["PATH"] = before
+
+
+def _set_grades(notebook: NotebookResult, grades: Iterable[object]) -> None:
+    """As nbgrader's SaveAutoGrades: a person's score is never overwritten."""
+    found = {verdict.grade_id: verdict for verdict in notebook.verdicts}
+    for grade in cast("Iterable[_Graded]", grades):
+        verdict = found.get(grade.name)
+        if verdict is None:
+            continue
+        grade.auto_score = verdict.score
+        reviewed = grade.manual_score is not None
+        grade.needs_manual_grade = reviewed or verdict.score is None or verdict.review
+
+
+def _set_comments(node: NotebookNode, comments: Iterable[object]) -> None:
+    cells = {
+        cell.metadata["nbgrader"]["grade_id"]: cell
+        for cell in node.cells
+        if cell.metadata.get("nbgrader", {}).get("grade_id")
+    }
+    for comment in cast("Iterable[_Commented]", comments):
+        cell = cells.get(comment.name)
+        if cell is not None:
+            role = cell.metadata["nbgrader"]
+            untouched = role["checksum"] == compute_checksum(cell) and not role["task"]
+            comment.auto_comment = NO_RESPONSE if untouched else None
+
+
+def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write these and nothing outside the folder; what was there by these names is replaced.
+
+    Raises:
+        InvalidInput: a name leads out of the folder.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    home = folder.resolve()
+    for name, data in files.items():
+        # The last step is replaced, whatever it is: a link there does not lead anywhere.
+        above, last = (home / name).parent.resolve(), Path(name).name
+        if not above.is_relative_to(home) or last in {"", ".."}:
+            raise InvalidInput(f"The file name {name[:80]!r} leads out of its folder.")
+        above.mkdir(parents=True, exist_ok=True)
+        part = above / f".{last}.part"
+        part.write_bytes(data)
+        part.replace(above / last)

@@ -1,0 +1,156 @@
+"""What was handed in, brought back into the form that can be graded.
+
+As ``nbgrader autograde`` does it and by its own preprocessors: outputs go, the last of cells with
+one id counts, tests and locked cells get the teacher's text. Roles are restored first, since a
+changed role makes nbgrader give points for nothing, or stop.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+
+from nbformat import NotebookNode
+from nbgrader.api import MissingEntry
+from nbgrader.nbgraderformat import SCHEMA_VERSION
+from nbgrader.preprocessors import CheckCellMetadata, ClearOutput, DeduplicateIds, OverwriteCells
+
+from ..notebooks import ipynb
+from .answer_key import KeyCell, NotebookKey
+
+
+class Change(StrEnum):
+    """What is not as it was handed out."""
+
+    MISSING = "missing"
+    DUPLICATED = "duplicated"
+    CHANGED = "changed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    grade_id: str
+    change: Change
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sheet:
+    """A notebook that can be graded.
+
+    Attributes:
+        node: with the teacher's tests in full: nothing that a student's code may see.
+        findings: what had to be put right, and what is missing.
+    """
+
+    node: NotebookNode
+    findings: tuple[Finding, ...]
+
+    def has(self, grade_id: str, change: Change) -> bool:
+        return Finding(grade_id=grade_id, change=change) in self.findings
+
+
+def sanitize(data: bytes, key: NotebookKey) -> Sheet:
+    """Raises InvalidInput: this cannot be read as a notebook."""
+    node = ipynb.read(f"{key.name}.ipynb", data)
+    findings = list(_restore_roles(node, key))
+    resources: dict[str, object] = {}
+    for step in (ClearOutput(), DeduplicateIds()):
+        node, resources = step.preprocess(node, resources)
+    for cell in node.cells:
+        if not cell.metadata.get("nbgrader", True):  # a duplicate, of whose role nothing is left
+            del cell.metadata["nbgrader"]
+    for step in (_FromTheKey(key), CheckCellMetadata()):
+        node, resources = step.preprocess(node, resources)
+    node.metadata["kernelspec"] = json.loads(key.kernelspec)
+    return Sheet(node=node, findings=tuple(findings))
+
+
+def _restore_roles(node: NotebookNode, key: NotebookKey) -> list[Finding]:
+    """Give each known cell the role it was handed out with, and no other cell any."""
+    findings: list[Finding] = []
+    seen: set[str] = set()
+    for cell in node.cells:
+        role = cell.metadata.pop("nbgrader", None)
+        grade_id = role.get("grade_id") if isinstance(role, dict) else None
+        known = key.by_id.get(grade_id) if isinstance(grade_id, str) else None
+        if known is None:
+            continue
+        cell.metadata["nbgrader"] = ipynb.as_node(_role(known))
+        if known.grade_id in seen:
+            findings.append(Finding(grade_id=known.grade_id, change=Change.DUPLICATED))
+        seen.add(known.grade_id)
+        if known.locked and cell.source not in (known.source, known.visible):
+            findings.append(Finding(grade_id=known.grade_id, change=Change.CHANGED))
+    findings += [
+        Finding(grade_id=cell.grade_id, change=Change.MISSING)
+        for cell in key.gradable
+        if cell.grade_id not in seen
+    ]
+    return findings
+
+
+def _role(cell: KeyCell) -> dict[str, object]:
+    role: dict[str, object] = {
+        "schema_version": SCHEMA_VERSION,
+        "grade_id": cell.grade_id,
+        "grade": cell.grade,
+        "solution": cell.solution,
+        "locked": cell.locked,
+        "task": cell.task,
+        "cell_type": cell.cell_type,
+        "checksum": cell.checksum,
+    }
+    if cell.grade or cell.task:
+        role["points"] = cell.points
+    return role
+
+
+class _FromTheKey(OverwriteCells):  # type: ignore[misc] # nbgrader has no types
+    """nbgrader's overwriting with the key in the place of its database."""
+
+    def __init__(self, key: NotebookKey) -> None:
+        super().__init__()
+        self.gradebook = _KeyBook(key)
+        self.notebook_id, self.assignment_id = key.name, ""
+
+    def preprocess(
+        self, nb: NotebookNode, resources: dict[str, object]
+    ) -> tuple[NotebookNode, dict[str, object]]:
+        for index, cell in enumerate(nb.cells):
+            nb.cells[index], resources = self.preprocess_cell(cell, resources, index)
+        return nb, resources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SourceCell:
+    """What nbgrader asks its gradebook of a cell."""
+
+    name: str
+    cell_type: str
+    locked: bool
+    source: str
+    checksum: str
+    max_score: float
+
+
+class _KeyBook:
+    """The two questions that ``OverwriteCells`` puts to a gradebook."""
+
+    def __init__(self, key: NotebookKey) -> None:
+        self._key = key
+
+    def find_source_cell(self, name: str, _notebook: str, _assignment: str) -> _SourceCell:
+        cell = self._key.by_id.get(name)
+        if cell is None:
+            raise MissingEntry(name)
+        return _SourceCell(
+            name=name,
+            cell_type=cell.cell_type,
+            locked=cell.locked,
+            source=cell.source,
+            checksum=cell.checksum,
+            max_score=cell.points,
+        )
+
+    find_graded_cell = find_source_cell

@@ -1,0 +1,225 @@
+"""Grades one submission: each notebook in a fresh cage, its tests afterwards.
+
+Nothing that a student hands in raises here: what cannot be graded gets a verdict that says so.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import count
+
+from nbformat import NotebookNode
+from nbgrader.preprocessors import LimitOutput
+
+from ...hub.errors import InvalidInput
+from ..notebooks import ipynb
+from ..sandbox.interface import Cage, CageEngine, CellRun, Limits
+from . import verdict
+from .answer_key import AssignmentKey, KeyCell, NotebookKey
+from .execution_plan import Plan, Test, plan
+from .isolated_tests import Examiner
+from .sanitizer import Change, Sheet, sanitize
+from .verdict import CellVerdict, Outcome, Word
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotebookResult:
+    """Attributes:
+    node: as it ran, with the full tests: for teachers; None if it was not handed in.
+    notes: sentences about the notebook as a whole, for its student.
+    """
+
+    name: str
+    node: NotebookNode | None
+    verdicts: tuple[CellVerdict, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmissionResult:
+    """What came out for one submission."""
+
+    student: str
+    notebooks: tuple[NotebookResult, ...]
+    seconds: float
+
+    @property
+    def verdicts(self) -> tuple[CellVerdict, ...]:
+        return tuple(one for notebook in self.notebooks for one in notebook.verdicts)
+
+
+class SubmissionGrader:
+    """Grades submissions of one assignment, one after another; used by one thread.
+
+    ``files`` are what the hand-out has beside its notebooks; they replace those of a submission.
+    """
+
+    def __init__(
+        self,
+        engine: CageEngine,
+        key: AssignmentKey,
+        *,
+        limits: Limits | None = None,
+        files: Mapping[str, bytes] | None = None,
+    ) -> None:
+        self._engine = engine
+        self._key = key
+        self._limits = limits or Limits()
+        self._files = {name: data for name, data in (files or {}).items() if not _is_notebook(name)}
+        self._examiner = Examiner(engine, self._limits, self._files)
+
+    def grade(
+        self, student: str, submitted: Mapping[str, bytes], *, only: frozenset[str] | None = None
+    ) -> SubmissionResult:
+        """``only`` these cells get verdicts; the rest of the notebook runs all the same.
+
+        Raises:
+            Unavailable, BackendFailed: the engine, not the submission, has failed.
+        """
+        began = time.monotonic()
+        own = {name: data for name, data in submitted.items() if not _is_notebook(name)}
+        files = {**own, **self._files}
+        notebooks = tuple(
+            self._notebook(key, submitted.get(f"{key.name}.ipynb"), files, only)
+            for key in self._key.notebooks
+        )
+        return SubmissionResult(
+            student=student, notebooks=notebooks, seconds=time.monotonic() - began
+        )
+
+    def close(self) -> None:
+        self._examiner.close()
+
+    def _notebook(
+        self,
+        key: NotebookKey,
+        data: bytes | None,
+        files: Mapping[str, bytes],
+        only: frozenset[str] | None,
+    ) -> NotebookResult:
+        if data is None:
+            return _nothing(key, Word.MISSING, f"{key.name}.ipynb was not handed in.", only)
+        try:
+            sheet = sanitize(data, key)
+        except InvalidInput as error:
+            return _nothing(key, Word.NOT_RUN, error.message, only)
+        planned = plan(sheet.node, key, only=only)
+        runs: dict[str, CellRun] = {}
+        tests: dict[str, CellRun] = {}
+        if planned.steps:
+            cage = self._engine.open(self._limits, files)
+            try:
+                runs = {run.cell_id: run for run in cage.run(planned.steps)}
+                tests = {test.mark: self._test(cage, test) for test in planned.tests}
+            finally:
+                cage.close()
+        _record(sheet.node, runs, tests)
+        return NotebookResult(
+            name=key.name,
+            node=sheet.node,
+            verdicts=tuple(_verdicts(key, sheet, planned, tests, only)),
+            notes=tuple(_notes(sheet, planned, runs)),
+        )
+
+    def _test(self, cage: Cage, test: Test) -> CellRun:
+        if test.examined:
+            return self._examiner.test(cage, test.mark, test.examined)
+        return cage.test(test.mark, test.source)
+
+
+def _is_notebook(name: str) -> bool:
+    return "/" not in name and name.endswith(".ipynb")
+
+
+def _record(node: NotebookNode, runs: Mapping[str, CellRun], tests: Mapping[str, CellRun]) -> None:
+    """Put what ran into the notebook, as nbgrader's autograded ones have it."""
+    numbers = count(1)
+    for index, cell in enumerate(node.cells):
+        run = tests.get(str(index)) or runs.get(str(index))
+        if run is None:
+            continue
+        cell.outputs = [made for one in run.outputs if (made := ipynb.as_output(one))]
+        cell.execution_count = next(numbers)
+    LimitOutput().preprocess(node, {})
+
+
+def _verdicts(
+    key: NotebookKey,
+    sheet: Sheet,
+    planned: Plan,
+    tests: Mapping[str, CellRun],
+    only: frozenset[str] | None,
+) -> list[CellVerdict]:
+    planned_tests = {test.grade_id: test for test in planned.tests}
+    cells = {
+        cell.metadata["nbgrader"]["grade_id"]: cell
+        for cell in sheet.node.cells
+        if cell.metadata.get("nbgrader", {}).get("grade_id")
+    }
+    found = []
+    for one in key.gradable:
+        if only is not None and one.grade_id not in only:
+            continue
+        test = planned_tests.get(one.grade_id)
+        run = None if test is None else tests[test.mark]
+        outcome = _outcome(one, cells.get(one.grade_id), run)
+        found.append(_signed(key, one, outcome, test, run))
+    return found
+
+
+def _outcome(key: KeyCell, cell: NotebookNode | None, run: CellRun | None) -> Outcome:
+    if cell is None:
+        return verdict.of_missing(is_test=key.is_test)
+    if run is not None:
+        return verdict.of_test(cell, key, run)
+    if key.is_test:  # an empty test: nothing to run, and so nothing that fails
+        return verdict.Outcome(
+            word=Word.PASSED, sentence="All checks of this test passed.", score=key.points
+        )
+    return verdict.of_answer(cell, is_task=key.task)
+
+
+def _signed(
+    key: NotebookKey, cell: KeyCell, outcome: Outcome, test: Test | None, run: CellRun | None
+) -> CellVerdict:
+    return CellVerdict(
+        notebook=key.name,
+        grade_id=cell.grade_id,
+        word=outcome.word,
+        sentence=outcome.sentence,
+        score=outcome.score,
+        max_score=cell.points,
+        review=outcome.review,
+        apart=test is not None and bool(test.examined),
+        seconds=0.0 if run is None else run.seconds,
+    )
+
+
+def _nothing(
+    key: NotebookKey, word: Word, sentence: str, only: frozenset[str] | None
+) -> NotebookResult:
+    """No notebook to grade: no points, as in nbgrader."""
+    outcome = Outcome(word=word, sentence=sentence, score=0.0, review=word is not Word.MISSING)
+    verdicts = [
+        _signed(key, cell, outcome, None, None)
+        for cell in key.gradable
+        if only is None or cell.grade_id in only
+    ]
+    return NotebookResult(name=key.name, node=None, verdicts=tuple(verdicts), notes=(sentence,))
+
+
+def _notes(sheet: Sheet, planned: Plan, runs: Mapping[str, CellRun]) -> list[str]:
+    notes = []
+    for finding in sheet.findings:
+        if finding.change is Change.DUPLICATED:
+            notes.append(f"The cell {finding.grade_id!r} is there more than once: the last counts.")
+        elif finding.change is Change.CHANGED:
+            notes.append(f"The cell {finding.grade_id!r} was changed: the teacher's text was used.")
+    for step in planned.steps:
+        run = runs.get(step.cell_id)
+        note = "" if run is None else verdict.of_stopped_cell(int(step.cell_id) + 1, run)
+        if note:
+            notes.append(note)
+    return notes

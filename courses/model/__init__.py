@@ -1,0 +1,1 @@
+"""The values of courses, and the protocols of their store and contents."""

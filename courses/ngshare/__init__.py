@@ -1,0 +1,1 @@
+"""Nbgrader's exchange in the words of ngshare's REST API."""

@@ -1,0 +1,1 @@
+"""Notebooks as documents: read, match cells, merge, imports."""

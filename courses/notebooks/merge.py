@@ -1,0 +1,182 @@
+"""An updated hand-out meets a student's notebook: three versions of it become one.
+
+Cell by cell, with the old hand-out as what both began with:
+
+1. What only one of them changed, is changed.
+2. What both changed is kept twice: the new hand-out's cell in its place, the student's below it,
+   marked. The same where nbgrader restores the cell anyway before it grades.
+3. New cells come to their place. A removed one goes, unless the student has written in it.
+4. What a student has deleted stays away, unless it is new text, a test or an answer's cell.
+5. The order is that of the new hand-out; cells of the student's stay behind the cell that stood
+   before them.
+
+Merging again changes nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from .cell_match import KEPT, keys_of
+from .document import Cell, Metadata, Notebook
+
+_NOTE = "Your version, kept when the hand-out was updated."
+_NOTES = {"code": f"# {_NOTE}\n", "markdown": f"> *{_NOTE}*\n\n"}
+_MISSING = object()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergedNotebook:
+    """``kept`` counts cells that stand twice now, ``returned`` deleted ones that are back."""
+
+    notebook: Notebook
+    kept: int = 0
+    returned: int = 0
+
+
+def merge_notebook(old: Notebook, new: Notebook, mine: Notebook) -> MergedNotebook:
+    """The three as one. A notebook without a common beginning has an empty ``old``."""
+    if new == old:
+        return MergedNotebook(notebook=mine)
+    if mine == old:
+        return MergedNotebook(notebook=new)
+    merging = _Merging.of(old, new, mine)
+    cells = merging.merged()
+    return MergedNotebook(
+        notebook=Notebook(
+            cells=tuple(_with_ids(cells)),
+            metadata=_three_way(old.metadata, new.metadata, mine.metadata),
+            minor=max(new.minor, mine.minor),
+        ),
+        kept=merging.kept,
+        returned=merging.returned,
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class _Merging:
+    """Cells by key; ``placed`` is what the new hand-out's order holds of the result."""
+
+    old: Mapping[str, Cell]
+    new: Mapping[str, Cell]
+    mine: Mapping[str, Cell]
+    placed: dict[str, Cell] = field(default_factory=dict)
+    copies: dict[str, Cell] = field(default_factory=dict)
+    returned: int = 0
+
+    @classmethod
+    def of(cls, old: Notebook, new: Notebook, mine: Notebook) -> _Merging:
+        keys = keys_of(old.cells, new.cells, mine.cells)
+        return cls(
+            old=dict(zip(keys.old, old.cells, strict=True)),
+            new=dict(zip(keys.new, new.cells, strict=True)),
+            mine=dict(zip(keys.mine, mine.cells, strict=True)),
+        )
+
+    @property
+    def kept(self) -> int:
+        return len(self.copies)
+
+    def merged(self) -> list[Cell]:
+        for key, new in self.new.items():
+            self._place(key, new)
+        order, cells = list(self.placed), dict(self.placed)
+        at = 0
+        for key, cell in self._of_the_student():
+            if key in self.placed:
+                at = order.index(key) + 1
+            elif cell is not None:
+                order.insert(at, key)
+                cells[key] = cell
+                at += 1
+        return [cells[key] for key in order]
+
+    def _place(self, key: str, new: Cell) -> None:
+        """What stands in the new hand-out's place, and what is kept beside it."""
+        old, mine = self.old.get(key), self.mine.get(key)
+        if mine is None:
+            if old is None or old.content != new.content or new.is_locked or new.is_answer:
+                self.placed[key] = new
+                self.returned += old is not None
+            return
+        untouched = old is not None and mine.content == old.content
+        same_hand_out = old is not None and new.content == old.content and not new.is_locked
+        if mine.content == new.content or (same_hand_out and not untouched):
+            self.placed[key] = _in_place(old, new, mine)
+            return
+        if untouched:
+            self.placed[key] = new
+            return
+        self.placed[key] = new
+        self.copies[key] = _copy(mine)
+
+    def _of_the_student(self) -> Iterator[tuple[str, Cell | None]]:
+        """The student's cells in their order, each with its copy behind it; None for what goes."""
+        known = {(cell.source, cell.kind) for cell in self.mine.values() if KEPT in cell.metadata}
+        for key, cell in self.mine.items():
+            old = self.old.get(key)
+            if old is None or key in self.new:
+                yield key, cell
+            elif cell.content == old.content:
+                yield key, None
+            else:
+                yield key, _without_grading(cell)
+            copy = self.copies.get(key)
+            if copy is not None and (copy.source, copy.kind) not in known:
+                yield f"copy of {key}", copy
+
+
+def _in_place(old: Cell | None, new: Cell, mine: Cell) -> Cell:
+    """The student's text and outputs, with what has changed in the hand-out's metadata."""
+    before = {} if old is None else old.metadata
+    return replace(
+        mine, id=new.id or mine.id, metadata=_three_way(before, new.metadata, mine.metadata)
+    )
+
+
+def _copy(mine: Cell) -> Cell:
+    """Of the student's cell, to stand below the new one: it is no part of the grading."""
+    return replace(
+        mine,
+        id=f"kept-{_digest(mine)}",
+        source=_NOTES.get(mine.kind, "") + mine.source,
+        metadata={**_without_grading(mine).metadata, KEPT: True},
+    )
+
+
+def _without_grading(cell: Cell) -> Cell:
+    """A grade id that the hand-out no longer has would be missed by nbgrader."""
+    metadata = {name: each for name, each in cell.metadata.items() if name != "nbgrader"}
+    return replace(cell, metadata=metadata)
+
+
+def _three_way(old: Metadata, new: Metadata, mine: Metadata) -> dict[str, object]:
+    """Key by key: the student's where only the student changed it, else the new hand-out's."""
+    merged: dict[str, object] = {}
+    for name in [*mine, *(each for each in new if each not in mine)]:
+        was, is_, own = (each.get(name, _MISSING) for each in (old, new, mine))
+        chosen = own if is_ == was else is_
+        if chosen is not _MISSING:
+            merged[name] = chosen
+    return merged
+
+
+def _with_ids(cells: Sequence[Cell]) -> Iterator[Cell]:
+    """Each with an id of its own; those that have one keep it."""
+    taken: set[str] = set()
+    given = {cell.id for cell in cells}
+    for cell in cells:
+        id_, number = cell.id, 0
+        while not id_ or id_ in taken:
+            number += 1
+            id_ = f"{_digest(cell)}-{number}"
+            if id_ in given:
+                id_ = ""
+        taken.add(id_)
+        yield cell if id_ == cell.id else replace(cell, id=id_)
+
+
+def _digest(cell: Cell) -> str:
+    return hashlib.sha256(f"{cell.kind}\n{cell.source}".encode("utf-8", "replace")).hexdigest()[:12]

@@ -1,0 +1,1 @@
+"""From a teacher's files to a version that students get."""

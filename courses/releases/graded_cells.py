@@ -1,0 +1,93 @@
+"""The graded cells of an assignment, as its teacher wrote them, and how its release was tried.
+
+A notebook is read as plain JSON: nbgrader is an extra, and whoever looks does not need it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ...hub.schemas.courses import NotebookTestsOut, ReleaseReportOut
+from ..model.interfaces import Blobs
+from ..model.records import HandOut, Tried
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A cell that has points.
+
+    Attributes:
+        notebook: its name without ``.ipynb``.
+        cell: its nbgrader id.
+        test: it is graded by running it, the others by a person.
+    """
+
+    notebook: str
+    cell: str
+    points: float
+    test: bool
+
+
+def questions(blobs: Blobs, made: HandOut) -> tuple[Question, ...]:
+    """In the order in which they stand in the notebooks."""
+    return tuple(_questions(blobs, made))
+
+
+def _questions(blobs: Blobs, made: HandOut) -> Iterator[Question]:
+    for file in made.source.files:
+        stem, _, kind = file.name.rpartition(".")
+        if kind == "ipynb" and "/" not in file.name:
+            yield from _of_notebook(blobs, file.sha256, stem)
+
+
+def _of_notebook(blobs: Blobs, sha256: str, name: str) -> tuple[Question, ...]:
+    with blobs.open(sha256) as content:
+        notebook = content.read()
+    found = []
+    for cell in _cells(notebook):
+        role = cell.get("metadata", {}).get("nbgrader", {})
+        if role.get("grade") or role.get("task"):
+            by_hand = role.get("task") or role.get("solution") or cell.get("cell_type") != "code"
+            points = float(role.get("points") or 0.0)
+            cell_id = str(role.get("grade_id"))
+            found.append(Question(notebook=name, cell=cell_id, points=points, test=not by_hand))
+    return tuple(found)
+
+
+def _cells(notebook: bytes) -> list[dict[str, Any]]:
+    """None of what is no notebook, though it is called one: nbgrader releases that, too."""
+    try:
+        loaded = json.loads(notebook)
+    except ValueError:
+        return []
+    cells = loaded.get("cells") if isinstance(loaded, dict) else None
+    return [cell for cell in cells if isinstance(cell, dict)] if isinstance(cells, list) else []
+
+
+def report(blobs: Blobs, made: HandOut) -> ReleaseReportOut:
+    """What was found when a version was tried in the grading sandbox, test by test."""
+    found = questions(blobs, made)
+    names = dict.fromkeys(each.notebook for each in found)
+    return ReleaseReportOut(
+        tried=made.tried is not None,
+        seconds=made.tried.seconds if made.tried else 0.0,
+        points=sum(each.points for each in found if each.test),
+        notebooks=[
+            _tests(name, [each for each in found if each.notebook == name], made.tried)
+            for name in names
+        ],
+    )
+
+
+def _tests(name: str, found: Iterable[Question], tried: Tried | None) -> NotebookTestsOut:
+    apart = frozenset(tried.apart.get(name, ()) if tried else ())
+    tests = [each.cell for each in found if each.test]
+    return NotebookTestsOut(
+        notebook=name,
+        apart=[cell for cell in tests if cell in apart],
+        in_kernel=[cell for cell in tests if cell not in apart],
+        by_hand=[each.cell for each in found if not each.test],
+    )

@@ -1,0 +1,109 @@
+"""From a teacher's files to a version that students can get."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ...hub.errors import BackendFailed, InvalidInput, Unavailable
+from ..files.bundle import Parcel
+from ..model.records import Tried
+from ..sandbox.interface import Limits, MakeCages
+
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """Attributes:
+    files: what students get.
+    source: what the teacher wrote.
+    warnings: what the teacher should look at.
+    tried: what trying it in the grading sandbox found; None where it was not tried.
+    """
+
+    files: Parcel
+    source: Parcel
+    warnings: tuple[str, ...] = ()
+    tried: Tried | None = None
+
+
+def made_ready(
+    assignment: str,
+    source: Parcel,
+    *,
+    cages: MakeCages | None = None,
+    course: str = "",
+    image: str = "",
+    seconds: int = 600,
+) -> Ready:
+    """Solutions and hidden tests stripped, and tried in the sandbox. Nothing is stored here.
+
+    Where the sandbox itself fails it is released all the same, and the teacher is told.
+
+    Args:
+        cages: None to try nothing.
+        image: digest of the course's image; empty for the one of the engine.
+        seconds: that grading one submission may take.
+
+    Raises:
+        InvalidInput: what nbgrader could not make a hand-out of, in sentences; or the solution
+            does not get all points, or the hand-out some.
+        Unavailable: nbgrader is not installed beside the service.
+    """
+    try:
+        # Takes a second, and nbgrader is an extra.
+        from . import throughput as pacing  # noqa: PLC0415
+        from .solution_check import check_release  # noqa: PLC0415
+        from .student_version import prepare  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise Unavailable(
+            f"Assignments cannot be released here: {error.name} is missing.",
+            accepted="An administrator installs it with: pip install 'carrel[courses]'",
+        ) from error
+    prepared = prepare(assignment, source.files)
+    files = Parcel.of(prepared.files.items())
+    ready = Ready(files=files, source=source, warnings=prepared.warnings)
+    if cages is None:
+        return ready
+    try:
+        engine = cages(course=course, image=image, imports=prepared.imports)
+        try:
+            limits = replace(Limits(), seconds=float(seconds))
+            start = pacing.opening(engine, limits)
+            found = check_release(engine, prepared, source.files, limits=limits)
+            _check_points(found.problems)
+            pace = pacing.measured(
+                *(engine, found.key, prepared, source.files),
+                limits=limits,
+                start=start,
+                one=found.seconds_each,
+            )
+        finally:
+            engine.close()
+    except (BackendFailed, Unavailable) as error:
+        said = f"It was not tried in the grading sandbox, which failed: {error.message}"
+        return replace(ready, warnings=(*ready.warnings, said))
+    apart = {each.name: tuple(sorted(each.apart)) for each in found.key.notebooks}
+    tried = Tried(seconds=found.seconds_each, pace=pace, apart=apart)
+    return replace(ready, warnings=(*ready.warnings, *found.in_kernel), tried=tried)
+
+
+def _check_points(problems: Sequence[str]) -> None:
+    if problems:
+        raise InvalidInput(
+            "\n".join(problems),
+            accepted="A solution that gets all points, and a hand-out that gets none.",
+            field="files",
+        )
+
+
+def check_assignment_name(name: str) -> None:
+    """Raises InvalidInput."""
+    if not _NAME.fullmatch(name):
+        raise InvalidInput(
+            f"{name[:80]!r} is not a name that an assignment can have.",
+            accepted="It has 1 to 64 letters, digits, dots, underscores and hyphens.",
+            field="assignment",
+        )

@@ -1,0 +1,1 @@
+"""Who is in a class, from a table and from JupyterHub."""

@@ -1,0 +1,97 @@
+"""All processes of a cage, as its first process sees them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from typing import Final
+
+from . import isolation as walls
+
+_PATIENCE_SECONDS: Final = 5.0
+_LEAST_FREE: Final = 0.03
+"""Of the machine's memory: below it whoever runs in a cage is ended."""
+
+
+def end_all_but(kept: set[int]) -> None:
+    """Stop everything in one call, so that nothing can fork away from it; then kill.
+
+    Raises:
+        TimeoutError: something does not die.
+    """
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(-1, signal.SIGSTOP)
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while others := [pid for pid in _alive() if pid not in kept]:
+        for pid in others:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        _bury()
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"Processes {others} do not die.")
+    for pid in kept:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+
+def _alive() -> list[int]:
+    """All but this one and init, zombies left out."""
+    mine = {1, os.getpid()}
+    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    return [pid for pid in pids if pid not in mine and _state(pid) not in "ZX"]
+
+
+def _state(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0]
+    except OSError:
+        return "X"
+
+
+def _bury() -> None:
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def memory(pid: int) -> int:
+    """Bytes that a process has to itself or shares with those that it was forked from."""
+    try:
+        with open(f"/proc/{pid}/status") as file:
+            return sum(
+                int(line.split()[1]) * 1024
+                for line in file
+                if line.startswith(("RssAnon:", "RssShmem:"))
+            )
+    except OSError:
+        return 0
+
+
+def too_much(base: int, most: float, paused: set[int]) -> bool:
+    """Whether those that run use more, each beyond what was imported before; files count too.
+
+    What snapshots keep of their own is not known without a cgroup: what the machine has left
+    bounds it.
+    """
+    used = sum(max(0, memory(pid) - base) for pid in _alive() if pid not in paused)
+    disk = os.statvfs(walls.HOME)
+    used += (disk.f_blocks - disk.f_bfree) * disk.f_frsize
+    return used > most or _free() < _LEAST_FREE
+
+
+def _free() -> float:
+    with open("/proc/meminfo") as file:
+        found = {line.split(":")[0]: float(line.split()[1]) for line in file}
+    return found["MemAvailable"] / found["MemTotal"]
+
+
+def killed_for_memory() -> int:
+    """How often the kernel did that here; 0 where no cgroup is seen, as in a cage of bubblewrap."""
+    for path in ("/sys/fs/cgroup/memory/memory.oom_control", "/sys/fs/cgroup/memory.events"):
+        with contextlib.suppress(OSError), open(path) as file:
+            counts = dict(line.split() for line in file)
+            return int(counts.get("oom_kill", 0))
+    return 0

@@ -1,0 +1,1 @@
+"""What students hand in, and the receipts for it."""

@@ -1,0 +1,133 @@
+"""The receipts for what was handed in to one assignment: on time or not, and which one counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ...hub.messages import requests as wording
+from ...hub.schemas.courses import ReceiptOut
+from ..deadlines import rules as due
+from ..files.transfer import ref_out
+from ..model.interfaces import CourseStore
+from ..model.records import Assignment, Extension, HandOut, Member, Outage, Submission
+
+_NOTEBOOK = ".ipynb"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """What moves due times in one course."""
+
+    extensions: tuple[Extension, ...]
+    outages: tuple[Outage, ...]
+
+    def due(self, assignment: Assignment, member: Member) -> float | None:
+        return due.due_for(assignment, member, self.extensions, self.outages)
+
+    def of(self, assignment: Assignment, member: Member) -> int:
+        """Seconds that somebody has been given."""
+        return sum(each.seconds for each in due.theirs(assignment, member, self.extensions))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Book:
+    """Everything that was handed in to one assignment, or what one person did.
+
+    Attributes:
+        hand_out: the newest one; None before there is any, or where nothing was handed in.
+        chosen: the numbers that teachers chose, by person.
+    """
+
+    assignment: Assignment
+    hand_out: HandOut | None
+    submissions: tuple[Submission, ...]
+    chosen: Mapping[str, int]
+    moved: Moved
+
+    @classmethod
+    def read(
+        cls, store: CourseStore, assignment: Assignment, moved: Moved, person: str | None = None
+    ) -> Book:
+        sent = store.submissions(assignment.course, assignment.name, person)
+        return cls.of(store, assignment, moved, sent)
+
+    @classmethod
+    def of(
+        cls,
+        store: CourseStore,
+        assignment: Assignment,
+        moved: Moved,
+        sent: tuple[Submission, ...],
+    ) -> Book:
+        """Of these submissions; without any nothing more is read."""
+        course, name = assignment.course, assignment.name
+        return cls(
+            assignment=assignment,
+            hand_out=store.hand_out(course, name) if sent and assignment.version else None,
+            submissions=sent,
+            chosen=store.chosen(course, name) if sent else {},
+            moved=moved,
+        )
+
+    @property
+    def people(self) -> tuple[str, ...]:
+        return tuple(sorted({each.person for each in self.submissions}))
+
+    def counting(self, member: Member) -> Submission | None:
+        """The one of a student's that is graded."""
+        sent = [each for each in self.submissions if each.person == member.person]
+        until = self.moved.due(self.assignment, member)
+        return due.counting(sent, until, self.assignment.late, self.chosen.get(member.person))
+
+    def receipts(self, member: Member) -> list[ReceiptOut]:
+        """Those of one student, the first one first."""
+        until, counts = self.moved.due(self.assignment, member), self.counting(member)
+        return [
+            self._receipt(each, due.lateness(each.at, until, self.assignment.late), counts)
+            for each in self.submissions
+            if each.person == member.person
+        ]
+
+    def _receipt(
+        self, sent: Submission, late: due.Lateness, counts: Submission | None
+    ) -> ReceiptOut:
+        it_counts = counts is not None and counts.number == sent.number
+        return ReceiptOut(
+            id=sent.id,
+            number=sent.number,
+            course=sent.course,
+            assignment=sent.assignment,
+            person=sent.person,
+            at=sent.at,
+            sha256=sent.files.sha256,
+            files=[ref_out(file) for file in sent.files.files],
+            size=sent.files.size,
+            standing=str(late.standing),
+            penalty=late.penalty,
+            counts=it_counts,
+            sentence=_sentence(late, sent, counts),
+            missing=self._missing(sent),
+        )
+
+    def _missing(self, sent: Submission) -> list[str]:
+        names = {file.name for file in sent.files.files}
+        wanted = () if self.hand_out is None else self.hand_out.files.files
+        missing = (file.name for file in wanted if file.name not in names)
+        return [name for name in missing if name.endswith(_NOTEBOOK)]
+
+
+def _sentence(late: due.Lateness, sent: Submission, counts: Submission | None) -> str:
+    standing = {
+        due.Standing.ON_TIME: "On time",
+        due.Standing.LATE: (
+            f"{wording.duration(late.seconds)} late, which costs {late.penalty * 100:g} % of the "
+            "points"
+        ),
+        due.Standing.TOO_LATE: f"{wording.duration(late.seconds)} late, too late to count",
+    }[late.standing]
+    if counts is None:
+        return f"{standing}; your teacher may still take it."
+    if counts.number == sent.number:
+        return f"{standing}; this one is graded."
+    return f"{standing}; submission {counts.number} is graded."

@@ -1,0 +1,1 @@
+"""Assignments as folders on a student's disk."""

@@ -1,0 +1,181 @@
+"""Assignments as folders on a student's disk: fetched into, and handed in from.
+
+Fetching never overwrites work: a folder that is there is merged with the new version, file by
+file and cell by cell (``merging``), and what cannot be merged is kept beside it. A small file in
+the folder says which version it has.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...hub.client.work_archive import IGNORE_FILE, Luggage, of_folder, safe_target
+from ...hub.errors import InvalidInput, NotFound, TooLarge
+from ...hub.schemas.courses import ContentOut, FileIn, HandOutOut
+from ..files.bundle import MAX_BYTES, MAX_FILES
+from .folder_merge import merge
+
+MARK = ".carrel-assignment.json"
+
+Fetch = Callable[[int | None], HandOutOut]
+"""Gets a version of the hand-out; the newest for None."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """Of what a folder is a copy."""
+
+    course: str
+    assignment: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """What lies in a folder.
+
+    Attributes:
+        left_out: links and special files, which cannot be handed in.
+    """
+
+    files: Mapping[str, bytes]
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def sent(self) -> list[FileIn]:
+        """As it travels."""
+        return [
+            FileIn(name=name, content=base64.b64encode(content).decode())
+            for name, content in self.files.items()
+        ]
+
+
+def read(folder: Path) -> Content:
+    """All files but what git and Jupyter keep for themselves.
+
+    Raises:
+        InvalidInput: it is no folder, or cannot be read.
+        TooLarge: it holds much more than an assignment.
+    """
+    if not folder.is_dir():
+        raise _no_folder(folder)
+    return _content(of_folder(folder))
+
+
+def to_send(folder: Path) -> Content:
+    """As ``read``, of what is handed in or released.
+
+    Raises:
+        InvalidInput: it is no folder, or cannot be read.
+        TooLarge: a site does not take so much; known before any of it is read.
+    """
+    if not folder.is_dir():
+        raise _no_folder(folder)
+    try:
+        found = of_folder(folder)
+    except TooLarge as error:  # its own bounds are those of a job
+        raise _too_large(folder) from error
+    if len(found.items) > MAX_FILES or found.size_bytes > MAX_BYTES:
+        raise _too_large(folder)
+    return _content(found)
+
+
+def _content(found: Luggage) -> Content:
+    try:
+        files = {each.name: each.path.read_bytes() for each in found.items if each.name != MARK}
+    except OSError as error:
+        raise InvalidInput(f"{error.filename} cannot be read: {error.strerror}.") from error
+    return Content(files=files, left_out=found.left_out)
+
+
+def _no_folder(folder: Path) -> InvalidInput:
+    return InvalidInput(f"{folder} is no folder.", accepted="The folder of the assignment.")
+
+
+def _too_large(folder: Path) -> TooLarge:
+    return TooLarge(
+        f"{folder} holds more than an assignment may: {MAX_FILES} files, {MAX_BYTES >> 20} MiB.",
+        accepted=f"Name in {folder / IGNORE_FILE} what does not belong to it.",
+    )
+
+
+def mark_of(folder: Path) -> Mark | None:
+    """None for a folder that was not fetched, or whose mark cannot be read."""
+    try:
+        return Mark(**json.loads((folder / MARK).read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def fetch_into(folder: Path, fetch: Fetch) -> tuple[HandOutOut, tuple[str, ...]]:
+    """Bring a folder up to the newest version; a sentence for each thing to look at.
+
+    Raises:
+        InvalidInput: another assignment lies there, or the folder cannot be written.
+        NotFound: as ``fetch``.
+    """
+    before, there = mark_of(folder), folder.exists()
+    mine = read(folder).files if there else {}
+    # The old one is asked for first: the site remembers the last one that was fetched.
+    old = None
+    if before is not None:
+        with suppress(NotFound):  # of a course that was made anew
+            old = fetch(before.version)
+    new = fetch(None)
+    if before and (before.course, before.assignment) != (new.course, new.assignment):
+        raise InvalidInput(
+            f"{folder} holds {before.assignment} of {before.course}.",
+            accepted="Another folder, named with --to.",
+        )
+    merged = merge(contents(old.files) if old else {}, contents(new.files), mine)
+    try:
+        _write(folder, mine, merged.files)
+        mark = {"course": new.course, "assignment": new.assignment, "version": new.version}
+        _put(folder / MARK, json.dumps(mark).encode())
+    except OSError as error:
+        raise InvalidInput(f"{folder} cannot be written: {error.strerror}.") from error
+    return new, merged.notes
+
+
+def contents(files: list[ContentOut]) -> dict[str, bytes]:
+    return {file.name: base64.b64decode(file.content) for file in files}
+
+
+def _write(folder: Path, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> None:
+    """What was put aside is written before anything goes: interrupted, nothing is lost."""
+    folder.mkdir(parents=True, exist_ok=True)
+    places = {name: safe_target(folder, name) for name in {*before, *after}}
+    gone = [name for name in before if name not in after]
+    changed = [name for name in after if before.get(name) != after[name]]
+    # A file where a folder shall be, or the other way round.
+    blocked = [
+        name
+        for name in changed
+        if any(f"{name}/".startswith(f"{g}/") or g.startswith(f"{name}/") for g in gone)
+    ]
+    for name in (each for each in changed if each not in blocked):
+        _put(places[name], after[name])
+    for name in gone:
+        places[name].unlink()
+        for above in places[name].relative_to(folder).parents[:-1]:
+            if not any((folder / above).iterdir()):
+                (folder / above).rmdir()
+    for name in blocked:
+        _put(places[name], after[name])
+
+
+def _put(path: Path, content: bytes) -> None:
+    """Whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.part-{os.getpid()}")
+    try:
+        unfinished.write_bytes(content)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)

@@ -1,0 +1,386 @@
+"""Jobs from Python: ``carrel.submit``, ``carrel.run``, ``carrel.jobs``, and what they return.
+
+In a session there is nothing to configure; elsewhere ``carrel login`` signs this computer in.
+Programs with an event loop of their own find ``carrel.hub.client.AsyncClient`` below all this.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Self
+
+from pydantic import JsonValue
+
+from ..hub.client import Client, Credentials, credentials_here, session_home
+from ..hub.client import job_builder as describing
+from ..hub.client.job_watch import follow_all
+from ..hub.client.work_archive import safe_target
+from ..hub.errors import InvalidInput
+from ..hub.schemas import CauseOut, EventOut, FileOut, ProgressOut, RequestOut
+from ..hub.schemas import parsers as values
+from .job_text import facts, row, told
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+
+def submit(
+    notebook: str | Path,
+    parameters: Mapping[str, JsonValue] | None = None,
+    *,
+    devices: int = 0,
+    model: str | None = None,
+    time: str | int = "1h",
+    group: str | None = None,
+    memory: str | int | None = None,
+    retries: int = 0,
+    priority: Literal["opportunistic", "normal", "urgent"] = "normal",
+    preemptible: bool = True,
+    deadline: float | None = None,
+    labels: Mapping[str, str] | None = None,
+    kernel: str = "",
+    image: str = "",
+    internet: bool = True,
+    output: str = "",
+    inputs: Iterable[str | Path] = (),
+    upload: bool = False,
+    workdir: str | None = None,
+    site: str | None = None,
+) -> Job:
+    """Run a notebook file as a job; it goes on when this kernel ends.
+
+    >>> job = carrel.submit("train.ipynb", {"lr": 0.05}, devices=1, time="30m")
+    >>> job.wait().state
+    'succeeded'
+
+    Args:
+        notebook: path of the file, which is sent as it is saved now.
+        parameters: values for its cell that is tagged ``parameters``.
+        devices: whole devices (GPUs); 0 for a job on CPU.
+        model: only devices of this model, as `carrel pool` names it; None for any.
+        time: limit, as ``"30m"``, ``"2h"`` or in seconds.
+        group: who it is charged to; may be left out by members of one group.
+        memory: limit over all its processes, as ``"8GiB"`` or in bytes.
+        retries: how often it is tried again when its machine or process is lost.
+        priority: ``"opportunistic"`` comes last and gives way to everybody; ``"urgent"`` is for
+            teachers and administrators.
+        preemptible: whether it may be stopped for another group's guarantee; it is queued again.
+        deadline: when it should have ended, in seconds since the epoch.
+        labels: names and values of your own, to find it by.
+        kernel: instead of the one that the notebook names.
+        image: to run in, ``"torch"`` or ``"torch@sha256:…"``; `carrel images` lists them.
+        internet: False lets it reach this site's service and nothing else, where jobs run in
+            containers.
+        output: file name of the executed notebook.
+        inputs: files that are copied into the job's working folder.
+        upload: take the notebook's folder along, without what ``.carrelignore`` names.
+        workdir: a folder below your home there, where the job works.
+        site: another site than the default one.
+
+    Raises:
+        carrel.hub.errors.CarrelError: one of its classes, with a sentence that says why.
+    """
+    path = Path(notebook).expanduser()
+    what: dict[str, object] = {
+        "notebook": values.notebook(path),
+        "parameters": dict(parameters or {}),
+        "kernel": kernel,
+        "image": image,
+        "internet": internet,
+        "output": output,
+    }
+    place = _place(path.parent, inputs, site, upload=upload, workdir=workdir, needed=False)
+    limits = _limits(devices, model, span=time, memory=memory, retries=retries, labels=labels)
+    limits |= {"priority": priority, "preemptible": preemptible, "deadline": deadline}
+    return _send(what | limits | dict(place.fields), group, site)
+
+
+def run(
+    command: Sequence[str],
+    *,
+    devices: int = 0,
+    model: str | None = None,
+    time: str | int = "1h",
+    group: str | None = None,
+    memory: str | int | None = None,
+    retries: int = 0,
+    priority: Literal["opportunistic", "normal", "urgent"] = "normal",
+    preemptible: bool = True,
+    deadline: float | None = None,
+    labels: Mapping[str, str] | None = None,
+    image: str = "",
+    internet: bool = True,
+    inputs: Iterable[str | Path] = (),
+    upload: bool = False,
+    workdir: str | None = None,
+    site: str | None = None,
+) -> Job:
+    """Run a program with its arguments as a job, without a shell, in the current folder.
+
+    The other arguments are those of ``submit``.
+
+    >>> job = carrel.run(["python", "train.py", "--lr", "0.1"], devices=1)
+    """
+    if isinstance(command, str):
+        raise InvalidInput(
+            "A command is a list of its program and arguments.",
+            accepted='For a line of shell: carrel.run(["bash", "-c", LINE])',
+        )
+    place = _place(Path(), inputs, site, upload=upload, workdir=workdir, needed=True)
+    limits = _limits(devices, model, span=time, memory=memory, retries=retries, labels=labels)
+    limits |= {"priority": priority, "preemptible": preemptible, "deadline": deadline}
+    what: dict[str, object] = {
+        "command": [str(word) for word in command],
+        "image": image,
+        "internet": internet,
+    }
+    return _send(what | limits | dict(place.fields), group, site)
+
+
+def jobs(
+    *,
+    states: Iterable[str] = (),
+    labels: Mapping[str, str] | None = None,
+    limit: int | None = 100,
+    site: str | None = None,
+) -> JobList:
+    """Your jobs, newest first: of any of these states, with all of these labels.
+
+    >>> for job in carrel.jobs(labels={"sweep": "7"}, states=["running"]):
+    ...     job.cancel()
+    """
+    client = client_of(site)
+    found = client.requests(kind="job", states=states, labels=labels, limit=limit)
+    return JobList(Job(client, request) for request in found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFile:
+    """A file that a job put into ``$CARREL_OUTPUT_DIR``."""
+
+    name: str
+    size_bytes: int
+    request_id: str
+    client: Client = field(repr=False, compare=False)
+
+    def read(self) -> bytes:
+        """All of it."""
+        return b"".join(self.client.file(self.request_id, self.name))
+
+    def save(self, folder: str | Path = ".") -> Path:
+        """Write it below a folder, under its own name; an older file there is replaced.
+
+        Raises:
+            InvalidInput: the name leads out of the folder.
+        """
+        path = safe_target(Path(folder), self.name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("wb") as file:
+            for part in self.client.file(self.request_id, self.name):
+                file.write(part)
+        return path
+
+
+class Job:
+    """A job of yours; what it says is asked anew from the service unless it has ended."""
+
+    def __init__(self, client: Client, request: RequestOut) -> None:
+        """Most come from ``carrel.submit``, ``carrel.jobs`` and ``Job.find``."""
+        self.client = client
+        self._request = request
+
+    @classmethod
+    def find(cls, job_id: str, *, site: str | None = None) -> Self:
+        """The job with this id (``j-…``).
+
+        Raises:
+            NotFound: there is none, or it is not yours to see.
+        """
+        client = client_of(site)
+        return cls(client, client.request(job_id))
+
+    @property
+    def id(self) -> str:
+        return self._request.id
+
+    @property
+    def request(self) -> RequestOut:
+        """Everything that the service knows about it, as of now."""
+        if not self._request.ended:
+            self._request = self.client.request(self.id)
+        return self._request
+
+    @property
+    def state(self) -> str:
+        """``queued``, ``running``, ``succeeded``, ``failed``, …"""
+        return self.request.state
+
+    @property
+    def ended(self) -> bool:
+        return self.request.ended
+
+    @property
+    def cause(self) -> CauseOut | None:
+        """Why it ended (``code``, ``message``, ``details``); None while it has not."""
+        return self.request.cause
+
+    @property
+    def progress(self) -> ProgressOut | None:
+        return self.request.progress
+
+    def wait(self, timeout: float | None = None) -> Self:
+        """Return when it has ended, whichever way: ``state`` and ``cause`` tell.
+
+        Raises:
+            TimeoutError: it has not ended ``timeout`` seconds from now.
+        """
+        for change in follow_all(self.client, [self.id], timeout):
+            if isinstance(change.item, RequestOut):
+                self._request = change.item
+        if not self._request.ended:
+            raise TimeoutError(f"{self.id} has not ended within {timeout} seconds.")
+        return self
+
+    def events(self, after: int = 0) -> Iterator[EventOut]:
+        """What happened to it from the beginning, and then what happens, until it has ended.
+
+        ``after`` is the id of the last event that is known already.
+        """
+        for item in self.client.follow(self.id, after):
+            if isinstance(item, RequestOut):
+                self._request = item
+            else:
+                yield item
+
+    def log(self) -> str:
+        """What it has printed so far."""
+        return b"".join(self.client.whole_log(self.id)).decode("utf-8", "replace")
+
+    def output(self) -> NotebookNode:
+        """The executed notebook, as far as it is while the job runs.
+
+        Raises:
+            NotFound: there is none yet, or the job is a command.
+        """
+        import nbformat  # noqa: PLC0415  # comes with Jupyter, and is not needed elsewhere
+
+        found = self.client.output(self.id)
+        node: NotebookNode = nbformat.reads(  # type: ignore[no-untyped-call]
+            found.content.decode("utf-8"), as_version=4
+        )
+        return node
+
+    def files(self) -> list[JobFile]:
+        """What it has put into ``$CARREL_OUTPUT_DIR``."""
+        return [self._file(each) for each in self.client.files(self.id).files]
+
+    def cancel(self) -> Self:
+        """Ask it to end; what it has computed so far is kept. Returns at once."""
+        self._request = self.client.cancel(self.id)
+        return self
+
+    def _file(self, file: FileOut) -> JobFile:
+        return JobFile(name=file.name, size_bytes=file.size, request_id=self.id, client=self.client)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Job) and (self.client.site, self.id) == (
+            other.client.site,
+            other.id,
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.client.site, self.id))
+
+    def __repr__(self) -> str:
+        return f"<Job {self.id}: {told(self._request)}>"
+
+    def _repr_html_(self) -> str:
+        request = self.request
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
+            f"<td style='text-align:left'>{html.escape(text)}</td></tr>"
+            for name, text in facts(request)
+            if text
+        )
+        return f"<table>{rows}</table>"
+
+
+class JobList(list[Job]):
+    """Several jobs; a table where a notebook shows it."""
+
+    def _repr_html_(self) -> str:
+        if not self:
+            return "<p>No jobs.</p>"
+        head = "".join(f"<th>{name}</th>" for name in ("Job", "State", "What", "Labels"))
+        rows = "".join(
+            "<tr>"
+            + "".join(
+                f"<td style='text-align:left'>{html.escape(text)}</td>"
+                for text in row(job._request)
+            )
+            + "</tr>"
+            for job in self
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def client_of(site: str | None = None) -> Client:
+    """The client that all jobs of this program share; a new sign-in gives a new one."""
+    return _client(credentials_here(site))
+
+
+@cache
+def _client(credentials: Credentials) -> Client:
+    return Client(credentials.url, credentials.token)
+
+
+def _place(
+    here: Path,
+    inputs: Iterable[str | Path],
+    site: str | None,
+    *,
+    upload: bool,
+    workdir: str | None,
+    needed: bool,
+) -> describing.WorkingFolder:
+    return describing.working_folder(
+        here,
+        home=session_home(site),
+        upload=upload,
+        inputs=[Path(each).expanduser() for each in inputs],
+        workdir=workdir,
+        needed=needed,
+    )
+
+
+def _limits(
+    devices: int,
+    model: str | None,
+    *,
+    span: str | int,
+    memory: str | int | None,
+    retries: int,
+    labels: Mapping[str, str] | None,
+) -> dict[str, object]:
+    found: dict[str, object] = {
+        "devices": devices,
+        "seconds": values.seconds(span) if isinstance(span, str) else span,
+        "labels": {str(key): str(value) for key, value in (labels or {}).items()},
+    }
+    if model is not None:
+        found["model"] = model
+    if memory is not None:
+        found["memory_bytes"] = values.memory_bytes(memory) if isinstance(memory, str) else memory
+    if retries:
+        found["retries"] = retries
+    return found
+
+
+def _send(fields: dict[str, object], group: str | None, site: str | None) -> Job:
+    client = client_of(site)
+    fields["group"] = group or describing.only_group(client, "group=")
+    return Job(client, client.submit(describing.job(fields, maker="py")))

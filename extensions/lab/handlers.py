@@ -1,0 +1,100 @@
+"""The two paths below a user's server that the front end asks: a stream, and one button."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import time
+from contextlib import aclosing
+from http import HTTPStatus
+from typing import cast
+
+from jupyter_server.base.handlers import APIHandler
+from jupyter_server.serverapp import ServerApp
+from jupyter_server.utils import url_path_join
+from tornado import web
+from tornado.iostream import StreamClosedError
+
+from ...hub.client import AsyncClient
+from ...hub.errors import CarrelError
+from ...hub.schemas import WatchOut
+from .kernel_activity import KernelWatch, Manager
+from .place import KEEP, STANDING
+from .session_status import Standing, last_call
+
+_running: set[asyncio.Task[None]] = set()
+
+
+class StandingHandler(APIHandler):
+    """One JSON object a line: the warning or null, whether it is time to save at once, and what
+    a session in a full home has to say."""
+
+    def initialize(self, standing: Standing) -> None:
+        self.standing = standing
+
+    @web.authenticated
+    async def get(self) -> None:
+        self.set_header("Content-Type", "application/x-ndjson")
+        self.set_header("Cache-Control", "no-store")
+        self.set_header("X-Accel-Buffering", "no")
+        with contextlib.suppress(StreamClosedError):  # the tab is gone
+            async with aclosing(self.standing.changes()) as changes:
+                async for now in changes:
+                    await self._say(now)
+
+    async def _say(self, now: WatchOut | None) -> None:
+        warning = now.warning if now else None
+        said = {
+            "warning": warning.model_dump() if warning else None,
+            "save": last_call(now, time.time()),
+            "recovery": os.environ.get("CARREL_RECOVERY", ""),
+        }
+        self.write(json.dumps(said) + "\n")
+        await self.flush()
+
+
+class KeepHandler(APIHandler):
+    def initialize(self, standing: Standing) -> None:
+        self.standing = standing
+
+    @web.authenticated
+    async def post(self) -> None:
+        try:
+            await self.standing.keep()
+        except CarrelError as error:
+            self.set_status(error.http_status)
+            self.finish(json.dumps({"message": str(error)}))
+            return
+        self.set_status(HTTPStatus.NO_CONTENT)
+        self.finish()
+
+
+def install(server_app: ServerApp, request_id: str) -> None:
+    standing = Standing(
+        service=AsyncClient.from_environment(),
+        request_id=request_id,
+        kernels=KernelWatch(
+            manager=cast("Manager", server_app.kernel_manager), clock=time.monotonic
+        ),
+        log=server_app.log,
+    )
+    base = server_app.web_app.settings["base_url"]
+    routes = [
+        (url_path_join(base, STANDING), StandingHandler, {"standing": standing}),
+        (url_path_join(base, KEEP), KeepHandler, {"standing": standing}),
+    ]
+    server_app.web_app.add_handlers(".*$", routes)  # type: ignore[no-untyped-call]  # tornado
+
+    def ended(task: asyncio.Task[None]) -> None:
+        _running.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            server_app.log.error("Carrel is told no more of this session", exc_info=error)
+
+    async def start() -> None:
+        task = asyncio.create_task(standing.run())
+        _running.add(task)  # the loop itself holds tasks only weakly
+        task.add_done_callback(ended)
+
+    server_app.io_loop.add_callback(start)

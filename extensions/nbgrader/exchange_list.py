@@ -1,0 +1,171 @@
+"""nbgrader's list: what is released, what was submitted, and the feedback on it.
+
+The values are what nbgrader's extension for JupyterLab reads. What was submitted is asked of the
+site: there is no cache in the home folder, and what was handed in elsewhere is here too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import TypeAlias
+
+from nbgrader.exchange import abc
+
+from ...hub.errors import Forbidden
+from ...hub.schemas.ngshare import DoneOut, NamesOut, SentListOut, SentOut, TreeFileOut, TreeOut
+from .exchange import PAGE, Exchange
+from .student import FEEDBACK
+
+Listed: TypeAlias = dict[str, object]
+_ANY = frozenset({"", "*"})
+
+
+class ExchangeList(Exchange, abc.ExchangeList):  # type: ignore[misc]
+    """``--cached`` are one's own submissions, ``--inbound`` all that one may see."""
+
+    def copy_files(self) -> None:
+        """Nothing is copied."""
+
+    def list_files(self) -> list[Listed]:
+        found = self._submitted() if self.inbound or self.cached else self._released()
+        submitted = self.inbound or self.cached
+        self.log.info("Submitted assignments:" if submitted else "Released assignments:")
+        for each in found:
+            for line in _lines(each):
+                self.log.info(line)
+        return found
+
+    def remove_files(self) -> list[Listed]:
+        """What is released is withdrawn. What was submitted stays."""
+        if self.inbound or self.cached:
+            self.fail("What was submitted is kept: Carrel removes none of it.")
+        found = self._released()
+        for each in found:
+            at = ("assignment", str(each["course_id"]), str(each["assignment_id"]))
+            self.client.out_of_exchange(at, DoneOut)
+            self.log.info("Withdrawn: %s %s", *at[1:])
+        return [{**each, "status": "removed"} for each in found]
+
+    # -- what there is --------------------------------------------------------------------
+
+    def _named(self) -> Iterator[tuple[str, str]]:
+        """Courses and assignments, as far as they were named."""
+        courses = [self.coursedir.course_id]
+        if self.coursedir.course_id in _ANY:
+            courses = self.client.from_exchange(("courses",), NamesOut).courses or []
+        for course in courses:
+            names = self.client.from_exchange(("assignments", course), NamesOut).assignments or []
+            for name in names:
+                if self.assignment in {*_ANY, name}:
+                    yield course, name
+
+    def _released(self) -> list[Listed]:
+        return [self._one_released(course, name) for course, name in self._named()]
+
+    def _one_released(self, course: str, name: str) -> Listed:
+        folder = self.folder_of(course, name)
+        here: Listed = {"course_id": course, "assignment_id": name}
+        if folder.is_dir():
+            notebooks: list[Listed] = [
+                {"notebook_id": path.stem, "path": str(path)}
+                for path in sorted(folder.glob("*.ipynb"))
+            ]
+            return {**here, "status": "fetched", "path": str(folder), "notebooks": notebooks}
+        listed = self.client.from_exchange(
+            ("assignment", course, name), TreeOut, {"list_only": "true"}
+        )
+        names = [Path(file.path) for file in listed.files]
+        notebooks = [
+            {"notebook_id": path.stem, "path": str(path)}
+            for path in names
+            if path.suffix == ".ipynb"
+        ]
+        return {**here, "status": "released", "path": "", "notebooks": notebooks}
+
+    def _submitted(self) -> list[Listed]:
+        found: list[Listed] = []
+        for course, name in self._named():
+            sent = self._sent(course, name)
+            for student, theirs in groupby(sent, key=lambda each: each.student_id):
+                submissions = [self._one_submitted(course, name, each) for each in theirs]
+                here = {"course_id": course, "assignment_id": name, "student_id": student}
+                found.append({**here, "status": "submitted", "submissions": submissions})
+        return found
+
+    def _sent(self, course: str, name: str) -> list[SentOut]:
+        """In the order of students; one's own where one may not see those of others."""
+        path = ("submissions", course, name)
+        student = self.me if self.cached else self.coursedir.student_id
+        if student not in _ANY:
+            return self.client.from_exchange((*path, student), SentListOut).submissions
+        try:
+            return self.client.from_exchange(path, SentListOut).submissions
+        except Forbidden:
+            return self.client.from_exchange((*path, self.me), SentListOut).submissions
+
+    def _one_submitted(self, course: str, name: str, sent: SentOut) -> Listed:
+        student, time = sent.student_id, {"list_only": "true", "timestamp": sent.timestamp}
+        files = self.client.from_exchange(("submission", course, name, student), TreeOut, time)
+        back = self.client.from_exchange(("feedback", course, name, student), TreeOut, time)
+        folder = self.folder_of(course, name) / FEEDBACK / sent.timestamp
+        notebooks = [
+            _notebook(Path(file.path).stem, folder, back.files)
+            for file in files.files
+            if file.path.endswith(".ipynb")
+        ]
+        local = bool(notebooks) and all(each["has_local_feedback"] for each in notebooks)
+        return {
+            "course_id": course,
+            "assignment_id": name,
+            "student_id": student,
+            "timestamp": sent.timestamp,
+            "status": "submitted",
+            "path": "",
+            "notebooks": notebooks,
+            "has_local_feedback": local,
+            "has_exchange_feedback": bool(notebooks)
+            and all(each["has_exchange_feedback"] for each in notebooks),
+            "feedback_updated": any(each["feedback_updated"] for each in notebooks),
+            "local_feedback_path": str(folder) if local else None,
+            "sentence": sent.sentence,
+        }
+
+
+def _notebook(name: str, folder: Path, back: list[TreeFileOut]) -> Listed:
+    """With what came back for it: on the site, and here."""
+    page = folder / f"{name}{PAGE}"
+    there = next((file.checksum for file in back if file.path == page.name), None)
+    here = None
+    if page.is_file():
+        here = hashlib.md5(page.read_bytes(), usedforsecurity=False).hexdigest()
+    return {
+        "notebook_id": name,
+        "path": "",
+        "has_local_feedback": here is not None,
+        "has_exchange_feedback": there is not None,
+        "local_feedback_path": str(page) if here is not None else None,
+        "feedback_updated": None not in (here, there) and here != there,
+    }
+
+
+def _lines(listed: Listed) -> Iterator[str]:
+    """As nbgrader's own exchange says it."""
+    submissions = listed.get("submissions")
+    if not isinstance(submissions, list):
+        fetched = " (already downloaded)" if listed["status"] == "fetched" else ""
+        yield f"{listed['course_id']} {listed['assignment_id']}{fetched}"
+        return
+    for each in submissions:
+        if each["has_local_feedback"] and not each["feedback_updated"]:
+            back = "feedback already fetched"
+        elif each["has_exchange_feedback"]:
+            back = "feedback ready to be fetched"
+        else:
+            back = "no feedback available"
+        yield (
+            f"{each['course_id']} {each['student_id']} {each['assignment_id']} "
+            f"{each['timestamp']} ({back}) {each['sentence']}"
+        )

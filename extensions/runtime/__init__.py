@@ -1,0 +1,1 @@
+"""What a job calls from inside: progress, checkpoint, receipt."""

@@ -1,0 +1,133 @@
+"""``carrel.receipt()``: what ran in this notebook, with what and on what, and what it cost so far.
+
+It is for the last cell. Outside Carrel it says so: nothing is lent there, and nothing charged.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import metadata
+
+from ...hub.client import Client, credentials_here
+from ...hub.errors import CarrelError
+from ...hub.messages import requests as wording
+from ...hub.schemas import RequestOut
+
+_PATIENCE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """Printed, or as a cell's last line, it is a text of a few lines.
+
+    Attributes:
+        at: when it was written, in seconds since the epoch.
+        cpu_seconds: what the notebook's process has computed on the CPU.
+        versions: of Python and of the packages that were asked for.
+        devices: names of those that are lent; simulated ones say so.
+        request_id: of the session or job; empty outside Carrel.
+        request: how it stands at the site; None outside, or where the site was not reached.
+        problem: why it was not reached.
+    """
+
+    at: float
+    cpu_seconds: float
+    versions: dict[str, str]
+    devices: str
+    request_id: str
+    request: RequestOut | None = None
+    problem: str = ""
+
+    @property
+    def device_seconds(self) -> float | None:
+        """What has been charged so far; None where that is not known here."""
+        if not self.request_id:
+            return 0.0
+        return None if self.request is None else self.request.device_seconds
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    __repr__ = __str__
+
+    def _lines(self) -> list[str]:
+        when = f"{datetime.fromtimestamp(self.at, UTC):%Y-%m-%d %H:%M} UTC"
+        lines = [
+            f"Receipt, {when}",
+            f"  ran      {self._where()}",
+            f"  with     {', '.join(f'{name} {each}' for name, each in self.versions.items())}",
+            f"  devices  {self.devices or 'none: it computed on the CPU'}",
+        ]
+        if self.request is not None and self.request.image:
+            lines.append(f"  image    {self.request.image}")
+        lines.append(f"  time     {self._time()}")
+        lines.append(f"  cost     {self._cost()}")
+        return lines
+
+    def _where(self) -> str:
+        if not self.request_id:
+            return "outside Carrel"
+        if self.request is None:
+            return f"in {self.request_id}"
+        return f"in {self.request.kind} {self.request_id} of group {self.request.group}"
+
+    def _time(self) -> str:
+        computed = f"{self.cpu_seconds:.1f} s on the CPU"
+        if self.request is None or self.request.started_at is None:
+            return computed
+        whole = wording.duration(self.at - self.request.started_at)
+        return f"{computed}, {whole} since the start of the {self.request.kind}"
+
+    def _cost(self) -> str:
+        if not self.request_id:
+            return "nothing: no device is lent outside Carrel"
+        look = f"carrel show {self.request_id}"
+        if self.device_seconds is None:
+            return f"not known here ({self.problem}) {look} tells it"
+        if not self.device_seconds and not self.devices:
+            return "nothing: without a device nothing is charged"
+        return f"{wording.device_seconds(self.device_seconds)} so far; {look} tells it to the end"
+
+
+def receipt(packages: Sequence[str] = ()) -> Receipt:
+    """What ran here and what it cost so far.
+
+    >>> print(carrel.receipt(packages=["numpy", "torch"]))
+
+    Args:
+        packages: names of installed packages whose versions it is to show.
+    """
+    request_id = os.environ.get("CARREL_REQUEST", "")
+    request, problem = _asked(request_id) if request_id else (None, "")
+    return Receipt(
+        at=time.time(),
+        cpu_seconds=time.process_time(),
+        versions={"Python": platform.python_version()}
+        | {name: _version(name) for name in packages},
+        devices=os.environ.get("CARREL_DEVICES", ""),
+        request_id=request_id,
+        request=request,
+        problem=problem,
+    )
+
+
+def _asked(request_id: str) -> tuple[RequestOut | None, str]:
+    """How the request stands, or the sentence that says why that is not known."""
+    try:
+        found = credentials_here()
+        with Client(found.url, found.token, timeout=_PATIENCE_SECONDS) as client:
+            return client.request(request_id), ""
+    except CarrelError as error:
+        return None, error.message
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "(not installed)"

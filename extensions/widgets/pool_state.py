@@ -1,0 +1,137 @@
+"""The pool and the queue as views show them, read again whenever the service says so."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from pydantic import JsonValue
+
+from ...hub.calendar_words import reserved_words
+from ...hub.client import Client
+from ...hub.errors import CarrelError, Unavailable
+from ...hub.messages.requests import count, memory, tile_meaning
+from ...hub.messages.requests import devices as devices_words
+from ...hub.messages.timed_text import expected_words, reason_words, start_words
+from ...hub.schemas import DeviceOut, PoolOut, QueueEntryOut, QueueOut
+from ...hub.schemas.explanation import WhyOut
+from .dated import dated_facts
+from .stream_feeds import Snapshot
+
+AGAIN_SECONDS = 2.0
+MOST_ROWS = 200
+"""More places than this are counted, not shown."""
+
+
+class SiteStory:
+    """Pool and queue together: what changes one mostly changes the other."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._lock = threading.Lock()
+        self._told: Snapshot = {"pool": None, "queue": None, "problem": "", "away": False}
+        self._over = threading.Event()
+
+    def follow(self, told: Callable[[], None]) -> None:
+        while not self._over.is_set():
+            try:
+                for _ in self._client.changes():
+                    news: Snapshot = {
+                        "pool": pool_facts(self._client.pool()),
+                        "queue": queue_facts(self._client.queue()),
+                        "problem": "",
+                        "away": False,
+                    }
+                    with self._lock:
+                        self._told = news
+                    told()
+            except Unavailable as error:
+                self._say(error, away=True, told=told)
+                self._over.wait(AGAIN_SECONDS)
+            except CarrelError as error:
+                self._say(error, away=False, told=told)
+                self._over.set()
+
+    def snapshot(self) -> Snapshot:
+        with self._lock:
+            return dict(self._told)
+
+    def _say(self, error: CarrelError, *, away: bool, told: Callable[[], None]) -> None:
+        with self._lock:
+            self._told = {**self._told, "problem": str(error), "away": away}
+        told()
+
+
+def pool_facts(pool: PoolOut) -> dict[str, JsonValue]:
+    waiting = f", {count(pool.waiting, 'request')} in the queue" if pool.waiting else ""
+    return {
+        "sentence": f"{pool.free} of {count(pool.total, 'device')} free{waiting}.",
+        "tiles": [tile_facts(device) for device in pool.devices],
+        "simulated": pool.simulated,
+        "reserved": dated_facts([reserved_words(each) for each in pool.reservations]),
+    }
+
+
+def tile_facts(device: DeviceOut) -> dict[str, JsonValue]:
+    """As on the desk; an owner only where the API names one."""
+    size = memory(device.memory_bytes)
+    meaning = device.why or tile_meaning(device.state)
+    named = device.owner is not None and device.state == "taken"
+    return {
+        "id": device.id,
+        "state": device.state,
+        "model": device.model,
+        "place": f"{device.node} #{device.index}" + (f" · {size}" if size else ""),
+        "simulated": device.simulated,
+        "meaning": f"{meaning}: {device.owner}" if named else meaning,
+        "request_id": device.request_id,
+    }
+
+
+def queue_facts(queue: QueueOut) -> dict[str, JsonValue]:
+    rows = queue.queue
+    mine = [row.place for row in rows if row.yours]
+    sentence = f"{count(len(rows), 'request')} in the queue." if rows else "Nobody waits."
+    if mine:
+        sentence += f" Your best place is {min(mine)}."
+    now = time.time()
+    return {
+        "sentence": sentence,
+        "rows": [row_facts(row, now) for row in rows[:MOST_ROWS]],
+        "more": max(0, len(rows) - MOST_ROWS),
+    }
+
+
+def why_facts(why: WhyOut, now: float) -> dict[str, JsonValue]:
+    """The sentences of the service; the first one, place and reason, stands in the view already.
+
+    The expected start is told for any place: the plan, and with it a row, has it only of the
+    first ones.
+    """
+    return {
+        "request_id": why.request_id,
+        "why": [*(why.sentences[1:] if why.wait else why.sentences)],
+        "ahead": [*why.ahead_sentences],
+        "helps": [each.sentence for each in why.suggestions],
+        "start": dated_facts(start_words(why, now)),
+        "dated": [dated_facts(each) for each in reason_words(why)],
+    }
+
+
+def row_facts(row: QueueEntryOut, now: float) -> dict[str, JsonValue]:
+    return {
+        "place": row.place,
+        "kind": row.kind,
+        "devices": devices_words(row.devices, row.model),
+        "sentence": row.sentence,
+        "why": row.why,
+        "expected": dated_facts(expected_words(row, now)),
+        "expected_at": row.expected_at,
+        "latest_at": row.latest_at,
+        "yours": row.yours,
+        "request_id": row.request_id,
+        "owner": row.owner,
+        "group": row.group,
+        "title": row.title,
+    }

@@ -1,0 +1,309 @@
+"""``SubmitForm``: a notebook's parameters as fields, and a button that makes a job of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import escape
+from pathlib import Path
+
+import ipywidgets
+from pydantic import JsonValue
+
+from ...hub.admission.notebook import check_notebook
+from ...hub.admission.parameters import FieldType, ParameterField
+from ...hub.client import Client
+from ...hub.client import job_builder as describing
+from ...hub.errors import CarrelError, NotAMember
+from ...hub.messages.requests import duration
+from ...hub.schemas import GroupOut, JobIn, NotebookIn, RequestOut
+from ...hub.schemas import parsers as typed
+from .views import JobView
+
+_WIDE = {"description_width": "9rem"}
+_FILL = ipywidgets.Layout(width="min(34rem, 100%)")
+_BESIDE = "0 0 0.3rem 9.6rem"
+"""Below a field, where its entry begins."""
+_BAD = "var(--jp-error-color1, #9b2226)"
+_SOFT = "var(--jp-ui-font-color2, #586572)"
+
+
+class Sentence(ipywidgets.HTML):  # type: ignore[misc]  # ipywidgets has no types
+    """Text that wraps (a ``Label`` cuts it off), shown as text, whatever is in it."""
+
+    def __init__(self, said: str = "", *, wrong: bool = False, margin: str = "0") -> None:
+        self._wrong = wrong
+        self._said = ""
+        super().__init__(layout=ipywidgets.Layout(margin=margin, max_width="34rem"))
+        if wrong:
+            self.add_class("carrel-wrong")
+        self.say(said)
+
+    @property
+    def said(self) -> str:
+        return self._said
+
+    def say(self, sentence: str) -> None:
+        self._said = sentence
+        role, colour = ("alert", _BAD) if self._wrong else ("note", _SOFT)
+        style = f"color: {colour}; line-height: 1.4; font-size: 0.93em"
+        self.value = f'<div role="{role}" style="{style}">{escape(sentence)}</div>'
+        self.layout.display = "" if sentence else "none"
+
+
+class Row(ipywidgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
+    """A field with its help, and below it the sentence of what was wrong with it."""
+
+    def __init__(self, field: ipywidgets.DOMWidget, note: str = "") -> None:
+        self.field = field
+        field.style, field.layout = _WIDE, _FILL
+        if note:
+            field.tooltip = note
+        self.note = Sentence(note, margin=_BESIDE)
+        self._wrong = Sentence(wrong=True, margin=_BESIDE)
+        super().__init__([field, self.note, self._wrong])
+
+    @property
+    def value(self) -> object:
+        return self.field.value
+
+    @property
+    def wrong(self) -> str:
+        return self._wrong.said
+
+    @wrong.setter
+    def wrong(self, sentence: str) -> None:
+        self._wrong.say(sentence)
+
+
+class SubmitForm(ipywidgets.VBox):  # type: ignore[misc]  # as above
+    """Submit a notebook as a job.
+
+    >>> carrel.SubmitForm("digits.ipynb")
+
+    Args:
+        notebook: its path; asked for in the form where it is left out.
+        client: for another site than that of this session.
+    """
+
+    def __init__(self, notebook: str | Path | None = None, *, client: Client | None = None) -> None:
+        self._client = client or Client.from_environment()
+        self.job: RequestOut | None = None
+        """The newest job that was submitted from here."""
+        self._notebook: NotebookIn | None = None
+        self._fields: dict[str, ParameterField] = {}
+        self._parameters: dict[str, Row] = {}
+        self._rows = self._resource_rows()
+        self._path = Row(_path_field(notebook))
+        self._own = ipywidgets.VBox([])
+        self._size = Sentence(margin="auto 0.5rem")
+        self._send = ipywidgets.Button(description="Submit", button_style="primary")
+        self._problem = Sentence(wrong=True, margin=_BESIDE)
+        self._views = ipywidgets.VBox([])
+        self._path.field.observe(lambda _change: self._read(), "value")
+        self._send.on_click(lambda _button: self.submit())
+        actions = ipywidgets.HBox(
+            [self._send, self._size], layout=ipywidgets.Layout(margin="0.3rem 0 0.3rem 9.4rem")
+        )
+        super().__init__(
+            [self._path, self._own, *self._rows.values(), actions, self._problem, self._views]
+        )
+        if self._path.value:
+            self._read()
+
+    def submit(self) -> RequestOut | None:
+        """What the button does; None, with the sentence in the form, where it was refused."""
+        self._clear()
+        try:
+            shown = self._fields
+            self._read()
+            if self._fields != shown:
+                self._path.wrong = "Its parameters have changed meanwhile: look at them again."
+                return None
+            body = self._body()
+            if body is None:
+                return None
+            job = self._client.submit(body)
+        except CarrelError as error:
+            self._refused(error)
+            return None
+        self.job = job
+        self._views.children = (JobView(job, client=self._client), *self._views.children)
+        return job
+
+    # -- the notebook ---------------------------------------------------------------------
+
+    def _read(self) -> None:
+        """Read the notebook again, and build its fields where its parameters have changed."""
+        self._clear()
+        path = Path(str(self._path.value).strip()).expanduser()
+        try:
+            notebook = typed.notebook(path)
+            found = check_notebook(notebook.name, notebook.content).fields
+        except CarrelError as error:
+            self._notebook, self._path.wrong = None, str(error)
+            self._size.say("")
+            return
+        self._notebook = notebook
+        self._size.say(f"{path.name}, {_size(len(notebook.content.encode()))}")
+        fields = {field.name: field for field in found or ()}
+        if fields != self._fields or not self._own.children:
+            self._fields = fields
+            self._parameters = {name: _parameter_row(each) for name, each in fields.items()}
+            none = Sentence("This notebook has no cell tagged “parameters”.", margin=_BESIDE)
+            self._own.children = tuple(self._parameters.values()) or (none,)
+
+    def _resource_rows(self) -> dict[str, Row]:
+        groups, problem = self._groups()
+        names = [group.name for group in groups]
+        rows = {
+            "group": Row(
+                ipywidgets.Dropdown(options=names, description="Group"), _limits(groups, names[:1])
+            ),
+            "devices": Row(
+                ipywidgets.BoundedIntText(value=0, min=0, max=1024, description="Devices"),
+                "Whole devices (GPUs); 0 for a job on CPU.",
+            ),
+            "seconds": Row(ipywidgets.Text("1h", description="Time limit"), typed.TIME_HELP),
+            "memory_bytes": Row(
+                ipywidgets.Text("", placeholder="any", description="Memory"), typed.MEMORY_HELP
+            ),
+            "labels": Row(
+                ipywidgets.Text("", placeholder="none", description="Labels"),
+                "KEY=VALUE, several with commas between them.",
+            ),
+            "internet": Row(
+                ipywidgets.Checkbox(True, description="Internet", indent=True),
+                "Without it, the job reaches this site's service and nothing else.",
+            ),
+        }
+        if models := self._models(groups):
+            choices = [("any", None), *((model, model) for model in models)]
+            rows["model"] = Row(ipywidgets.Dropdown(options=choices, description="Model"))
+        group = rows["group"]
+        group.wrong = problem
+        group.field.observe(
+            lambda change: group.note.say(_limits(groups, [change["new"]])), "value"
+        )
+        return rows
+
+    def _groups(self) -> tuple[list[GroupOut], str]:
+        try:
+            groups = self._client.groups()
+        except CarrelError as error:
+            return [], str(error)
+        return groups, "" if groups else "You are in no group that may run jobs."
+
+    def _models(self, groups: list[GroupOut]) -> list[str]:
+        """None where there is no choice, or the pool is not known now."""
+        try:
+            devices = self._client.pool().devices
+        except CarrelError:
+            return []
+        return describing.model_choices((group.models for group in groups), devices)
+
+    # -- submitting -----------------------------------------------------------------------
+
+    def _body(self) -> JobIn | None:
+        """None where an entry cannot be read: its sentence stands beside it."""
+        entries: dict[str, object] = {}
+        readers: dict[str, Callable[[str], object]] = {
+            "seconds": typed.seconds,
+            "memory_bytes": lambda text: typed.memory_bytes(text) if text else 0,
+            "labels": _labels,
+        }
+        for name, read in readers.items():
+            try:
+                entries[name] = read(str(self._rows[name].value).strip())
+            except CarrelError as error:
+                self._rows[name].wrong = str(error)
+        parameters = self._parameter_values()
+        if self._notebook is None or len(entries) < len(readers) or parameters is None:
+            return None
+        resources = {name: self._rows[name].value for name in ("devices", "internet")}
+        if (model := self._rows.get("model")) is not None and model.value is not None:
+            resources["model"] = model.value
+        group = str(self._rows["group"].value or "")
+        what = {"group": group, "notebook": self._notebook, "parameters": parameters}
+        return describing.job(entries | resources | what, maker="form")
+
+    def _parameter_values(self) -> dict[str, JsonValue] | None:
+        values: dict[str, JsonValue] = {}
+        complete = True
+        for name, row in self._parameters.items():
+            field = self._fields[name]
+            entry = str(row.value).lower() if isinstance(row.value, bool) else str(row.value)
+            if entry == field.shown or (not entry and not field.shown):
+                continue  # as it stands in the notebook
+            try:
+                values[name] = field.read(entry)
+            except CarrelError as error:
+                row.wrong, complete = str(error), False
+        return values if complete else None
+
+    def _refused(self, error: CarrelError) -> None:
+        """The sentence beside the field that was wrong, else below the form."""
+        field = error.field or ("group" if isinstance(error, NotAMember) else "")
+        name = field.removeprefix("parameters.").removeprefix("parameter-")
+        row = self._parameters.get(name) or self._rows.get(field)
+        if field in ("notebook", "path"):
+            row = self._path
+        if row is None:
+            self._problem.say(str(error))
+        else:
+            row.wrong = str(error)
+
+    def _clear(self) -> None:
+        self._problem.say("")
+        for row in (self._path, *self._rows.values(), *self._parameters.values()):
+            row.wrong = ""
+
+
+def _path_field(notebook: str | Path | None) -> ipywidgets.DOMWidget:
+    if notebook is not None:
+        return ipywidgets.Text(str(notebook), description="Notebook", continuous_update=False)
+    here = sorted(str(path) for path in Path().glob("*.ipynb"))
+    return ipywidgets.Combobox(
+        options=here,
+        description="Notebook",
+        placeholder="path of a notebook",
+        continuous_update=False,
+    )
+
+
+def _parameter_row(field: ParameterField) -> Row:
+    """A field of the parameter's type; an empty one leaves the notebook's own value."""
+    named = {"description": field.name}
+    help_text = field.help or f"{field.type.value[:1].upper()}{field.type.value[1:]}."
+    if field.shown:
+        match field.type:
+            case FieldType.WHOLE:
+                return Row(ipywidgets.IntText(int(field.shown), **named), help_text)
+            case FieldType.NUMBER:
+                return Row(ipywidgets.FloatText(float(field.shown), **named), help_text)
+            case FieldType.YES_NO:
+                return Row(
+                    ipywidgets.Checkbox(field.shown == "true", indent=True, **named), help_text
+                )
+            case _:
+                pass
+    empty = field.default if not field.shown else ""
+    return Row(ipywidgets.Text(field.shown, placeholder=empty, **named), help_text)
+
+
+def _labels(text: str) -> dict[str, str]:
+    return dict(typed.label(part.strip()) for part in text.split(",") if part.strip())
+
+
+def _limits(groups: list[GroupOut], names: list[str]) -> str:
+    for group in groups:
+        if group.name in names:
+            most = min(group.max_devices, group.max_devices_per_user)
+            return f"At most {most} devices and {duration(group.max_seconds)} a job."
+    return ""
+
+
+def _size(size_bytes: int) -> str:
+    if size_bytes < 1024:  # noqa: PLR2004  # one KiB
+        return f"{size_bytes} bytes"
+    kib = size_bytes / 1024
+    return f"{kib:,.0f} KiB" if kib < 1024 else f"{kib / 1024:,.1f} MiB"  # noqa: PLR2004

@@ -1,0 +1,1 @@
+"""What only administrators do, with the right checked; the audit list."""

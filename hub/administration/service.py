@@ -1,0 +1,234 @@
+"""What administrators see and do, for the API and the pages: the rights are checked here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..accounts.store import Accounts
+from ..errors import Forbidden, InvalidInput
+from ..groups.calendar import Agenda, Meaning
+from ..groups.quotas import QuotaTree
+from ..groups.users import People
+from ..interfaces.files import Identity
+from ..inventory.maintenance import PoolCare
+from ..records.audit import Action, Change, ChangeFilter
+from ..requests import serializers as views
+from ..runtime.context import Commands
+from ..schemas.admin import (
+    ChangeOut,
+    ChangesOut,
+    ConsequencesOut,
+    DrainIn,
+    GroupIn,
+    NodeOut,
+    PasswordOut,
+    PeopleOut,
+    PersonIn,
+    QuarantineIn,
+    QuotaTreeOut,
+)
+from ..schemas.calendar import ReservationIn, ReservationOut, TermIn
+
+
+@dataclass(frozen=True, slots=True)
+class Administration:
+    """Every method raises Forbidden for those who are no administrators.
+
+    Attributes:
+        accounts: Carrel's own; None where people sign in with something else.
+    """
+
+    commands: Commands
+    accounts: Accounts | None = None
+
+    # -- groups and quotas ----------------------------------------------------------------
+
+    def tree(self, who: Identity) -> QuotaTreeOut:
+        check(who)
+        return QuotaTreeOut(groups=self._quotas.all())
+
+    def set_group(
+        self, who: Identity, name: str, body: GroupIn, *, dry_run: bool = False
+    ) -> ConsequencesOut:
+        """Make or change a group; what it means is said first, and alone in a dry run."""
+        check(who)
+        after = self._quotas.wanted(name, body)
+        found = self._quotas.preview(after, body.teachers)
+        said = list(found) or ["Nothing changes."]
+        if dry_run:
+            return ConsequencesOut(sentences=said, saved=False, changes=bool(found))
+        self._quotas.put(after, who=who.name)
+        if body.teachers is not None:
+            self._quotas.set_teachers(name, body.teachers, who=who.name)
+        self.commands.pulse.beat()
+        return ConsequencesOut(sentences=said, saved=True, changes=bool(found))
+
+    def remove_group(self, who: Identity, name: str) -> None:
+        check(who)
+        self._quotas.remove(name, who=who.name)
+        self.commands.pulse.beat()
+
+    # -- terms and reservations -----------------------------------------------------------
+
+    def put_term(self, who: Identity, name: str, body: TermIn) -> None:
+        check(who)
+        self.agenda.put_term(name, body.first, body.last, who=who.name)
+        self.commands.pulse.beat()
+
+    def remove_term(self, who: Identity, name: str) -> None:
+        check(who)
+        self.agenda.remove_term(name, who=who.name)
+        self.commands.pulse.beat()
+
+    def preview_reservation(self, who: Identity, body: ReservationIn) -> Meaning:
+        check(who)
+        return self.agenda.preview(body)
+
+    def reserve(self, who: Identity, body: ReservationIn) -> ReservationOut:
+        check(who)
+        made = self.agenda.reserve(body, who=who.name)
+        self.commands.pulse.beat()
+        return made
+
+    def unreserve(self, who: Identity, name: str) -> None:
+        check(who)
+        self.agenda.unreserve(name, who=who.name)
+        self.commands.pulse.beat()
+
+    @property
+    def agenda(self) -> Agenda:
+        return Agenda(self.commands.store, self.commands.clock)
+
+    # -- people ---------------------------------------------------------------------------
+
+    def people(self, who: Identity) -> PeopleOut:
+        check(who)
+        return self._people.all()
+
+    def add_person(self, who: Identity, body: PersonIn) -> PasswordOut:
+        check(who)
+        password = self._people.add(body.name, admin=body.admin, groups=body.groups, who=who.name)
+        return PasswordOut(name=body.name.lower(), password=password)
+
+    def reset_password(self, who: Identity, name: str) -> PasswordOut:
+        check(who)
+        return PasswordOut(name=name, password=self._people.set_password(name, who=who.name))
+
+    def remove_person(self, who: Identity, name: str) -> None:
+        check(who)
+        self._people.remove(name, who=who.name)
+
+    # -- nodes and devices ----------------------------------------------------------------
+
+    def nodes(self, who: Identity) -> list[NodeOut]:
+        check(who)
+        return self._pool.nodes()
+
+    def drain(
+        self, who: Identity, target: str, body: DrainIn, *, dry_run: bool = False
+    ) -> ConsequencesOut:
+        check(who)
+        said = self._pool.drain(
+            target, why=body.why.strip(), until=body.until, who=who.name, dry_run=dry_run
+        )
+        return ConsequencesOut(sentences=list(said), saved=not dry_run)
+
+    def undrain(self, who: Identity, target: str) -> ConsequencesOut:
+        check(who)
+        return _done(self._pool.undrain(target, who=who.name))
+
+    def quarantine(self, who: Identity, target: str, body: QuarantineIn) -> ConsequencesOut:
+        check(who)
+        why = body.why.strip()
+        if not why:
+            raise InvalidInput(
+                "A quarantine needs its reason.",
+                accepted="Say what is wrong with the device.",
+                field="why",
+            )
+        return _done(self._pool.quarantine(target, why=why, who=who.name))
+
+    def release(self, who: Identity, target: str) -> ConsequencesOut:
+        check(who)
+        return _done(self._pool.release(target, who=who.name))
+
+    # -- who changed what -----------------------------------------------------------------
+
+    def audit(
+        self,
+        who: Identity,
+        *,
+        by: str = "",
+        action: str = "",
+        target: str = "",
+        before: int | None = None,
+        limit: int = 100,
+    ) -> ChangesOut:
+        """Newest first. Raises InvalidInput for an action that there is not."""
+        check(who)
+        which = ChangeFilter(
+            who=by or None,
+            action=_action(action) if action else None,
+            target=target or None,
+            older_than=before,
+            limit=limit + 1,
+        )
+        found = self.commands.store.changes(which)
+        shown = found[:limit]
+        return ChangesOut(
+            changes=[_change_out(change) for change in shown],
+            next=shown[-1].id if shown and len(found) > limit else None,
+        )
+
+    # -- within ---------------------------------------------------------------------------
+
+    @property
+    def _quotas(self) -> QuotaTree:
+        return QuotaTree(self.commands.store, self.commands.clock)
+
+    @property
+    def _pool(self) -> PoolCare:
+        return PoolCare(
+            self.commands.store, self.commands.clock, self.commands.pulse, self.commands.backend
+        )
+
+    @property
+    def _people(self) -> People:
+        c = self.commands
+        return People(c.store, c.clock, c.hub, self.accounts)
+
+
+def check(who: Identity) -> None:
+    """Raises Forbidden."""
+    if not who.admin:
+        raise Forbidden("This is for administrators.", accepted="Ask one of yours.")
+
+
+def _done(said: tuple[str, ...]) -> ConsequencesOut:
+    return ConsequencesOut(sentences=list(said), saved=True)
+
+
+def _action(text: str) -> Action:
+    try:
+        return Action(text)
+    except ValueError:
+        raise InvalidInput(
+            f"There is no action {text[:40]!r}.",
+            accepted=f"One of: {', '.join(Action)}.",
+            field="action",
+        ) from None
+
+
+def _change_out(change: Change) -> ChangeOut:
+    return ChangeOut.model_validate(
+        {
+            "id": change.id,
+            "at": change.at,
+            "who": change.who,
+            "action": change.action.value,
+            "target": change.target,
+            "why": change.why,
+            "before": views.plain(change.before),
+            "after": views.plain(change.after),
+        }
+    )

@@ -1,0 +1,178 @@
+"""Looks at a notebook before it is accepted: format, kernel, parameters, names."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import nbformat
+from nbformat import NotebookNode, ValidationError
+
+from ..errors import InvalidInput, TooLarge
+from ..schemas import MAX_NOTEBOOK_BYTES
+from .parameters import ParameterField
+
+_BEYOND_ASCII = r"\u0300-\u036f\u2013\u2014\u2019"
+"""Accents as characters of their own (some file systems write names so), dashes, apostrophe."""
+_FILE_NAME = re.compile(rf"[\w(\[][\w{_BEYOND_ASCII} .,;'!&#()\[\]+=@~-]{{0,190}}\.ipynb")
+"""One path component: no slash, no brace (papermill formats braces), no leading dot or hyphen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedNotebook:
+    """A notebook that can be executed.
+
+    Attributes:
+        kernel: name of the kernel spec that it asks for; empty if it names none.
+        fields: what its ``parameters`` cell assigns; None where that cannot be read
+            (a language that papermill does not inspect).
+    """
+
+    node: NotebookNode
+    kernel: str
+    fields: tuple[ParameterField, ...] | None
+
+    @property
+    def parameters(self) -> tuple[str, ...] | None:
+        """The names alone."""
+        return None if self.fields is None else tuple(field.name for field in self.fields)
+
+
+def check_name(name: str, what: str) -> str:
+    """A plain file name ending in .ipynb.
+
+    Raises:
+        InvalidInput: it is a path, a format string, or not a notebook's name.
+    """
+    if not _FILE_NAME.fullmatch(name):
+        raise InvalidInput(
+            f"The {what} {name[:80]!r} cannot be used.",
+            accepted="A plain file name such as 'train.ipynb': letters, digits, spaces and common "
+            "punctuation, no folder, no braces, and .ipynb at its end.",
+            field=what.removesuffix(" name"),
+        )
+    return name
+
+
+def check_notebook(name: str, content: str) -> CheckedNotebook:
+    """Parse and validate an .ipynb file's text.
+
+    Raises:
+        TooLarge: more than ``MAX_NOTEBOOK_BYTES``.
+        InvalidInput: not a notebook, or of a format that is not nbformat 4.
+    """
+    try:
+        size = len(content.encode())
+    except UnicodeEncodeError:
+        raise InvalidInput(
+            f"{name} holds characters that are no valid Unicode text.",
+            accepted="A notebook saved as UTF-8, as JupyterLab does.",
+        ) from None
+    if size > MAX_NOTEBOOK_BYTES:
+        raise TooLarge(
+            f"{name} has {size / 2**20:.0f} MiB.",
+            accepted=f"At most {MAX_NOTEBOOK_BYTES // 2**20} MiB: clear its outputs first, "
+            "and read data from your home folder.",
+        )
+    raw = _parse(name, content)
+    version = raw.get("nbformat")
+    if not isinstance(version, int) or not isinstance(
+        raw.get("cells", raw.get("worksheets")), list
+    ):
+        raise InvalidInput(f"{name} is not a notebook.", accepted="A Jupyter notebook (.ipynb).")
+    if version != nbformat.current_nbformat:
+        newer = version > nbformat.current_nbformat
+        raise InvalidInput(
+            f"{name} has notebook format {version}, which is {'newer' if newer else 'older'} "
+            "than what can be executed here.",
+            accepted="Format 4: open it in JupyterLab and save it again.",
+        )
+    try:
+        node = nbformat.v4.reads(content)  # type: ignore[no-untyped-call]  # nbformat is untyped
+        nbformat.validate(node, relax_add_props=True)
+    except (ValidationError, AttributeError, KeyError, TypeError) as error:
+        # What is no notebook at all breaks nbformat's reader before its schema sees it.
+        raise InvalidInput(
+            f"{name} is not a valid notebook: {first_line(str(error))}",
+            accepted="A notebook that JupyterLab opens without a warning.",
+        ) from error
+    kernelspec = node.metadata.get("kernelspec", {})
+    return CheckedNotebook(node=node, kernel=str(kernelspec.get("name", "")), fields=_fields(node))
+
+
+def check_parameters(name: str, notebook: CheckedNotebook, given: Mapping[str, object]) -> None:
+    """Every given parameter must be one that the notebook has.
+
+    Raises:
+        InvalidInput: which lists those it has.
+    """
+    if not given or notebook.parameters is None:
+        return
+    unknown = [key for key in given if key not in notebook.parameters]
+    if not unknown:
+        return
+    if not notebook.parameters:
+        raise InvalidInput(
+            f"{name} takes no parameters, and {', '.join(unknown)} was given.",
+            accepted="Tag a cell of the notebook 'parameters' and assign defaults in it.",
+        )
+    raise InvalidInput(
+        f"{name} has no parameter {', '.join(unknown)}.",
+        accepted=f"It has: {', '.join(notebook.parameters)}.",
+    )
+
+
+def check_kernel(wanted: str, installed: Collection[str]) -> None:
+    """Raises InvalidInput, which lists the kernels there are."""
+    if wanted not in installed:
+        raise InvalidInput(
+            f"The kernel {wanted[:80]!r} is not installed here."
+            if wanted
+            else "The notebook names no kernel.",
+            accepted=f"Installed: {', '.join(sorted(installed)) or 'none'} (--kernel NAME).",
+            field="kernel",
+        )
+
+
+def _parse(name: str, content: str) -> dict[str, object]:
+    try:
+        raw = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(
+            f"{name} is not a notebook: it does not hold JSON ({error}).",
+            accepted="A Jupyter notebook (.ipynb).",
+        ) from error
+    if not isinstance(raw, dict):
+        raise InvalidInput(f"{name} is not a notebook.", accepted="A Jupyter notebook (.ipynb).")
+    return raw
+
+
+def first_line(text: str) -> str:
+    return text.partition("\n")[0]
+
+
+def _fields(node: NotebookNode) -> tuple[ParameterField, ...] | None:
+    # papermill takes a third of a second to import; only jobs need it.
+    from papermill.exceptions import PapermillException  # noqa: PLC0415
+    from papermill.translators import papermill_translators  # noqa: PLC0415
+    from papermill.utils import nb_kernel_name, nb_language  # noqa: PLC0415
+
+    tagged = [cell for cell in node.cells if "parameters" in cell.metadata.get("tags", ())]
+    if not tagged:
+        return ()
+    try:
+        kernel, language = nb_kernel_name(node), nb_language(node)
+        translator = papermill_translators.find_translator(kernel, language)
+        return tuple(
+            ParameterField.of(
+                found.name,
+                annotation=found.inferred_type_name,
+                default=found.default,
+                help_text=found.help,
+            )
+            for found in translator.inspect(tagged[0])
+        )
+    except (NotImplementedError, ValueError, PapermillException):
+        return None

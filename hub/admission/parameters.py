@@ -1,0 +1,143 @@
+"""The fields of a form for a notebook's parameters: their types, and how an entry is read."""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pydantic import JsonValue
+
+from ..errors import InvalidInput
+
+
+class FieldType(StrEnum):
+    """What a parameter takes, in the words of the form."""
+
+    WHOLE = "whole number"
+    NUMBER = "number"
+    YES_NO = "yes or no"
+    TEXT = "text"
+    OTHER = "JSON"
+    """Lists, mappings, null, and whatever the notebook computes."""
+
+
+_BY_ANNOTATION = {
+    "int": FieldType.WHOLE,
+    "float": FieldType.NUMBER,
+    "bool": FieldType.YES_NO,
+    "str": FieldType.TEXT,
+}
+_YES_NO = {"true": True, "false": False}
+_NOT_CONSTANT = object()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParameterField:
+    """A variable that the notebook's ``parameters`` cell assigns.
+
+    Attributes:
+        default: as it stands in the notebook.
+        shown: the default as an entry of the form; empty where the notebook computes it.
+        help: the comment behind it.
+    """
+
+    name: str
+    type: FieldType
+    default: str
+    shown: str
+    help: str = ""
+
+    @classmethod
+    def of(cls, name: str, *, annotation: str, default: str, help_text: str) -> ParameterField:
+        """From what papermill found; without an annotation the default tells the type."""
+        value = _constant(default)
+        found = _BY_ANNOTATION.get(annotation, _type_of(value))
+        return cls(
+            name=name, type=found, default=default, shown=_entry(value, found), help=help_text or ""
+        )
+
+    def read(self, entry: str) -> JsonValue:
+        """The value of an entry.
+
+        Raises:
+            InvalidInput: it is not of the parameter's type.
+        """
+        text = entry if self.type is FieldType.TEXT else entry.strip()
+        try:
+            return _read(self.type, text)
+        except (ValueError, RecursionError):
+            raise InvalidInput(
+                f"{text[:40]!r} is not what {self.name} takes.",
+                accepted=_ACCEPTED[self.type],
+                field=f"parameter-{self.name}",
+            ) from None
+
+
+_ACCEPTED = {
+    FieldType.WHOLE: "A whole number such as 10.",
+    FieldType.NUMBER: "A number such as 0.05.",
+    FieldType.YES_NO: "true or false.",
+    FieldType.TEXT: "Any text.",
+    FieldType.OTHER: 'JSON such as [1, 2], {"a": 0.5}, "text" or null.',
+}
+
+
+def _read(kind: FieldType, text: str) -> JsonValue:
+    match kind:
+        case FieldType.WHOLE:
+            return int(text)
+        case FieldType.NUMBER:
+            number = float(text)
+            if not math.isfinite(number):
+                raise ValueError(text)
+            return number
+        case FieldType.YES_NO:
+            if text.lower() not in _YES_NO:
+                raise ValueError(text)
+            return _YES_NO[text.lower()]
+        case FieldType.TEXT:
+            return text
+        case FieldType.OTHER:
+            value: JsonValue = json.loads(text, parse_constant=_refuse)
+            return value
+
+
+def _refuse(text: str) -> JsonValue:
+    raise ValueError(text)
+
+
+def _constant(default: str) -> object:
+    for read in (ast.literal_eval, json.loads):
+        try:
+            return read(default)
+        except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
+            continue
+    return _NOT_CONSTANT
+
+
+def _type_of(value: object) -> FieldType:
+    match value:
+        case bool():
+            return FieldType.YES_NO
+        case int():
+            return FieldType.WHOLE
+        case float():
+            return FieldType.NUMBER
+        case str():
+            return FieldType.TEXT
+        case _:
+            return FieldType.OTHER
+
+
+def _entry(value: object, kind: FieldType) -> str:
+    if value is _NOT_CONSTANT or (value is None and kind is not FieldType.OTHER):
+        return ""
+    if isinstance(value, str) and kind is FieldType.TEXT:
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError):
+        return ""

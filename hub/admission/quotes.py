@@ -1,0 +1,127 @@
+"""What would happen to requests that nobody has sent yet, for forms that show the wait first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..errors import CarrelError, Refused
+from ..interfaces.files import Identity
+from ..messages.requests import quote_sentence
+from ..runtime.context import Commands
+from ..scheduling.explanation.quotes import quotes
+from ..scheduling.model.plan import Wait
+from ..scheduling.model.snapshot import Kind, Waiting
+from ..schemas import QuoteIn, QuoteOut
+from .policy import Admission, Ask, check_ask, class_of
+
+
+@dataclass(slots=True)
+class _Groups:
+    """The group that each choice is charged to, asked of the hub once."""
+
+    admission: Admission
+    owner: str
+    known: dict[str, str | Refused]
+
+    def of(self, wanted: str) -> str:
+        if wanted not in self.known:
+            try:
+                self.known[wanted] = self.admission.choose_group(self.owner, wanted)
+            except Refused as refusal:
+                self.known[wanted] = refusal
+        found = self.known[wanted]
+        if isinstance(found, CarrelError):
+            raise found
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Quotes:
+    """Admission, order and placement, asked and not acted upon."""
+
+    commands: Commands
+
+    def quotes(self, who: Identity, asked: Sequence[QuoteIn]) -> list[QuoteOut]:
+        """One answer for each, in order; each as if it alone came now.
+
+        Raises:
+            Unavailable: the hub does not say which groups the person is in.
+        """
+        c = self.commands
+        now = c.clock()
+        snapshot = c.placing.snapshot(now)
+        groups = _Groups(c.admission, who.name, {})
+        answers: list[QuoteOut | None] = []
+        admitted: list[Waiting] = []
+        for number, each in enumerate(asked):
+            try:
+                group = groups.of(each.group)
+                check_ask(_ask(who.name, group, each), snapshot.groups, snapshot.devices)
+            except Refused as refusal:
+                answers.append(_refused(each, refusal))
+                continue
+            answers.append(None)
+            admitted.append(_waiting(number, who.name, group, each, now))
+        waits = iter(quotes(snapshot, admitted, now) if admitted else ())
+        requests = iter(admitted)
+        return [each or _admitted(next(requests), next(waits), now) for each in answers]
+
+
+def _ask(owner: str, group: str, asked: QuoteIn) -> Ask:
+    return Ask(
+        owner=owner,
+        group=group,
+        devices=asked.devices,
+        seconds=asked.seconds,
+        model=asked.model,
+        kind=Kind(asked.kind),
+        preemptible=_is_preemptible(asked),
+    )
+
+
+def _is_preemptible(asked: QuoteIn) -> bool:
+    return asked.preemptible and Kind(asked.kind) is Kind.JOB
+
+
+def _waiting(number: int, owner: str, group: str, asked: QuoteIn, now: float) -> Waiting:
+    kind = Kind(asked.kind)
+    return Waiting(
+        id=f"~{number}",  # sorts behind every id that there is
+        kind=kind,
+        owner=owner,
+        group=group,
+        devices=asked.devices,
+        seconds=asked.seconds,
+        submitted_at=now,
+        model=asked.model,
+        priority=class_of(kind),
+        preemptible=_is_preemptible(asked),
+    )
+
+
+def _refused(asked: QuoteIn, refusal: Refused) -> QuoteOut:
+    return QuoteOut(
+        admitted=False,
+        sentence=str(refusal),
+        group=asked.group,
+        devices=asked.devices,
+        message=refusal.message,
+        accepted=refusal.accepted,
+    )
+
+
+def _admitted(request: Waiting, wait: Wait, now: float) -> QuoteOut:
+    estimate = wait.estimate
+    return QuoteOut(
+        admitted=True,
+        sentence=quote_sentence(wait, now),
+        group=request.group,
+        devices=request.devices,
+        starts_now=wait.place == 0,
+        place=wait.place,
+        ahead=wait.ahead,
+        expected_at=estimate.at if estimate else None,
+        latest_at=estimate.latest if estimate else None,
+        device_seconds=float(request.devices * request.seconds),
+    )

@@ -1,0 +1,320 @@
+"""From what a person sent to a request that may be stored; nothing is written here."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from dataclasses import dataclass, replace
+
+from ..errors import Forbidden, InvalidInput, TooLarge
+from ..insight.runtime_prediction import expected_seconds
+from ..interfaces.backend import Backend
+from ..interfaces.files import Files, Identity
+from ..inventory.images import Catalogue
+from ..records.images import Image
+from ..records.requests import JobSpec, NewRequest
+from ..scheduling.model.snapshot import Kind, PriorityClass
+from ..schemas import JobIn, SessionIn
+from .archive import read_archive
+from .notebook import check_kernel, check_name, check_notebook, check_parameters
+from .policy import Admission, Ask, class_of, seconds_of
+
+_ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
+_ID_LENGTH = 8
+
+MAX_RETRIES = 10
+MIN_MEMORY_BYTES = 64 * 1024 * 1024
+MAX_MEMORY_BYTES = 1 << 50
+MAX_COMMAND_BYTES = 64 * 1024
+MAX_PARAMETERS_BYTES = 256 * 1024
+MAX_LABELS = 32
+MAX_LABEL_VALUE = 128
+_LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._/-]{0,61}[A-Za-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptedJob:
+    """A job that may be stored, with the files that go with it."""
+
+    request: NewRequest
+    notebook: bytes | None
+    archive: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """Every check of a request that does not depend on what is running now."""
+
+    admission: Admission
+    backend: Backend
+    files: Files
+    catalogue: Catalogue
+
+    def job(self, who: Identity, body: JobIn) -> AcceptedJob:
+        """Raises a ``Refused`` that says what would be accepted."""
+        owner = who.name
+        spec = self._notebook(owner, body) if body.notebook else _command(body)
+        spec = replace(
+            spec,
+            workdir=self._workdir(owner, body),
+            archive=bool(body.archive),
+            memory_bytes=check_memory(body.memory_bytes),
+            retries=check_retries(body.retries),
+            internet=self._internet(body.internet),
+        )
+        labels = check_labels(body.labels)
+        check_text(body.idempotency_key, "idempotency_key")
+        group = self.admission.choose_group(owner, body.group)
+        self.admission.admit(
+            Ask(
+                owner=owner,
+                group=group,
+                devices=body.devices,
+                seconds=body.seconds,
+                model=body.model,
+                preemptible=body.preemptible,
+            )
+        )
+        image = self.catalogue.choose(group, body.image, body.devices)
+        if body.notebook:
+            self._check_kernel(owner, spec.kernel, image)
+        priority = self._priority(who, group, body)
+        # Last: it is the check that takes longest.
+        archive = read_archive(body.archive) if body.archive else None
+        request_id = new_id("j")
+        made = NewRequest(
+            id=request_id,
+            kind=Kind.JOB,
+            owner=owner,
+            group=group,
+            devices=body.devices,
+            model=body.model,
+            seconds=body.seconds,
+            idempotency_key=body.idempotency_key or request_id,
+            job=spec,
+            labels=labels,
+            priority=priority,
+            preemptible=body.preemptible,
+            deadline=body.deadline,
+            expected=expected_seconds(self.admission.store, owner, spec, body.seconds),
+            image=image.reference if image else "",
+        )
+        notebook = body.notebook.content.encode() if body.notebook else None
+        return AcceptedJob(request=made, notebook=notebook, archive=archive)
+
+    def session(self, owner: str, server_name: str, options: SessionIn) -> NewRequest:
+        """Raises a ``Refused`` that says what would be accepted."""
+        seconds = seconds_of(options.hours)
+        group = self.admission.choose_group(owner, options.group)
+        self.admission.admit(
+            Ask(
+                owner=owner,
+                group=group,
+                devices=options.devices,
+                seconds=seconds,
+                model=options.model,
+                kind=Kind.SESSION,
+            )
+        )
+        if options.claim and options.devices == 0:
+            raise InvalidInput(
+                "A session on CPU has no device that could be held.",
+                accepted="Leave 'claim' out, or ask for at least one device.",
+                field="claim",
+            )
+        image = self.catalogue.choose(group, options.image, options.devices)
+        request_id = new_id("s")
+        return NewRequest(
+            id=request_id,
+            kind=Kind.SESSION,
+            owner=owner,
+            group=group,
+            devices=options.devices,
+            model=options.model,
+            seconds=seconds,
+            idempotency_key=request_id,
+            priority=class_of(Kind.SESSION),
+            server_name=server_name,
+            claim=options.claim,
+            image=image.reference if image else "",
+        )
+
+    def _priority(self, who: Identity, group: str, body: JobIn) -> PriorityClass:
+        """Raises Forbidden or InvalidInput."""
+        priority = PriorityClass(body.priority)
+        if priority is PriorityClass.URGENT and not (who.admin or self._teaches(who, group)):
+            raise Forbidden(
+                f"Urgent work of {group} is for its teachers and for administrators.",
+                accepted="The priority 'normal' or 'opportunistic'.",
+                field="priority",
+            )
+        if priority is PriorityClass.OPPORTUNISTIC and not body.preemptible:
+            raise InvalidInput(
+                "Opportunistic work gives way to everybody.",
+                accepted="Leave out that it may not be preempted, or the priority.",
+                field="preemptible",
+            )
+        return priority
+
+    def _teaches(self, who: Identity, group: str) -> bool:
+        return group in self.admission.store.taught_by(who.name)
+
+    def _notebook(self, owner: str, body: JobIn) -> JobSpec:
+        assert body.notebook is not None
+        if body.command:
+            raise _one_of_two("Both a notebook and a command were sent.")
+        notebook_name = check_name(body.notebook.name, "notebook name")
+        output_name = check_name(body.output or notebook_name, "output name")
+        notebook = check_notebook(notebook_name, body.notebook.content)
+        check_parameters(notebook_name, notebook, body.parameters)
+        size = len(json.dumps(body.parameters, ensure_ascii=False).encode(errors="replace"))
+        if size > MAX_PARAMETERS_BYTES:
+            raise TooLarge(
+                f"The parameters have {size >> 10:,} KiB.",
+                accepted=f"At most {MAX_PARAMETERS_BYTES >> 10} KiB: put data into a file.",
+                field="parameters",
+            )
+        return JobSpec(
+            notebook_name=notebook_name,
+            parameters=body.parameters,
+            kernel=body.kernel or notebook.kernel,
+            output_name=output_name,
+        )
+
+    def _check_kernel(self, owner: str, kernel: str, image: Image | None) -> None:
+        """An image has its own; without one, the engine knows them."""
+        check_kernel(
+            kernel,
+            frozenset(image.kernels) if image else self.backend.kernels(self.files.home(owner)),
+        )
+
+    def _internet(self, wanted: bool) -> bool:
+        """Nobody is promised what their engine cannot hold."""
+        if not wanted and not self.backend.keeps_inside:
+            raise InvalidInput(
+                "Jobs are processes of this machine here: nothing keeps them from the internet.",
+                accepted="Leave it out, or ask for a site that runs jobs in containers.",
+                field="internet",
+            )
+        return wanted
+
+    def _workdir(self, owner: str, body: JobIn) -> str:
+        """The working folder as a path below the home, with every link followed."""
+        if not body.workdir:
+            return ""
+        if body.archive:
+            raise InvalidInput(
+                "Both a working folder and an archive of one were sent.",
+                accepted="Send the archive, or the path of a folder in your home.",
+                field="workdir",
+            )
+        home = self.files.home(owner).resolve()
+        try:
+            found = (home / body.workdir).resolve()
+            inside = found.is_relative_to(home) and found.is_dir()
+        except (OSError, ValueError, RuntimeError):  # too long, a NUL, a circle of links
+            inside = False
+        if not inside:
+            raise InvalidInput(
+                f"There is no folder {body.workdir[:200]!r} in your home.",
+                accepted="The path of a folder below your home, such as 'thesis/code'.",
+                field="workdir",
+            )
+        return "" if found == home else str(found.relative_to(home))
+
+
+def _command(body: JobIn) -> JobSpec:
+    if not body.command:
+        raise _one_of_two("Neither a notebook nor a command was sent.")
+    for given, name in (
+        (body.parameters, "parameters"),
+        (body.kernel, "kernel"),
+        (body.output, "output"),
+    ):
+        if given:
+            raise InvalidInput(
+                f"A command takes no {name}: that is for notebooks.",
+                accepted=f"Leave {name} out.",
+                field=name,
+            )
+    size = sum(len(check_text(part, "command").encode()) + 1 for part in body.command)
+    if not body.command[0].strip() or size > MAX_COMMAND_BYTES:
+        raise InvalidInput(
+            "The command names no program."
+            if not body.command[0].strip()
+            else f"The command has {size >> 10} KiB.",
+            accepted="A program and its arguments, such as ['python', 'train.py']: "
+            f"at most {MAX_COMMAND_BYTES >> 10} KiB together.",
+            field="command",
+        )
+    return JobSpec(notebook_name="", command=tuple(body.command))
+
+
+def _one_of_two(message: str) -> InvalidInput:
+    return InvalidInput(message, accepted="Send either 'notebook' or 'command'.", field="notebook")
+
+
+def check_text(text: str, field: str) -> str:
+    """Raises InvalidInput for what no program takes as an argument and no database keeps."""
+    try:
+        text.encode()
+        broken = "\0" in text
+    except UnicodeEncodeError:
+        broken = True
+    if broken:
+        raise InvalidInput(
+            f"The field {field!r} holds characters that are no text.",
+            accepted="Unicode text without the character NUL.",
+            field=field,
+        )
+    return text
+
+
+def check_memory(memory_bytes: int) -> int:
+    """Raises InvalidInput unless it is 0 or a limit under which Python can start."""
+    if memory_bytes and not MIN_MEMORY_BYTES <= memory_bytes <= MAX_MEMORY_BYTES:
+        raise InvalidInput(
+            f"A memory limit of {memory_bytes:,} bytes makes no sense.",
+            accepted=f"0 for no limit, or {MIN_MEMORY_BYTES:,} bytes "
+            f"({MIN_MEMORY_BYTES >> 20} MiB) to {MAX_MEMORY_BYTES:,}.",
+            field="memory_bytes",
+        )
+    return memory_bytes
+
+
+def check_retries(retries: int) -> int:
+    """Raises InvalidInput."""
+    if not 0 <= retries <= MAX_RETRIES:
+        raise InvalidInput(
+            f"{retries} retries are not possible.",
+            accepted=f"0 to {MAX_RETRIES}.",
+            field="retries",
+        )
+    return retries
+
+
+def check_labels(labels: dict[str, str]) -> dict[str, str]:
+    """Raises InvalidInput, with the rule that was broken."""
+    if len(labels) > MAX_LABELS:
+        raise _label(f"There are {len(labels)} labels.")
+    for name, value in labels.items():
+        if not _LABEL.fullmatch(name):
+            raise _label(f"The label {name[:80]!r} cannot be used.")
+        if len(value) > MAX_LABEL_VALUE or not (value.isprintable() or not value):
+            raise _label(f"The value of the label {name} cannot be used.")
+    return labels
+
+
+def _label(message: str) -> InvalidInput:
+    return InvalidInput(
+        message,
+        accepted=f"At most {MAX_LABELS} labels: names of 1 to 63 letters, digits and . _ - /, "
+        f"values of at most {MAX_LABEL_VALUE} printable characters.",
+        field="labels",
+    )
+
+
+def new_id(prefix: str) -> str:
+    """Short enough to be typed, without letters that look alike."""
+    return prefix + "-" + "".join(secrets.choice(_ALPHABET) for _ in range(_ID_LENGTH))

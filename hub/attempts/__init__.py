@@ -1,0 +1,1 @@
+"""The contract between the service and a runner: spec, folder, journal, calls."""

@@ -1,0 +1,95 @@
+"""The journal: an attempt's events, one JSON object per line, on disk before they are sent.
+
+Whoever reads it after a crash must expect that its last line is torn, and that the job, whose
+file it is, wrote anything into it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from ..files.safe_fs import opened_file
+from ..records.requests import Json, NewEvent
+
+LONGEST_LINE: Final = 4 << 20
+MOST_BYTES: Final = 64 << 20
+"""Of a journal that is read: twice what the runner's own limits let it grow to."""
+
+
+class Journal:
+    """Writes events with growing numbers, from any thread."""
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._lock = threading.Lock()
+        self._seq = 0
+
+    def write(self, kind: str, data: Mapping[str, Json]) -> NewEvent:
+        """Number an event and put it on disk."""
+        with self._lock:
+            self._seq += 1
+            event = NewEvent(seq=self._seq, at=time.time(), kind=kind, data=data)
+            try:
+                os.write(self._descriptor, (json.dumps(as_json(event)) + "\n").encode())
+            except OSError as error:
+                # A full disk must not end the work: the event can still be delivered.
+                print(f"carrel: the journal cannot be written: {error}", flush=True)
+            return event
+
+    def sync(self) -> None:
+        """Onto the disk itself; done by who sends, so that the work need not wait for it."""
+        try:
+            os.fsync(self._descriptor)
+        except OSError as error:
+            print(f"carrel: the journal cannot be synced: {error}", flush=True)
+
+
+def as_json(event: NewEvent) -> dict[str, Json]:
+    """The event as it is stored and sent."""
+    return {"seq": event.seq, "at": event.at, "kind": event.kind, "data": event.data}
+
+
+def read_journal(path: Path) -> Sequence[NewEvent]:
+    """The whole lines of a journal, oldest first; empty where no such file lies there.
+
+    Of one that is too long the middle is left out: the end says how the attempt ended.
+    """
+    events: list[NewEvent] = []
+    try:
+        with opened_file(path.parent, path.name) as file:
+            size = os.fstat(file.fileno()).st_size
+            events += _events(file, MOST_BYTES - LONGEST_LINE)
+            if size > file.tell():
+                file.seek(max(file.tell(), size - LONGEST_LINE))
+                file.readline(LONGEST_LINE)  # perhaps only the end of a line
+                events += _events(file, LONGEST_LINE)
+    except OSError:
+        return ()
+    return tuple(events)
+
+
+def _events(file: BinaryIO, most: int) -> Iterator[NewEvent]:
+    ends = file.tell() + most
+    while file.tell() < ends and (line := file.readline(LONGEST_LINE)):
+        event = _parse(line)
+        if event is not None:
+            yield event
+
+
+def _parse(line: bytes) -> NewEvent | None:
+    try:
+        found = json.loads(line)
+        return NewEvent(
+            seq=int(found["seq"]),
+            at=float(found["at"]),
+            kind=str(found["kind"]),
+            data=dict(found["data"]),
+        )
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None

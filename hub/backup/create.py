@@ -1,0 +1,198 @@
+"""``carrel backup``: what a site cannot lose, copied beside the running service.
+
+The order makes the copy agree with itself. Carrel's database comes first, at one moment; then,
+later than that moment, what it names:
+
+1. carrel.db        by SQLite's online backup: consistent, and nobody has to wait for it
+2. hub/             JupyterHub's database and the accounts likewise; the cookie secret
+3. settings, tokens between the processes, the site's own jupyterhub_config.py
+4. outputs/         of the requests and attempts that the copied database knows, no others
+5. courses/         what was handed out and in, and what courses share
+6. homes/           only where they are asked for
+
+An input is on disk before its request is in the database, as contents are before their
+submission, and neither these nor outputs are taken away: so everything that the copy of the
+database names is there. What came after that moment is left out, except what a running attempt
+had written by the time it was copied: after a restore that is read like the journal of an
+attempt whose service was down.
+
+Nothing is called a backup before it is one: all of it is written to ``DIR.partial``, put on
+disk, given its manifest, and renamed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ... import __version__
+from ..config.settings import StateFolder
+from ..errors import BackupFailed, Conflict, InvalidInput
+from ..files.safe_fs import to_disk
+from ..interfaces.files import Clock
+from ..messages.requests import size as sized
+from . import database
+from .copier import SQLITE_COMPANIONS, Copier, Progress, is_database, size_of
+from .manifest import STATE, Manifest
+from .staging import drafted
+
+_DRAFT = ".new"
+"""The end of a name under which a file is written before it is put in its place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackupOptions:
+    """What to copy, and where to.
+
+    Attributes:
+        homes: people's home folders too.
+    """
+
+    state: StateFolder
+    target: Path
+    homes: bool = False
+
+
+def back_up(options: BackupOptions, progress: Progress, clock: Clock) -> Manifest:
+    """Write a backup; on any failure nothing of it is left.
+
+    Raises:
+        InvalidInput: there is no Carrel in the state folder, or the target lies in it.
+        Conflict: the target holds something already.
+        BackupFailed: something cannot be copied, or the disk is too full.
+    """
+    state, target = options.state, options.target.absolute()
+    _check_source(state)
+    _check_target(state, target)
+    with drafted(
+        target,
+        "partial",
+        under_way="a backup is being written",
+        failed="The backup was not written",
+    ) as draft:
+        manifest = _copy(options, draft, progress, clock)
+        os.sync()
+        manifest.write(draft)
+        _put_in_place(draft, target)
+    return manifest
+
+
+def _check_source(state: StateFolder) -> None:
+    if not state.settings.exists():
+        raise InvalidInput(f"There is no Carrel in {state.root}.", accepted="Name it with --state.")
+    if not state.database.exists():
+        raise InvalidInput(
+            f"{state.root} has no carrel.db.",
+            accepted="A database that lies elsewhere (PostgreSQL) is backed up by its own "
+            "program, pg_dump.",
+        )
+
+
+def _check_target(state: StateFolder, target: Path) -> None:
+    if target.resolve().is_relative_to(state.root):
+        raise InvalidInput(
+            f"{target} lies in the state folder: it would be lost together with it.",
+            accepted="Name a folder elsewhere, best on another disk.",
+        )
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise Conflict(
+            f"{target} exists and is not empty.",
+            accepted="Name a folder that does not exist yet, for instance one with the date.",
+        )
+
+
+def _put_in_place(draft: Path, target: Path) -> None:
+    for folder in (draft, draft.parent):
+        to_disk(folder)
+    draft.rename(target)
+    to_disk(target.parent)
+
+
+def _copy(options: BackupOptions, draft: Path, progress: Progress, clock: Clock) -> Manifest:
+    state = options.state
+    total = _announce(options, draft, progress)
+    copy = draft / STATE
+    copy.mkdir(mode=0o700)
+    with progress.bar("Copying", total) as advance:
+        copier = Copier(target=copy, advance=advance)
+        made_at = clock()
+        copier.database(state.database, state.database.name)
+        _hub(copier, state)
+        for one in (state.settings, state.secrets, state.jupyterhub_config):
+            if one.exists():
+                copier.file(one, one.name)
+        _outputs(copier, state, copy / state.database.name)
+        copier.tree(state.courses, state.courses.name)
+        if options.homes:
+            copier.tree(state.homes, state.homes.name)
+    return Manifest(
+        version=__version__,
+        revision=database.revision(copy / state.database.name),
+        made_at=made_at,
+        state=str(state.root),
+        homes=options.homes,
+        entries=tuple(copier.entries),
+        left_out=tuple(copier.left_out),
+    )
+
+
+def _announce(options: BackupOptions, draft: Path, progress: Progress) -> int:
+    """Say how much there is of each part; the bytes of all that is copied."""
+    state = options.state
+    parts = {
+        "carrel.db": state.database.stat().st_size,
+        "hub": size_of(state.hub),
+        "outputs": size_of(state.outputs),
+        "courses": size_of(state.courses),
+    }
+    if options.homes:
+        parts["homes"] = size_of(state.homes)
+    for name, size in parts.items():
+        progress.say(f"{name:<10}{sized(size):>10}")
+    if not options.homes:
+        progress.say(f"{'homes':<10}{'left out':>10}  (--homes takes them along)")
+    total = sum(parts.values())
+    free = shutil.disk_usage(draft).free
+    if free < total:
+        raise BackupFailed(
+            f"There are {sized(free)} free at {draft.parent}, and {sized(total)} to copy.",
+            accepted="Free some space, or name a folder on another disk.",
+        )
+    return total
+
+
+def _hub(copier: Copier, state: StateFolder) -> None:
+    """JupyterHub's own folder: databases as databases, the rest as files."""
+    folder = state.hub.name
+    (copier.target / folder).mkdir(mode=0o700)
+    for found in sorted(state.hub.iterdir()):
+        path = f"{folder}/{found.name}"
+        if found.is_dir() and not found.is_symlink():
+            copier.tree(found, path)
+        elif not found.is_file() or found.name.endswith((*SQLITE_COMPANIONS, _DRAFT)):
+            continue
+        elif is_database(found):
+            copier.database(found, path)
+        else:
+            copier.file(found, path)
+
+
+def _outputs(copier: Copier, state: StateFolder, copied: Path) -> None:
+    """Of each request that the copied database names: its input, and its known attempts."""
+    (copier.target / state.outputs.name).mkdir(mode=0o700)
+    for request, newest in sorted(database.attempts(copied).items()):
+        copier.tree(state.outputs / request, f"{state.outputs.name}/{request}", _known(newest))
+
+
+def _known(newest: int) -> Callable[[str], bool]:
+    """An attempt that began after the database was copied is none of its own."""
+
+    def keep(name: str) -> bool:
+        if name.isdecimal():
+            return int(name) <= newest
+        return not name.endswith(_DRAFT)
+
+    return keep

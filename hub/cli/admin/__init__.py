@@ -1,0 +1,1 @@
+"""Up, down, doctor, backup, groups, users, pool, images, calendar, audit."""

@@ -1,0 +1,71 @@
+"""``carrel audit``: who changed what."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from ...client import Client
+from ...client.api.admin import Administering
+from ...messages import audit_log as change_words
+from ...schemas.admin import ChangeOut
+from ..common import display as printing
+from ..common.client_command import ClientCommand, json_option, site_option
+
+
+@click.command("audit", cls=ClientCommand)
+@click.option("--who", default="", metavar="NAME", help="Only by them.")
+@click.option("--action", default="", metavar="WHAT", help="Only this, such as 'group set'.")
+@click.option("--target", default="", metavar="NAME", help="Only about this group, person, …")
+@click.option(
+    "--limit",
+    default=50,
+    show_default=True,
+    type=click.IntRange(1, 1000),
+    help="The newest N.",
+    metavar="N",
+)
+@json_option
+@site_option
+def audit_command(
+    *, who: str, action: str, target: str, limit: int, as_json: bool, site: str | None
+) -> None:
+    """Show who changed groups, teachers, people, devices and other people's requests.
+
+    Newest first, for administrators. `cli:NAME` is somebody at the command line of the machine
+    itself, `carrel` the service.
+
+    \b
+    Examples:
+      carrel audit
+      carrel audit --target cs101 --action 'group set'
+    """
+    with Client.from_environment(site) as client:
+        found = Administering(client).audit(who=who, action=action, target=target, limit=limit)
+    if as_json:
+        printing.as_json(found)
+        return
+    now = time.time()
+    rows = [
+        [
+            printing.exact_time(change.at, now),
+            change.who,
+            change.action,
+            change.target,
+            _difference(change, now),
+            change.why,
+        ]
+        for change in found.changes
+    ]
+    if rows:
+        printing.table(["WHEN", "WHO", "WHAT", "ABOUT", "CHANGE", "WHY"], rows)
+    else:
+        click.echo("Nothing.")
+
+
+def _difference(change: ChangeOut, now: float) -> str:
+    found = change_words.differences(
+        change.before, change.after, lambda at: printing.local_time(at, now)
+    )
+    return ", ".join(f"{name}: {' -> '.join(sides)}" for name, sides in found)

@@ -1,0 +1,171 @@
+"""``carrel backup`` and ``carrel restore``."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from ...backup.copier import Advance
+from ...backup.create import BackupOptions, back_up
+from ...backup.manifest import Manifest
+from ...backup.restore import Restored, RestoreOptions, verify
+from ...backup.restore import restore as bring_back
+from ...config.settings import StateFolder
+from ...messages import requests as wording
+from ..common.operator_options import operator, state_option
+
+_LEFT_OUT_SHOWN = 5
+
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object; progress goes to stderr."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watcher:
+    """Progress for whoever watches, on stderr: stdout may be read by a program."""
+
+    def say(self, text: str) -> None:
+        click.echo(text, err=True)
+
+    @contextmanager
+    def bar(self, label: str, total: int) -> Iterator[Advance]:
+        with click.progressbar(length=max(1, total), label=label, file=sys.stderr) as shown:
+
+            def advance(size: int) -> None:
+                shown.update(size)
+
+            yield advance
+
+
+@click.command()
+@click.argument("target", metavar="DIR", type=click.Path(path_type=Path))
+@state_option
+@click.option("--homes", is_flag=True, help="People's homes too; their size is said first.")
+@json_option
+def backup(*, target: Path, state: StateFolder, homes: bool, as_json: bool) -> None:
+    """Copy what this site cannot lose into DIR, also while it runs.
+
+    That is Carrel's database, JupyterHub's and the accounts, settings and secrets, and the
+    inputs and outputs of every request. The databases are copied as they are at one moment;
+    nobody has to stop working. Homes are left out unless --homes is given.
+
+    DIR must not exist, or be empty. It is written as DIR.partial and gets its name when all of
+    it is on disk. It holds passwords' hashes and tokens: only your account can read it.
+
+    --json prints: backup, made_at, version, revision, files, bytes, homes, left_out.
+
+    \b
+    Examples:
+      carrel backup /backup/carrel-2026-11-21
+      carrel backup /backup/carrel-$(date +%F) --homes --json
+    """
+    made = back_up(BackupOptions(state=state, target=target, homes=homes), Watcher(), time.time)
+    if as_json:
+        click.echo(json.dumps({"backup": str(target.absolute()), **_facts(made)}))
+        return
+    click.echo(f"The backup {target.absolute()} is complete: {_summary(made)}.")
+    for name in made.left_out[:_LEFT_OUT_SHOWN]:
+        click.echo(f"Left out (no file, folder or link, or not readable): {name}")
+    if len(made.left_out) > _LEFT_OUT_SHOWN:
+        click.echo(f"… and {len(made.left_out) - _LEFT_OUT_SHOWN} more; all are in its manifest.")
+    click.echo(f"Try it: carrel restore {shlex.quote(str(target.absolute()))} --check")
+
+
+@click.command()
+@click.argument(
+    "source", metavar="DIR", type=click.Path(path_type=Path, exists=True, file_okay=False)
+)
+@state_option
+@click.option("--replace", is_flag=True, help="Move a state folder that is there aside.")
+@click.option(
+    "--drained", is_flag=True, help="Nothing starts there until `carrel pool undrain NODE`."
+)
+@click.option("--check", is_flag=True, help="Only check the backup; restore nothing.")
+@json_option
+def restore(
+    *,
+    source: Path,
+    state: StateFolder,
+    replace: bool,
+    drained: bool,
+    check: bool,
+    as_json: bool,
+) -> None:
+    """Make a state folder of the backup in DIR.
+
+    The manifest and every file are checked before anything is written. A state folder that
+    runs is refused; one that is not empty is refused too, unless --replace moves it aside. The
+    next `carrel up` starts it. What ran when the backup was made has no process any more:
+    sessions end as failed, jobs as what they had written down, as lost, or in the queue again
+    where they have retries. What waited keeps its place.
+
+    With --drained nothing starts, so that a copy can be looked at beside the site it is of.
+
+    --json prints: state, aside, made_at, version, revision, files, bytes, homes, left_out.
+
+    \b
+    Examples:
+      carrel restore /backup/carrel-2026-11-21 --check
+      carrel restore /backup/carrel-2026-11-21 --state /srv/carrel --replace
+      carrel restore /backup/carrel-2026-11-21 --state /tmp/rehearsal --drained
+    """
+    if check:
+        found = verify(source, Watcher())
+        facts = {"state": None, "aside": None, **_facts(found)}
+        click.echo(json.dumps(facts) if as_json else f"The backup is whole: {_summary(found)}.")
+        return
+    options = RestoreOptions(
+        backup=source, state=state, replace=replace, drained=drained, who=operator()
+    )
+    done = bring_back(options, Watcher(), time.time)
+    if as_json:
+        aside = None if done.aside is None else str(done.aside)
+        click.echo(json.dumps({"state": str(state.root), "aside": aside, **_facts(done.manifest)}))
+        return
+    _tell(done, state, drained=drained)
+
+
+def _tell(done: Restored, state: StateFolder, *, drained: bool) -> None:
+    click.echo(f"Restored {state.root}: {_summary(done.manifest)}.")
+    if done.aside is not None:
+        click.echo(f"The former state folder lies in {done.aside}.")
+        if not done.manifest.homes and (done.aside / "homes").is_dir():
+            homes = shlex.join(["cp", "-a", str(done.aside / "homes"), str(state.root)])
+            click.echo(f"The backup has no homes. Take over the former ones with: {homes}")
+    elif not done.manifest.homes:
+        click.echo("The backup has no homes: everybody's is empty.")
+    if drained:
+        click.echo("All nodes are drained: nothing starts until `carrel pool undrain NODE`.")
+    click.echo(f"Start it with: carrel up --state {shlex.quote(str(state.root))}")
+
+
+def _facts(manifest: Manifest) -> dict[str, object]:
+    return {
+        "made_at": manifest.made_at,
+        "version": manifest.version,
+        "revision": manifest.revision,
+        "files": sum(1 for _ in manifest.files),
+        "bytes": manifest.size,
+        "homes": manifest.homes,
+        "left_out": list(manifest.left_out),
+    }
+
+
+def _summary(manifest: Manifest) -> str:
+    files = wording.count(sum(1 for _ in manifest.files), "file")
+    made = datetime.fromtimestamp(manifest.made_at, UTC).astimezone().strftime("%-d %b %Y %H:%M")
+    homes = "with homes" if manifest.homes else "without homes"
+    return f"{files}, {wording.size(manifest.size)}, {homes}, as of {made}"
+
+
+COMMANDS: dict[str, click.Command] = {"backup": backup, "restore": restore}

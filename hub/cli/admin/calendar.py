@@ -1,0 +1,215 @@
+"""``carrel term`` and ``carrel reserve``: what is agreed for spans of the calendar."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+import click
+
+from ...config.settings import StateFolder
+from ...groups.calendar import WHEN_HELP, Agenda
+from ...schemas.calendar import ReservationIn
+from ...store import open_store
+from ..common import display as printing
+from ..common.client_command import Listing
+from ..common.operator_options import existing, operator, state_option
+
+json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
+
+
+@click.group(cls=Listing)
+def term() -> None:
+    """Terms, by which budgets are counted.
+
+    \b
+    Examples:
+      carrel term add winter 2026-10-12 2027-02-15
+      carrel group set cs101 --budget 300h/term
+    """
+
+
+@term.command("add", short_help="Make or change a term.")
+@click.argument("name")
+@click.argument("first")
+@click.argument("last")
+@state_option
+def add_term(*, name: str, first: str, last: str, state: StateFolder) -> None:
+    """Make or change a term, from its FIRST to its LAST day, both included (UTC).
+
+    \b
+    Example:
+      carrel term add winter 2026-10-12 2027-02-15
+    """
+    with _agenda(state) as agenda:
+        agenda.put_term(name, first, last, who=operator())
+    click.echo(f"The term {name} is from {first} to {last}.")
+
+
+@term.command("ls", short_help="List the terms.")
+@state_option
+@json_option
+def list_terms(*, state: StateFolder, as_json: bool) -> None:
+    """List the terms.
+
+    \b
+    Example:
+      carrel term ls
+    """
+    with _agenda(state) as agenda:
+        found = agenda.terms()
+    if as_json:
+        for one in found:
+            printing.as_json(one)
+        return
+    if not found:
+        click.echo("There is no term. Make one with: carrel term add NAME FIRST LAST")
+        return
+    rows = [[one.name, one.first, one.last, "now" if one.running else ""] for one in found]
+    printing.table(["TERM", "FIRST", "LAST", ""], rows)
+
+
+@term.command("rm", short_help="Remove a term.")
+@click.argument("name")
+@state_option
+def remove_term(*, name: str, state: StateFolder) -> None:
+    """Remove a term: budgets per term then have none in its days.
+
+    \b
+    Example:
+      carrel term rm winter
+    """
+    with _agenda(state) as agenda:
+        agenda.remove_term(name, who=operator())
+    click.echo(f"Removed the term {name}.")
+
+
+class GroupFirst(Listing):
+    """``carrel reserve cs101 …`` reserves; ``ls`` and ``rm`` are commands."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            args = ["add", *args]
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=GroupFirst, subcommand_metavar="[add] GROUP|ls|rm …")
+def reserve() -> None:
+    """Reserve devices for a group: a lab class every week, or a single day.
+
+    While it runs the group's requests go first, and what it does not hold of the devices is lent
+    to nobody else. Before it, what could not end in time does not start on them.
+
+    \b
+    Examples:
+      carrel reserve cs101 --devices 8 --when "Tue 10:00-12:00 Europe/Berlin" --until 2027-02-15
+      carrel reserve ls
+      carrel reserve rm r-1a2b3c
+    """
+
+
+@reserve.command("add", short_help="Reserve devices; the word may be left out.")
+@click.argument("group")
+@click.option("--devices", type=click.IntRange(1), required=True, help="How many.")
+@click.option("--when", required=True, help=f"{WHEN_HELP}.")
+@click.option("--until", default="", metavar="DAY", help="Last day, of one of every week.")
+@click.option("--from", "first", default="", metavar="DAY", help="First day; today.")
+@click.option("--why", default="", help="What for: people read it.")
+@click.option("--dry-run", is_flag=True, help="Only say what it would mean.")
+@json_option
+@state_option
+def add_reservation(
+    *,
+    group: str,
+    devices: int,
+    when: str,
+    until: str,
+    first: str,
+    why: str,
+    dry_run: bool,
+    as_json: bool,
+    state: StateFolder,
+) -> None:
+    """Reserve devices for GROUP.
+
+    \b
+    Examples:
+      carrel reserve cs101 --devices 8 --when "Tue 10:00-12:00 Europe/Berlin" --until 2027-02-15
+      carrel reserve add lab --devices 2 --when "2026-12-01 14:00-18:00 Europe/Berlin"
+    """
+    body = ReservationIn(group=group, devices=devices, when=when, until=until, first=first, why=why)
+    with _agenda(state) as agenda:
+        for sentence in agenda.preview(body).problems:
+            click.echo(sentence, err=True)
+        if dry_run:
+            click.echo("Nothing was reserved.")
+            return
+        made = agenda.reserve(body, who=operator())
+    if as_json:
+        printing.as_json(made)
+        return
+    now = time.time()
+    until = "" if made.until in made.when else f", until {made.until}"
+    click.echo(
+        f"Reserved {made.id}: {devices} for {group}, {made.when}{until}; "
+        f"the next time {printing.local_time(made.starts_at or now, now)} ({printing.zone(now)})."
+    )
+
+
+@reserve.command("ls", short_help="List reservations that are not over.")
+@state_option
+@json_option
+def list_reservations(*, state: StateFolder, as_json: bool) -> None:
+    """List reservations that are not over, the next one first.
+
+    \b
+    Example:
+      carrel reserve ls --json
+    """
+    with _agenda(state) as agenda:
+        found = agenda.reservations()
+    if as_json:
+        for one in found:
+            printing.as_json(one)
+        return
+    if not found:
+        click.echo("Nothing is reserved.")
+        return
+    now = time.time()
+    rows = [
+        [
+            *(one.id, one.group, str(one.devices), one.when, one.until),
+            "now" if one.running else printing.local_time(one.starts_at or now, now),
+        ]
+        for one in found
+    ]
+    heads = ["ID", "GROUP", "DEVICES", "WHEN", "UNTIL", f"NEXT ({printing.zone(now)})"]
+    printing.table(heads, rows, right="DEVICES")
+
+
+@reserve.command("rm", short_help="Remove a reservation.")
+@click.argument("reservation")
+@state_option
+def remove_reservation(*, reservation: str, state: StateFolder) -> None:
+    """Remove a reservation, by its id.
+
+    \b
+    Example:
+      carrel reserve rm r-1a2b3c
+    """
+    with _agenda(state) as agenda:
+        agenda.unreserve(reservation, who=operator())
+    click.echo(f"Removed the reservation {reservation}.")
+
+
+@contextmanager
+def _agenda(state: StateFolder) -> Iterator[Agenda]:
+    existing(state)
+    with closing(open_store(state.database)) as store:
+        yield Agenda(store, time.time)
+
+
+COMMANDS: dict[str, click.Command] = {"term": term, "reserve": reserve}

@@ -1,0 +1,72 @@
+"""``carrel doctor``: what is missing or unsafe on this machine, and how to mend it."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+
+import click
+
+from ...config.settings import Engine, Settings, StateFolder
+from ...interfaces.host import Finding, Verdict
+from ...supervisor import doctor as doctors
+from ..common import display as printing
+from ..common.operator_options import state_option
+
+_MARKS = {
+    Verdict.FINE: "ok     ",
+    Verdict.WARNING: "warning",
+    Verdict.MISSING: "MISSING",
+    Verdict.UNKNOWN: "unknown",
+}
+
+
+@click.command()
+@state_option
+@click.option(
+    "--engine",
+    type=click.Choice([each.value for each in Engine]),
+    help="Look at this engine, instead of the one that the installation has.",
+)
+@click.option(
+    "--url", metavar="URL", default="", help="The address that people open, to see its certificate."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+def doctor(*, state: StateFolder, engine: str | None, url: str, as_json: bool) -> None:
+    """Say what is missing or unsafe on this machine, and how to mend it.
+
+    Works before the first start, while Carrel runs, and when it does not start any more. Nothing
+    is changed. With containers it asks each engine, and tries in short containers there what
+    only they can find out: the firewall, and of another machine the shared folders and the ways
+    in both directions.
+
+    The exit status is 1 if something is missing, 0 otherwise: warnings do not keep Carrel from
+    working. --json prints: ok, findings (subject, verdict, what, mend).
+
+    \b
+    Examples:
+      carrel doctor
+      carrel doctor --engine docker
+      carrel doctor --url https://jupyter.example.edu --json
+    """
+    settings = Settings.load(state) if state.settings.exists() else Settings()
+    if engine is not None:
+        settings = settings.changed(engine=Engine(engine))
+    found: list[Finding] = []
+    for each in doctors.findings(state, settings, url=url):
+        found.append(each)
+        if not as_json:
+            _print(each)
+    fine = doctors.healthy(tuple(found))
+    if as_json:
+        printing.as_json({"ok": fine, "findings": [asdict(each) for each in found]})
+    sys.exit(0 if fine else 1)
+
+
+def _print(finding: Finding) -> None:
+    click.echo(f"{_MARKS[finding.verdict]}  {finding.subject}: {finding.what}")
+    if finding.mend:
+        click.echo(f"         {finding.mend}")
+
+
+COMMANDS: dict[str, click.Command] = {"doctor": doctor}

@@ -1,0 +1,248 @@
+"""``carrel group``: the quota tree, members and teachers."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+
+import click
+
+from ...config.settings import StateFolder
+from ...errors import Conflict
+from ...groups.quotas import QuotaTree, check_group_name, group_values
+from ...interfaces.store import Store
+from ...scheduling.model.snapshot import Group
+from ...store import open_store
+from ..common.client_command import Listing
+from ..common.operator_options import existing, operator, state_option
+from . import members as membership
+from .group_options import changed, limit_options, named_any, shown, span
+
+_ONE_OR_NONE = -1
+"""Stands for the default of ``--max-devices-per-user``, which depends on the maximum."""
+
+member = click.option(
+    "--member",
+    "members",
+    metavar="NAME",
+    multiple=True,
+    help="Make a member (Carrel has to be running); may be repeated.",
+)
+teacher = click.option(
+    "--teacher",
+    "teachers",
+    metavar="NAME",
+    multiple=True,
+    help="Give the role of teacher in this group; may be repeated.",
+)
+
+
+@click.group(cls=Listing)
+def group() -> None:
+    """Groups, their limits, members and teachers.
+
+    A group is a course, a lab or a department. Its limits, and those of the groups above it,
+    decide what its members may hold. Members are those of the JupyterHub group of that name;
+    teachers see the requests of their group.
+
+    \b
+    Examples:
+      carrel group add cs101 --max-devices 4 --max-devices-per-user 1 --max-time 2h
+      carrel group set cs101 --teacher grace --member ada --member ben
+      carrel group list
+    """
+
+
+@group.command(short_help="Make a group.")
+@click.argument("name")
+@state_option
+@limit_options
+@member
+@teacher
+def add(
+    *,
+    name: str,
+    state: StateFolder,
+    members: tuple[str, ...],
+    teachers: tuple[str, ...],
+) -> None:
+    """Make a group.
+
+    Without --max-devices its members may run on CPU only. What is not given is: 1 device per
+    member (0 where the group has none), a longest time limit of 8h, and 30m without work.
+
+    \b
+    Examples:
+      carrel group add cs --max-devices 8
+      carrel group add cs101 --parent cs --max-devices 4 --max-time 2h --member ada
+    """
+    check_group_name(name)
+    made = changed(Group(name=name, max_devices_per_user=_ONE_OR_NONE))
+    if made.max_devices_per_user == _ONE_OR_NONE:
+        made = replace(made, max_devices_per_user=min(1, made.max_devices))
+    with _store(state) as store:
+        if any(known.name == name for known in store.groups()):
+            raise Conflict(
+                f"There is a group {name} already.",
+                accepted=f"Change it with: carrel group set {name}",
+            )
+        membership.check_members(state, members)
+        tree = QuotaTree(store, time.time)
+        tree.put(made, who=operator())
+        tree.set_teachers(name, teachers, who=operator())
+    click.echo(f"Made the group {name}.")
+    membership.note_strangers(state, teachers)
+    membership.join(state, name, members)
+
+
+@group.command("set")
+@click.argument("name")
+@state_option
+@limit_options
+@member
+@click.option(
+    "--remove-member",
+    "leavers",
+    metavar="NAME",
+    multiple=True,
+    help="End a membership (Carrel has to be running); may be repeated.",
+)
+@teacher
+@click.option(
+    "--remove-teacher",
+    "former",
+    metavar="NAME",
+    multiple=True,
+    help="Take the role of teacher away; may be repeated.",
+)
+@click.option("--dry-run", is_flag=True, help="Only say what it would mean now.")
+def set_(
+    *,
+    name: str,
+    state: StateFolder,
+    members: tuple[str, ...],
+    leavers: tuple[str, ...],
+    teachers: tuple[str, ...],
+    former: tuple[str, ...],
+    dry_run: bool,
+) -> None:
+    """Change a group; what is not named stays as it is.
+
+    A limit that is lowered stops nothing that runs: it holds for what starts from now on. Only a
+    budget that is used up by then does, with a notice and time to save.
+
+    \b
+    Examples:
+      carrel group set cs101 --max-devices 6
+      carrel group set cs101 --guaranteed 2 --weight 2
+      carrel group set lab --borrow 4 --lend all --models "NVIDIA H200"
+      carrel group set cs101 --idle 45m
+      carrel group set cs101 --teacher grace --remove-teacher alan
+      carrel group set cs101 --member ada --remove-member ben
+    """
+    if not any((members, leavers, teachers, former)) and not named_any():
+        raise click.UsageError("Say what to change, with one of the options.")
+    with _store(state) as store:
+        before = store.group(name)
+        membership.check_members(state, (*members, *leavers))
+        tree, after = QuotaTree(store, time.time), changed(before)
+        for sentence in tree.preview(after) if after != before else ():
+            click.echo(sentence)
+        if dry_run:
+            click.echo("Nothing was changed.")
+            return
+        tree.put(after, who=operator())
+        wanted = {*store.teachers(name), *teachers} - set(former)
+        tree.set_teachers(name, wanted, who=operator())
+    click.echo(f"The group {name} is set.")
+    membership.note_strangers(state, teachers)
+    membership.join(state, name, members)
+    membership.leave(state, name, leavers)
+
+
+@group.command(short_help="Remove a group.")
+@click.argument("name")
+@state_option
+def remove(*, name: str, state: StateFolder) -> None:
+    """Remove a group; its past requests and its ledger are kept, and so is JupyterHub's group.
+
+    Refused while requests of it wait or run, or groups stand below it.
+
+    \b
+    Example:
+      carrel group remove cs101
+    """
+    with _store(state) as store:
+        QuotaTree(store, time.time).remove(name, who=operator())
+    click.echo(f"Removed the group {name}. Its requests and its ledger are kept.")
+
+
+@group.command()
+@click.argument("name")
+@state_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def show(*, name: str, state: StateFolder, as_json: bool) -> None:
+    """Show a group: limits, teachers, and members where Carrel is running.
+
+    \b
+    Example:
+      carrel group show cs101
+    """
+    with _store(state) as store:
+        found, teachers = store.group(name), store.teachers(name)
+    members = membership.members(state, name)
+    if as_json:
+        values = {**group_values(found), "teachers": list(teachers), "members": members}
+        click.echo(json.dumps(values))
+        return
+    _line("Group", found.name)
+    for label, value in shown(found):
+        _line(label, value)
+    _line("Teachers", ", ".join(teachers) or "none")
+    known = "unknown: Carrel is not running" if members is None else ", ".join(members) or "none"
+    _line("Members", known)
+
+
+@group.command("list")
+@state_option
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
+def list_(*, state: StateFolder, as_json: bool) -> None:
+    """List the groups with their limits.
+
+    \b
+    Example:
+      carrel group list --json
+    """
+    with _store(state) as store:
+        found = store.groups()
+    if as_json:
+        for one in found:
+            click.echo(json.dumps(group_values(one)))
+        return
+    if not found:
+        click.echo("There is no group yet. Make one with: carrel group add NAME --max-devices N")
+        return
+    width = max(len("GROUP"), *(len(one.name) for one in found))
+    click.echo(f"{'GROUP':<{width}}  DEVICES  PER MEMBER  LONGEST  ABOVE")
+    for one in found:
+        click.echo(
+            f"{one.name:<{width}}  {one.max_devices:>7}  {one.max_devices_per_user:>10}  "
+            f"{span(one.max_seconds):>7}  {one.parent or ''}".rstrip()
+        )
+
+
+@contextmanager
+def _store(state: StateFolder) -> Iterator[Store]:
+    existing(state)
+    with closing(open_store(state.database)) as store:
+        yield store
+
+
+def _line(label: str, value: str) -> None:
+    click.echo(f"{label:<21} {value}")
+
+
+COMMANDS: dict[str, click.Command] = {"group": group}

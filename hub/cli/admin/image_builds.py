@@ -1,0 +1,261 @@
+"""``carrel images build|verify|prune|bootstrap``: where the Docker engine is."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TextIO, TypeVar
+
+import click
+
+from ....images import build as building
+from ....images import recipes
+from ....images import retention as pruning
+from ....images.debootstrap import bootstrap
+from ....images.docker_cli import Docker, Listed
+from ....images.lock_check import Verdict, verify
+from ...client import Client
+from ...client.api.images import Imaging
+from ...errors import ImageFailed, NotFound
+from ...messages import requests as wording
+from ..common import display as printing
+from ..common.client_command import ClientCommand, json_option, site_option
+from ..common.terminal import plain
+
+F = TypeVar("F", bound=Callable[..., object])
+
+_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+_FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
+
+
+def docker_option(function: F) -> F:
+    return click.option(
+        "--docker-host",
+        default="",
+        metavar="URL",
+        help="Another engine than that of DOCKER_HOST: unix://…, ssh://… or tcp://….",
+    )(function)
+
+
+@click.command("build", cls=ClientCommand)
+@click.argument("images", nargs=-1, required=True)
+@click.option("--variant", default="", help="Of the image's lock files, such as cuda for torch.")
+@click.option("--from", "stands_on", default="", metavar="IMAGE", help="Stand on this one instead.")
+@click.option(
+    "--ca-bundle",
+    type=_FILE,
+    envvar=["CARREL_CA_BUNDLE", "PIP_CERT"],
+    help="Certificates of a proxy that looks into TLS; they are in no layer afterwards.  "
+    "[env: CARREL_CA_BUNDLE, PIP_CERT]",
+)
+@click.option(
+    "--pip-config",
+    type=_FILE,
+    help="A pip.conf with your own package index; it is in no layer afterwards.",
+)
+@click.option("--wheelhouse", type=_FOLDER, help="A folder of wheels to look at as well.")
+@click.option("--build-arg", "arguments", multiple=True, metavar="NAME=VALUE")
+@click.option(
+    "--network",
+    type=click.Choice(["host", "default", "none"]),
+    default="host",
+    show_default=True,
+    help="That of the build's steps.",
+)
+@click.option("--log", type=click.Path(path_type=Path, dir_okay=False), help="Where the log goes.")
+@click.option("--verbose", "-v", is_flag=True, help="Show the log as it is written.")
+@docker_option
+@json_option
+def build_command(
+    *,
+    images: tuple[str, ...],
+    log: Path | None,
+    verbose: bool,
+    docker_host: str,
+    as_json: bool,
+    **chosen: object,
+) -> None:
+    """Build images, one after the other.
+
+    IMAGE is base, datascience, torch, grading, or the path of a folder with a Dockerfile, an
+    image.toml and a requirements.txt. Nothing of the old build is removed: who pinned it keeps
+    it.
+
+    \b
+    Examples:
+      carrel images build base datascience
+      carrel images build torch --variant cuda
+      carrel images build base --ca-bundle /etc/ssl/certs/site.pem
+      carrel images build ./our-image
+    """
+    docker, built = Docker(docker_host), []
+    for name in images:
+        recipe = recipes.find(name)
+        order = building.Order(recipe=recipe, **chosen)  # type: ignore[arg-type]  # the options
+        path = log or building.log_file(recipe.name)
+        click.echo(f"Building {recipe.name}; the log is {path}", err=True)
+        with path.open("a", encoding="utf-8", buffering=1) as file:
+            made = building.build(
+                docker, order, _into(file, also=verbose), _nothing if verbose else _tell
+            )
+        built.append(made)
+        if not as_json:
+            click.echo(f"{made.reference}, {wording.size(made.size_bytes)}")
+    if as_json:
+        printing.as_json([_described(image) for image in built])
+
+
+def _into(file: TextIO, *, also: bool) -> Callable[[str], None]:
+    def log(line: str) -> None:
+        file.write(f"{line}\n")
+        if also:
+            click.echo(plain(line), err=True)
+
+    return log
+
+
+def _tell(text: str) -> None:
+    click.echo(f"  {plain(text)}", err=True)
+
+
+def _nothing(text: str) -> None:
+    """The log itself is shown."""
+
+
+@click.command("verify", cls=ClientCommand)
+@click.argument("images", nargs=-1)
+@docker_option
+@json_option
+def verify_command(*, images: tuple[str, ...], docker_host: str, as_json: bool) -> None:
+    """Check that images hold exactly the packages of their lock files.
+
+    Without IMAGES the newest build of each is checked. A difference is exit status 1.
+
+    \b
+    Examples:
+      carrel images verify
+      carrel images verify base ./our-image
+    """
+    docker = Docker(docker_host)
+    newest: dict[str, Listed] = {}
+    for image in docker.images():
+        newest.setdefault(image.name, image)
+    verdicts = [
+        verify(docker, _built(newest, recipe.name), recipe)
+        for recipe in map(recipes.find, images or [n for n in recipes.names() if n in newest])
+    ]
+    if not verdicts:
+        raise NotFound("The engine has no image of Carrel.", accepted="carrel images build base")
+    if as_json:
+        printing.as_json([_verdict(each) for each in verdicts])
+    else:
+        for sentence in (text for each in verdicts for text in each.sentences()):
+            click.echo(sentence)
+    sys.exit(0 if all(each.good for each in verdicts) else 1)
+
+
+@click.command("prune", cls=ClientCommand)
+@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@docker_option
+@json_option
+@site_option
+def prune_command(
+    *, dry_run: bool, yes: bool, docker_host: str, as_json: bool, site: str | None
+) -> None:
+    """Remove old builds that nobody needs any more (administrators).
+
+    A build stays while a course has pinned it, something waits or runs in it, or an output that
+    is kept names it; and so does the newest build of each image with what it stands on. The
+    site is asked for that: where it does not answer, nothing is removed.
+
+    \b
+    Examples:
+      carrel images prune --dry-run
+      carrel images prune --yes
+    """
+    docker = Docker(docker_host)
+    # The engine first: what is pinned in between is built already, and is on both lists.
+    images = docker.images()
+    with Client.from_environment(site) as client:
+        needed = {each.image: each.why for each in Imaging(client).needed().needed}
+    found = pruning.fates(images, needed)
+    going = [fate.image for fate in found if not fate.why]
+    if not as_json:
+        for fate in sorted(found, key=lambda each: each.image.name):
+            click.echo(f"{fate.image.short} {'stays: ' + fate.why if fate.why else 'may go.'}")
+    if dry_run or not going:
+        removed: list[Listed] = []
+    elif yes or click.confirm(f"Remove {wording.count(len(going), 'build')}?", err=True):
+        removed = [image for image in going if _removed(docker, image)]
+    else:
+        removed = []
+    if as_json:
+        kept = [{**_described(fate.image), "why": fate.why} for fate in found if fate.why]
+        printing.as_json({"removed": [_described(image) for image in removed], "kept": kept})
+    elif dry_run:
+        click.echo(f"{wording.count(len(going), 'build')} may go. Nothing was removed.")
+    else:
+        click.echo(f"Removed {wording.count(len(removed), 'build')}.")
+
+
+def _removed(docker: Docker, image: Listed) -> bool:
+    try:
+        pruning.remove(docker, image)
+    except ImageFailed as error:
+        click.echo(f"{image.short} stays: {error}", err=True)
+        return False
+    return True
+
+
+@click.command("bootstrap", cls=ClientCommand)
+@click.option("--mirror", default="", metavar="URL", help="Of Debian's packages.")
+@click.option("--again", is_flag=True, help="Also where there is one already.")
+@docker_option
+@json_option
+def bootstrap_command(*, mirror: str, again: bool, docker_host: str, as_json: bool) -> None:
+    """Make the first image from Debian's packages, where no registry can be reached.
+
+    It takes root and the program debootstrap. `carrel images build base` stands on it then;
+    without it, that pulls Debian's own image.
+
+    \b
+    Example:
+      carrel images bootstrap && carrel images build base
+    """
+    docker = Docker(docker_host)
+    made = again or not docker.has(building.BOOTSTRAPPED)
+    if made:
+        bootstrap(docker, mirror, _tell)
+    if as_json:
+        printing.as_json({"image": building.BOOTSTRAPPED, "made": made})
+    else:
+        click.echo(f"{building.BOOTSTRAPPED} is {'made' if made else 'there already'}.")
+
+
+def _built(newest: dict[str, Listed], name: str) -> Listed:
+    if name not in newest:
+        raise NotFound(f"{name} is not built.", accepted=f"carrel images build {name}")
+    return newest[name]
+
+
+def _described(image: Listed) -> dict[str, object]:
+    return {
+        "name": image.name,
+        "reference": image.reference,
+        "size_bytes": image.size_bytes,
+        "built": image.built,
+    }
+
+
+def _verdict(verdict: Verdict) -> dict[str, object]:
+    return {
+        **_described(verdict.image),
+        "good": verdict.good,
+        "same_lock": verdict.same_lock,
+        "packages": verdict.packages,
+        "missing": list(verdict.missing),
+        "different": list(verdict.different),
+        "extra": list(verdict.extra),
+    }

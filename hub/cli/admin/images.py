@@ -1,0 +1,191 @@
+"""``carrel images``: what there is to run in, and what courses pin."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from ...client import Client
+from ...client.api.images import Imaging
+from ...errors import InvalidInput, NotFound
+from ...messages import requests as wording
+from ...records.images import ACCEPTED, Reference
+from ...schemas.images import ImageOut, ImagesOut
+from ..common import display as printing
+from ..common.client_command import ClientCommand, Listing, json_option, site_option
+from ..common.terminal import plain
+from .image_builds import bootstrap_command, build_command, prune_command, verify_command
+
+_NO_CHOICE = "Sessions and jobs run on the machine itself there: there is no image to choose."
+
+
+@click.group("images", cls=Listing, invoke_without_command=True)
+@json_option
+@site_option
+@click.pass_context
+def images_command(ctx: click.Context, as_json: bool, site: str | None) -> None:
+    """Images that sessions and jobs run in.
+
+    An image is named by its NAME, which stands for what your group has pinned, else for the
+    newest build; or by NAME@sha256:…, which is one build for good.
+
+    build, verify, prune and bootstrap work where the Docker engine is; the others ask a site.
+
+    \b
+    Examples:
+      carrel images
+      carrel submit --image torch train.ipynb
+      carrel images pin torch --group cs101 --until 2027-02-15
+      carrel images build base datascience torch
+    """
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_command, every=False, as_json=as_json, site=site)
+
+
+@images_command.command("list", cls=ClientCommand)
+@click.option("--all", "-a", "every", is_flag=True, help="Older builds too.")
+@json_option
+@site_option
+def list_command(*, every: bool, as_json: bool, site: str | None) -> None:
+    """List the images of a site; the same as without a word behind `images`.
+
+    \b
+    Example:
+      carrel images list --all
+    """
+    with Client.from_environment(site) as client:
+        found = Imaging(client).images()
+    if as_json:
+        printing.as_json(found)
+        return
+    if not found.choice:
+        click.echo(_NO_CHOICE)
+        return
+    shown = [i for i in found.images if every or i.newest or i.pinned]
+    now = time.time()
+    printing.table(
+        ["IMAGE", "TITLE", "SIZE", "BUILT", "ON", "PINNED"],
+        (
+            [
+                wording.short_reference(image.reference) + ("" if image.newest else " (older)"),
+                image.title + (" (default)" if image.default else ""),
+                wording.size(image.size_bytes),
+                printing.local_time(image.built_at, now),
+                ", ".join(image.nodes),
+                _pinned(image),
+            ]
+            for image in shown
+        ),
+    )
+    for pin in found.pins:
+        if pin.holds and not pin.there:
+            click.echo(f"{pin.image} is {pin.sentence}.")
+
+
+@images_command.command("show", cls=ClientCommand)
+@click.argument("image")
+@json_option
+@site_option
+def show_command(*, image: str, as_json: bool, site: str | None) -> None:
+    """Show everything about an image.
+
+    \b
+    Examples:
+      carrel images show torch
+      carrel images show torch --json | jq -r .reference
+    """
+    with Client.from_environment(site) as client:
+        shown = _found(Imaging(client).images(), image)
+    if as_json:
+        printing.as_json(shown)
+        return
+    facts = [
+        ("Image", shown.reference),
+        ("Title", shown.title),
+        ("What it is", shown.summary),
+        ("Packages", ", ".join(shown.packages)),
+        ("Kernels", ", ".join(shown.kernels)),
+        ("Size", wording.size(shown.size_bytes)),
+        ("Built", printing.local_time(shown.built_at, time.time())),
+        ("On", ", ".join(shown.nodes)),
+        ("Pinned", _pinned(shown)),
+    ]
+    for name, value in facts:
+        if value:
+            click.echo(f"{name + ':':12} {plain(value)}")
+
+
+@images_command.command("pin", cls=ClientCommand)
+@click.argument("image")
+@click.option("--group", required=True, metavar="GROUP", help="Whose it is, and those below it.")
+@click.option("--until", default="", metavar="DAY", help="Its last day (UTC), such as 2027-02-15.")
+@json_option
+@site_option
+def pin_command(*, image: str, group: str, until: str, as_json: bool, site: str | None) -> None:
+    """Keep a group to one build of an image (its teachers, and administrators).
+
+    IMAGE alone is the newest build that there is now; NAME@sha256:… is that one. A pinned build
+    is never pruned.
+
+    \b
+    Examples:
+      carrel images pin torch --group cs101 --until 2027-02-15
+    """
+    wanted = _reference(image)
+    with Client.from_environment(site) as client:
+        made = Imaging(client).pin(group, wanted.name, digest=wanted.digest, until=until)
+    if as_json:
+        printing.as_json(made)
+        return
+    click.echo(f"{made.reference} is {made.sentence}.")
+
+
+@images_command.command("unpin", cls=ClientCommand)
+@click.argument("image")
+@click.option("--group", required=True, metavar="GROUP")
+@json_option
+@site_option
+def unpin_command(*, image: str, group: str, as_json: bool, site: str | None) -> None:
+    """Let the name stand for the newest build again.
+
+    \b
+    Example:
+      carrel images unpin torch --group cs101
+    """
+    name = _reference(image).name
+    with Client.from_environment(site) as client:
+        Imaging(client).unpin(group, name)
+    if as_json:
+        printing.as_json({"group": group, "image": name})
+        return
+    click.echo(f"{group} gets the newest build of {name} from now on.")
+
+
+def _pinned(image: ImageOut) -> str:
+    """Below a heading that says "pinned" already."""
+    return "; ".join(each.removeprefix("pinned ") for each in image.pinned)
+
+
+def _reference(text: str) -> Reference:
+    found = Reference.read(text)
+    if found is None:
+        raise InvalidInput(f"{text[:80]!r} names no image.", accepted=f"{ACCEPTED}.")
+    return found
+
+
+def _found(catalogue: ImagesOut, text: str) -> ImageOut:
+    wanted = _reference(text)
+    for image in catalogue.images:
+        exact = image.digest.startswith(wanted.digest) if wanted.digest else image.newest
+        if image.name == wanted.name and exact:
+            return image
+    names = ", ".join(sorted({image.name for image in catalogue.images}))
+    raise NotFound(
+        f"There is no image {wording.short_reference(text)}.",
+        accepted=f"One of: {names}." if names else _NO_CHOICE if not catalogue.choice else "",
+    )
+
+
+for _command in (build_command, verify_command, prune_command, bootstrap_command):
+    images_command.add_command(_command)

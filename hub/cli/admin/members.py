@@ -1,0 +1,78 @@
+"""Who is in a group: membership is JupyterHub's, so that its people are looked up there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+import click
+
+from ...accounts.store import Accounts
+from ...config.settings import StateFolder
+from ...errors import NotFound, Unavailable
+from ...groups.users import People
+from ...store import open_store
+from ..common.operator_options import hub_of, operator
+
+
+def check_members(state: StateFolder, names: tuple[str, ...]) -> None:
+    """Before anything is changed: the hub is there, and these people are known."""
+    if not names:
+        return
+    with closing(hub_of(state)) as hub, closing(Accounts(state.accounts)) as accounts:
+        for name in names:
+            try:
+                hub.user(name)
+            except NotFound as error:
+                if accounts.find(name) is not None:
+                    hub.add_user(name, admin=False)  # it had not signed in yet
+                    continue
+                raise NotFound(
+                    f"JupyterHub does not know {name}.",
+                    accepted=f"Make an account with: carrel user add {name} --group GROUP",
+                ) from error
+
+
+def note_strangers(state: StateFolder, teachers: tuple[str, ...]) -> None:
+    """A name may be mistyped; it may also belong to a site's own sign-in."""
+    with closing(Accounts(state.accounts)) as accounts:
+        strangers = [name for name in teachers if accounts.find(name) is None]
+    if strangers:
+        click.echo(f"Note: there is no account {', '.join(strangers)} (yet).", err=True)
+
+
+def join(state: StateFolder, name: str, members: tuple[str, ...]) -> None:
+    if members:
+        with people_of(state) as people:
+            people.join(name, members, who=operator())
+        for member in members:
+            click.echo(f"{member} is a member of {name}.")
+
+
+def leave(state: StateFolder, name: str, leavers: tuple[str, ...]) -> None:
+    if leavers:
+        with people_of(state) as people:
+            people.leave(name, leavers, who=operator())
+        for leaver in leavers:
+            click.echo(f"{leaver} is no member of {name} any more.")
+
+
+@contextmanager
+def people_of(state: StateFolder) -> Iterator[People]:
+    """The people of this installation, for as long as it takes."""
+    with (
+        closing(open_store(state.database)) as store,
+        closing(hub_of(state)) as hub,
+        closing(Accounts(state.accounts)) as accounts,
+    ):
+        yield People(store, time.time, hub, accounts)
+
+
+def members(state: StateFolder, name: str) -> list[str] | None:
+    """By name; None where the hub does not answer."""
+    try:
+        with closing(hub_of(state)) as hub:
+            return sorted(one.name for one in hub.users() if name in one.groups)
+    except Unavailable:
+        return None

@@ -1,0 +1,186 @@
+"""``carrel pool``: the devices; and for administrators to drain, quarantine and release them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import click
+
+from ...client import Client
+from ...client.api.admin import Administering
+from ...errors import InvalidInput
+from ...schemas import PoolOut
+from ...schemas import parsers as values
+from ...schemas.admin import ConsequencesOut
+from ..common import display as printing
+from ..common.client_command import ClientCommand, Listing, json_option, site_option
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def target_argument(function: F) -> F:
+    return click.argument("target")(function)
+
+
+@click.group("pool", cls=Listing, invoke_without_command=True)
+@json_option
+@site_option
+@click.pass_context
+def pool_command(ctx: click.Context, as_json: bool, site: str | None) -> None:
+    """List the devices of the pool and what is reserved; administrators drain and quarantine.
+
+    TARGET is the id of a device, a part of it that only this one has, NODE#INDEX, or the name
+    of a node.
+
+    \b
+    STATE is
+      free      can be lent now
+      yours     works for you
+      taken     lent to somebody
+      busy      used by a process from outside Carrel
+      sick      set aside because of errors, or in quarantine
+      gone      does not answer any more
+      draining  nothing new starts on it
+
+    \b
+    Examples:
+      carrel pool
+      carrel pool drain node1 --until 2h --why 'A new fan.'
+      carrel pool release node1#0
+    """
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(ls_command, as_json=as_json, site=site)
+
+
+@pool_command.command(
+    "ls", cls=ClientCommand, short_help="The same as without a word behind `pool`."
+)
+@json_option
+@site_option
+def ls_command(as_json: bool, site: str | None) -> None:
+    """List the devices and what is reserved next; the same as without a word behind `pool`.
+
+    \b
+    Example:
+      carrel pool ls --json
+    """
+    with Client.from_environment(site) as client:
+        found = client.pool()
+    if as_json:
+        printing.as_json(found)
+    else:
+        printing.pool_table(found, time.time())
+
+
+@pool_command.command("drain", cls=ClientCommand)
+@target_argument
+@click.option(
+    "--until",
+    metavar="WHEN",
+    help=f"Stop what is left then: {values.MOMENT_HELP}. A time without an offset is of this "
+    "terminal's zone. Without WHEN work ends by itself.",
+)
+@click.option("--why", default="", metavar="TEXT", help="Everybody reads it on the tile.")
+@click.option("--dry-run", is_flag=True, help="Only say what it would mean now.")
+@json_option
+@site_option
+def drain_command(
+    *, target: str, until: str | None, why: str, dry_run: bool, as_json: bool, site: str | None
+) -> None:
+    """Let nothing new start on a device or a node (administrators).
+
+    \b
+    Examples:
+      carrel pool drain node1
+      carrel pool drain node1#0 --until 2h --why 'A new fan.'
+      carrel pool drain node1 --until '2026-11-22 18:00' --dry-run
+    """
+    now = time.time()
+    at = values.moment(until, now) if until else None
+    with Client.from_environment(site) as client:
+        name = _target(client.pool(), target)
+        said = Administering(client).drain(name, why=why, until=at, dry_run=dry_run)
+    if at is not None and not as_json:
+        click.echo(f"What is left at {printing.local_time(at, now)} is stopped.")
+    _print(said, as_json=as_json)
+
+
+@pool_command.command("undrain", cls=ClientCommand)
+@target_argument
+@json_option
+@site_option
+def undrain_command(target: str, as_json: bool, site: str | None) -> None:
+    """Let new work start there again (administrators).
+
+    \b
+    Example:
+      carrel pool undrain node1
+    """
+    with Client.from_environment(site) as client:
+        said = Administering(client).undrain(_target(client.pool(), target))
+    _print(said, as_json=as_json)
+
+
+@pool_command.command("quarantine", cls=ClientCommand)
+@target_argument
+@click.option("--why", required=True, metavar="TEXT", help="Everybody reads it on the tile.")
+@json_option
+@site_option
+def quarantine_command(*, target: str, why: str, as_json: bool, site: str | None) -> None:
+    """Let nothing new start on a device until it is released (administrators).
+
+    What runs on it goes on. Carrel does this itself with a device that reports errors, and
+    then tries its jobs again elsewhere.
+
+    \b
+    Example:
+      carrel pool quarantine node1#0 --why 'It computes wrong sums.'
+    """
+    with Client.from_environment(site) as client:
+        said = Administering(client).quarantine(_target(client.pool(), target), why)
+    _print(said, as_json=as_json)
+
+
+@pool_command.command("release", cls=ClientCommand)
+@target_argument
+@json_option
+@site_option
+def release_command(target: str, as_json: bool, site: str | None) -> None:
+    """Release a device from quarantine (administrators).
+
+    \b
+    Example:
+      carrel pool release node1#0
+    """
+    with Client.from_environment(site) as client:
+        said = Administering(client).release(_target(client.pool(), target))
+    _print(said, as_json=as_json)
+
+
+def _target(pool: PoolOut, given: str) -> str:
+    """The id that a short form stands for; what is none may be the name of a node.
+
+    Raises:
+        InvalidInput: several devices fit.
+    """
+    exact = [d.id for d in pool.devices if given in (d.id, f"{d.node}#{d.index}")]
+    if exact or any(device.node == given for device in pool.devices):
+        return exact[0] if exact else given
+    found = [device.id for device in pool.devices if given in device.id]
+    if len(found) > 1:
+        raise InvalidInput(
+            f"Several devices fit {given!r}.", accepted=f"One of: {', '.join(found)}."
+        )
+    return found[0] if found else given
+
+
+def _print(said: ConsequencesOut, *, as_json: bool) -> None:
+    if as_json:
+        printing.as_json(said)
+        return
+    for sentence in said.sentences:
+        click.echo(sentence)
+    if not said.saved:
+        click.echo("Nothing was changed.")

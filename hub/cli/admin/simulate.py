@@ -1,0 +1,258 @@
+"""``carrel simulate``: real traces, or a site's own history, under several policies."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .... import __version__
+from ...config import garbage_collection as garbage
+from ...errors import InvalidInput
+from ...messages import requests as wording
+from ...scheduling.model.budget import Period
+from ...simulation.policies import registry
+from ...simulation.replay import fairness_columns as fairness
+from ...simulation.replay.admission import admitted
+from ...simulation.replay.experiment import Experiment, Result, run
+from ...simulation.replay.json_report import Asked, held_back_words, report
+from ...simulation.replay.page import page
+from ...simulation.replay.runtime_estimates import parse_estimates
+from ...simulation.workload.formats import FORMATS
+from ...simulation.workload.jobs import Trace
+from ...simulation.workload.nodes import ONE_POOL, parse_nodes
+from ...simulation.workload.quota_file import read_quota, unused
+from ...simulation.workload.reader import Selection, first_moment, last_moment, read_trace
+from ..common import display as printing
+from .group_options import WRITTEN
+from .simulate_options import Chosen, simulate_options
+
+if TYPE_CHECKING:
+    from ...scheduling.model.snapshot import Group
+    from ...simulation.policies.policy import Schedules
+
+_STDOUT = "-"
+_BAD_SHOWN = 5
+_HEADER = [
+    *("POLICY", "JCT MEAN", "MEDIAN", "95%", "WAIT MEAN", "USED", "SLOWDOWN"),
+    *("STOPS", "WASTED", "STRANDED"),
+]
+
+
+@click.command("simulate")
+@simulate_options
+def simulate_command(chosen: Chosen) -> None:
+    """Replay a trace under several policies, and compare what people would have waited.
+
+    Policies decide whenever something happens, never on a tick. fifo is strict; in greedy
+    whoever fits may pass; sjf and srtf know the durations; las is Tiresias' with two queues;
+    qssf is Helios'; carrel is what decides in the live service. Others come by entry points of
+    the group carrel.policies.
+
+    A trace of the form csv has the columns submitted_at, seconds and devices, and if wanted id,
+    user, tenant, limit, share, model, members, minimum and arrangement. Times are dates, or
+    seconds. A job of several members has the devices of all of them together; under carrel it
+    starts with as many as fit, from the minimum upwards, and runs as long with them. Its
+    arrangement is pack (few nodes) or spread (a node for each member).
+
+    \b
+    Examples:
+      carrel simulate --trace philly.csv.gz --format philly --where cluster=6214e9 \\
+        --from 2017-10-01 --to "2017-10-07 23:59" --nodes 6x8 --policy fifo,las,carrel
+      carrel simulate --trace venus.csv --format helios --nodes vcvGl=20x8,vcvlY=2x8 \\
+        --estimates history --html venus.html
+      carrel simulate --trace own.csv --nodes 4x4,2x8 --quota next-term.toml --json -
+      carrel simulate --trace gangs.csv --nodes 2x8:A100@sw1,2x8:A100@sw2
+      carrel simulate --from-ledger --nodes +1x4 --quota next-term.toml
+    """
+    _check_outputs(chosen)
+    garbage.look_rarely()
+    policies = [registry.policy(name.strip()) for name in chosen.policy.split(",")]
+    experiment, nodes = _of_ledger(chosen) if chosen.from_ledger else _of_trace(chosen)
+    _tell_of_lines(experiment.trace)
+    results = [_timed(experiment, policy) for policy in policies]
+    asked = _asked(chosen, nodes)
+    if chosen.json_out:
+        _put(chosen.json_out, json.dumps(report(experiment, results, asked), allow_nan=False))
+    if chosen.html_out:
+        _put(chosen.html_out, page(experiment, results, asked))
+    if _STDOUT not in (chosen.json_out, chosen.html_out):
+        printing.table(_HEADER, [_row(each) for each in results], right=",".join(_HEADER[1:]))
+        _print_fairness(results)
+
+
+def _asked(chosen: Chosen, nodes: str) -> Asked:
+    return Asked(
+        nodes=nodes,
+        estimates=chosen.estimates,
+        seed=chosen.seed,
+        version=__version__,
+        where=dict(_column(each) for each in chosen.where),
+        since=chosen.since,
+        until=chosen.until,
+    )
+
+
+def _check_outputs(chosen: Chosen) -> None:
+    """Before anything takes long."""
+    if chosen.json_out == chosen.html_out == _STDOUT:
+        raise click.UsageError("Only one of --json and --html can be printed.")
+    for out in (chosen.json_out, chosen.html_out):
+        if out and out != _STDOUT and not Path(out).absolute().parent.is_dir():
+            raise InvalidInput(
+                f"There is no folder {Path(out).absolute().parent} to write {out} into.",
+                accepted="A file in a folder that exists, or - for standard output, is accepted.",
+            )
+
+
+def _of_trace(chosen: Chosen) -> tuple[Experiment, str]:
+    if chosen.trace is None:
+        raise click.UsageError("Which trace? Name one with --trace, or take --from-ledger.")
+    if chosen.nodes is None:
+        raise click.UsageError("On which nodes? Name them with --nodes, such as 6x8.")
+    layout = parse_nodes(chosen.nodes)
+    trace = read_trace(
+        chosen.trace, FORMATS[chosen.format], _selection(chosen), skip_bad=chosen.skip_bad
+    )
+    groups = _quota(chosen, layout.devices, (), trace)
+    _check_periods(groups)
+    pools = layout.pools()
+    trace = admitted(trace, pools, groups, gangs=True)
+    experiment = Experiment(
+        trace=trace,
+        pools=pools,
+        estimator=parse_estimates(chosen.estimates, trace.jobs, chosen.seed),
+        groups=groups,
+        restart_cost=chosen.restart_cost,
+    )
+    return experiment, str(layout)
+
+
+def _of_ledger(chosen: Chosen) -> tuple[Experiment, str]:
+    if chosen.trace or chosen.where:
+        raise click.UsageError("With --from-ledger there is neither --trace nor --where.")
+    # The store is only there where the hub side of Carrel is installed.
+    from .simulate_ledger import read_ledger, site_devices, site_words  # noqa: PLC0415
+
+    ledger = read_ledger(chosen.state, _selection(chosen))
+    devices = site_devices(ledger.devices, chosen.nodes)
+    groups = _quota(chosen, len(devices), ledger.groups, ledger.trace)
+    pools = {ONE_POOL: devices}
+    trace = admitted(ledger.trace, pools, groups, gangs=False)
+    experiment = Experiment(
+        trace=trace,
+        pools=pools,
+        estimator=parse_estimates(chosen.estimates, trace.jobs, chosen.seed),
+        groups=groups,
+        restart_cost=chosen.restart_cost,
+        calendar=ledger.calendar,
+    )
+    return experiment, site_words(chosen.nodes)
+
+
+def _quota(chosen: Chosen, devices: int, now: tuple[Group, ...], trace: Trace) -> tuple[Group, ...]:
+    """The groups as they are, with what the file changes; a name that may be a slip is said."""
+    if chosen.quota is None:
+        return now
+    groups = read_quota(chosen.quota, devices, now, WRITTEN)
+    changed = [group for group in groups if group not in now]
+    for name in unused(changed, groups, {job.tenant for job in trace.jobs}):
+        click.echo(f"Nothing that is replayed belongs to {name}, or to a group below.", err=True)
+    return groups
+
+
+def _check_periods(groups: Iterable[Group]) -> None:
+    """A trace knows no terms."""
+    for group in groups:
+        if group.budget is not None and group.budget.period is Period.TERM:
+            raise InvalidInput(
+                f"The budget of {group.name} is by term, and a trace has no terms.",
+                accepted="A budget by week is accepted, such as 20h/week; terms are those of the "
+                "site with --from-ledger.",
+                field="quota",
+            )
+
+
+def _selection(chosen: Chosen) -> Selection:
+    whole = Selection()
+    return Selection(
+        where=dict(_column(each) for each in chosen.where),
+        since=whole.since if chosen.since is None else first_moment(chosen.since),
+        until=whole.until if chosen.until is None else last_moment(chosen.until),
+    )
+
+
+def _column(text: str) -> tuple[str, str]:
+    column, equals, value = text.partition("=")
+    if not equals:
+        raise InvalidInput(
+            f"--where cannot be {text!r}.",
+            accepted="COLUMN=TEXT is accepted, such as cluster=6214e9.",
+            field="where",
+        )
+    return column, value
+
+
+def _tell_of_lines(trace: Trace) -> None:
+    """On stderr: standard output may be read by a program."""
+    for reason, count in trace.left_out.items():
+        click.echo(f"{count:,} left out: {reason}.", err=True)
+    for bad in trace.bad[:_BAD_SHOWN]:
+        click.echo(f"Skipped line {bad.number}: {bad.why}", err=True)
+    if len(trace.bad) > _BAD_SHOWN:
+        click.echo(f"… and {len(trace.bad) - _BAD_SHOWN:,} more lines.", err=True)
+
+
+def _timed(experiment: Experiment, policy: Schedules) -> Result:
+    began = time.perf_counter()
+    result = run(experiment, policy)
+    seconds = time.perf_counter() - began
+    click.echo(f"{policy.name}: {result.figures.jobs:,} jobs in {seconds:.1f} s", err=True)
+    if held := held_back_words(result):
+        click.echo(held, err=True)
+    return result
+
+
+def _put(out: str, text: str) -> None:
+    if out == _STDOUT:
+        click.echo(text)
+        return
+    try:
+        Path(out).write_text(f"{text}\n", encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(f"{out} cannot be written: {error}.") from error
+
+
+def _row(result: Result) -> Sequence[str]:
+    found = result.figures
+    return [
+        result.policy.name,
+        *(wording.duration(each) for each in (found.jct.mean, found.jct.median, found.jct.p95)),
+        wording.duration(found.wait.mean),
+        f"{found.utilisation:.1%}",
+        f"{found.slowdown:,.1f}",
+        f"{found.preemptions:,}",
+        wording.device_seconds(found.wasted),
+        f"{found.fragmentation:.1%}",
+    ]
+
+
+def _print_fairness(results: Sequence[Result]) -> None:
+    """A second table, with what its columns mean; nothing where there is nobody to compare."""
+    columns = fairness.shown([each.figures for each in results])
+    if not columns:
+        return
+    header = ["POLICY", *(column.name.upper() for column in columns)]
+    rows = [[each.policy.name, *fairness.row(each.figures, columns)] for each in results]
+    click.echo()
+    printing.table(header, rows, right=",".join(header[1:]))
+    click.echo()
+    for column in columns:
+        click.echo(f"{column.name.upper()}: {column.meaning}")
+
+
+COMMANDS: dict[str, click.Command] = {"simulate": simulate_command}

@@ -1,0 +1,143 @@
+"""A site's own history as a trace: what was asked for, and what the ledger says it used."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import NoReturn
+
+from ...config.settings import StateFolder
+from ...errors import InvalidInput
+from ...interfaces.store import Store
+from ...records.requests import RequestFilter, RequestRecord
+from ...records.usage import LedgerFilter, UsageBy
+from ...scheduling.model.snapshot import Device, Group
+from ...scheduling.model.states import TERMINAL
+from ...simulation.workload.calendar import Calendar
+from ...simulation.workload.jobs import Job, Trace
+from ...simulation.workload.nodes import ONE_POOL, parse_nodes
+from ...simulation.workload.reader import Selection
+from ...store import open_store
+from ..common.operator_options import existing
+
+_PAGE = 1000
+_MORE = "+"
+"""Before nodes that are added to those of the site."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """What a site was asked for, and what it has."""
+
+    trace: Trace
+    groups: tuple[Group, ...]
+    devices: tuple[Device, ...]
+    calendar: Calendar
+
+
+def read_ledger(state: StateFolder, selection: Selection) -> Ledger:
+    """Everything that has ended and held devices; nothing is written.
+
+    Raises:
+        InvalidInput: there is no site in the folder, or nothing to replay.
+    """
+    existing(state)
+    with closing(open_store(state.database)) as store, store.together():
+        return Ledger(
+            trace=_trace(store, selection),
+            groups=store.groups(),
+            devices=tuple(device for device in store.devices() if device.lendable),
+            calendar=Calendar(terms=store.terms(), reservations=store.reservations()),
+        )
+
+
+def site_devices(found: Sequence[Device], nodes: str | None) -> tuple[Device, ...]:
+    """The site's own devices, with ``+1x4`` more of them, or with ``6x8`` others instead.
+
+    Whose model is not said are of the one that the site has most of.
+
+    Raises:
+        InvalidInput: these are no nodes, or those of a tenant.
+    """
+    if nodes is None:
+        return tuple(found)
+    pools = parse_nodes(nodes.removeprefix(_MORE)).pools()
+    if ONE_POOL not in pools:
+        raise InvalidInput(
+            f"With --from-ledger nobody has nodes of its own, as in {nodes!r}.",
+            accepted="+1x4 adds a node of four devices; 6x8 puts six of eight in their place.",
+            field="nodes",
+        )
+    made = pools[ONE_POOL]
+    models = Counter(device.model for device in found)
+    model = models.most_common(1)[0][0] if models else ""
+    new = tuple(replace(each, model=each.model or model, node=f"new-{each.node}") for each in made)
+    return (*found, *new) if nodes.startswith(_MORE) else new
+
+
+def site_words(nodes: str | None) -> str:
+    """How these devices are called in a report."""
+    if nodes is None:
+        return "the site"
+    return f"the site {nodes}" if nodes.startswith(_MORE) else nodes
+
+
+def _trace(store: Store, selection: Selection) -> Trace:
+    left_out = Counter[str]()
+    jobs: list[Job] = []
+    used = {
+        row.request_id: row.total
+        for row in store.used(LedgerFilter(), UsageBy.REQUEST, now=time.time())
+    }
+    for request in _requests(store):
+        if not selection.since <= request.submitted_at <= selection.until:
+            continue
+        device_seconds = used.get(request.id, 0.0)
+        if request.devices == 0:
+            left_out["asked for no device"] += 1
+        elif request.state not in TERMINAL:
+            left_out["have not ended"] += 1
+        elif device_seconds <= 0:
+            left_out["ended before they held a device, or were charged nothing"] += 1
+        else:
+            jobs.append(_job(request, device_seconds / request.devices))
+    if not jobs:
+        _refuse_nothing(left_out)
+    jobs.sort(key=lambda job: (job.submitted_at, job.id))
+    return Trace(name="the ledger", jobs=tuple(jobs), left_out=dict(left_out))
+
+
+def _refuse_nothing(left_out: Counter[str]) -> NoReturn:
+    reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
+    raise InvalidInput(
+        f"The ledger has nothing to replay yet: {reasons or 'nobody asked for anything'}.",
+        accepted="What has ended and held devices is replayed, within --from and --to.",
+    )
+
+
+def _job(request: RequestRecord, seconds: float) -> Job:
+    return Job(
+        id=request.id,
+        user=request.owner,
+        tenant=request.group,
+        devices=request.devices,
+        seconds=float(int(seconds)),
+        submitted_at=request.submitted_at,
+        limit=float(request.seconds),
+        model=request.model,
+        kind=request.kind,
+        priority=request.priority,
+        preemptible=request.preemptible,
+        deadline=request.deadline,
+    )
+
+
+def _requests(store: Store) -> Iterator[RequestRecord]:
+    """All of them, newest first, by pages."""
+    before: str | None = None
+    while page := store.requests(RequestFilter(limit=_PAGE, before=before)):
+        yield from page
+        before = page[-1].id

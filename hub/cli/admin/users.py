@@ -1,0 +1,185 @@
+"""``carrel user``: the embedded accounts."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+import click
+
+from ...accounts.store import Accounts
+from ...accounts.usernames import parse_name
+from ...config.settings import StateFolder
+from ...errors import InvalidInput
+from ...groups.users import People
+from ..common.client_command import Listing
+from ..common.operator_options import existing, operator, state_option
+from .members import people_of
+
+password_stdin = click.option(
+    "--password-stdin", is_flag=True, help="Read the password from the first line of stdin."
+)
+
+
+@click.group(cls=Listing)
+def user() -> None:
+    """Accounts: who may sign in.
+
+    These are Carrel's own accounts. Where a site signs people in with something else (OAuth,
+    LDAP, PAM), they are not used.
+
+    \b
+    Examples:
+      carrel user add ada --admin
+      carrel user add ben --group cs101
+      carrel user passwd ben
+    """
+
+
+@user.command(short_help="Make an account.")
+@click.argument("name")
+@state_option
+@click.option("--admin", is_flag=True, help="May see and stop everything, and use the admin page.")
+@click.option(
+    "--group", "groups", metavar="GROUP", multiple=True, help="Make a member; may be repeated."
+)
+@password_stdin
+def add(
+    *, name: str, state: StateFolder, admin: bool, groups: tuple[str, ...], password_stdin: bool
+) -> None:
+    """Make an account, with a random password that is shown this once.
+
+    Carrel need not be running, except for --group: membership is JupyterHub's.
+
+    \b
+    Examples:
+      carrel user add ada --admin
+      carrel user add ben --group cs101 --group lab
+      printf %s "$PASSWORD" | carrel user add cleo --password-stdin
+    """
+    given = _from_stdin() if password_stdin else ""
+    with _people(state) as people:
+        password = people.add(name, given, admin=admin, groups=groups, who=operator())
+    name = parse_name(name)
+    click.echo(f"Made the account {name}{' (administrator)' if admin else ''}.")
+    if not password_stdin:
+        click.echo(f"Password, shown this once: {password}")
+    for group in groups:
+        click.echo(f"{name} is a member of {group}.")
+
+
+@user.command(short_help="Set a new password.")
+@click.argument("name")
+@state_option
+@password_stdin
+@click.option("--random", "at_random", is_flag=True, help="Make one up and print it.")
+def passwd(*, name: str, state: StateFolder, password_stdin: bool, at_random: bool) -> None:
+    """Set a new password; asked for twice, unless --random or --password-stdin is given.
+
+    It also ends the wait after failed sign-ins. Browsers that are signed in stay so.
+
+    \b
+    Examples:
+      carrel user passwd student1
+      carrel user passwd student1 --random
+    """
+    if password_stdin and at_random:
+        raise click.UsageError("Give --random or --password-stdin, not both.")
+    with _people(state) as people:
+        given = ""
+        if password_stdin:
+            given = _from_stdin()
+        elif not at_random:
+            given = click.prompt("New password", hide_input=True, confirmation_prompt=True)
+        password = people.set_password(name, given, who=operator())
+    click.echo(f"Set a new password for {parse_name(name)}.")
+    if at_random:
+        click.echo(f"Password, shown this once: {password}")
+
+
+@user.command("list", short_help="List the accounts.")
+@state_option
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
+def list_(*, state: StateFolder, as_json: bool) -> None:
+    """List the accounts, with role and the day of the last password.
+
+    \b
+    Example:
+      carrel user list --json
+    """
+    existing(state)
+    with _accounts(state) as accounts:
+        found = accounts.all()
+    if as_json:
+        for one in found:
+            click.echo(
+                json.dumps(
+                    {
+                        "name": one.name,
+                        "role": _role(one.admin),
+                        "created_at": one.created_at,
+                        "password_at": one.password_at,
+                    }
+                )
+            )
+        return
+    if not found:
+        click.echo("There is no account yet. Make one with: carrel user add NAME")
+        return
+    width = max(len("NAME"), *(len(one.name) for one in found))
+    click.echo(f"{'NAME':<{width}}  ROLE   PASSWORD SET")
+    for one in found:
+        click.echo(f"{one.name:<{width}}  {_role(one.admin):<5}  {_day(one.password_at)}")
+
+
+@user.command(short_help="Remove an account, and stop its sessions.")
+@click.argument("name")
+@state_option
+@click.option("--force", is_flag=True, help="Also the last administrator's account.")
+def remove(*, name: str, state: StateFolder, force: bool) -> None:
+    """Remove an account and the hub's user, and stop that user's sessions.
+
+    Carrel has to be running. The home folder, the requests and the ledger are kept; an account
+    of the same name would find them again.
+
+    \b
+    Example:
+      carrel user remove student3
+    """
+    with _people(state) as people:
+        people.remove(name, who=operator(), force=force)
+    click.echo(f"Removed {parse_name(name)}. The home folder and the ledger are kept.")
+
+
+@contextmanager
+def _people(state: StateFolder) -> Iterator[People]:
+    existing(state)
+    with people_of(state) as people:
+        yield people
+
+
+@contextmanager
+def _accounts(state: StateFolder) -> Iterator[Accounts]:
+    with closing(Accounts(state.accounts)) as accounts:
+        yield accounts
+
+
+def _from_stdin() -> str:
+    line = sys.stdin.readline().rstrip("\r\n")
+    if not line:
+        raise InvalidInput("There was no password on stdin.", accepted="Write it as one line.")
+    return line
+
+
+def _role(admin: bool) -> str:
+    return "admin" if admin else "user"
+
+
+def _day(seconds: float) -> str:
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).date().isoformat()
+
+
+COMMANDS: dict[str, click.Command] = {"user": user}

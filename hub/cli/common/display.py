@@ -1,0 +1,365 @@
+"""How requests, devices and usage look in a terminal, and as JSON."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+import click
+from pydantic import BaseModel
+
+from ...calendar_words import reserved_words
+from ...messages import requests as wording
+from ...messages.timed_text import AroundAMoment, Dated, expected_words
+from ...schemas import (
+    DeviceOut,
+    LedgerOut,
+    PoolOut,
+    ProgressOut,
+    QueueOut,
+    RequestOut,
+    WaitOut,
+    WarningOut,
+)
+from .terminal import plain
+
+_WIDEST = 40
+"""How much of a name fits into a list."""
+
+
+def as_json(value: object) -> None:
+    """One JSON document on a line of its own."""
+    click.echo(dumped(value))
+
+
+def dumped(value: object) -> str:
+    return json.dumps(_plain(value), ensure_ascii=False)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return value
+
+
+def local_time(moment: float | None, now: float, *, clock: str = "%H:%M") -> str:
+    """``14:05`` today, ``20 Nov 14:05`` otherwise, in the reader's zone."""
+    if moment is None:
+        return ""
+    then, today = _here(moment), _here(now)
+    if then.date() == today.date():
+        return then.strftime(clock)
+    year = "" if then.year == today.year else " %Y"
+    return then.strftime(f"%-d %b{year} {clock}")
+
+
+def dated(line: Dated, now: float) -> str:
+    """A sentence with its times in it."""
+    return "".join(f"{part.before}{_told(part, now)}{part.after}" for part in line)
+
+
+def _told(part: AroundAMoment, now: float) -> str:
+    if part.at is None or part.show == "clock":
+        return local_time(part.at, now)
+    left = wording.coming(part.at - now)
+    return left if left == wording.HERE else f"{local_time(part.at, now)} ({left})"
+
+
+def waits(wait: WaitOut, now: float) -> str:
+    """Place, reason and expected start: what is told of a wait on one line."""
+    return f"{wait.sentence} {dated(expected_words(wait, now), now)}".rstrip()
+
+
+def exact_time(moment: float | None, now: float) -> str:
+    """With seconds: what is charged for is told as it is charged."""
+    return local_time(moment, now, clock="%H:%M:%S")
+
+
+def zone(now: float) -> str:
+    """What the reader's zone is called: ``CET``, ``UTC``."""
+    return _here(now).strftime("%Z")
+
+
+def _here(moment: float) -> datetime:
+    return datetime.fromtimestamp(moment, UTC).astimezone()
+
+
+def clock_time(moment: float) -> str:
+    """``14:05:09``, in the reader's zone."""
+    return _here(moment).strftime("%H:%M:%S")
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: str = "") -> None:
+    """Columns as wide as they need; those named in ``right`` (by their letter) end flush."""
+    # Names come from other people: nothing in them may steer the terminal.
+    lines = [list(header), *([_printable(text) for text in row] for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    for line in lines:
+        cells = [
+            cell.rjust(width) if name in right.split(",") else cell.ljust(width)
+            for name, cell, width in zip(header, line, widths, strict=True)
+        ]
+        click.echo("  ".join(cells).rstrip())
+
+
+def _printable(text: str) -> str:
+    return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
+
+
+def requests_table(
+    requests: Sequence[RequestOut], now: float, *, owners: bool, why: bool = False
+) -> None:
+    header = ["ID", "STATE", "WHAT", "GROUP", "DEVICES", "SUBMITTED", "LEFT"]
+    rows = [_request_row(request, now) for request in requests]
+    if why:
+        header += ["EXPECTED", "WHY"]
+        rows = [
+            [*row, *_why_columns(request, now)] for row, request in zip(rows, requests, strict=True)
+        ]
+    if owners:
+        header.insert(1, "OWNER")
+        rows = [
+            [row[0], request.owner, *row[1:]] for row, request in zip(rows, requests, strict=True)
+        ]
+    table(header, rows, right="DEVICES,LEFT")
+
+
+def _request_row(request: RequestOut, now: float) -> list[str]:
+    left = (
+        "" if request.ended or request.ends_by is None else wording.duration(request.ends_by - now)
+    )
+    return [
+        request.id,
+        place(request),
+        what(request),
+        request.group,
+        devices_of(request),
+        local_time(request.submitted_at, now),
+        left,
+    ]
+
+
+def _why_columns(request: RequestOut, now: float) -> list[str]:
+    if request.wait is None:
+        return ["", ""]
+    return [local_time(request.wait.expected_at, now), request.wait.sentence]
+
+
+def place(request: RequestOut) -> str:
+    """``queued, place 2``, ``running 3/9``, ``running, idle``, ``timed out``."""
+    state = wording.state(request.state)
+    if request.wait and request.wait.place:
+        return f"{state}, place {request.wait.place}"
+    if request.warning:
+        return f"{state}, {'to be stopped' if request.warning.final else 'idle'}"
+    if request.progress and request.progress.cells and request.state == "running":
+        return f"{state} {request.progress.done}/{request.progress.cells}"
+    return state
+
+
+def what(request: RequestOut) -> str:
+    if request.kind == "session":
+        return f"session {request.server_name}".strip()
+    return wording.work(request.kind, request.notebook, request.command, request.labels)[:_WIDEST]
+
+
+def devices_of(request: RequestOut) -> str:
+    simulated = request.lease and any(device.simulated for device in request.lease.devices)
+    return f"{request.devices} simulated" if simulated else str(request.devices)
+
+
+def request_details(request: RequestOut, now: float) -> None:
+    """Everything that is known about one request, one fact a line."""
+    for name, value in _facts(request, now):
+        if value:
+            click.echo(f"{name + ':':<16} {_printable(value)}")
+    if request.cause and request.cause.details:
+        click.echo("\n" + plain(request.cause.details).rstrip())
+
+
+def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
+    yield "Id", request.id
+    yield "What", what(request)
+    yield "State", _state(request)
+    if wait := request.wait:
+        yield "Waits", waits(wait, now)
+    if warning := request.warning:
+        yield "Warning", _warning(warning, now)
+    if cause := request.cause:
+        yield "Cause", f"{cause.message} ({cause.code})"
+    yield "Owner", f"{request.owner}, group {request.group}"
+    yield "Devices", wording.devices(request.devices, request.model)
+    yield "Time limit", wording.duration(request.seconds)
+    yield "Submitted", exact_time(request.submitted_at, now)
+    yield "Started", exact_time(request.started_at, now)
+    yield "Ended", _end(request, now)
+    if request.ends_by is not None and not request.ended:
+        left = wording.duration(request.ends_by - now)
+        yield "Ends by", f"{local_time(request.ends_by, now)} ({left} left)"
+    if request.claim_by is not None:
+        left = wording.duration(request.claim_by - now)
+        yield "Held until", f"{local_time(request.claim_by, now)} ({left} left to claim it)"
+    if progress := request.progress:
+        yield "Progress", _progress(progress)
+    if request.kind != "grading":  # the service's own, of which the label says enough
+        yield "Command", shlex.join(request.command)
+    yield "Working folder", request.workdir
+    if request.memory_bytes:
+        yield "Memory limit", wording.size(request.memory_bytes)
+    if request.retries:
+        yield "Retries", f"{request.retries}, when it is lost"
+    yield from _urgency(request, now)
+    yield "Parameters", ", ".join(f"{k} = {json.dumps(v)}" for k, v in request.parameters.items())
+    yield "Output", request.output
+    yield "Image", request.image
+    if not request.internet:
+        yield "Internet", "not reached"
+    yield "Labels", ", ".join(f"{key}={value}" for key, value in request.labels.items())
+    if lease := request.lease:
+        yield (
+            "Lease",
+            f"{lease.id}, {lease.state}" + (f", process {lease.pid}" if lease.pid else ""),
+        )
+        for device in lease.devices:
+            yield "Device", device_name(device)
+    yield "Used", wording.device_seconds(request.device_seconds)
+
+
+def _urgency(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
+    """What it says about when it is served, where that is not the ordinary."""
+    if request.priority not in ("normal", "interactive"):
+        yield "Priority", request.priority
+    if request.deadline is not None:
+        yield "Deadline", local_time(request.deadline, now)
+    if request.kind == "job" and request.devices and not request.preemptible:
+        yield "Preempted", "never"
+
+
+def _warning(warning: WarningOut, now: float) -> str:
+    left = wording.duration(warning.stops_at - now)
+    end = f"It is stopped at {local_time(warning.stops_at, now)} (in {left})"
+    if warning.final:
+        return f"{end}. {warning.message}"  # it says what comes after the end
+    how = "unless something runs in it" + (", or it is kept" * warning.can_keep)
+    return " ".join([warning.message, f"{end} {how}.", *warning.seen])
+
+
+def _progress(progress: ProgressOut) -> str:
+    parts = [f"{progress.done} of {wording.count(progress.cells, 'cell')}"] * bool(progress.cells)
+    if step := progress.step:
+        amount = f"{step.done:g}" + (f" of {step.of:g}" if step.of else "")
+        parts.append(f"{amount} {step.text}".rstrip())
+    return ", ".join(parts)
+
+
+def _state(request: RequestOut) -> str:
+    name, meaning = wording.state(request.state), wording.state_meaning(request.state)
+    return name if name == meaning else f"{name} ({meaning})"
+
+
+def _end(request: RequestOut, now: float) -> str:
+    ended = exact_time(request.ended_at, now)
+    if request.ended_at is None or request.started_at is None:
+        return ended
+    return f"{ended}, after {wording.duration(request.ended_at - request.started_at)}"
+
+
+def cancelled(request: RequestOut) -> str:
+    """What a cancellation has brought about so far."""
+    state = wording.state(request.state)
+    if request.state == "stopping":
+        return f"{request.id} is being stopped."
+    if request.ended and request.state != "cancelled":
+        return f"{request.id} has ended already: {state}."
+    return f"{request.id} is {state}."
+
+
+def device_name(device: DeviceOut) -> str:
+    """Model, memory and UUID; a simulated device says that it is one."""
+    size = wording.memory(device.memory_bytes)
+    kind = " (simulated)" if device.simulated else ""
+    return f"{device.model}{kind}" + (f", {size}" if size else "") + f", {device.id}"
+
+
+def pool_table(pool: PoolOut, now: float) -> None:
+    rows = [
+        [
+            device.node,
+            str(device.index),
+            device.model + (" (simulated)" if device.simulated else ""),
+            wording.memory(device.memory_bytes),
+            _tile(device, now),
+            device.owner or device.request_id or "",
+            device.why,
+        ]
+        for device in pool.devices
+    ]
+    if rows:
+        table(["NODE", "#", "MODEL", "MEMORY", "STATE", "BY", "WHY"], rows, right="#,MEMORY")
+    waiting = f"{wording.count(pool.waiting, 'request')} waiting."
+    simulated = " All of them are simulated." if all(d.simulated for d in pool.devices) else ""
+    if rows:
+        click.echo(f"{pool.free} of {wording.devices(pool.total)} free, {waiting}{simulated}")
+    else:
+        click.echo(f"The pool has no devices: everything runs on CPU. {waiting}")
+    for each in pool.reservations:
+        click.echo(plain(dated((reserved_words(each),), now)))
+
+
+def _tile(device: DeviceOut, now: float) -> str:
+    """``free``, ``taken, draining until 14:05``, ``sick, quarantined``."""
+    said = [device.state, *(["quarantined"] if device.quarantined else [])]
+    if device.draining and device.state != "draining":
+        said.append("draining")
+    until = f" until {local_time(device.drain_until, now)}" if device.drain_until else ""
+    return ", ".join(said) + until
+
+
+def queue_table(queue: QueueOut, now: float) -> None:
+    rows = [
+        [
+            str(entry.place),
+            entry.request_id or "",
+            entry.owner or ("you" if entry.yours else ""),
+            entry.title or entry.kind,
+            str(entry.devices),
+            local_time(entry.expected_at, now),
+            entry.why,
+        ]
+        for entry in queue.queue
+    ]
+    table(
+        ["PLACE", "ID", "OWNER", "WHAT", "DEVICES", "EXPECTED", "WHY"], rows, right="PLACE,DEVICES"
+    )
+    if queue.total > len(rows):
+        click.echo(f"These are the first {len(rows)} of {queue.total}.")
+
+
+def ledger_table(lines: Sequence[LedgerOut], now: float) -> None:
+    rows = [
+        [
+            str(line.id),
+            line.request_id,
+            line.group,
+            str(line.devices),
+            exact_time(line.starts_at, now),
+            exact_time(line.ends_at, now),
+            f"{line.device_seconds:,.1f}",
+        ]
+        for line in lines
+    ]
+    header = ["LINE", "REQUEST", "GROUP", "DEVICES", "FROM", "TO", "DEVICE-SECONDS"]
+    table(header, rows, right="LINE,DEVICES,DEVICE-SECONDS")
+
+
+def change(item: RequestOut, now: float) -> str:
+    """One line of what happened to a request, for those who wait in a terminal."""
+    clock = clock_time(now)
+    sentence = item.cause.message if item.cause else item.wait.sentence if item.wait else ""
+    return f"{clock}  {item.id}  {place(item)}  {_printable(sentence)}".rstrip()

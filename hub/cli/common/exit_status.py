@@ -1,0 +1,27 @@
+"""The exit status that tells how requests ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...schemas import RequestOut
+
+SUCCEEDED, FAILED, CANCELLED, TIMED_OUT, STILL_RUNNING, NO_ANSWER = 0, 1, 3, 4, 5, 6
+STATUS_HELP = """\b
+Exit status:
+  0  all succeeded
+  1  one failed
+  2  the command was not understood
+  3  one was cancelled
+  4  one was ended by its time limit
+  5  --timeout is over and one has not ended
+  6  refused, no such request, or Carrel does not answer"""
+
+_BY_STATE = {"succeeded": SUCCEEDED, "cancelled": CANCELLED, "timed_out": TIMED_OUT}
+_WORST_FIRST = (FAILED, TIMED_OUT, CANCELLED, SUCCEEDED)
+
+
+def exit_status(ends: Sequence[RequestOut]) -> int:
+    """The worst of them: failed, then timed out, then cancelled."""
+    found = {_BY_STATE.get(request.state, FAILED) for request in ends}
+    return next((status for status in _WORST_FIRST if status in found), SUCCEEDED)

@@ -1,0 +1,52 @@
+"""Options and checks that administrators' commands share."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from ...config.settings import DEFAULT_STATE, Secrets, Settings, StateFolder
+from ...jupyterhub.client import HubApi
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def state_option(function: F) -> F:
+    """``--state DIR``, also from CARREL_STATE; the command receives a StateFolder."""
+    return click.option(
+        "--state",
+        metavar="DIR",
+        default=DEFAULT_STATE,
+        envvar="CARREL_STATE",
+        show_default=True,
+        show_envvar=True,
+        callback=_folder,
+        help="Folder in which this Carrel keeps everything.",
+    )(function)
+
+
+def existing(state: StateFolder) -> Settings:
+    """The settings of an installation that has been started before.
+
+    Raises:
+        InvalidInput: there is none in the folder.
+    """
+    return Settings.load(state)
+
+
+def hub_of(state: StateFolder) -> HubApi:
+    """The running hub of this installation, with the service's rights."""
+    return HubApi(existing(state).hub_api_url, Secrets.ensure(state).service_token)
+
+
+def operator() -> str:
+    """Whoever works at the command line of this machine, as the audit list names them."""
+    return f"cli:{getpass.getuser()}"
+
+
+def _folder(_context: click.Context, _parameter: click.Parameter, value: str) -> StateFolder:
+    return StateFolder.at(Path(value))

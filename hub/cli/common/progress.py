@@ -1,0 +1,231 @@
+"""What a terminal shows of requests as they go: lines, and on a real terminal a line that lives.
+
+Text that a job printed is shown without its control characters, so that it cannot steer the
+terminal.
+"""
+
+from __future__ import annotations
+
+import codecs
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol, TextIO
+
+import click
+from pydantic import JsonValue
+
+from ...client.job_watch import Change
+from ...messages import requests as wording
+from ...schemas import EventOut, RequestOut
+from . import display as printing
+from .terminal import plain
+
+_CLEAR = "\r\x1b[K"
+_BAR = 24
+_PLAIN_PROGRESS_SECONDS = 10.0
+
+
+class Teller(Protocol):
+    """Takes every change, in order."""
+
+    def tell(self, change: Change) -> None: ...
+
+    def close(self) -> None:
+        """Nothing more comes."""
+
+
+class JsonTeller:
+    """One object a line: requests, and with ``events`` what happened to them, and the log."""
+
+    def __init__(self, *, events: bool) -> None:
+        self._events = events
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def tell(self, change: Change) -> None:
+        if isinstance(change.item, RequestOut) or (change.item and self._events):
+            printing.as_json(change.item)
+        elif text := self._decoder.decode(change.printed):
+            printing.as_json({"request_id": change.request_id, "text": text})
+
+    def close(self) -> None:
+        pass
+
+
+@dataclass(slots=True, kw_only=True)
+class _Seen:
+    """What has been told about one request."""
+
+    place: str = ""
+    cells: int = 0
+    cell: int = 0
+    cell_began: float = 0.0
+    step: str = ""
+    told_step_at: float = 0.0
+    printed: codecs.IncrementalDecoder = field(
+        default_factory=lambda: codecs.getincrementaldecoder("utf-8")("replace")
+    )
+
+
+class LineTeller:
+    """For people: changes of state, and with ``events`` the cells with their outputs.
+
+    Attributes:
+        live: where the last line may be written anew (a terminal); None for plain lines.
+    """
+
+    def __init__(
+        self,
+        *,
+        events: bool,
+        several: bool,
+        live: TextIO | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._events, self._several, self._live, self._clock = events, several, live, clock
+        self._seen: dict[str, _Seen] = {}
+        self._drawn = ""
+        self._unfinished = False
+
+    def tell(self, change: Change) -> None:
+        seen = self._seen.setdefault(change.request_id, _Seen())
+        match change.item:
+            case RequestOut() as request:
+                self._status(seen, request)
+            case EventOut() as event if self._events:
+                self._event(seen, event)
+            case None:
+                self._print(plain(seen.printed.decode(change.printed)))
+        self._draw(seen)
+
+    def close(self) -> None:
+        self._erase()
+        if self._unfinished:
+            click.echo()
+
+    def _status(self, seen: _Seen, request: RequestOut) -> None:
+        # People need not read that a clock has moved on; cells tell themselves.
+        following = self._events and request.state == "running" and bool(request.progress)
+        place = wording.state(request.state) if following else printing.place(request)
+        if place != seen.place or request.ended:
+            seen.place = place
+            self._write(printing.change(request, self._clock()))
+        if request.ended:
+            seen.cell, seen.step = 0, ""
+            if self._events and request.cause and request.cause.details:
+                self._write(plain(request.cause.details))
+
+    def _event(self, seen: _Seen, event: EventOut) -> None:
+        data = event.data
+        match event.kind:
+            case "cells":
+                seen.cells = _whole(data, "cells")
+            case "cell_started":
+                seen.cell, seen.cell_began, seen.step = _whole(data, "number"), event.at, ""
+                if self._live is None:
+                    self._line(event, f"{self._cell(seen)} started")
+            case "cell_output":
+                self._write(plain(output_text(data.get("output"))).removesuffix("\n"))
+            case "cell_failed":
+                self._line(event, f"{self._cell(seen)} failed: {_text(data, 'ename')}")
+                self._write(plain(_text(data, "traceback") or _text(data, "evalue")))
+            case "cell_finished":
+                seconds = wording.duration(_number(data, "seconds"))
+                self._line(event, f"{self._cell(seen)} finished in {seconds}")
+                seen.cell, seen.step = 0, ""
+            case "progress":
+                self._progress(seen, event)
+            case "cut":
+                begin = "cut in all" if data.get("all") is True else "cut"
+                size = wording.size(_number(data, "bytes"))
+                self._line(event, f"{begin}: {plain(_text(data, 'what'))}, {size}")
+
+    def _progress(self, seen: _Seen, event: EventOut) -> None:
+        done, of = _number(event.data, "done"), event.data.get("of")
+        whole = float(of) if isinstance(of, int | float) and of else 0.0
+        amount = f"{done:g}/{whole:g}" if whole else f"{done:g}"
+        bar = ""
+        if whole:
+            full = round(_BAR * min(1.0, max(0.0, done / whole)))
+            bar = "█" * full + "░" * (_BAR - full) + " "
+        seen.step = f"{bar}{amount} {plain(_text(event.data, 'text'))}".rstrip()
+        # Without a line that can be written anew a few of them are enough.
+        over = event.at - seen.told_step_at >= _PLAIN_PROGRESS_SECONDS
+        if self._live is None and (over or (whole and done >= whole)):
+            seen.told_step_at = event.at
+            self._line(event, seen.step.removeprefix(bar))
+
+    def _line(self, event: EventOut, text: str) -> None:
+        name = f"{event.request_id}  " if self._several else ""
+        self._write(f"{printing.clock_time(event.at)}  {name}{text}")
+
+    def _cell(self, seen: _Seen) -> str:
+        return f"cell {seen.cell}" + (f" of {seen.cells}" if seen.cells else "")
+
+    def _write(self, text: str) -> None:
+        """Whole lines."""
+        if text:
+            self._erase()
+            click.echo(("\n" if self._unfinished else "") + text)
+            self._unfinished = False
+
+    def _print(self, text: str) -> None:
+        """What comes in pieces that need not end with a line."""
+        if text:
+            self._erase()
+            click.echo(text, nl=False)
+            self._unfinished = not text.endswith("\n")
+
+    def _draw(self, seen: _Seen) -> None:
+        if self._live is None or not self._events or self._unfinished:
+            return
+        parts = [self._cell(seen)] if seen.cell else []
+        if seen.cell:
+            parts.append(wording.duration(max(0.0, self._clock() - seen.cell_began)))
+        parts += [seen.step] if seen.step else []
+        line = "  ".join(parts)[: max(20, shutil.get_terminal_size().columns - 1)]
+        if line != self._drawn:
+            self._live.write(_CLEAR + line)
+            self._live.flush()
+            self._drawn = line
+
+    def _erase(self) -> None:
+        if self._live is not None and self._drawn:
+            self._live.write(_CLEAR)
+            self._live.flush()
+            self._drawn = ""
+
+
+def output_text(output: JsonValue) -> str:
+    """An output of a notebook as text: what it printed, or what stands for it."""
+    if not isinstance(output, dict):
+        return ""
+    if output.get("output_type") == "stream":
+        return _joined(output.get("text"))
+    if output.get("output_type") == "error":
+        return ""  # `cell_failed` says it, with the cell
+    data = output.get("data")
+    if not isinstance(data, dict) or not data:
+        return ""
+    plain = _joined(data.get("text/plain"))
+    shown = [kind for kind in data if kind.startswith(("image/", "text/html"))]
+    note = f"[{', '.join(shown)}] " if shown else ""
+    return f"{note}{plain}\n" if plain or note else ""
+
+
+def _joined(text: JsonValue) -> str:
+    return "".join(str(part) for part in text) if isinstance(text, list) else str(text or "")
+
+
+def _text(data: Mapping[str, JsonValue], name: str) -> str:
+    return str(data.get(name) or "")
+
+
+def _number(data: Mapping[str, JsonValue], name: str) -> float:
+    value = data.get(name)
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _whole(data: Mapping[str, JsonValue], name: str) -> int:
+    return int(_number(data, name))

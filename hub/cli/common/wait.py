@@ -1,0 +1,49 @@
+"""Waiting for requests in a terminal, until their ends become an exit status."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from ...client import Client
+from ...client.job_watch import Change, follow_all
+from ...schemas import RequestOut
+from . import exit_status as following
+from .progress import JsonTeller, LineTeller, Teller
+
+
+def wait_for(
+    client: Client,
+    request_ids: Sequence[str],
+    timeout: float | None,
+    as_json: bool,
+    *,
+    follow: bool = False,
+) -> int:
+    """Tell what happens to all of them; with ``follow`` also cells, outputs and logs."""
+    wanted = list(dict.fromkeys(request_ids))
+    latest = {request_id: client.request(request_id) for request_id in wanted}
+    teller = _teller(as_json=as_json, follow=follow, several=len(wanted) > 1)
+    try:
+        for request in latest.values():
+            teller.tell(Change(request_id=request.id, item=request))
+        # What a command prints is its log; what a notebook prints comes with its cells.
+        logs = [each.id for each in latest.values() if follow and each.command]
+        for change in follow_all(client, wanted, timeout, logs_of=logs):
+            if isinstance(change.item, RequestOut):
+                if change.item == latest[change.request_id]:
+                    continue
+                latest[change.request_id] = change.item
+            teller.tell(change)
+    finally:
+        teller.close()
+    if not all(request.ended for request in latest.values()):
+        return following.STILL_RUNNING
+    return following.exit_status(list(latest.values()))
+
+
+def _teller(*, as_json: bool, follow: bool, several: bool) -> Teller:
+    if as_json:
+        return JsonTeller(events=follow)
+    live = sys.stdout if sys.stdout.isatty() else None
+    return LineTeller(events=follow, several=several, live=live)

@@ -1,0 +1,1 @@
+"""Carrel course."""

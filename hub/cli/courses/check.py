@@ -1,0 +1,123 @@
+"""``carrel course check``: one's own work against the tests that one can see, before it counts."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import click
+
+from ....courses.workspace import folder as folders
+from ...client import Client
+from ...errors import InvalidInput, NotFound
+from ...schemas.checks import CheckOut
+from ...schemas.courses import SubmitIn
+from ..common import display as printing
+from ..common.client_command import ClientCommand, json_option, site_option
+from ..common.terminal import plain
+from .selection import assignment_argument, course_option, working
+
+_EVERY = 1.0
+
+
+@click.command("check", cls=ClientCommand)
+@assignment_argument
+@click.argument("folder", required=False, type=click.Path(path_type=Path))
+@course_option
+@click.option("--watch", is_flag=True, help="Stay until it is done, and show what came out.")
+@click.option("--last", is_flag=True, help="Start none; show the newest one of the last day.")
+@json_option
+@site_option
+def check_command(
+    *,
+    assignment: str,
+    folder: Path | None,
+    course: str,
+    watch: bool,
+    last: bool,
+    as_json: bool,
+    site: str | None,
+) -> None:
+    """Run the tests that you can see on FOLDER, or ./ASSIGNMENT, as grading will run them.
+
+    It is the same sandbox and the same image, so that what passes here does not fail there. Nothing
+    of it counts, nothing is handed in, and nobody else sees it. Grading may have further tests.
+    With --watch the exit status is 1 where a test does not pass.
+
+    \b
+    Examples:
+      carrel course check ps1 --watch
+      carrel course check ps1 --last
+    """
+    where = folder or Path(assignment)
+    mark = folders.mark_of(where)
+    known = mark.course if mark and mark.assignment == assignment else ""
+    with Client.from_environment(site) as client:
+        name = working(client, course or known, assignment)
+        found = (
+            _newest(client, name, assignment)
+            if last
+            else client.check(name, assignment, _body(where))
+        )
+        if watch and not found.ended:
+            if not as_json:
+                click.echo(f"Checking {assignment} of {name} ({found.request}) …")
+            found = _ended(client, found)
+    if as_json:
+        printing.as_json(found)
+    else:
+        _show(found)
+    if watch and not found.passed:
+        sys.exit(1)
+
+
+def _body(folder: Path) -> SubmitIn:
+    content = folders.to_send(folder)
+    if not content.files:
+        raise InvalidInput(f"There is no file in {folder}.", accepted="Your work.")
+    return SubmitIn(files=content.sent)
+
+
+def _newest(client: Client, course: str, assignment: str) -> CheckOut:
+    found = client.checks(course, assignment)
+    if not found:
+        raise NotFound(
+            f"You have checked nothing of {assignment} in the last day.",
+            accepted=f"carrel course check {assignment}",
+        )
+    return found[0]
+
+
+def _ended(client: Client, check: CheckOut) -> CheckOut:
+    while not check.ended:
+        time.sleep(_EVERY)
+        for each in client.checks(check.course, check.assignment):
+            if each.request == check.request:
+                check = each
+    return check
+
+
+def _show(check: CheckOut) -> None:
+    click.echo(f"Check of {check.assignment} ({check.request}): {plain(check.sentence)}")
+    if not check.ended:
+        click.echo(f"What comes out: carrel course check {check.assignment} --last")
+        return
+    if check.cells:
+        several = len({cell.notebook for cell in check.cells}) > 1
+        rows = [
+            [
+                f"{cell.notebook}/{cell.cell}" if several else cell.cell,
+                cell.word,
+                " ".join(cell.sentence.split()),
+            ]
+            for cell in check.cells
+        ]
+        printing.table(["CELL", "RESULT", "WHY"], rows)
+    for note in check.notes:
+        click.echo(plain(note))
+    if check.passed is not None:
+        click.echo("Nothing of this counts. Grading may have tests that you cannot see.")
+
+
+CHECKING_COMMANDS = (check_command,)

@@ -1,0 +1,312 @@
+"""``carrel course``: courses, for those who teach them and for administrators."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ...client import Client
+from ...errors import InvalidInput
+from ...schemas import parsers as values
+from ...schemas.admin import ConsequencesOut
+from ...schemas.courses import CloneIn, CourseIn, CourseOut
+from ..common import display as printing
+from ..common.client_command import ClientCommand, Listing, json_option, site_option
+from ..common.terminal import plain
+from .check import CHECKING_COMMANDS
+from .grading import GRADING_COMMANDS
+from .student import STUDENTS_COMMANDS
+from .teacher import TEACHING_COMMANDS, say
+
+ROSTER_HELP = "Table (CSV) of the class, with a column student and perhaps name, section, role."
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.group("course", cls=Listing)
+def course_command() -> None:
+    """Courses: assignments, rosters, submissions.
+
+    A course is a group with a class, assignments and what was handed in. Where only one course
+    comes into question it need not be named; otherwise name it with --course.
+
+    \b
+    As a student:
+      carrel course assignments
+      carrel course fetch ps1
+      carrel course check ps1 --watch
+      carrel course submit ps1
+    As a teacher:
+      carrel course release ps1 --due "2027-02-01 18:00 Europe/Berlin" --late "24h:-10%"
+      carrel course extend ps1 student2 48h
+      carrel course grade ps1 --watch
+    As an administrator:
+      carrel course create cs101 --teacher grace --students roster.csv --guaranteed 8 --max 20
+    """
+
+
+# -- courses ----------------------------------------------------------------------------------
+
+
+@course_command.command("create", cls=ClientCommand)
+@click.argument("name")
+@click.option("--title", default="", help="What people read.")
+@click.option("--teacher", "teachers", metavar="NAME", multiple=True, help="May be repeated.")
+@click.option("--students", metavar="FILE", type=_FILE, help=ROSTER_HELP)
+@click.option("--image", default="", help="Its work runs in it; pinned to the end of the term.")
+@click.option("--parent", metavar="GROUP", help="Group above, whose limits bind too.")
+@click.option("--guaranteed", type=click.IntRange(0), metavar="N", help="Devices it has back.")
+@click.option("--max", "most", type=click.IntRange(0), metavar="N", help="Devices it may hold.")
+@click.option("--per-student", type=click.IntRange(0), metavar="N", help="Devices of one member.")
+@click.option("--budget", metavar="HOURS/PERIOD", help="Device-hours, such as 300h/term.")
+@click.option("--dry-run", is_flag=True, help="Only say what it would make.")
+@json_option
+@site_option
+def create_command(
+    *,
+    name: str,
+    title: str,
+    teachers: tuple[str, ...],
+    students: Path | None,
+    image: str,
+    parent: str | None,
+    guaranteed: int | None,
+    most: int | None,
+    per_student: int | None,
+    budget: str | None,
+    dry_run: bool,
+    as_json: bool,
+    site: str | None,
+) -> None:
+    """Make a course: its group with a quota, its teachers, its class (administrators).
+
+    A group of that name becomes the course's, and keeps what is not named here. Who is in it and
+    not on the roster stays, and is named.
+
+    \b
+    Examples:
+      carrel course create cs101 --teacher grace --students roster.csv --image datascience \\
+          --guaranteed 8 --max 20 --budget 300h/term
+      carrel course create cs101 --students roster.csv --dry-run
+    """
+    body = CourseIn(
+        name=name,
+        title=title,
+        teachers=list(teachers),
+        students=_table(students) if students else "",
+        image=image,
+        parent=parent,
+        guaranteed=guaranteed,
+        max_devices=most,
+        max_devices_per_user=per_student,
+        budget=values.budget(budget) if budget else None,
+    )
+    with Client.from_environment(site) as client:
+        if dry_run:
+            _would_make(client.preview_course(body), as_json=as_json)
+            return
+        made = client.create_course(body)
+    _made(made, as_json=as_json)
+
+
+@course_command.command("clone", cls=ClientCommand)
+@click.argument("course")
+@click.argument("name")
+@click.option("--title", default="", help="What people read.")
+@click.option("--teacher", "teachers", metavar="NAME", multiple=True, help="May be repeated.")
+@json_option
+@site_option
+def clone_command(
+    *,
+    course: str,
+    name: str,
+    title: str,
+    teachers: tuple[str, ...],
+    as_json: bool,
+    site: str | None,
+) -> None:
+    """Make the course NAME with the quota, image and assignments of COURSE (administrators).
+
+    Its people stay there, and its assignments are hidden until they are released anew.
+
+    \b
+    Example:
+      carrel course clone cs101 cs101-summer --teacher grace
+    """
+    with Client.from_environment(site) as client:
+        body = CloneIn(name=name, title=title, teachers=list(teachers))
+        made = client.clone_course(course, body)
+    _made(made, as_json=as_json)
+
+
+@course_command.command("list", cls=ClientCommand)
+@json_option
+@site_option
+def list_command(*, as_json: bool, site: str | None) -> None:
+    """List your courses.
+
+    \b
+    Example:
+      carrel course list
+    """
+    with Client.from_environment(site) as client:
+        found = client.courses()
+    if as_json:
+        for each in found:
+            printing.as_json(each)
+        return
+    if not found:
+        click.echo("You are in no course.")
+        return
+    printing.table(
+        ["COURSE", "TITLE", "ROLE", "STUDENTS", "ASSIGNMENTS", ""],
+        (
+            [
+                *(each.name, each.title, each.role, str(each.students), str(each.assignments)),
+                "archived" if each.archived_at is not None else "",
+            ]
+            for each in found
+        ),
+        right="STUDENTS,ASSIGNMENTS",
+    )
+
+
+@course_command.command("show", cls=ClientCommand)
+@click.argument("course")
+@json_option
+@site_option
+def show_command(*, course: str, as_json: bool, site: str | None) -> None:
+    """Show a course.
+
+    \b
+    Example:
+      carrel course show cs101
+    """
+    with Client.from_environment(site) as client:
+        found = client.course(course)
+    if as_json:
+        printing.as_json(found)
+        return
+    facts = [
+        ("Course", found.name),
+        ("Title", found.title),
+        ("You are", found.role),
+        ("Teachers", ", ".join(found.teachers) or "none"),
+        ("Students", str(found.students)),
+        ("Assignments", str(found.assignments)),
+        ("Image", found.image),
+        ("Data", "in $CARREL_COURSE_DATA, for its sessions, jobs and grading"),
+        ("Archived", "yes: it can only be read" if found.archived_at is not None else ""),
+    ]
+    for name, value in facts:
+        if value:
+            click.echo(f"{name + ':':12} {plain(value)}")
+
+
+@course_command.command("archive", cls=ClientCommand)
+@click.argument("course")
+@click.option("--undo", is_flag=True, help="Bring it back.")
+@json_option
+@site_option
+def archive_command(*, course: str, undo: bool, as_json: bool, site: str | None) -> None:
+    """Let a course only be read from now on; nothing is deleted (teachers).
+
+    \b
+    Example:
+      carrel course archive cs101
+    """
+    with Client.from_environment(site) as client:
+        found = client.archive_course(course, undo=undo)
+    if as_json:
+        printing.as_json(found)
+        return
+    click.echo(f"{course} goes on." if undo else f"{course} is archived: it can only be read.")
+
+
+@course_command.command("roster", cls=ClientCommand)
+@click.argument("course")
+@click.argument("file", required=False, type=_FILE)
+@click.option("--dry-run", is_flag=True, help="Only say what it would change.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+@site_option
+def roster_command(
+    *, course: str, file: Path | None, dry_run: bool, yes: bool, as_json: bool, site: str | None
+) -> None:
+    """Show the class, or make it what FILE says, after it was shown what that changes (teachers).
+
+    FILE is a table (CSV) of the whole class, with a column student and perhaps name, section and
+    role. Who is not on it leaves; what they handed in is kept, and they find it when they return.
+
+    \b
+    Examples:
+      carrel course roster cs101
+      carrel course roster cs101 roster.csv
+    """
+    with Client.from_environment(site) as client:
+        if file is None:
+            _show_class(client, course, as_json=as_json)
+            return
+        table = _table(file)
+        shown = client.set_roster(course, table, dry_run=True)
+        if not as_json:
+            say(shown)
+        if shown.changes and not dry_run:
+            if not yes:
+                click.confirm("Change the class?", abort=True, err=True)
+            shown = client.set_roster(course, table)
+    if as_json:
+        printing.as_json(shown)
+    elif shown.changes:
+        click.echo("The class is changed." if shown.saved else "Nothing was changed.")
+
+
+def _show_class(client: Client, course: str, *, as_json: bool) -> None:
+    found = client.course_members(course)
+    if as_json:
+        printing.as_json(found)
+        return
+    rows = [
+        [each.person, each.full_name, each.section, "left" if each.left_at else each.role]
+        for each in found.members
+    ]
+    printing.table(["NAME", "FULL NAME", "SECTION", "ROLE"], rows)
+    click.echo(f"Teachers: {', '.join(found.teachers) or 'none'}.")
+
+
+def _table(file: Path) -> str:
+    try:
+        return file.read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(
+            f"{file} cannot be read: {error}.", accepted="A table (CSV) in UTF-8."
+        ) from error
+
+
+def _would_make(shown: ConsequencesOut, *, as_json: bool) -> None:
+    if as_json:
+        printing.as_json(shown)
+        return
+    say(shown)
+    click.echo("Nothing was made.")
+
+
+def _made(course: CourseOut, *, as_json: bool) -> None:
+    if as_json:
+        printing.as_json(course)
+        return
+    click.echo(
+        f"Made the course {course.name}: {course.students} students, "
+        f"taught by {', '.join(course.teachers) or 'nobody yet'}, image {course.image}."
+    )
+    for note in course.notes:
+        click.echo(f"Look at this: {plain(note)}", err=True)
+
+
+for _command in (
+    *TEACHING_COMMANDS,
+    *GRADING_COMMANDS,
+    *STUDENTS_COMMANDS,
+    *CHECKING_COMMANDS,
+):
+    course_command.add_command(_command)

@@ -1,0 +1,238 @@
+"""The commands of ``carrel course`` with which a class is graded."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from ....courses.deadlines import rules as due
+from ....courses.gradebook.csv_export import csv_text
+from ....courses.workspace import folder as folders
+from ...client import Client
+from ...errors import InvalidInput
+from ...messages import requests as wording
+from ...schemas.grading import GradeIn, GradeOut, GradingOut
+from ..common import display as printing
+from ..common.client_command import ClientCommand, json_option, site_option
+from ..common.terminal import plain
+from .own_grades import own_grades
+from .selection import assignment_argument, course_option, grading, in_question, working
+
+_EVERY = 1.0
+
+
+@click.command("grade", cls=ClientCommand)
+@assignment_argument
+@course_option
+@click.option("--student", default="", metavar="NAME", help="Only this one's submission.")
+@click.option("--question", default="", metavar="ID", help="Only this cell, by its nbgrader id.")
+@click.option("--by", "deadline", metavar="WHEN", help=f"When it should be done: {due.DUE_HELP!r}.")
+@click.option("--watch", is_flag=True, help="Stay until it is done.")
+@json_option
+@site_option
+def grade_command(
+    *,
+    assignment: str,
+    course: str,
+    student: str,
+    question: str,
+    deadline: str | None,
+    watch: bool,
+    as_json: bool,
+    site: str | None,
+) -> None:
+    """Grade what was handed in, on the pool (teachers and graders).
+
+    Of each student the submission that counts is graded, each in a sandbox of its own. Asked for
+    again while it runs, it is the same run; after an interruption it goes on where it was. Scores
+    that people gave in nbgrader's formgrader stay.
+
+    \b
+    Examples:
+      carrel course grade ps1 --watch
+      carrel course grade ps1 --question squares
+    """
+    body = GradeIn(
+        person=student,
+        question=question,
+        deadline=due.read_due(deadline)[0] if deadline else None,
+    )
+    with Client.from_environment(site) as client:
+        name = grading(client, course, assignment)
+        run = client.grade(name, assignment, body)
+        if not as_json:
+            click.echo(f"Grading {assignment} of {name}: {_progress(run)}")
+        if watch:
+            for found in _until_done(client, name, assignment, run.request):
+                run = found
+                if not as_json:
+                    click.echo(_progress(run))
+    if as_json:
+        printing.as_json(run)
+    if watch and run.state != "succeeded":
+        click.echo(f"See: carrel show {run.request}", err=True)
+        sys.exit(1)
+
+
+def _until_done(client: Client, course: str, assignment: str, request: str) -> Iterator[GradingOut]:
+    """Whenever something has changed, until this run is over or another one has begun."""
+    before: tuple[int, str] | None = None
+    while True:
+        run = client.grades(course, assignment).run
+        if run is None or run.request != request:
+            return
+        if (run.done, run.state) != before:
+            yield run
+        if run.ended:
+            return
+        before = run.done, run.state
+        time.sleep(_EVERY)
+
+
+def _progress(run: GradingOut) -> str:
+    said = f"{run.done} of {wording.count(run.total, 'submission')}, {run.state} ({run.request})"
+    if run.seconds_left is None:
+        return f"{said}."
+    return f"{said}, about {wording.duration(max(1.0, run.seconds_left))} left."
+
+
+@click.command("grades", cls=ClientCommand)
+@click.argument("assignment", required=False)
+@course_option
+@click.option("--csv", "as_csv", is_flag=True, help="A table for other programs, cell by cell.")
+@json_option
+@site_option
+def grades_command(
+    *, assignment: str | None, course: str, as_csv: bool, as_json: bool, site: str | None
+) -> None:
+    """List the points in an assignment: one's own, or everybody's (teachers and graders).
+
+    A student sees the own points once feedback is released, and without an assignment those of
+    all assignments.
+
+    \b
+    Examples:
+      carrel course grades ps1
+      carrel course grades ps1 --csv > ps1.csv
+    """
+    with Client.from_environment(site) as client:
+        place = in_question(client, course, assignment or "")
+        if place.role == "student":
+            own_grades(client, place.name, assignment, as_json=as_json)
+            return
+        if assignment is None:
+            raise InvalidInput("Which assignment?", accepted="Its name: carrel course grades ps1.")
+        found = client.grades(place.name, assignment)
+    if as_json:
+        printing.as_json(found)
+    elif as_csv:
+        click.echo(csv_text(found), nl=False)
+    elif not found.grades:
+        click.echo(f"Nothing was handed in for {assignment} that counts.")
+    else:
+        header = ["STUDENT", "NUMBER", "SCORE", "OF", "LATE", "TO LOOK AT", "CELLS"]
+        printing.table(header, map(_row, found.grades), right="NUMBER,SCORE,OF,LATE")
+
+
+def _row(grade: GradeOut) -> list[str]:
+    cells = ", ".join(f"{cell.cell}: {cell.word}" for cell in grade.cells)
+    return [
+        *(grade.person, str(grade.number), f"{grade.score:g}", f"{grade.max_score:g}"),
+        f"-{grade.penalty * 100:g} %" if grade.penalty else "",
+        "yes" if grade.review else "",
+        plain(grade.why_not or cells),
+    ]
+
+
+@click.command("feedback", cls=ClientCommand)
+@assignment_argument
+@course_option
+@click.option("--release", is_flag=True, help="Give it to everybody who was graded (teachers).")
+@click.option("--student", default="", metavar="NAME", help="With --release: only to this one.")
+@click.option(
+    "--to", "target", metavar="DIR", type=click.Path(path_type=Path), help="Not ./feedback/…."
+)
+@json_option
+@site_option
+def feedback_command(
+    *,
+    assignment: str,
+    course: str,
+    release: bool,
+    student: str,
+    target: Path | None,
+    as_json: bool,
+    site: str | None,
+) -> None:
+    """Fetch your feedback on an assignment, or release it to the class.
+
+    It is a page for each notebook, with points, comments and a sentence for each test. Released
+    again, as after manual grading, it is in place of what was there.
+
+    \b
+    Examples:
+      carrel course feedback ps1
+      carrel course feedback ps1 --release
+    """
+    with Client.from_environment(site) as client:
+        if release:
+            name = grading(client, course, assignment)
+            released, left_out = _release(client, name, assignment, student)
+            if as_json:
+                printing.as_json({"released": released, "left_out": left_out})
+                return
+            for person, why in left_out.items():
+                click.echo(f"Nothing for {person}: {plain(why)}", err=True)
+            for sentence in released.values():
+                click.echo(plain(sentence))
+            return
+        files = _fetch(
+            client,
+            working(client, course, assignment),
+            assignment,
+            target or Path("feedback", assignment),
+        )
+    if as_json:
+        printing.as_json({"files": files})
+        return
+    for file in files:
+        click.echo(f"Wrote {plain(file)}.")
+    if not files:
+        click.echo(f"There is no feedback on {assignment} yet.")
+
+
+def _release(
+    client: Client, course: str, assignment: str, student: str
+) -> tuple[dict[str, str], dict[str, str]]:
+    """By person: what was done, and why nothing could be."""
+    released: dict[str, str] = {}
+    left_out: dict[str, str] = {}
+    for each in client.grades(course, assignment).grades:
+        if student and each.person != student:
+            continue
+        if each.graded_at is None or each.why_not:
+            left_out[each.person] = each.why_not
+            continue
+        done = client.release_feedback(course, assignment, each.person)
+        released[each.person] = " ".join(done.sentences)
+    return released, left_out
+
+
+def _fetch(client: Client, course: str, assignment: str, folder: Path) -> list[str]:
+    """Of the newest submission that has any; pages of ours, so that they are written over."""
+    for receipt in reversed(client.receipts(course, assignment)):
+        pages = folders.contents(client.feedback(receipt.id).files)
+        if not pages:
+            continue
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in pages.items():
+            (folder / Path(name).name).write_bytes(content)
+        return [str(folder / Path(name).name) for name in pages]
+    return []
+
+
+GRADING_COMMANDS = (grade_command, grades_command, feedback_command)

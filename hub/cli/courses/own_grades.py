@@ -1,0 +1,66 @@
+"""A student's own points, as ``carrel course grades`` shows them once feedback is released."""
+
+from __future__ import annotations
+
+import click
+
+from ...client import Client
+from ...schemas.grading import CellScoreOut, MyGradeOut
+from ..common import display as printing
+from ..common.terminal import plain
+
+
+def own_grades(client: Client, course: str, assignment: str | None, *, as_json: bool) -> None:
+    """Of one assignment cell by cell, or of all."""
+    if assignment is None:
+        _all(client, course, as_json=as_json)
+        return
+    found = client.my_grade(course, assignment)
+    if as_json:
+        printing.as_json(found)
+    else:
+        _one(found)
+
+
+def _all(client: Client, course: str, *, as_json: bool) -> None:
+    found = client.assignments(course)
+    if as_json:
+        for each in found:
+            printing.as_json(each)
+        return
+    rows = [
+        [
+            *(each.name, each.state, _points(each.score), _points(each.max_score)),
+            "" if each.feedback else "no feedback yet",
+        ]
+        for each in found
+    ]
+    printing.table(["ASSIGNMENT", "STATE", "SCORE", "OF", ""], rows, right="SCORE,OF")
+
+
+def _one(found: MyGradeOut) -> None:
+    grade = found.grade
+    if grade is not None:
+        late = f", {grade.penalty * 100:g} % taken off for lateness" if grade.penalty else ""
+        click.echo(
+            f"{found.assignment} of {found.course}, submission {grade.number}: "
+            f"{grade.score:g} of {grade.max_score:g} points{late}."
+        )
+        printing.table(
+            ["CELL", "RESULT", "SCORE", "OF", "WHY"], map(_row, grade.cells), right="SCORE,OF"
+        )
+        for note in grade.notes:
+            click.echo(plain(note))
+    if found.sentence:
+        click.echo(found.sentence)
+    if found.pages:
+        click.echo(f"Pages with comments: carrel course feedback {found.assignment}")
+
+
+def _row(cell: CellScoreOut) -> list[str]:
+    said = " ".join(f"{cell.sentence} {cell.comment}".split())
+    return [cell.cell, cell.word, _points(cell.score), _points(cell.max_score), said]
+
+
+def _points(score: float | None) -> str:
+    return "" if score is None else f"{score:g}"

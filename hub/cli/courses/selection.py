@@ -1,0 +1,109 @@
+"""Which course is meant, and how due times look in a terminal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from datetime import UTC, datetime
+from typing import TypeVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import click
+
+from ...client import Client
+from ...errors import InvalidInput
+from ...schemas.courses import CourseOut
+from ..common import display as printing
+
+F = TypeVar("F", bound=Callable[..., object])
+GRADED_BY = ("teacher", "grader")
+
+
+def assignment_argument(function: F) -> F:
+    return click.argument("assignment")(function)
+
+
+def course_option(function: F) -> F:
+    return click.option(
+        "--course", default="", help="May be left out where there is only one in question."
+    )(function)
+
+
+def teaching(client: Client, named: str) -> str:
+    """The course that is named, else the only one that this person teaches.
+
+    Raises:
+        InvalidInput: there is none, or there are several.
+    """
+    return named or _only(client, _those(client, ("teacher",)), "teach").name
+
+
+def grading(client: Client, named: str, assignment: str) -> str:
+    """The course that is named, else the only one with this assignment that this person grades.
+
+    Raises:
+        InvalidInput: there is none, or there are several.
+    """
+    return named or _only(client, _those(client, GRADED_BY), "teach or grade", assignment).name
+
+
+def working(client: Client, named: str, assignment: str = "") -> str:
+    """The course that is named, else the only one with this assignment that this person is in.
+
+    Raises:
+        InvalidInput: there is none, or there are several.
+    """
+    return named or _only(client, _those(client), "are in", assignment).name
+
+
+def in_question(client: Client, named: str, assignment: str = "") -> CourseOut:
+    """The course that is named, else the only one that this person teaches or grades, else is in.
+
+    Raises:
+        InvalidInput: there is none, or there are several.
+    """
+    if named:
+        return client.course(named)
+    if graded := _those(client, GRADED_BY):
+        return _only(client, graded, "teach or grade", assignment)
+    return _only(client, _those(client), "are in", assignment)
+
+
+def _those(client: Client, roles: Collection[str] = ()) -> list[CourseOut]:
+    """The courses that go on, of these roles or of any."""
+    return [
+        each
+        for each in client.courses()
+        if each.archived_at is None and (not roles or each.role in roles)
+    ]
+
+
+def _only(client: Client, found: Sequence[CourseOut], how: str, assignment: str = "") -> CourseOut:
+    if len(found) > 1 and assignment:
+        found = [each for each in found if _has(client, each, assignment)] or found
+    if len(found) == 1:
+        return found[0]
+    names = ", ".join(each.name for each in found)
+    raise InvalidInput(
+        f"You {how} {'several courses' if found else 'no course'}.",
+        accepted=f"Name one with --course: {names}." if found else "",
+    )
+
+
+def _has(client: Client, course: CourseOut, assignment: str) -> bool:
+    return any(each.name == assignment for each in client.assignments(course.name))
+
+
+def due_text(due: float | None, zone: str) -> str:
+    """In the reader's zone, and by the clock by which it was said where that is another."""
+    if due is None:
+        return "never"
+    now = time.time()
+    here = f"{printing.local_time(due, now)} ({printing.zone(due)})"
+    try:
+        there = datetime.fromtimestamp(due, ZoneInfo(zone))
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return here
+    if there.utcoffset() == datetime.fromtimestamp(due, UTC).astimezone().utcoffset():
+        return here
+    return f"{here}, which is {there:%-d %b %H:%M} in {zone}"

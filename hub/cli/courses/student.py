@@ -1,0 +1,188 @@
+"""The commands of ``carrel course`` that students use."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from ....courses.workspace import folder as folders
+from ...client import Client
+from ...errors import InvalidInput
+from ...messages import requests as wording
+from ...schemas.courses import AssignmentOut, ReceiptOut, SubmitIn
+from ..common import display as printing
+from ..common.client_command import ClientCommand, json_option, site_option
+from ..common.terminal import plain
+from .selection import assignment_argument, course_option, due_text, working
+
+
+@click.command("assignments", cls=ClientCommand)
+@course_option
+@json_option
+@site_option
+def assignments_command(*, course: str, as_json: bool, site: str | None) -> None:
+    """List the assignments of a course: until when, and how far you are.
+
+    \b
+    Example:
+      carrel course assignments
+    """
+    with Client.from_environment(site) as client:
+        name = working(client, course)
+        found = client.assignments(name)
+    if as_json:
+        for each in found:
+            printing.as_json(each)
+        return
+    if not found:
+        click.echo(f"{name} has no assignment yet.")
+        return
+    header = ["ASSIGNMENT", "STATE", "DUE", "MORE TIME", "LATE RULE"]
+    printing.table(header, (_row(each) for each in found))
+
+
+def _row(assignment: AssignmentOut) -> list[str]:
+    state = assignment.state
+    if assignment.submitted is not None:
+        state += f", {assignment.submitted} handed in"
+    elif assignment.fetched_version and assignment.fetched_version < assignment.version:
+        state += ", a newer version is there"
+    due = due_text(assignment.due, assignment.zone)
+    return [assignment.name, state, due, assignment.extension, assignment.late]
+
+
+@click.command("fetch", cls=ClientCommand)
+@assignment_argument
+@course_option
+@click.option(
+    "--to",
+    "target",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Instead of ./ASSIGNMENT.",
+)
+@json_option
+@site_option
+def fetch_command(
+    *, assignment: str, course: str, target: Path | None, as_json: bool, site: str | None
+) -> None:
+    """Fetch an assignment into ./ASSIGNMENT, or bring that folder up to a newer version.
+
+    Your work is never overwritten: notebooks are merged cell by cell, and what was changed by
+    you and in the hand-out is kept twice.
+
+    \b
+    Examples:
+      carrel course fetch ps1
+      carrel course fetch ps1 --to ~/cs101/ps1
+    """
+    folder = target or Path(assignment)
+    with Client.from_environment(site) as client:
+        name = working(client, course, assignment)
+        made, notes = folders.fetch_into(
+            folder, lambda version: client.hand_out(name, assignment, version=version)
+        )
+    if as_json:
+        told = {"folder": str(folder), "version": made.version, "notes": list(notes)}
+        printing.as_json({"course": name, "assignment": assignment, **told})
+        return
+    click.echo(f"Fetched {assignment} of {name}, version {made.version}, into {folder}.")
+    for note in notes:
+        click.echo(plain(note))
+
+
+@click.command("submit", cls=ClientCommand)
+@assignment_argument
+@click.argument("folder", required=False, type=click.Path(path_type=Path))
+@course_option
+@json_option
+@site_option
+def submit_command(
+    *, assignment: str, folder: Path | None, course: str, as_json: bool, site: str | None
+) -> None:
+    """Hand in FOLDER, or ./ASSIGNMENT; as often as you like until it is due.
+
+    The receipt has the time at which the site had all of it, and its SHA-256: the one of what
+    `sha256sum` prints for your files, sorted by name.
+
+    \b
+    Examples:
+      carrel course submit ps1
+      carrel course submit ps1 ~/cs101/ps1
+    """
+    where = folder or Path(assignment)
+    content = folders.to_send(where)
+    if not content.files:
+        raise InvalidInput(f"There is no file in {where}.", accepted="Your work.")
+    mark = folders.mark_of(where)
+    version = mark.version if mark and mark.assignment == assignment else 0
+    with Client.from_environment(site) as client:
+        known = mark.course if mark and version else ""
+        name = working(client, course or known, assignment)
+        body = SubmitIn(files=content.sent, version=version)
+        receipt = client.hand_in(name, assignment, body)
+    if content.left_out:
+        left = ", ".join(plain(each) for each in content.left_out[:5])
+        click.echo(f"Left out, since they are no plain files: {left}.", err=True)
+    if as_json:
+        printing.as_json(receipt)
+        return
+    _receipt(receipt)
+
+
+def _receipt(receipt: ReceiptOut) -> None:
+    now = time.time()
+    moment = f"{printing.exact_time(receipt.at, now)} ({printing.zone(now)})"
+    click.echo(f"Handed in {receipt.assignment} of {receipt.course}, number {receipt.number}.")
+    click.echo(f"At:      {moment}. {receipt.sentence}")
+    click.echo(f"SHA-256: {receipt.sha256}")
+    for file in receipt.files:
+        click.echo(f"         {plain(file.name)} ({wording.size(file.size)})")
+    for name in receipt.missing:
+        click.echo(f"{plain(name)} of the hand-out is not in it.", err=True)
+
+
+@click.command("receipts", cls=ClientCommand)
+@assignment_argument
+@course_option
+@click.option("--person", default="", help="For teachers and graders: of one person.")
+@json_option
+@site_option
+def receipts_command(
+    *, assignment: str, course: str, person: str, as_json: bool, site: str | None
+) -> None:
+    """List what was handed in: when the site had it, its SHA-256, and which one is graded.
+
+    \b
+    Example:
+      carrel course receipts ps1
+    """
+    with Client.from_environment(site) as client:
+        found = client.receipts(working(client, course, assignment), assignment, person=person)
+    if as_json:
+        for each in found:
+            printing.as_json(each)
+        return
+    if not found:
+        click.echo(f"Nothing was handed in for {assignment}.")
+        return
+    now = time.time()
+    printing.table(
+        ["ID", "STUDENT", "NUMBER", f"AT ({printing.zone(now)})", "SIZE", "STANDING", "SHA-256"],
+        (
+            [
+                *(str(each.id), each.person, str(each.number)),
+                printing.exact_time(each.at, now),
+                wording.size(each.size),
+                each.standing + (", graded" if each.counts else ""),
+                each.sha256,
+            ]
+            for each in found
+        ),
+        right="ID,NUMBER,SIZE",
+    )
+
+
+STUDENTS_COMMANDS = (assignments_command, fetch_command, submit_command, receipts_command)

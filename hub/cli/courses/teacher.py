@@ -1,0 +1,270 @@
+"""The commands of ``carrel course`` with which assignments are released and time is given."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from ....courses.deadlines import rules as due
+from ....courses.releases.messages import sentences
+from ....courses.workspace import folder as folders
+from ...client import Client
+from ...messages import requests as wording
+from ...schemas import parsers as values
+from ...schemas.admin import ConsequencesOut
+from ...schemas.courses import (
+    ExtensionIn,
+    ExtensionOut,
+    OutageIn,
+    OutageOut,
+    ReleasedOut,
+    ReleaseIn,
+)
+from ..common import display as printing
+from ..common.client_command import ClientCommand, json_option, site_option
+from ..common.terminal import plain
+from .selection import assignment_argument, course_option, due_text, grading, teaching
+
+
+@click.command("release", cls=ClientCommand)
+@assignment_argument
+@course_option
+@click.option("--from", "source", metavar="DIR", type=click.Path(path_type=Path), help="Its files.")
+@click.option("--due", metavar="WHEN", help=f"Such as {due.DUE_HELP!r}; '' for never.")
+@click.option("--late", metavar="RULE", help=f"What lateness costs: {due.LATE_HELP}.")
+@click.option("--devices", type=click.IntRange(0), help="For grading one submission.")
+@click.option("--time", "span", metavar="SPAN", help="That grading one submission may take: 10m.")
+@json_option
+@site_option
+def release_command(
+    *,
+    assignment: str,
+    course: str,
+    source: Path | None,
+    due: str | None,
+    late: str | None,
+    devices: int | None,
+    span: str | None,
+    as_json: bool,
+    site: str | None,
+) -> None:
+    """Release an assignment, or a new version of it (teachers).
+
+    Its files are those of --from, else of ./source/ASSIGNMENT or ./ASSIGNMENT, as nbgrader lays
+    them out: students get them without solutions and hidden tests. Without any of these folders
+    the files stay as they are, and only what is named changes.
+
+    \b
+    Examples:
+      carrel course release ps1 --due "2027-02-01 18:00 Europe/Berlin" --late "24h:-10%" --time 10m
+      carrel course release ps1 --due "2027-02-03 18:00 Europe/Berlin"
+    """
+    folder = source or next(
+        (each for each in (Path("source", assignment), Path(assignment)) if each.is_dir()), None
+    )
+    content = folders.to_send(folder) if folder is not None else None
+    named = {
+        "files": content.sent if content else None,
+        "due": due,
+        "late": late,
+        "devices": devices,
+        "seconds": values.seconds(span) if span else None,
+    }
+    body = ReleaseIn.model_validate({k: v for k, v in named.items() if v is not None})
+    with Client.from_environment(site) as client:
+        made = client.release(teaching(client, course), assignment, body)
+    _left_out(content.left_out if content else ())
+    if as_json:
+        printing.as_json(made)
+        return
+    _released(made)
+
+
+def _released(made: ReleasedOut) -> None:
+    click.echo(f"Released {made.assignment} of {made.course}, version {made.version}.")
+    click.echo(f"Files: {', '.join(plain(file.name) for file in made.files)}.")
+    click.echo(f"Due: {due_text(made.due, made.zone)}. {made.late_rule}")
+    for sentence in sentences(made.report):
+        click.echo(plain(sentence))
+    for warning in made.warnings:
+        click.echo(f"Look at this: {plain(warning)}", err=True)
+
+
+@click.command("extend", cls=ClientCommand)
+@assignment_argument
+@click.argument("whom", required=False)
+@click.argument("span", required=False)
+@course_option
+@click.option("--section", is_flag=True, help="WHOM is a section, not a person.")
+@click.option("--why", default="", help="Kept in the audit list.")
+@click.option("--undo", is_flag=True, help="Take back all that WHOM was given.")
+@json_option
+@site_option
+def extend_command(
+    *,
+    assignment: str,
+    whom: str | None,
+    span: str | None,
+    course: str,
+    section: bool,
+    why: str,
+    undo: bool,
+    as_json: bool,
+    site: str | None,
+) -> None:
+    """Give WHOM more time for an assignment, or show who has more (teachers).
+
+    Several extensions add up. To change one, take it back and give another.
+
+    \b
+    Examples:
+      carrel course extend ps1 student2 48h
+      carrel course extend ps1 blue 24h --section --why "The lab was closed."
+      carrel course extend ps1
+      carrel course extend ps1 student2 --undo
+    """
+    if whom is None and (undo or section or why):
+        raise click.UsageError("Say whose time it is: carrel course extend ASSIGNMENT WHOM …")
+    if whom is not None and undo is (span is not None):
+        raise click.UsageError("Say how much more time, such as 48h, or take it back with --undo.")
+    with Client.from_environment(site) as client:
+        name = grading(client, course, assignment)
+        if whom is None:
+            _show_extensions(client.extensions(name, assignment), assignment, as_json=as_json)
+            return
+        whose = {"section" if section else "person": whom}
+        if span is None:
+            said = client.take_time_back(name, assignment, **whose)
+        else:
+            given = {**whose, "seconds": values.seconds(span), "why": why}
+            said = client.give_time(name, assignment, ExtensionIn.model_validate(given))
+    _done(said, as_json=as_json)
+
+
+def _show_extensions(found: Sequence[ExtensionOut], assignment: str, *, as_json: bool) -> None:
+    if as_json:
+        for each in found:
+            printing.as_json(each)
+        return
+    if not found:
+        click.echo(f"Nobody has more time for {assignment}.")
+        return
+    now = time.time()
+    rows = [
+        [
+            f"section {each.section}" if each.section else each.person,
+            wording.duration(each.seconds),
+            printing.local_time(each.given_at, now),
+            *(each.given_by, " ".join(each.why.split())),
+        ]
+        for each in found
+    ]
+    printing.table(["FOR", "MORE", f"GIVEN ({printing.zone(now)})", "BY", "WHY"], rows)
+
+
+@click.command("count", cls=ClientCommand)
+@click.argument("submission", type=click.IntRange(1))
+@click.option("--undo", is_flag=True, help="Leave it to the clock again.")
+@json_option
+@site_option
+def count_command(*, submission: int, undo: bool, as_json: bool, site: str | None) -> None:
+    """Let a submission count, whatever the clock said (teachers).
+
+    SUBMISSION is its id, as `carrel course receipts` shows it.
+
+    \b
+    Example:
+      carrel course count 17
+    """
+    with Client.from_environment(site) as client:
+        receipt = client.let_count(submission, undo=undo)
+    if as_json:
+        printing.as_json(receipt)
+        return
+    click.echo(f"{receipt.person}, {receipt.assignment}, {receipt.number}: {receipt.sentence}")
+
+
+@click.command("outage", cls=ClientCommand)
+@click.argument("begin", required=False)
+@click.argument("end", required=False)
+@click.option("--course", default="", help="Of one course only.")
+@click.option("--why", default="", help="What happened: people read it.")
+@json_option
+@site_option
+def outage_command(
+    *,
+    begin: str | None,
+    end: str | None,
+    course: str,
+    why: str,
+    as_json: bool,
+    site: str | None,
+) -> None:
+    """Record when people could not work (administrators), or list outages.
+
+    What was due from BEGIN to END, or within a day after it, is due so much later, for everybody.
+
+    \b
+    Examples:
+      carrel course outage "2027-02-01 15:00 Europe/Berlin" "2027-02-01 18:00 Europe/Berlin"
+      carrel course outage
+    """
+    if begin is None:
+        if why:
+            raise click.UsageError("Say from when to when people could not work.")
+        with Client.from_environment(site) as client:
+            _show_outages(client.outages(), course, as_json=as_json)
+        return
+    if end is None:
+        raise click.UsageError("Say when it ended, too.")
+    begins_at, ends_at = due.read_due(begin)[0], due.read_due(end)[0]
+    body = OutageIn(starts_at=begins_at, ends_at=ends_at, course=course, why=why)
+    with Client.from_environment(site) as client:
+        said = client.record_outage(body)
+    _done(said, as_json=as_json)
+
+
+def _show_outages(outages: Sequence[OutageOut], course: str, *, as_json: bool) -> None:
+    found = [each for each in outages if not course or each.course in ("", course)]
+    if as_json:
+        for each in found:
+            printing.as_json(each)
+        return
+    if not found:
+        click.echo("No outage is recorded.")
+        return
+    now = time.time()
+    rows = [
+        [
+            printing.local_time(each.starts_at, now),
+            printing.local_time(each.ends_at, now),
+            *(each.course or "all", each.recorded_by, " ".join(each.why.split())),
+        ]
+        for each in found
+    ]
+    zone = printing.zone(now)
+    printing.table([f"FROM ({zone})", f"TO ({zone})", "COURSE", "BY", "WHY"], rows)
+
+
+def say(said: ConsequencesOut) -> None:
+    for sentence in said.sentences:
+        click.echo(plain(sentence))
+
+
+def _done(said: ConsequencesOut, *, as_json: bool) -> None:
+    if as_json:
+        printing.as_json(said)
+    else:
+        say(said)
+
+
+def _left_out(names: Sequence[str]) -> None:
+    if names:
+        shown = ", ".join(plain(name) for name in names[:5])
+        click.echo(f"Left out, since they are no plain files: {shown}.", err=True)
+
+
+TEACHING_COMMANDS = (release_command, extend_command, count_command, outage_command)

@@ -1,0 +1,1 @@
+"""Submit, run, wait, list, show, output, why, change, cancel."""

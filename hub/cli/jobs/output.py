@@ -1,0 +1,134 @@
+"""``carrel output``: what a job leaves behind, its notebook and its files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+
+from ...client import Client
+from ...client.work_archive import safe_target
+from ...errors import InvalidInput
+from ...messages import requests as wording
+from ..common import display as printing
+from ..common.client_command import ClientCommand, json_option, request_argument, site_option
+
+
+@click.command("output", cls=ClientCommand)
+@request_argument
+@click.option(
+    "-o",
+    "--output",
+    "target",
+    type=click.Path(path_type=Path, allow_dash=True),
+    metavar="PATH",
+    help="Where to write it: a file or folder, - for standard output. By default "
+    "its own name in this folder, and for files a folder named after the job.",
+)
+@click.option("--files", "of_files", is_flag=True, help="What the job put into $CARREL_OUTPUT_DIR.")
+@click.option("--force", is_flag=True, help="Replace files that are there already.")
+@json_option
+@site_option
+def output_command(
+    *,
+    request_id: str,
+    target: Path | None,
+    of_files: bool,
+    force: bool,
+    as_json: bool,
+    site: str | None,
+) -> None:
+    """Fetch the executed notebook of a job, or its files; of one that still runs, as far as it is.
+
+    \b
+    Examples:
+      carrel output j-7k2m4qpz
+      carrel output j-7k2m4qpz -o results/first.ipynb
+      carrel output j-7k2m4qpz --files -o results
+      carrel output j-7k2m4qpz -o - | jupyter nbconvert --stdin --to html --stdout
+    """
+    with Client.from_environment(site) as client:
+        if of_files:
+            _fetch_files(client, request_id, target, force=force, as_json=as_json)
+        else:
+            _fetch_notebook(client, request_id, target, force=force, as_json=as_json)
+
+
+def _fetch_notebook(
+    client: Client, request_id: str, target: Path | None, *, force: bool, as_json: bool
+) -> None:
+    request = client.request(request_id)
+    if request.command:
+        raise InvalidInput(
+            f"{request_id} is a command and has no notebook.",
+            accepted=f"See: carrel logs {request_id}, carrel output {request_id} --files",
+        )
+    found = client.output(request_id)
+    if target == Path("-"):
+        click.echo(found.content, nl=False)
+        return
+    # The name comes from elsewhere: only its last part is used, in this folder.
+    own = Path(Path(found.name.replace("\\", "/")).name or f"{request_id}.ipynb")
+    path = own if target is None else target / own if target.is_dir() else target
+    _write(path, [found.content], force=force)
+    if as_json:
+        printing.as_json({"file": str(path), "bytes": len(found.content), "ended": request.ended})
+        return
+    click.echo(f"Wrote {path}" + ("." if request.ended else f" as far as {request.id} is."))
+
+
+def _fetch_files(
+    client: Client, request_id: str, target: Path | None, *, force: bool, as_json: bool
+) -> None:
+    if target == Path("-"):
+        raise InvalidInput("Files go into a folder.", accepted="Name one with -o DIR.")
+    request = client.request(request_id)
+    folder = target or Path(f"{request.id}-files")
+    found = client.files(request_id)
+    files = found.files
+    # Every name is looked at before the first file is written.
+    places = {file.name: safe_target(folder, file.name) for file in files}
+    taken = [path for path in places.values() if path.exists() and not force]
+    if taken:
+        raise _taken(taken[0])
+    for file in files:
+        path = places[file.name]
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InvalidInput(f"{path.parent} cannot be made: {error.strerror}.") from error
+        _write(path, client.file(request_id, file.name), force=force)
+        if as_json:
+            size = path.stat().st_size
+            printing.as_json({"file": str(path), "bytes": size, "ended": request.ended})
+        else:
+            click.echo(f"Wrote {path} ({wording.size(file.size)}).")
+    if found.left_out and not as_json:
+        entries = "1 entry is" if found.left_out == 1 else f"{found.left_out} entries are"
+        click.echo(f"{entries} not offered: links, special files, or too many.", err=True)
+    if not files and not as_json:
+        click.echo(f"{request.id} has put nothing into $CARREL_OUTPUT_DIR.")
+
+
+def _write(path: Path, parts: Iterable[bytes], *, force: bool) -> None:
+    """Whole or not at all: a file that was cut off on the way does not look like one."""
+    if path.exists() and not force:
+        raise _taken(path)
+    unfinished = path.with_name(f".{path.name}.part-{os.getpid()}")
+    try:
+        with unfinished.open("xb") as file:
+            for part in parts:
+                file.write(part)
+        unfinished.replace(path)
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be written: {error.strerror}.") from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _taken(path: Path) -> InvalidInput:
+    return InvalidInput(
+        f"{path} is there already.", accepted="Give another name with -o, or --force."
+    )

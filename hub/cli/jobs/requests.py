@@ -1,0 +1,275 @@
+"""What people do with requests that exist: list, show, read, cancel."""
+
+from __future__ import annotations
+
+import codecs
+import sys
+import time
+from collections.abc import Iterable
+
+import click
+
+from ...client import LIVE_STATES, Client
+from ...errors import InvalidInput
+from ...messages import requests as wording
+from ...scheduling.model.states import State
+from ...schemas import parsers as values
+from ..common import display as printing
+from ..common.client_command import ClientCommand, json_option, request_argument, site_option
+from ..common.terminal import Tamer
+
+
+@click.command("ps", cls=ClientCommand)
+@click.option("--all", "-a", "everything", is_flag=True, help="Also what has ended.")
+@click.option(
+    "--state",
+    "states",
+    metavar="STATE",
+    multiple=True,
+    help=f"Only in this state: {', '.join(State)}. May be repeated.",
+)
+@click.option(
+    "--kind",
+    type=click.Choice(["job", "session", "grading"]),
+    help="Only jobs, only sessions, or only checks and grading.",
+)
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Only with this label; may be repeated: each must fit.",
+)
+@click.option(
+    "--everybody",
+    is_flag=True,
+    help="Of all people whom you may see, with owners: teachers see their groups, "
+    "administrators everything.",
+)
+@click.option("--owner", metavar="NAME", help="Of one person whom you may see.")
+@click.option(
+    "--text",
+    default="",
+    help="Only with this in the id, the session's or notebook's name, or command.",
+)
+@click.option("--why", "with_why", is_flag=True, help="Also why each that waits does so.")
+@click.option(
+    "--limit",
+    metavar="N",
+    default=100,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="The newest N.",
+)
+@json_option
+@site_option
+def ps_command(
+    *,
+    everything: bool,
+    states: tuple[str, ...],
+    kind: str | None,
+    labels: tuple[str, ...],
+    everybody: bool,
+    owner: str | None,
+    text: str,
+    with_why: bool,
+    limit: int,
+    as_json: bool,
+    site: str | None,
+) -> None:
+    """List your sessions and jobs, newest first; by default those that have not ended.
+
+    \b
+    Examples:
+      carrel ps
+      carrel ps --all --state failed --state timed_out
+      carrel ps --why
+      carrel ps --all --kind job --label sweep=7
+      carrel ps --json | jq -r '.requests[].id'
+    """
+    wanted = tuple(state.replace(" ", "_") for state in states)
+    chosen = wanted or (() if everything else LIVE_STATES)
+    others = everybody or owner is not None
+    with Client.from_environment(site) as client:
+        found = client.requests(
+            kind=kind,
+            states=chosen,
+            labels=dict(values.label(text) for text in labels),
+            owner=owner,
+            text=text,
+            mine=not others,
+            limit=limit,
+        )
+    if as_json:
+        printing.as_json({"requests": found})
+    elif found:
+        printing.requests_table(found, time.time(), owners=others, why=with_why)
+        if len(found) == limit:
+            click.echo(f"The newest {limit}; more with --limit.")
+    elif labels:
+        click.echo("Nothing with this label." + ("" if everything or wanted else " (See --all.)"))
+    else:
+        click.echo("Nothing." if everything or wanted else "Nothing waits or runs. See also: --all")
+
+
+@click.command("queue", cls=ClientCommand)
+@json_option
+@site_option
+def queue_command(as_json: bool, site: str | None) -> None:
+    """Show the queue in order, with the reason why each waits.
+
+    Who and what is shown of your own requests, and of others where you are entitled to see it.
+
+    \b
+    Examples:
+      carrel queue
+      carrel queue --json | jq '.queue[] | select(.yours)'
+    """
+    with Client.from_environment(site) as client:
+        found = client.queue()
+    if as_json:
+        printing.as_json(found)
+    elif found.queue:
+        printing.queue_table(found, time.time())
+    else:
+        click.echo("Nobody waits.")
+
+
+@click.command("show", cls=ClientCommand)
+@request_argument
+@json_option
+@site_option
+def show_command(request_id: str, as_json: bool, site: str | None) -> None:
+    """Show everything about one request: place and reason, devices, progress, cause, use.
+
+    \b
+    Example:
+      carrel show j-7k2m4qpz
+    """
+    with Client.from_environment(site) as client:
+        found = client.request(request_id)
+    if as_json:
+        printing.as_json(found)
+    else:
+        printing.request_details(found, time.time())
+
+
+@click.command("logs", cls=ClientCommand)
+@request_argument
+@click.option("-f", "--follow", is_flag=True, help="Go on until it has ended.")
+@click.option("--raw", is_flag=True, help="Every byte as it was printed, in a terminal too.")
+@json_option
+@site_option
+def logs_command(request_id: str, follow: bool, raw: bool, as_json: bool, site: str | None) -> None:
+    """Print what a job has printed so far.
+
+    Its last line, which begins with `carrel:`, says how it ended. In a terminal only text and
+    its colours are shown, so that a job cannot steer it; into a file or a pipe goes every byte.
+    With --json, one object a line: {"text": …}.
+
+    \b
+    Examples:
+      carrel logs j-7k2m4qpz
+      carrel logs -f j-7k2m4qpz
+      carrel logs j-7k2m4qpz > job.log
+    """
+    with Client.from_environment(site) as client:
+        parts = client.follow_log(request_id) if follow else client.whole_log(request_id)
+        if as_json:
+            _log_as_json(parts)
+        elif raw or not sys.stdout.isatty():
+            for part in parts:
+                click.echo(part, nl=False)
+        else:
+            _log_in_terminal(parts)
+
+
+def _log_as_json(parts: Iterable[bytes]) -> None:
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    for part in parts:
+        if text := decoder.decode(part):
+            printing.as_json({"text": text})
+
+
+def _log_in_terminal(parts: Iterable[bytes]) -> None:
+    tamer = Tamer()
+    try:
+        for part in parts:
+            click.echo(tamer.feed(part), nl=False)
+    finally:
+        click.echo(tamer.close(), nl=False)
+
+
+@click.command("cancel", cls=ClientCommand)
+@click.argument("request_ids", metavar="[ID]...", nargs=-1)
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="All of yours that have not ended and carry this label; may be repeated: each must fit.",
+)
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--reason", default="", metavar="TEXT", help="Why; the owner reads it.")
+@json_option
+@site_option
+def cancel_command(
+    *,
+    request_ids: tuple[str, ...],
+    labels: tuple[str, ...],
+    yes: bool,
+    reason: str,
+    as_json: bool,
+    site: str | None,
+) -> None:
+    """Cancel jobs or sessions. What a job has computed so far is kept in its output.
+
+    With --label it says how many they are, and asks.
+
+    \b
+    Examples:
+      carrel cancel j-7k2m4qpz
+      carrel cancel j-7k2m4qpz s-3nd5wq2a
+      carrel cancel --label sweep=7
+      carrel cancel --label sweep=7 --yes --json
+      carrel cancel j-7k2m4qpz --reason 'The node needs a new fan.'
+    """
+    if bool(request_ids) == bool(labels):
+        raise click.UsageError("Name what to cancel: either IDs, or --label KEY=VALUE.")
+    wanted = dict(values.label(text) for text in labels)
+    with Client.from_environment(site) as client:
+        chosen = list(request_ids) or _labelled(client, wanted, yes=yes)
+        if not chosen and not as_json:
+            click.echo("Nothing that waits or runs carries this label.")
+        for request_id in chosen:
+            found = client.cancel(request_id, reason)
+            if as_json:
+                printing.as_json(found)
+            else:
+                click.echo(printing.cancelled(found))
+
+
+def _labelled(client: Client, labels: dict[str, str], *, yes: bool) -> list[str]:
+    """Those that have not ended, after the question; an older service does not filter them."""
+    found = [
+        request
+        for request in client.requests(states=LIVE_STATES, labels=labels, limit=None)
+        if labels.items() <= request.labels.items()
+    ]
+    if not found or yes:
+        return [request.id for request in found]
+    running = sum(request.state != "queued" for request in found)
+    these = wording.count(len(found), "request")
+    try:
+        agreed = click.confirm(
+            f"{these} with {_written(labels)}, {running} of them running. Cancel all?", err=True
+        )
+    except click.Abort:
+        agreed = False
+    if not agreed:
+        raise InvalidInput("Nothing was cancelled.", accepted="Add --yes in scripts.")
+    return [request.id for request in found]
+
+
+def _written(labels: dict[str, str]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in labels.items())

@@ -1,0 +1,141 @@
+"""``carrel submit``, ``carrel run`` and ``carrel wait``: a job's end is an exit status."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Unpack
+
+import click
+from pydantic import JsonValue
+
+from ...client import Client
+from ...schemas import parsers as values
+from ..common import exit_status as following
+from ..common.client_command import WaitingCommand, json_option, site_option
+from ..common.wait import wait_for
+from .submit_options import Common, job_options, send
+
+
+@click.command("submit", cls=WaitingCommand, epilog=following.STATUS_HELP)
+@click.argument("path", metavar="NOTEBOOK", type=click.Path(path_type=Path))
+@click.option(
+    "-p",
+    "--parameter",
+    "parameters",
+    nargs=2,
+    multiple=True,
+    metavar="NAME VALUE",
+    help="A parameter of the notebook. VALUE is a number, true, false or null if it looks like "
+    "one, and text otherwise. May be repeated.",
+)
+@click.option(
+    "-r",
+    "--raw",
+    "raw",
+    nargs=2,
+    multiple=True,
+    metavar="NAME TEXT",
+    help="A parameter whose value is text, whatever it looks like.",
+)
+@click.option("--output", default="", metavar="NAME", help="File name of the executed notebook.")
+@click.option("--kernel", default="", metavar="NAME", help="Kernel, instead of the notebook's.")
+@job_options
+@json_option
+@site_option
+def submit_command(
+    *,
+    path: Path,
+    parameters: tuple[tuple[str, str], ...],
+    raw: tuple[tuple[str, str], ...],
+    output: str,
+    kernel: str,
+    as_json: bool,
+    site: str | None,
+    **common: Unpack[Common],
+) -> None:
+    """Run a notebook as a job.
+
+    The file is sent as it is now; the job goes on when this terminal, the browser or the
+    service goes away. Its output notebook is saved after each cell. In a session the job works
+    in the folder of the notebook; from elsewhere in your home there, or in what --upload and
+    --input bring along.
+
+    \b
+    Examples:
+      carrel submit train.ipynb --devices 1 --time 30m --group cs101
+      carrel submit train.ipynb -p lr 0.05 -p name '"7"' -r version 1.10 --follow
+      carrel submit train.ipynb --input data.csv --memory 8GiB --label sweep=7
+      carrel submit train.ipynb --time 2h --wait || echo "it did not succeed"
+      job=$(carrel submit train.ipynb --json | jq -r .id)
+    """
+    given: dict[str, JsonValue] = {name: values.parameter(text) for name, text in parameters}
+    what: dict[str, object] = {
+        "notebook": values.notebook(path),
+        "parameters": given | dict(raw),
+        "output": output,
+        "kernel": kernel,
+    }
+    send(what, path.parent, common, needs_files=False, as_json=as_json, site=site)
+
+
+@click.command(
+    "run",
+    cls=WaitingCommand,
+    epilog=following.STATUS_HELP,
+    context_settings={"allow_interspersed_args": False},
+)
+@click.argument("command", metavar="[--] PROGRAM [ARGUMENT]...", nargs=-1, required=True)
+@job_options
+@json_option
+@site_option
+def run_command(
+    command: tuple[str, ...], as_json: bool, site: str | None, **common: Unpack[Common]
+) -> None:
+    """Run a command as a job, without a shell.
+
+    In a session the job works in this folder, as it is when the job starts. From elsewhere,
+    --upload takes this folder along as it is now (what .carrelignore names stays here), and
+    --input single files. What the job puts into $CARREL_OUTPUT_DIR comes back with
+    `carrel output JOB --files`.
+
+    \b
+    Examples:
+      carrel run --devices 1 -- python train.py --lr 0.1
+      carrel run --upload --yes --time 2h -- python train.py
+      carrel run --input job.sh --retries 2 --follow -- bash job.sh
+    """
+    send(
+        {"command": list(command)},
+        Path(),
+        common,
+        needs_files=True,
+        as_json=as_json,
+        site=site,
+    )
+
+
+@click.command("wait", cls=WaitingCommand, epilog=following.STATUS_HELP)
+@click.argument("request_ids", metavar="ID...", nargs=-1, required=True)
+@click.option("--timeout", metavar="SPAN", help=f"Wait no longer than this: {values.TIME_HELP}.")
+@click.option("--follow", "-f", is_flag=True, help="Show cells, outputs and progress.")
+@json_option
+@site_option
+def wait_command(
+    request_ids: tuple[str, ...],
+    timeout: str | None,
+    follow: bool,
+    as_json: bool,
+    site: str | None,
+) -> None:
+    """Wait until all of these have ended. The exit status is that of the worst end.
+
+    \b
+    Examples:
+      carrel wait j-7k2m4qpz && carrel output j-7k2m4qpz
+      carrel wait --timeout 2h j-7k2m4qpz j-5xw3n2aa
+      carrel wait --follow j-7k2m4qpz
+    """
+    limit = None if timeout is None else float(values.seconds(timeout))
+    with Client.from_environment(site) as client:
+        sys.exit(wait_for(client, request_ids, limit, as_json, follow=follow))

@@ -1,0 +1,238 @@
+"""What ``carrel submit`` and ``carrel run`` have in common: options, upload, and the sending."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypedDict, TypeVar
+
+import click
+
+from ...client import Client, session_home
+from ...client import job_builder as describing
+from ...client.job_builder import WorkingFolder
+from ...client.work_archive import Luggage
+from ...errors import InvalidInput
+from ...messages import requests as wording
+from ...schemas import RequestOut
+from ...schemas import parsers as values
+from ..common import display as printing
+from ..common.client_command import DeviceCount
+from ..common.wait import wait_for
+from ..sessions.quote import model_field, model_option
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+class Common(TypedDict):
+    """The values of these options."""
+
+    devices: int
+    model: str | None
+    limit: str
+    memory: str | None
+    retries: int
+    priority: str
+    not_preemptible: bool
+    deadline: str | None
+    group: str | None
+    image: str
+    no_internet: bool
+    labels: tuple[str, ...]
+    inputs: tuple[Path, ...]
+    upload: bool
+    workdir: str | None
+    yes: bool
+    wait_for_end: bool
+    follow: bool
+
+
+_OPTIONS = (
+    click.option(
+        "--devices",
+        type=DeviceCount(min=0),
+        default=0,
+        show_default=True,
+        help="Whole devices (GPUs); 0 for a job on CPU.",
+    ),
+    model_option,
+    click.option(
+        "--time",
+        "limit",
+        default="1h",
+        show_default=True,
+        metavar="SPAN",
+        help=f"Time limit: {values.TIME_HELP}.",
+    ),
+    click.option(
+        "--memory",
+        metavar="SIZE",
+        help=f"Memory that its processes may use together: {values.MEMORY_HELP}. "
+        "Above it the job ends with the cause out_of_memory.",
+    ),
+    click.option(
+        "--retries",
+        type=click.IntRange(min=0),
+        default=0,
+        metavar="N",
+        help="How often it is tried again when its machine or process is lost. "
+        "An error of its own is not tried again.",
+    ),
+    click.option(
+        "--priority",
+        type=click.Choice(["opportunistic", "normal", "urgent"]),
+        default="normal",
+        show_default=True,
+        help="Opportunistic jobs come last and give way to everybody; urgent is for teachers "
+        "and administrators.",
+    ),
+    click.option(
+        "--not-preemptible",
+        is_flag=True,
+        help="Never stop it for another group's guarantee; it then starts only on devices that "
+        "nobody could ask back.",
+    ),
+    click.option(
+        "--deadline",
+        metavar="WHEN",
+        help=f"When it should have ended: {values.MOMENT_HELP}. It comes earlier inside its "
+        "group when that gets close.",
+    ),
+    click.option("--group", help="Who it is charged to; may be left out by members of one group."),
+    click.option(
+        "--image",
+        default="",
+        metavar="IMAGE",
+        help="Run in this image: its name, or NAME@sha256:… for one build; see `carrel images`.",
+    ),
+    click.option(
+        "--no-internet",
+        is_flag=True,
+        help="Let it reach this site's service and nothing else; only where jobs run in "
+        "containers.",
+    ),
+    click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="May be repeated."),
+    click.option(
+        "--input",
+        "inputs",
+        multiple=True,
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        help="Copy this file into the job's working folder, which is then one of its own; "
+        "may be repeated.",
+    ),
+    click.option(
+        "--upload",
+        is_flag=True,
+        help="Take this folder along, without what .carrelignore names (as in .gitignore).",
+    ),
+    click.option(
+        "--workdir", metavar="DIR", help="Work in this folder below your home there; . is the home."
+    ),
+    click.option("--yes", "-y", is_flag=True, help="Do not ask before an upload."),
+    click.option("--wait", "wait_for_end", is_flag=True, help="Wait for its end."),
+    click.option(
+        "--follow", "-f", is_flag=True, help="Wait, and show cells, outputs and progress."
+    ),
+)
+
+
+def job_options(function: F) -> F:
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def send(
+    what: dict[str, object],
+    here: Path,
+    common: Common,
+    *,
+    needs_files: bool,
+    as_json: bool,
+    site: str | None,
+) -> None:
+    """Submit what the options describe; with --wait or --follow its end is the exit status."""
+    fields: dict[str, object] = {
+        "devices": common["devices"],
+        "seconds": values.seconds(common["limit"]),
+        "labels": dict(values.label(text) for text in common["labels"]),
+    }
+    fields |= model_field(common["model"])
+    if common["memory"]:
+        fields["memory_bytes"] = values.memory_bytes(common["memory"])
+    if common["retries"]:
+        fields["retries"] = common["retries"]
+    if common["priority"] != "normal":
+        fields["priority"] = common["priority"]
+    if common["not_preemptible"]:
+        fields["preemptible"] = False
+    if common["image"]:
+        fields["image"] = common["image"]
+    if common["no_internet"]:
+        fields["internet"] = False
+    if common["deadline"]:
+        fields["deadline"] = values.moment(common["deadline"], time.time())
+    place = describing.working_folder(
+        here,
+        home=session_home(site),
+        upload=common["upload"],
+        inputs=common["inputs"],
+        workdir=common["workdir"],
+        needed=needs_files,
+    )
+    packed = _packed(place, here, yes=common["yes"], ask=common["upload"])
+    with Client.from_environment(site) as client:
+        group = common["group"] or describing.only_group(client, "--group")
+        job = describing.job(fields | what | packed | {"group": group}, maker="cli")
+        request = client.submit(job)
+        waits = common["wait_for_end"] or common["follow"]
+        if not (waits and as_json):
+            _submitted(request, as_json=as_json, hint=not waits)
+        if waits:
+            sys.exit(wait_for(client, [request.id], None, as_json, follow=common["follow"]))
+
+
+def _packed(place: WorkingFolder, here: Path, *, yes: bool, ask: bool) -> dict[str, str]:
+    """Says how much is taken along, and asks."""
+    if place.luggage is None:
+        return place.fields
+    fields = place.fields
+    size = wording.size(len(fields["archive"]) * 3 // 4)
+    say = _described(place.luggage, here if ask else None, size)
+    if yes or not ask:
+        click.echo(f"{say}.", err=True)
+        return fields
+    try:
+        agreed = click.confirm(f"{say}. Upload?", default=True, err=True)
+    except click.Abort:
+        raise InvalidInput(
+            "Nobody answered, and nothing was uploaded.", accepted="Add --yes in scripts."
+        ) from None
+    if not agreed:
+        raise InvalidInput(
+            "Nothing was uploaded.", accepted="Name in .carrelignore what the job does not need."
+        )
+    return fields
+
+
+def _described(luggage: Luggage, folder: Path | None, packed_size: str) -> str:
+    files = wording.count(len(luggage.items), "file")
+    origin = f" of {folder.resolve()}" if folder else ""
+    text = f"{files}{origin}, {wording.size(luggage.size_bytes)} ({packed_size} packed)"
+    if luggage.left_out:
+        shown = ", ".join(luggage.left_out[:3]) + (", …" if luggage.left_out[3:] else "")
+        text += f"; links stay behind: {shown}"
+    return text
+
+
+def _submitted(request: RequestOut, *, as_json: bool, hint: bool) -> None:
+    if as_json:
+        printing.as_json(request)
+        return
+    waits = f" {request.wait.sentence}" if request.wait else ""
+    click.echo(f"Submitted {request.id}: {printing.place(request)}.{waits}")
+    if hint:
+        click.echo(f"See what it prints with: carrel logs -f {request.id}")

@@ -1,0 +1,140 @@
+"""A request that waits: why, behind whom, what would help; and ``carrel change``, which does it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import click
+
+from ...client import Client
+from ...errors import InvalidInput
+from ...messages import requests as wording
+from ...messages.timed_text import reason_words, start_words
+from ...schemas import ChangeIn, RequestOut
+from ...schemas import parsers as values
+from ...schemas.explanation import SuggestionOut, WhyOut
+from ..common import display as printing
+from ..common.client_command import (
+    ClientCommand,
+    DeviceCount,
+    json_option,
+    request_argument,
+    site_option,
+)
+from ..common.terminal import plain
+
+_MINUTE = 60.0
+_ANY_MODEL = "any_model"
+"""A suggestion's ``change``: the model is dropped."""
+
+
+@click.command("why", cls=ClientCommand)
+@request_argument
+@json_option
+@site_option
+def why_command(request_id: str, as_json: bool, site: str | None) -> None:
+    """Show why a request waits, behind whom it is, and what would start it sooner.
+
+    What would help was tried on a copy of the queue, as it is at this moment.
+
+    \b
+    Examples:
+      carrel why j-7k2m4qpz
+      carrel why j-7k2m4qpz --json | jq '.suggestions[0]'
+    """
+    with Client.from_environment(site) as client:
+        found = client.why(request_id)
+    if as_json:
+        printing.as_json(found)
+    else:
+        _tell(found, time.time())
+
+
+@click.command("change", cls=ClientCommand)
+@request_argument
+@click.option("--devices", type=DeviceCount(min=1), help="So many instead; fewer than before.")
+@click.option("--time", "span", metavar="SPAN", help=f"Another limit; {values.TIME_HELP}.")
+@click.option(
+    "--model",
+    metavar="NAME",
+    help="Devices of another model, as `carrel pool` names it; any for all models.",
+)
+@click.option("--group", help="Another group of yours.")
+@json_option
+@site_option
+def change_command(
+    *,
+    request_id: str,
+    devices: int | None,
+    span: str | None,
+    model: str | None,
+    group: str | None,
+    as_json: bool,
+    site: str | None,
+) -> None:
+    """Ask for less with a request that waits, or for something else; it keeps its age.
+
+    `carrel why` says what would help.
+
+    \b
+    Examples:
+      carrel change j-7k2m4qpz --devices 1
+      carrel change j-7k2m4qpz --time 30m
+      carrel change j-7k2m4qpz --model any
+    """
+    said: dict[str, object] = {
+        name: value for name, value in (("devices", devices), ("group", group)) if value is not None
+    }
+    if span is not None:
+        said["seconds"] = values.seconds(span)
+    if model is not None:
+        said["model"] = values.model(model)
+    if not said:
+        raise InvalidInput("Say what to change.", accepted="--devices, --time, --model or --group.")
+    wanted = ChangeIn.model_validate(said)
+    with Client.from_environment(site) as client:
+        found = client.change(request_id, wanted)
+    if as_json:
+        printing.as_json(found)
+    else:
+        click.echo(f"{found.id} asks for {_asks(found)}.")
+
+
+def _asks(found: RequestOut) -> str:
+    return (
+        f"{wording.devices(found.devices, found.model)}, "
+        f"{wording.duration(found.seconds)} at most, "
+        f"in the group {found.group}"
+    )
+
+
+def _tell(found: WhyOut, now: float) -> None:
+    """Why a request waits, then behind whom, then what would help."""
+    for sentence in found.sentences:
+        click.echo(plain(sentence))
+    for said in filter(None, (*reason_words(found), start_words(found, now))):
+        click.echo(printing.dated(said, now))
+    helps = [line for each in found.suggestions for line in _help(found.request_id, each)]
+    for title, lines in (("Ahead of it:", found.ahead_sentences), ("What would help:", helps)):
+        if lines:
+            click.echo(title)
+        for line in lines:
+            click.echo(f"  {plain(line)}")
+
+
+def _help(request_id: str, suggestion: SuggestionOut) -> Iterator[str]:
+    """What would help, and the command that does it."""
+    yield suggestion.sentence
+    options = [
+        f"--{name} {value}"
+        for name, value in (
+            ("devices", suggestion.devices),
+            ("model", values.ANY_MODEL if suggestion.change == _ANY_MODEL else ""),
+            ("time", suggestion.seconds and f"{suggestion.seconds / _MINUTE:.0f}m"),
+            ("group", suggestion.group),
+        )
+        if value
+    ]
+    if options:
+        yield f"  carrel change {request_id} {' '.join(options)}"

@@ -1,0 +1,83 @@
+"""``carrel login`` and ``carrel logout``: which site this computer talks to, and as whom."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from ..client import CredentialsFile, Site, login, sign_in_with_token
+from .common import display as printing
+from .common.client_command import ENVIRONMENT, ClientCommand, json_option
+
+
+@click.command("login", cls=ClientCommand, epilog=ENVIRONMENT)
+@click.argument("url")
+@click.option(
+    "--user", "username", metavar="NAME", help="Your name there; asked for if it is missing."
+)
+@click.option(
+    "--password-stdin", is_flag=True, help="Read the password from standard input, for scripts."
+)
+@click.option(
+    "--token",
+    "by_token",
+    is_flag=True,
+    help="Sign in with a token from the hub's token page, for sites with single sign-on. "
+    "It is asked for, or read from standard input.",
+)
+@json_option
+def login_command(
+    url: str, username: str | None, password_stdin: bool, by_token: bool, as_json: bool
+) -> None:
+    """Sign this computer in at a Carrel site, which becomes the default one.
+
+    URL is the address that you open in the browser, in any of its forms. What is stored is a
+    token that can read your requests and submit jobs, for 90 days; your password is not kept.
+    Inside a session you are signed in already.
+
+    \b
+    Examples:
+      carrel login http://127.0.0.1:8000
+      carrel login https://jupyter.example.edu/hub/home --user anna
+      carrel login https://jupyter.example.edu --token
+    """
+    site = Site.at(url)
+    if by_token:
+        credentials = sign_in_with_token(site.base, _secret("Token", from_stdin=False))
+    else:
+        name = username or click.prompt(f"Name at {site.base}", err=True)
+        password = _secret("Password", from_stdin=password_stdin)
+        credentials = login(site.base, name, password)
+    stored = CredentialsFile.of_this_account()
+    stored.keep(credentials)
+    if as_json:
+        printing.as_json({"url": credentials.url, "user": credentials.user})
+    else:
+        click.echo(f"Signed in to {credentials.url} as {credentials.user}.")
+
+
+def _secret(what: str, *, from_stdin: bool) -> str:
+    if from_stdin or not sys.stdin.isatty():
+        return sys.stdin.readline().rstrip("\r\n")
+    typed: str = click.prompt(what, hide_input=True, err=True)
+    return typed
+
+
+@click.command("logout", cls=ClientCommand)
+@click.argument("url", required=False)
+def logout_command(url: str | None) -> None:
+    """Forget the token of a site (of the default one without URL) on this computer.
+
+    \b
+    Examples:
+      carrel logout
+      carrel logout https://jupyter.example.edu
+    """
+    stored = CredentialsFile.of_this_account()
+    credentials = stored.find(url)
+    stored.forget(credentials.url)
+    click.echo(
+        f"Signed out of {credentials.url} on this computer. The token itself can be revoked at "
+        f"{Site.at(credentials.url).hub}/token."
+    )

@@ -1,0 +1,1 @@
+"""Carrel session, carrel quote."""

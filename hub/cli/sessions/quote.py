@@ -1,0 +1,101 @@
+"""``carrel quote``: what somebody would have to wait, before anything is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import click
+
+from ...client import Client
+from ...messages import requests as wording
+from ...schemas import QuoteIn, QuoteOut
+from ...schemas import parsers as values
+from ..common import display as printing
+from ..common.client_command import ClientCommand, DeviceCount, json_option, site_option
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def hours_option(function: F) -> F:
+    return click.option(
+        "--hours",
+        type=click.FloatRange(min=0, min_open=True),
+        default=1.0,
+        show_default=True,
+        help="Hours, after which it is stopped.",
+    )(function)
+
+
+def group_option(function: F) -> F:
+    return click.option(
+        "--group", default="", help="Who it is charged to; may be left out by members of one group."
+    )(function)
+
+
+def model_option(function: F) -> F:
+    return click.option(
+        "--model",
+        metavar="NAME",
+        help="Only devices of this model, as `carrel pool` names it; any by default.",
+    )(function)
+
+
+def model_field(name: str | None) -> dict[str, object]:
+    """What is sent for ``--model``: nothing for devices of any model."""
+    model = None if name is None else values.model(name)
+    return {} if model is None else {"model": model}
+
+
+@click.command("quote", cls=ClientCommand)
+@click.option(
+    "--devices",
+    type=DeviceCount(min=0),
+    multiple=True,
+    default=(1,),
+    show_default="1",
+    help="Whole devices (GPUs), 0 for CPU; may be repeated, to compare.",
+)
+@model_option
+@hours_option
+@group_option
+@click.option("--job", is_flag=True, help="A job instead of a session: sessions go first.")
+@json_option
+@site_option
+def quote_command(
+    *,
+    devices: tuple[int, ...],
+    model: str | None,
+    hours: float,
+    group: str,
+    job: bool,
+    as_json: bool,
+    site: str | None,
+) -> None:
+    """Show how long a session (or a job) would wait, and what it would use; sends nothing.
+
+    \b
+    Examples:
+      carrel quote --devices 1 --hours 2
+      carrel quote --devices 1 --model "NVIDIA H200"
+      carrel quote --devices 0 --devices 1 --devices 2 --json
+    """
+    seconds = max(1, round(hours * 3600))
+    kind = "job" if job else "session"
+    same = {"kind": kind, "group": group, "seconds": seconds} | model_field(model)
+    asked = [QuoteIn.model_validate(same | {"devices": each}) for each in devices]
+    with Client.from_environment(site) as client:
+        found = client.quotes(asked)
+    if as_json:
+        printing.as_json({"quotes": found})
+        return
+    for each in found:
+        click.echo(_quoted(each))
+
+
+def _quoted(found: QuoteOut) -> str:
+    what = wording.devices(found.devices)
+    if not found.admitted:
+        return f"{what}: refused. {found.sentence}"
+    uses = f" Uses up to {wording.device_seconds(found.device_seconds)}." if found.devices else ""
+    return f"{what}: {found.sentence}{uses}"

@@ -1,0 +1,387 @@
+"""``carrel session …``: sessions from a terminal, as they are on the desk."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TypeVar
+from urllib.parse import quote
+
+import click
+
+from ...client import LIVE_STATES, Client, public_site
+from ...errors import InvalidInput, NotFound, Unavailable
+from ...messages import requests as wording
+from ...schemas import RequestOut, SessionIn
+from ...schemas import parsers as values
+from ..common import display as printing
+from ..common import exit_status as following
+from ..common.client_command import (
+    ClientCommand,
+    DeviceCount,
+    Listing,
+    WaitingCommand,
+    json_option,
+    site_option,
+)
+from .quote import group_option, hours_option, model_field, model_option
+from .wait import wait_for_session
+
+F = TypeVar("F", bound=Callable[..., object])
+
+_DEFAULT = ("-", "default")
+_LEAST_SECONDS = 60
+"""Less is not added."""
+_STATUS_HELP = """\b
+Exit status of --wait:
+  0    it runs, or its device is held for you
+  1    it failed
+  3    it was cancelled
+  4    its time limit ended it
+  6    refused, or Carrel does not answer
+  130  Ctrl-C: it keeps its place in the queue"""
+
+
+@click.group("session", cls=Listing)
+def session_command() -> None:
+    """Sessions: start, list, claim, extend and stop them.
+
+    SESSION is the name of a session (`-` for the default one) or the ID of its request.
+
+    \b
+    Examples:
+      carrel session start --devices 1 --hours 2 --wait
+      carrel session start --devices 1 --claim
+      carrel session ls
+    """
+
+
+def _devices(function: F) -> F:
+    return click.option(
+        "--devices",
+        type=DeviceCount(min=0),
+        default=0,
+        show_default=True,
+        help="Whole devices (GPUs); 0 for a session on CPU.",
+    )(function)
+
+
+def _session(function: F) -> F:
+    return click.argument("session", metavar="SESSION")(function)
+
+
+@session_command.command("start", cls=WaitingCommand, epilog=_STATUS_HELP)
+@_devices
+@model_option
+@hours_option
+@group_option
+@click.option("--name", default="", help="A name, beside the default session.")
+@click.option("--image", default="", help="To run in: NAME or NAME@sha256:…; see `carrel images`.")
+@click.option(
+    "--claim",
+    is_flag=True,
+    help="Hold the device when it comes, until `carrel session claim`, for a while.",
+)
+@click.option(
+    "--wait", "wait", is_flag=True, help="Wait until it runs (with --claim: until it is held)."
+)
+@json_option
+@site_option
+def start_command(
+    *,
+    devices: int,
+    model: str | None,
+    hours: float,
+    group: str,
+    name: str,
+    image: str,
+    claim: bool,
+    wait: bool,
+    as_json: bool,
+    site: str | None,
+) -> None:
+    """Start a session; it queues where what it needs is not free.
+
+    \b
+    Examples:
+      carrel session start
+      carrel session start --devices 1 --hours 2 --name thesis --wait
+      carrel session start --devices 1 --claim
+    """
+    chosen: dict[str, object] = {"devices": devices, "hours": hours, "group": group}
+    chosen |= ({"claim": True} if claim else {}) | ({"image": image} if image else {})
+    chosen |= model_field(model)
+    options = SessionIn.model_validate(chosen)
+    with Client.from_environment(site) as client:
+        request = client.start_session("" if name in _DEFAULT else name, options)
+        if wait:
+            sys.exit(_waited(client, request, as_json=as_json))
+        _tell(client, request, as_json=as_json)
+
+
+@session_command.command("ls", cls=ClientCommand)
+@json_option
+@site_option
+def ls_command(as_json: bool, site: str | None) -> None:
+    """List your sessions that have not ended.
+
+    \b
+    Example:
+      carrel session ls
+    """
+    with Client.from_environment(site) as client:
+        found = client.requests(kind="session", states=LIVE_STATES, limit=None)
+        now = time.time()
+    if as_json:
+        printing.as_json({"requests": found})
+    elif found:
+        printing.requests_table(found, now, owners=False)
+        for each in found:
+            if each.claim_by is not None:
+                click.echo(_held(each))
+    else:
+        click.echo("You have no session. Start one with: carrel session start")
+
+
+@session_command.command("stop", cls=ClientCommand)
+@_session
+@json_option
+@site_option
+def stop_command(session: str, as_json: bool, site: str | None) -> None:
+    """Stop a session, or take it out of the queue.
+
+    \b
+    Example:
+      carrel session stop thesis
+    """
+    with Client.from_environment(site) as client:
+        found = client.cancel(_found(client, session).id)
+    if as_json:
+        printing.as_json(found)
+    else:
+        click.echo(printing.cancelled(found))
+
+
+@session_command.command("claim", cls=WaitingCommand, epilog=_STATUS_HELP)
+@_session
+@click.option("--wait", "wait", is_flag=True, help="Wait until it runs.")
+@json_option
+@site_option
+def claim_command(session: str, wait: bool, as_json: bool, site: str | None) -> None:
+    """Start the session whose device is held for you.
+
+    \b
+    Example:
+      carrel session claim gpu --wait
+    """
+    with Client.from_environment(site) as client:
+        request = client.claim(_found(client, session).id)
+        if wait:
+            sys.exit(_waited(client, request, as_json=as_json))
+        _tell(client, request, as_json=as_json)
+
+
+@session_command.command("keep", cls=ClientCommand)
+@_session
+@json_option
+@site_option
+def keep_command(session: str, as_json: bool, site: str | None) -> None:
+    """Keep a session that is about to be stopped for being idle. This can be done once.
+
+    \b
+    Example:
+      carrel session keep -
+    """
+    with Client.from_environment(site) as client:
+        found = client.keep(_found(client, session).id)
+    if as_json:
+        printing.as_json(found)
+    else:
+        click.echo(f"{found.id} is kept; the time without work is counted anew.")
+
+
+@session_command.command("keep-place", cls=ClientCommand)
+@_session
+@json_option
+@site_option
+def keep_place_command(session: str, as_json: bool, site: str | None) -> None:
+    """Work on CPU now: open the default session on CPU, and keep the place in the queue.
+
+    The session that waits is then held for you when its device comes; see `claim`.
+
+    \b
+    Example:
+      carrel session keep-place -
+    """
+    with Client.from_environment(site) as client:
+        kept = client.keep_place(_found(client, session).id)
+        if as_json:
+            printing.as_json(kept)
+            return
+        click.echo(f"{kept.id} keeps its place as the session {wording.server(kept.server_name)}.")
+        click.echo(f"The CPU session: {_address(client, '')}")
+
+
+@session_command.command("extend", cls=ClientCommand)
+@_session
+@click.option(
+    "--time", "span", default="1h", show_default=True, metavar="SPAN", help=values.TIME_HELP + "."
+)
+@click.option(
+    "--until",
+    metavar="WHEN",
+    help="Instead of --time: 2h (from now), or a date and time. Repeating it adds nothing.",
+)
+@json_option
+@site_option
+def extend_command(
+    *, session: str, span: str, until: str | None, as_json: bool, site: str | None
+) -> None:
+    """Let a session (or a job, by its ID) run for longer, where nobody waits for its devices.
+
+    \b
+    Examples:
+      carrel session extend -
+      carrel session extend thesis --time 30m
+      carrel session extend thesis --until 2026-11-21T18:00
+    """
+    with Client.from_environment(site) as client:
+        found = _found(client, session)
+        added = values.seconds(span) if until is None else _up_to(found, until)
+        if added:
+            found = _extended(client, found, added)
+    if as_json:
+        printing.as_json(found)
+        return
+    now = time.time()
+    end = printing.local_time(found.ends_by, now)
+    left = wording.duration((found.ends_by or now) - now)
+    click.echo(f"{found.id} runs until {end} ({left} left).")
+
+
+def _up_to(found: RequestOut, until: str) -> int:
+    """How much to add, so that it runs until then; 0 where it does."""
+    now = time.time()
+    if found.ends_by is None:
+        raise InvalidInput(
+            f"{found.id} does not run: no moment is known at which it would end.",
+            accepted="--time, or the same again once it runs.",
+        )
+    missing = values.moment(until, now) - found.ends_by
+    return max(_LEAST_SECONDS, math.ceil(missing)) if missing >= 1 else 0
+
+
+def _extended(client: Client, before: RequestOut, seconds: int) -> RequestOut:
+    """Where no answer came, what was asked for may have been done: say how to ask safely again."""
+    try:
+        return client.extend(before.id, seconds, seen=before.seconds)
+    except Unavailable as error:
+        if before.ends_by is None:
+            raise
+        until = datetime.fromtimestamp(before.ends_by + seconds, UTC).isoformat(timespec="seconds")
+        raise Unavailable(
+            error.message,
+            accepted=f"It may have been extended all the same. To ask again and add nothing twice: "
+            f"carrel session extend {before.id} --until {until}",
+        ) from error
+
+
+@session_command.command("open", cls=ClientCommand)
+@_session
+@click.option("--browser", is_flag=True, help="Also open it in a browser of this computer.")
+@json_option
+@site_option
+def open_command(session: str, browser: bool, as_json: bool, site: str | None) -> None:
+    """Print the address of a session.
+
+    \b
+    Example:
+      carrel session open - --browser
+    """
+    with Client.from_environment(site) as client:
+        found = _found(client, session)
+        address = _address(client, found.server_name)
+    if as_json:
+        printing.as_json({"id": found.id, "state": found.state, "url": address})
+    else:
+        click.echo(address)
+        if found.state != "running":
+            click.echo(f"It is {wording.state_meaning(found.state)}.", err=True)
+    if browser:
+        click.launch(address)
+
+
+def _found(client: Client, session: str) -> RequestOut:
+    """By the name of a session of one's own that lives, or else by its request's ID."""
+    name = "" if session in _DEFAULT else session
+    mine = client.requests(kind="session", states=LIVE_STATES, limit=None)
+    for each in mine:
+        if each.server_name == name or each.id == session:
+            return each
+    if not name:
+        raise NotFound("You have no default session that runs or waits.", accepted=_names(mine))
+    try:
+        return client.request(session)
+    except NotFound:
+        raise NotFound(
+            f"You have no session {session!r} that runs or waits.", accepted=_names(mine)
+        ) from None
+
+
+def _names(mine: list[RequestOut]) -> str:
+    if not mine:
+        return "Start one with: carrel session start"
+    return f"Your sessions: {', '.join(each.server_name or '- (default)' for each in mine)}."
+
+
+def _waited(client: Client, request: RequestOut, *, as_json: bool) -> int:
+    try:
+        found = wait_for_session(client, request, as_json=as_json)
+    except KeyboardInterrupt:
+        name = request.server_name or "-"
+        click.echo(
+            f"\n{request.id} keeps its place in the queue. See: carrel session ls. "
+            f"Give it up with: carrel session stop {name}",
+            err=True,
+        )
+        return 130
+    if found.ended:
+        return following.exit_status([found])
+    if not as_json:
+        _tell(client, found, as_json=False)
+    return 0
+
+
+def _tell(client: Client, request: RequestOut, *, as_json: bool) -> None:
+    """What has been reached, and what to do next."""
+    if as_json:
+        printing.as_json(request)
+    elif request.claim_by is not None:
+        click.echo(_held(request))
+    elif request.state in ("starting", "running"):
+        click.echo(f"{request.id}: {_address(client, request.server_name)}")
+    else:
+        waits = f" {request.wait.sentence}" if request.wait else ""
+        click.echo(f"{request.id}: {wording.state(request.state)}.{waits}")
+        if request.claim:
+            click.echo("Its device will be held for you; see: carrel session ls")
+        else:
+            click.echo(f"It starts by itself at {_address(client, request.server_name)}")
+
+
+def _held(request: RequestOut) -> str:
+    now = time.time()
+    left = wording.duration((request.claim_by or now) - now)
+    what = "device is" if request.devices == 1 else "devices are"
+    return (
+        f"{request.id}: its {what} held for you for {left} more. "
+        f"Start it with: carrel session claim {request.server_name or '-'}"
+    )
+
+
+def _address(client: Client, server_name: str) -> str:
+    base = f"{public_site(client.site).base}user/{quote(client.me().name, safe='@~')}/"
+    return f"{base}{quote(server_name, safe='@~')}/" if server_name else base

@@ -1,0 +1,80 @@
+"""Several requests followed at once by a program without an event loop."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ..errors import CarrelError
+from ..schemas import EventOut, RequestOut
+from .sync_client import Client
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """Something new about one of the requests: its status or an event, or what it printed."""
+
+    request_id: str
+    item: RequestOut | EventOut | None = None
+    printed: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _End:
+    """A follower is through; ``error`` where following broke."""
+
+    error: CarrelError | None = None
+
+
+def follow_all(
+    client: Client,
+    request_ids: Sequence[str],
+    timeout: float | None = None,
+    *,
+    logs_of: Sequence[str] = (),
+) -> Iterator[Change]:
+    """Changes of all of them until each has ended, or until ``timeout`` seconds are over.
+
+    Those of ``logs_of`` are followed in what they print, too.
+    """
+    changes: queue.Queue[Change | _End] = queue.Queue()
+    jobs = [(_follow, request_id) for request_id in request_ids]
+    jobs += [(_follow_log, request_id) for request_id in logs_of]
+    for target, request_id in jobs:
+        # Daemons: whoever stops listening need not wait for a silent stream.
+        threading.Thread(target=target, args=(client, request_id, changes), daemon=True).start()
+    deadline = None if timeout is None else time.monotonic() + timeout
+    left = len(jobs)
+    while left:
+        try:
+            patience = None if deadline is None else max(0.0, deadline - time.monotonic())
+            change = changes.get(timeout=patience)
+        except queue.Empty:
+            return
+        if isinstance(change, Change):
+            yield change
+        elif change.error is not None:
+            raise change.error
+        else:
+            left -= 1
+
+
+def _follow(client: Client, request_id: str, changes: queue.Queue[Change | _End]) -> None:
+    try:
+        for item in client.follow(request_id):
+            changes.put(Change(request_id=request_id, item=item))
+        changes.put(_End())
+    except CarrelError as error:
+        changes.put(_End(error=error))
+
+
+def _follow_log(client: Client, request_id: str, changes: queue.Queue[Change | _End]) -> None:
+    try:
+        for part in client.follow_log(request_id):
+            changes.put(Change(request_id=request_id, printed=part))
+        changes.put(_End())
+    except CarrelError as error:
+        changes.put(_End(error=error))

@@ -1,0 +1,1 @@
+"""How a call travels: connection, credentials, retries, event streams."""

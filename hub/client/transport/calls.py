@@ -1,0 +1,132 @@
+"""What goes over the wire, described without any input or output: calls, answers, transports.
+
+A transport sends a ``Call`` and brings back an ``Answer``; there is one for threads and one for
+an event loop. Everything that Carrel's client knows about the service is above it, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+import httpx
+
+from ...errors import CarrelError, Unavailable
+from .error_mapping import AWAY, failure, no_carrel
+from .site_url import Site
+
+Query: TypeAlias = Mapping[str, str | int | Sequence[str]]
+
+
+RELEASE_SECONDS = 3600.0
+"""A release is tried in the grading sandbox before it is answered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One request of HTTP.
+
+    Attributes:
+        path: below ``…/api/v1/``, with its segments quoted.
+        json: the body; None for none.
+        form: the fields of a body that is a form.
+        silence: how long nothing may come before the connection counts as lost; None for the
+            client's own time-out.
+    """
+
+    method: str
+    path: str
+    query: Query = field(default_factory=dict)
+    json: object = None
+    form: Mapping[str, str] | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    silence: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A success; everything else was raised."""
+
+    headers: Mapping[str, str]
+    content: bytes
+
+
+class Transport(Protocol):
+    """Carries calls. Raises the classes of ``hub.errors`` and nothing of the library below.
+
+    Attributes:
+        reached: whether a service, or a proxy in front of it, has ever answered.
+        closed: nothing can be sent any more.
+    """
+
+    site: Site
+    reached: bool
+
+    @property
+    def closed(self) -> bool: ...
+
+    async def send(self, call: Call) -> Answer: ...
+
+    def lines(self, call: Call) -> AsyncGenerator[str, None]:
+        """The lines of an answer as they come."""
+
+    def parts(self, call: Call) -> AsyncGenerator[bytes, None]:
+        """The content of an answer as it comes."""
+
+    async def pause(self, seconds: float) -> None: ...
+
+    def now(self) -> float:
+        """A clock that never goes back."""
+
+    async def close(self) -> None: ...
+
+
+def built(http: httpx.Client | httpx.AsyncClient, call: Call) -> httpx.Request:
+    timeout = http.timeout
+    if call.silence is not None:
+        timeout = httpx.Timeout(timeout.connect, read=call.silence)
+    return http.build_request(
+        call.method,
+        call.path,
+        params={name: _plain(value) for name, value in call.query.items()},
+        json=call.json,
+        data=call.form,
+        headers=dict(call.headers),
+        timeout=timeout,
+    )
+
+
+def _plain(value: str | int | Sequence[str]) -> str | int | list[str]:
+    return value if isinstance(value, str | int) else list(value)
+
+
+def settled(site: Site, answer: httpx.Response) -> Answer:
+    """A complete answer, or the error that it stands for."""
+    if not answer.is_success:
+        raise failure(site.base, answer.status_code, answer.content)
+    return Answer(headers=answer.headers, content=answer.content)
+
+
+def shows_a_service(answer: httpx.Response) -> bool:
+    """Whether this came from Carrel, or from a proxy that waits for it."""
+    return answer.status_code in AWAY or answer.is_success
+
+
+def broken(site: Site, error: httpx.TransportError) -> CarrelError:
+    """A connection that could not be made, or did not last."""
+    if isinstance(error, httpx.ConnectError):
+        return no_carrel(site.base, str(error))
+    return Unavailable(
+        f"The connection to the Carrel at {site.base} was lost: "
+        f"{str(error) or type(error).__name__}.",
+        accepted="It may be restarting: try again in a moment.",
+    )
+
+
+def options_for(site: Site, token: str) -> tuple[str, dict[str, str]]:
+    """Base URL and headers of everything that is sent to a site."""
+    return (
+        f"{site.service}/api/v1/",
+        {"Authorization": f"token {token}", "Accept": "application/json"},
+    )

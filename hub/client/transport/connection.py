@@ -1,0 +1,98 @@
+"""One site and one person: how a call is made, and its answer read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Self, TypeVar
+from urllib.parse import quote
+
+from pydantic import BaseModel, JsonValue, ValidationError
+
+from ...errors import Unavailable
+from .calls import Answer, Call, Transport
+from .credentials import credentials_here
+from .error_mapping import no_carrel
+from .retry import Patience
+from .site_url import Site
+from .sse import Message
+from .transports import LoopTransport
+
+M = TypeVar("M", bound=BaseModel)
+REPEATED_SECONDS = 20.0
+
+
+class Connection:
+    """What the calls of ``AsyncClient`` are made over."""
+
+    def __init__(
+        self, url: str, token: str, *, timeout: float = 30.0, transport: Transport | None = None
+    ) -> None:
+        """``url``: any address of the site."""
+        self.site = Site.at(url)
+        self._transport = transport or LoopTransport(self.site, token, timeout)
+
+    @classmethod
+    def from_environment(cls, url: str | None = None) -> Self:
+        """The client of whoever runs this: see ``credentials_here``."""
+        found = credentials_here(url)
+        return cls(found.url, found.token)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    async def send(self, call: Call) -> Answer:
+        """Any other call; ``administering`` has those of administrators."""
+        return await self._transport.send(call)
+
+    async def _get(self, path: str, model: type[M]) -> M:
+        return self._read(await self._transport.send(Call(method="GET", path=path)), model)
+
+    async def _post(
+        self, path: str, model: type[M], body: Mapping[str, JsonValue] | None = None
+    ) -> M:
+        call = Call(method="POST", path=path, json=body)
+        return self._read(await self._transport.send(call), model)
+
+    async def _repeated(self, call: Call, model: type[M]) -> M:
+        """Of a call that is safe to repeat: sent again where its answer got lost."""
+        patience = Patience(seconds=REPEATED_SECONDS)
+        while True:
+            try:
+                return self._read(await self._transport.send(call), model)
+            except Unavailable as error:
+                # Nothing was ever there: a wrong address wants its answer at once.
+                if not self._transport.reached:
+                    raise
+                pause = patience.lost(error, self._transport.now())
+            await self._transport.pause(pause)
+
+    def _read(self, answer: Answer, model: type[M]) -> M:
+        return self._understood(answer.content, model.model_validate_json)
+
+    def _parse(self, message: Message, model: type[M]) -> M:
+        return self._understood(message.data, model.model_validate_json)
+
+    def _understood(self, content: str | bytes, read: Callable[[str | bytes], M]) -> M:
+        try:
+            return read(content)
+        except ValidationError as error:
+            raise no_carrel(
+                self.site.base, "what answered there does not speak Carrel's language"
+            ) from error
+
+
+def segment(text: str) -> str:
+    """One path segment of a URL, whatever somebody typed."""
+    return quote(text, safe="")

@@ -1,0 +1,130 @@
+"""Where the command line keeps the tokens of the sites that somebody signed in to.
+
+``$XDG_CONFIG_HOME/carrel/credentials.json`` (``~/.config/…`` by default), readable by its
+owner alone: ``{"default": SITE, "sites": {SITE: {"user": …, "token": …, "expires_at": …}}}``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Self
+
+from ...config.settings import write_private
+from ...errors import Forbidden, InvalidInput
+from .site_url import Site
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credentials:
+    """A token for one site.
+
+    Attributes:
+        url: the site's base URL.
+        user: whose token it is.
+        expires_at: seconds since the epoch; None where it is not known.
+    """
+
+    url: str
+    user: str
+    token: str
+    expires_at: float | None = None
+
+
+def credentials_here(url: str | None = None) -> Credentials:
+    """Those of whoever runs this.
+
+    1. ``CARREL_TOKEN`` with ``url``, ``CARREL_URL`` or the default site
+    2. inside a session: ``CARREL_URL`` and ``JUPYTERHUB_API_TOKEN``
+    3. elsewhere: what ``carrel login`` stored for ``url`` or the default site
+
+    Raises:
+        Forbidden: nobody is signed in; says how to.
+    """
+    here = os.environ.get("CARREL_URL")
+    if token := os.environ.get("CARREL_TOKEN"):
+        address = url or here or CredentialsFile.of_this_account().find().url
+        return Credentials(url=address, user="", token=token)
+    token = os.environ.get("JUPYTERHUB_API_TOKEN")
+    if here and token and _is_session_of(here, url):
+        return Credentials(url=here, user="", token=token)
+    return CredentialsFile.of_this_account().find(url or here)
+
+
+def session_home(url: str | None = None) -> Path | None:
+    """The home folder, where this runs inside a session of that site: jobs see it too."""
+    here, token = os.environ.get("CARREL_URL"), os.environ.get("JUPYTERHUB_API_TOKEN")
+    return Path.home().resolve() if here and token and _is_session_of(here, url) else None
+
+
+def public_site(site: Site) -> Site:
+    """The same one as browsers reach it: a session in a container has an address of its own."""
+    here, public = os.environ.get("CARREL_URL"), os.environ.get("CARREL_PUBLIC_URL")
+    return Site.at(public) if here and public and Site.at(here) == site else site
+
+
+def _is_session_of(here: str, url: str | None) -> bool:
+    return not url or Site.at(url) in (Site.at(here), public_site(Site.at(here)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CredentialsFile:
+    """All sites, one of them the default (the one signed in to last)."""
+
+    path: Path
+
+    @classmethod
+    def of_this_account(cls) -> Self:
+        home = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+        return cls(path=Path(home) / "carrel" / "credentials.json")
+
+    def find(self, url: str | None = None) -> Credentials:
+        """The credentials of a site, or of the default one.
+
+        Raises:
+            Forbidden: nobody signed in there.
+        """
+        default, sites = self._read()
+        wanted = Site.at(url).base if url else default
+        if wanted and wanted in sites:
+            return sites[wanted]
+        known = ", ".join(sorted(sites))
+        raise Forbidden(
+            f"You are not signed in to {wanted}." if wanted else "You are not signed in.",
+            accepted=f"Sign in with: carrel login {wanted or 'URL'}"
+            + (f" (signed in to: {known})." if known else ""),
+        )
+
+    def keep(self, credentials: Credentials) -> None:
+        """Store them and make their site the default."""
+        _, sites = self._read()
+        self._write(credentials.url, sites | {credentials.url: credentials})
+
+    def forget(self, url: str) -> None:
+        """Remove a site; another one becomes the default. Unknown ones are fine."""
+        default, sites = self._read()
+        sites.pop(url, None)
+        self._write(default if default in sites else next(iter(sites), ""), sites)
+
+    def _read(self) -> tuple[str, dict[str, Credentials]]:
+        try:
+            found = json.loads(self.path.read_text())
+            sites = {url: Credentials(url=url, **site) for url, site in found["sites"].items()}
+            return str(found["default"]), sites
+        except FileNotFoundError:
+            return "", {}
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise InvalidInput(
+                f"{self.path} cannot be read: {error}.",
+                accepted="Remove it and sign in again with: carrel login URL",
+            ) from error
+
+    def _write(self, default: str, sites: dict[str, Credentials]) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        plain = {
+            url: {name: value for name, value in asdict(site).items() if name != "url"}
+            for url, site in sites.items()
+        }
+        write_private(self.path, json.dumps({"default": default, "sites": plain}, indent=2) + "\n")

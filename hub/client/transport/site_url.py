@@ -1,0 +1,76 @@
+"""The address of an installation, in whichever form somebody copies it from the browser."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from typing import Self
+from urllib.parse import SplitResult, urlsplit, urlunsplit
+
+from ...errors import InvalidInput
+
+ACCEPTED = "An address looks like http://HOST:8000, https://HOST/ or https://HOST/jupyter/hub/home."
+_BELOW_BASE = re.compile(r"/(?:hub|services|user)(?:/|$)")
+"""What JupyterHub serves below its base URL."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """One installation.
+
+    Attributes:
+        base: JupyterHub's base URL with a trailing slash (``https://host/jupyter/``).
+    """
+
+    base: str
+
+    @classmethod
+    def at(cls, url: str) -> Self:
+        """Accept the base URL and everything below it (``…/hub/home``, ``…/user/anna/lab``).
+
+        Without a scheme, ``http`` is assumed for this machine and ``https`` for any other.
+
+        Raises:
+            InvalidInput: this is no address.
+        """
+        text = url.strip()
+        if "://" not in text:
+            host = urlsplit(f"//{text}").hostname or ""
+            text = f"{'http' if is_loopback(host) else 'https'}://{text}"
+        parts = _web_address(text)
+        if parts is None:
+            raise InvalidInput(f"{url!r} is no address of a Carrel.", accepted=ACCEPTED)
+        below = _BELOW_BASE.search(parts.path)
+        path = parts.path[: below.start()] if below else parts.path
+        return cls(base=urlunsplit((parts.scheme, parts.netloc, path.rstrip("/") + "/", "", "")))
+
+    @property
+    def service(self) -> str:
+        """The service, without a trailing slash."""
+        return self.base + "services/carrel"
+
+    @property
+    def hub(self) -> str:
+        return self.base + "hub"
+
+    @property
+    def trusts_environment(self) -> bool:
+        """Whether a proxy named in the environment may stand between: not on this machine."""
+        return not is_loopback(urlsplit(self.base).hostname or "")
+
+
+def _web_address(text: str) -> SplitResult | None:
+    try:
+        parts = urlsplit(text)
+        complete = parts.hostname and (parts.port is None or parts.port > 0)
+    except ValueError:  # a port that is no number, broken brackets
+        return None
+    return parts if complete and parts.scheme in {"http", "https"} else None
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")

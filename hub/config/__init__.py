@@ -1,0 +1,1 @@
+"""Settings, state folder, secrets and site file of one installation."""

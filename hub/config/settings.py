@@ -1,0 +1,284 @@
+"""Where one installation keeps its state, which ports it has, and its secrets.
+
+Everything lies in one folder:
+
+    STATE/settings.json   ports and choices of the first start; edit while Carrel is down
+    STATE/carrel.toml     the site's own configuration, where there is any: it has the last word
+    STATE/secrets.json    tokens between the three processes (0600)
+    STATE/jupyterhub_config.py   the site's own settings for JupyterHub, where there are any
+    STATE/hub/            JupyterHub's database and cookie secret, and the embedded accounts
+    STATE/carrel.db       Carrel's database
+    STATE/homes/USER      homes
+    STATE/disks/USER.ext4 homes of a fixed size, where the site has set one
+    STATE/courses/GROUP/data   what sessions and jobs of a group read below /course (containers)
+    STATE/courses/.blobs  what was handed out and in, by the SHA-256 of each content
+    STATE/outputs/ID      inputs, outputs and logs of requests
+    STATE/logs            logs of the three processes and of sessions
+    STATE/run             lock, process ids
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+from dataclasses import asdict, dataclass, fields, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Self
+
+from ..errors import InvalidInput
+from ..files.filenames import safe_name
+
+CLAIM_SECONDS = 600.0
+"""The claim window where nothing else was chosen."""
+IDLE_COUNTDOWN_SECONDS = 600.0
+USE_HALF_LIFE_SECONDS = 7 * 86400.0
+PREEMPTION_GRACE_SECONDS = 120.0
+LOCALHOST = "127.0.0.1"
+CONTACT = "No account, or the password forgotten? Ask whoever runs this site, or your teacher."
+SERVICE_PREFIX = "/services/carrel/"
+DEFAULT_STATE = "~/.local/share/carrel"
+
+
+class Engine(StrEnum):
+    """What runs sessions and jobs."""
+
+    LOCAL = "local"
+    DOCKER = "docker"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateFolder:
+    """The paths inside a state folder."""
+
+    root: Path
+
+    @classmethod
+    def at(cls, path: str | Path) -> Self:
+        return cls(root=Path(path).expanduser().resolve())
+
+    @property
+    def settings(self) -> Path:
+        return self.root / "settings.json"
+
+    @property
+    def installation(self) -> str:
+        """Six hexadecimal digits: what two installations on one host never share."""
+        return hashlib.sha256(os.fsencode(self.root)).hexdigest()[:6]
+
+    @property
+    def site_file(self) -> Path:
+        """Written by the site's administrator, if at all."""
+        return self.root / "carrel.toml"
+
+    @property
+    def secrets(self) -> Path:
+        return self.root / "secrets.json"
+
+    @property
+    def jupyterhub_config(self) -> Path:
+        """Written by the site's administrator, if at all."""
+        return self.root / "jupyterhub_config.py"
+
+    @property
+    def hub(self) -> Path:
+        return self.root / "hub"
+
+    @property
+    def accounts(self) -> Path:
+        return self.hub / "accounts.db"
+
+    @property
+    def database(self) -> Path:
+        return self.root / "carrel.db"
+
+    @property
+    def homes(self) -> Path:
+        return self.root / "homes"
+
+    @property
+    def disks(self) -> Path:
+        return self.root / "disks"
+
+    @property
+    def courses(self) -> Path:
+        return self.root / "courses"
+
+    def course(self, name: str) -> Path:
+        """nbgrader's folders and gradebook of a course."""
+        return self.courses / safe_name(name)
+
+    def course_data(self, group: str) -> Path:
+        """What everybody in the course reads; not there where nobody put anything."""
+        return self.course(group) / "data"
+
+    @property
+    def blobs(self) -> Path:
+        """No course can have this name."""
+        return self.courses / ".blobs"
+
+    @property
+    def outputs(self) -> Path:
+        return self.root / "outputs"
+
+    @property
+    def logs(self) -> Path:
+        return self.root / "logs"
+
+    @property
+    def run(self) -> Path:
+        return self.root / "run"
+
+    def create(self) -> None:
+        """Make the folders; the root is for its owner alone."""
+        self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for folder in (self.hub, self.homes, self.outputs, self.logs, self.run):
+            folder.mkdir(exist_ok=True, mode=0o700)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What was chosen at the first start and stays until it is edited.
+
+    Attributes:
+        ip: the address that people connect to (the proxy).
+        port: where people connect (the proxy).
+        hub_port, service_port, proxy_api_port: between the three processes, the first two on
+            ``internal_ip``, the last on 127.0.0.1; chosen at the first start.
+        engine: `local` (processes of this account) or `docker` (containers).
+        internal_ip: where the hub and the service listen and reach each other; with containers
+            the address of this host on the installation's own network. Set by `carrel up`.
+        docker_host: the engine of this machine, with which the last `carrel up` began: whoever
+            stops it may have no DOCKER_HOST, or another one. carrel.toml has the last word.
+        docker_subnets: the range out of which the installation's Docker networks are cut; chosen
+            at the first start with containers.
+        demo: sample accounts and the sample group are made, and pages say that it is a demo.
+        simulated_devices: devices to pretend; without a number the driver is asked.
+        claim_seconds: the claim window: how long a device is held for an owner who has to
+            come for it.
+        idle_countdown_seconds: between the warning of a session that holds devices and does
+            nothing, and its end.
+        use_half_life_seconds: after how long past use counts half in who is served next.
+        preemption_grace_seconds: between the notice that devices are asked back and the end of
+            what holds them.
+        contact: whom to ask for an account or a new password, as the sign-in page says it; plain
+            text. A demo says where its sample passwords stand instead.
+        log: form of the service's log, `text` or `json`; CARREL_LOG has the last word.
+    """
+
+    ip: str = "127.0.0.1"
+    port: int = 8000
+    hub_port: int = 0
+    service_port: int = 0
+    proxy_api_port: int = 0
+    engine: Engine = Engine.LOCAL
+    internal_ip: str = LOCALHOST
+    docker_host: str = ""
+    docker_subnets: str = ""
+    demo: bool = False
+    simulated_devices: int | None = None
+    claim_seconds: float = CLAIM_SECONDS
+    idle_countdown_seconds: float = IDLE_COUNTDOWN_SECONDS
+    use_half_life_seconds: float = USE_HALF_LIFE_SECONDS
+    preemption_grace_seconds: float = PREEMPTION_GRACE_SECONDS
+    contact: str = CONTACT
+    log: str = "text"
+
+    @property
+    def url(self) -> str:
+        """Where people go, with a trailing slash."""
+        return f"http://{self.ip}:{self.port}/"
+
+    @property
+    def public_service_url(self) -> str:
+        """The service as people and command lines reach it (through the proxy)."""
+        return f"http://{self.ip}:{self.port}{SERVICE_PREFIX.rstrip('/')}"
+
+    @property
+    def service_url(self) -> str:
+        """The service itself, for the hub, the runners and the supervisor; no trailing slash."""
+        return f"http://{self.internal_ip}:{self.service_port}{SERVICE_PREFIX.rstrip('/')}"
+
+    @property
+    def hub_api_url(self) -> str:
+        """JupyterHub's REST API, directly."""
+        return f"{self.hub_url}/hub/api"
+
+    @property
+    def hub_url(self) -> str:
+        """JupyterHub, directly; no trailing slash."""
+        return f"http://{self.internal_ip}:{self.hub_port}"
+
+    @property
+    def session_service_url(self) -> str:
+        """The service as programs in sessions reach it: a container does not see the proxy."""
+        return self.public_service_url if self.engine is Engine.LOCAL else self.service_url
+
+    @classmethod
+    def load(cls, state: StateFolder) -> Self:
+        """Raises InvalidInput where the file is missing or not what this version writes."""
+        try:
+            found = json.loads(state.settings.read_text())
+            found["engine"] = Engine(found.get("engine", Engine.LOCAL))
+            return cls(**found)
+        except FileNotFoundError:
+            raise InvalidInput(
+                f"There is no Carrel in {state.root}.",
+                accepted=f"Start one there with: carrel up --state {state.root}",
+            ) from None
+        except (ValueError, TypeError) as error:
+            known = ", ".join(f.name for f in fields(cls))
+            raise InvalidInput(
+                f"{state.settings} cannot be read: {error}.", accepted=f"It may hold: {known}."
+            ) from error
+
+    def save(self, state: StateFolder) -> None:
+        write_private(state.settings, json.dumps(asdict(self), indent=2) + "\n")
+
+    def changed(self, **changes: object) -> Self:
+        return replace(self, **changes)  # type: ignore[arg-type]  # names are checked at run time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secrets:
+    """Tokens between the processes of one installation.
+
+    Attributes:
+        proxy_token: of the proxy's API.
+        service_token: the service's token at the hub's API (an external hub service).
+        hub_token: the hub's token at the service: opens sessions on behalf of people.
+        crypt_key: signs the service's own form tokens.
+        metrics_token: reads the service's metrics, and nothing else.
+    """
+
+    proxy_token: str
+    service_token: str
+    hub_token: str
+    crypt_key: str
+    metrics_token: str
+
+    @classmethod
+    def ensure(cls, state: StateFolder) -> Self:
+        """Read them, and make those that lack: all at the first start, a new one later."""
+        known: dict[str, str] = {}
+        with contextlib.suppress(FileNotFoundError):
+            known = json.loads(state.secrets.read_text())
+        lacking = [f.name for f in fields(cls) if f.name not in known]
+        found = cls(**known, **{name: secrets.token_hex(32) for name in lacking})
+        if lacking:
+            write_private(state.secrets, json.dumps(asdict(found), indent=2) + "\n")
+        return found
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a 0600 file, whole or not at all."""
+    draft = path.with_name(path.name + ".new")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)

@@ -1,0 +1,102 @@
+"""Budgets while work runs: who is warned, and who is stopped.
+
+What runs is told once, by an event in its history, when little of its budget is left.
+What runs when a budget is used up gets a notice and the grace time, is asked to save, and is
+then stopped; what waits goes on waiting. Between two terms nothing new starts on a budget per
+term, and what runs goes on to its own end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..messages.requests import budget_warning, notice_sentence
+from ..records.notices import Notice, NoticeKind
+from ..records.requests import Json
+from ..runtime.context import Commands
+from ..scheduling.model.snapshot import Left
+from ..scheduling.model.states import State
+from ..scheduling.quota.tree import Tree
+from ..usage.budgets import EARLY
+from .reconciler import Pairs
+
+LOW_EVENT = "budget_low"
+
+
+class Budgeting:
+    """Kept by the loop; what it does is in the store, and what it remembers may be lost."""
+
+    def __init__(self, commands: Commands) -> None:
+        self._commands = commands
+        self._store = commands.store
+        self._told: set[str] = set()
+        """Requests that know that little is left."""
+
+    def act(self, pairs: Pairs, now: float) -> bool:
+        """Give notice to what runs on a used-up budget, and take it back where there is more."""
+        lefts = self._store.budgets(now)
+        low = {left.group: left for left in lefts if not used_up(left) and nearly(left)}
+        over = {left.group for left in lefts if used_up(left)}
+        noticed = [request for _, request in pairs if _on_budget(request.notice)]
+        self._told &= {request.id for _, request in pairs}
+        if not low and not over and not noticed:
+            return False
+        tree = Tree(self._store.groups())
+        changed = self._tell(low, pairs, tree, now) if low else False
+        for lease, request in pairs:
+            if not lease.devices or request.state not in (State.STARTING, State.RUNNING):
+                continue
+            empty = next((g.name for g in tree.known(request.group) if g.name in over), None)
+            if empty is None and _on_budget(request.notice):
+                why = "Its group has a budget again."
+                changed |= self._store.withdraw_notice(request.id, why, now=now) != request
+            elif empty is not None and request.notice is None:
+                kind = NoticeKind.BUDGET
+                notice = Notice(
+                    kind=kind,
+                    message=notice_sentence(kind, empty, request.group),
+                    given_at=now,
+                    stops_at=now + self._commands.grace_seconds,
+                    group=empty,
+                )
+                changed |= self._store.notify(request.id, notice, now=now) != request
+        return changed
+
+    def _tell(self, low: Mapping[str, Left], pairs: Pairs, tree: Tree, now: float) -> bool:
+        """What runs on little that is left knows it; a service that comes back asks the history."""
+        changed = False
+        for lease, request in pairs:
+            if not lease.devices or request.state is not State.RUNNING or request.id in self._told:
+                continue
+            group = next((g for g in tree.known(request.group) if g.name in low), None)
+            if group is None or group.budget is None:
+                continue
+            self._told.add(request.id)
+            if self._store.events(request.id, kinds=frozenset({LOW_EVENT})):
+                continue
+            left = low[group.name]
+            part, period = left.used / left.budget, group.budget.period.value
+            message = budget_warning(group.name, period, part, early=EARLY)
+            told: dict[str, Json] = {
+                "group": group.name,
+                "used": left.used,
+                "of": left.budget,
+                "message": message,
+            }
+            self._store.tell(request.id, LOW_EVENT, told, now=now)
+            changed = True
+        return changed
+
+
+def nearly(left: Left) -> bool:
+    """Whether people are to be warned that little is left."""
+    return left.used >= EARLY * left.budget > 0
+
+
+def used_up(left: Left) -> bool:
+    """Whether there was a budget, and it is gone."""
+    return left.used >= left.budget > 0
+
+
+def _on_budget(notice: Notice | None) -> bool:
+    return notice is not None and notice.kind is NoticeKind.BUDGET

@@ -1,0 +1,171 @@
+"""What becomes of work whose device fails, or whose device or node is emptied by a date.
+
+A device that reports errors, falls off the bus, or vanishes under a lease is put into
+quarantine with its evidence. Jobs on it are tried again in their old place, sessions end; the
+attempt is charged nothing (docs/decisions/0008). A quarantine that an administrator ordered, and
+a drain without a date, leave running work alone.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from ..messages.requests import device_name
+from ..records.audit import SERVICE, Action, Change
+from ..records.requests import Cause, CauseCode, LeaseRecord, RequestFilter, RequestRecord
+from ..runtime.context import Commands
+from ..scheduling.model.snapshot import Device, Health, Kind, Mark, MarkKind
+from ..scheduling.model.states import HOLDS_DEVICES, State
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 3.0
+"""How long the end of an attempt may wait for a look at its devices."""
+_MAY_BE_ITS_DEVICE = frozenset(
+    {CauseCode.CELL_ERROR, CauseCode.KERNEL_DIED, CauseCode.COMMAND_FAILED, CauseCode.LOST}
+)
+"""Ends that a broken device brings about, before anybody has noticed the device."""
+_ALL = 100_000
+
+
+class Faults:
+    """Kept by the loop; all that it remembers may be lost."""
+
+    def __init__(self, commands: Commands) -> None:
+        self._commands = commands
+        self._store = commands.store
+        self._looked = 0.0
+        """When the last look at the devices began that has come back."""
+        self._acted = 0.0
+        """The look that the last ``act`` knew of."""
+        self._ended: dict[str, float] = {}
+        """When the end of an attempt was first seen that waits for a look."""
+
+    # -- finding faults -------------------------------------------------------------------
+
+    def found(self, seen: Sequence[Device], *, began: float) -> None:
+        """Put into quarantine what the inventory shows as broken."""
+        reported = {device.id for device in seen}
+        held = {name for holding in self._store.holdings() for name in holding.devices}
+        for device in self._store.devices():
+            if device.quarantine is None and _failed(device, reported, held):
+                self._set_aside(device)
+        self.looked(began)
+
+    def looked(self, began: float) -> None:
+        """The devices were asked, whether or not they answered."""
+        self._looked = max(self._looked, began)
+
+    def _set_aside(self, device: Device) -> None:
+        now = self._commands.clock()
+        log.warning("%s is put into quarantine: %s", device.id, device.why)
+        self._store.put_mark(
+            Mark(target=device.id, kind=MarkKind.QUARANTINE, since=now, why=device.why),
+            change=Change(
+                at=now,
+                who=SERVICE,
+                action=Action.QUARANTINE,
+                target=device.id,
+                why=device.why,
+                after={"device": device_name(device), "node": device.node},
+            ),
+        )
+
+    def undecided(self, lease: LeaseRecord, request: RequestRecord, now: float) -> bool:
+        """Whether an attempt that has ended waits for a look at its devices.
+
+        A kernel notices a lost device at once, the inventory some seconds later: without this
+        a job would fail for what its device did.
+        """
+        if request.state is State.STOPPING and not _may_be_its_device(request):
+            return False
+        devices = self._devices()
+        if not any(name in devices and not devices[name].simulated for name in lease.devices):
+            return False
+        asked = self._ended.setdefault(lease.id, now)
+        if self._acted < asked and now - asked < LOOK_SECONDS:
+            return True
+        del self._ended[lease.id]
+        return False
+
+    # -- acting on marks ------------------------------------------------------------------
+
+    def act(self, now: float) -> bool:
+        """Stop what is on a device that failed, and what a drain leaves no more time."""
+        self._acted = self._looked
+        marks = self._store.marks()
+        faults = {mark.target: mark for mark in marks if mark.fault}
+        over = {m.target: m for m in marks if m.until is not None and m.until <= now}
+        if not faults and not over:
+            return False
+        changed = False
+        for request in self._store.requests(RequestFilter(states=HOLDS_DEVICES, limit=_ALL)):
+            lease = request.lease
+            if lease is None:
+                continue
+            fault = _first(faults, lease.devices)
+            drain = _first(over, (*lease.devices, lease.node))
+            if fault is not None:
+                changed |= self._give_up(request, fault, now)
+            elif drain is not None:
+                changed |= self._empty(lease, request, drain, now)
+        return changed
+
+    def _give_up(self, request: RequestRecord, fault: Mark, now: float) -> bool:
+        if request.state is State.STOPPING and not _may_be_its_device(request):
+            return False
+        device = self._devices().get(fault.target)
+        name = device_name(device) if device else fault.target
+        session = request.kind is Kind.SESSION and request.state is not State.GRANTED
+        what_next = (
+            "This session is not charged; what was saved is kept."
+            if session
+            else "It is tried again in its old place, and this attempt is not charged."
+        )
+        cause = Cause(
+            code=CauseCode.DEVICE_FAULT,
+            message=f"Its device {name} failed. {what_next}",
+            details=fault.why,
+        )
+        if session:
+            after = self._store.stop(request.id, State.FAILED, cause, now=now)
+        else:
+            after = self._store.halt(request.id, cause, now=now)
+        return after != request
+
+    def _empty(self, lease: LeaseRecord, request: RequestRecord, drain: Mark, now: float) -> bool:
+        if request.state is State.STOPPING:
+            return False
+        if request.state is State.GRANTED:
+            self._store.give_back(lease.id, now=now, charge_until=lease.granted_at)
+            return True
+        what = "node" if drain.target == lease.node else "device"
+        why = f" ({drain.why})" if drain.why else ""
+        cause = Cause(
+            code=CauseCode.DRAINED,
+            message=f"Stopped, as announced: its {what} is taken out of service{why}.",
+        )
+        self._store.stop(request.id, State.CANCELLED, cause, now=now)
+        return True
+
+    def _devices(self) -> Mapping[str, Device]:
+        return {device.id: device for device in self._store.devices()}
+
+
+def _failed(device: Device, reported: set[str], held: set[str]) -> bool:
+    """Whether it is broken, and not only absent: a driver that is restarted comes back."""
+    if device.health is Health.SICK:
+        return True
+    if device.health is not Health.GONE:
+        return False
+    return device.id in reported or (device.id in held and not device.simulated)
+
+
+def _may_be_its_device(request: RequestRecord) -> bool:
+    cause = request.cause
+    return request.target is State.FAILED and cause is not None and cause.code in _MAY_BE_ITS_DEVICE
+
+
+def _first(marks: Mapping[str, Mark], names: Sequence[str]) -> Mark | None:
+    return next((marks[name] for name in names if name in marks), None)

@@ -1,0 +1,54 @@
+"""Machines whose engine does not answer take no new work: it waits, and is told why.
+
+What runs there is neither given up nor charged anew; once the engine answers, it is looked at.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from ..runtime.context import Commands
+from ..scheduling.model.snapshot import Mark, MarkKind
+
+log = logging.getLogger(__name__)
+
+SERVICE = "carrel"
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """Kept by the loop; what it finds is a mark on the node, so that everybody sees the same."""
+
+    commands: Commands
+
+    def act(self, now: float) -> bool:
+        """Mark the nodes as they are now; returns whether anything has changed."""
+        store = self.commands.store
+        states = self.commands.backend.nodes()
+        if not states:
+            return False
+        marked = {m.target: m for m in store.marks() if m.kind is MarkKind.SILENT}
+        changed = False
+        for state in states:
+            mark = marked.get(state.name)
+            if state.why_not == (mark.why if mark else ""):
+                continue
+            changed = True
+            if not state.why_not:
+                log.info("%s takes work", state.name)
+                store.remove_mark(state.name, MarkKind.SILENT)
+                continue
+            log.warning("nothing starts on %s: %s", state.name, state.why_not)
+            if state.name not in store.nodes():
+                store.sync_devices(state.name, ())
+            store.put_mark(
+                Mark(
+                    target=state.name,
+                    kind=MarkKind.SILENT,
+                    since=mark.since if mark else now,
+                    why=state.why_not,
+                    by=SERVICE,
+                )
+            )
+        return changed

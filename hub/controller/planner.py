@@ -1,0 +1,148 @@
+"""When the whole queue is decided about, and when a step is enough.
+
+``decide`` goes along the whole queue, and gives everybody a place. With thousands that wait this
+takes a while, and whoever submits meanwhile feels it. ``step`` says who starts and who is asked
+to stop in a fraction of that; places may follow a moment later.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+
+from ..scheduling.cycle.decision import decide
+from ..scheduling.cycle.incremental import (
+    Budgeted,
+    Delta,
+    Event,
+    Freed,
+    Leased,
+    Standing,
+    Submitted,
+    Used,
+    Withdrawn,
+    step,
+)
+from ..scheduling.model.plan import Plan, Wait
+from ..scheduling.model.snapshot import Snapshot, Use
+
+LONG_SECONDS = 0.02
+"""A decision that takes longer is followed by a rest."""
+REST = 8.0
+"""Length of that rest, in the times that the decision took."""
+LONGEST_REST = 1.0
+MANY = 1000
+"""With more that wait, reading them takes a while too: every look is followed by a rest."""
+SHORT_REST = 0.05
+
+
+class Planner:
+    """Steps with every snapshot, and asks ``decide`` about the whole queue now and then.
+
+    Nothing that starts or stops ever waits for the whole: a step finds the same. Between two
+    whole decisions those that wait keep the places of the last one, less those that have gone,
+    and newcomers have none yet. A short queue is decided about with every change.
+    """
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._standing: Standing | None = None
+        self._fixed = Snapshot()
+        """What of the last snapshot a standing cannot follow."""
+        self._waits: tuple[Wait, ...] = ()
+        self._since: float | None = None
+        """Since when the last whole plan lacks something."""
+        self._took = 0.0
+        self.rest = 0.0
+        """How long to leave the processor to others now."""
+
+    def plan(self, snapshot: Snapshot, now: float) -> Plan | None:
+        """What holds now, or None while the last plan will do."""
+        self.rest = SHORT_REST if len(snapshot.waiting) > MANY else 0.0
+        events = self._follow(snapshot, now)
+        anew = events is None or self._standing is None
+        standing = Standing(snapshot, now) if self._standing is None else self._standing
+        self._standing, delta = step(standing, events or (), now)
+        # Whoever is past the limit pushes the expected start of others on and on.
+        late = any(holding.until < now for holding in snapshot.holdings)
+        if self._since is None and (anew or events or late or _decided(delta)):
+            self._since = self._monotonic()
+        if anew or (self._since is not None and self.due_in() <= 0):
+            return self._whole(snapshot, now)
+        gone = any(isinstance(event, Withdrawn) for event in events or ())
+        return self._partly(snapshot, delta) if gone or _decided(delta) else None
+
+    def due_in(self) -> float:
+        """Seconds until the last whole plan has lacked something for long enough."""
+        if self._since is None:
+            return LONGEST_REST
+        return self._since + rest_after(self._took) - self._monotonic()
+
+    def _follow(self, snapshot: Snapshot, now: float) -> list[Event] | None:
+        """What has changed since the last step; None where a new standing has to be made."""
+        fixed = replace(snapshot, waiting=(), holdings=(), use=(), budgets=())
+        if self._standing is None or fixed != self._fixed or now < self._standing.books.now:
+            self._standing, self._fixed = None, fixed
+            return None
+        return list(changes(self._standing, snapshot))
+
+    def _whole(self, snapshot: Snapshot, now: float) -> Plan:
+        began = self._monotonic()
+        plan = decide(snapshot, now)
+        self._waits = plan.waits
+        # What waits for devices that were just asked back expects them from now on only.
+        self._since = began if plan.stops else None
+        self._took = self._monotonic() - began
+        self.rest = max(self.rest, rest_after(self._took))
+        return plan
+
+    def _partly(self, snapshot: Snapshot, delta: Delta) -> Plan:
+        """Starts and stops of now, with the places of the last whole plan."""
+        left = {request.id for request in snapshot.waiting}
+        left -= {start.request_id for start in delta.starts}
+        self._waits = tuple(wait for wait in self._waits if wait.request_id in left)
+        return Plan(starts=delta.starts, waits=self._waits, stops=delta.stops)
+
+
+def changes(standing: Standing, snapshot: Snapshot) -> Iterator[Event]:
+    """What has to be told to a standing, so that it stands for this snapshot."""
+    waiting, held = standing.queues.waiting, standing.books.running.holdings
+    asked = {request.id: request for request in snapshot.waiting}
+    leased = {holding.request_id: holding for holding in snapshot.holdings}
+    for name in held.keys() - leased.keys():
+        yield Freed(request_id=name)
+    # The store hands out the same values again: thousands of them are told apart by identity.
+    for name, request in tuple(waiting.items()):
+        if (now := asked.get(name)) is not request and now != request:
+            yield Withdrawn(request_id=name)
+    for name, holding in leased.items():
+        if held.get(name) != holding:
+            yield Leased(holding=holding)
+    for name, request in asked.items():
+        if (known := waiting.get(name)) is not request and known != request:
+            yield Submitted(request=request)
+    yield from _uses(standing, snapshot.use)
+    budgets = {left.group: left.budget - left.used - left.running for left in snapshot.budgets}
+    if budgets != standing.books.budgets:
+        yield Budgeted(budgets=snapshot.budgets)
+
+
+def _uses(standing: Standing, use: Iterable[Use]) -> Iterator[Event]:
+    known = {(each.group, each.owner): each for each in standing.debts.uses()}
+    now = {(each.group, each.owner): each for each in use}
+    if known != now:
+        gone = (replace(known[key], device_seconds=0.0) for key in known.keys() - now.keys())
+        yield Used(use=(*now.values(), *gone))
+
+
+def _decided(delta: Delta) -> bool:
+    return bool(delta.starts or delta.stops)
+
+
+def rest_after(deciding: float) -> float:
+    """How long to leave the processor to those who submit, after a decision that took long.
+
+    With a short queue that is nothing.
+    """
+    return min(REST * deciding, LONGEST_REST) if deciding > LONG_SECONDS else 0.0

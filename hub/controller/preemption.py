@@ -1,0 +1,148 @@
+"""Devices that are asked back: notice, grace time, save signal, and the stop at the end of it.
+
+The notice is in the store, with the time at which it is over. A service that was killed anywhere
+in between goes on from there: telling an attempt twice is telling it once, and whatever ended
+by itself meanwhile has ended.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from functools import partial
+from math import inf
+
+from ..messages.requests import notice_sentence
+from ..records.notices import Notice, NoticeKind
+from ..records.requests import Cause, CauseCode, LeaseRecord, RequestRecord
+from ..runtime.context import Commands
+from ..scheduling.cycle.notice_withdrawal import spared
+from ..scheduling.model.plan import Reason, Stop
+from ..scheduling.model.snapshot import Kind
+from ..scheduling.model.states import State
+from ..scheduling.queue.running_set import end_of_notice
+from .reconciler import Pairs
+
+log = logging.getLogger(__name__)
+
+SPARE_EVERY = 5.0
+"""How often it is looked at whether all that was asked back is still wanted; at its end in any
+case."""
+
+Telling = tuple[str, "partial[None]"]
+"""What may take long, under the name by which it is done once at a time."""
+
+
+class Reclaiming:
+    """Kept by the loop; what it remembers may be lost."""
+
+    def __init__(self, commands: Commands) -> None:
+        self._commands = commands
+        self._store = commands.store
+        self._told: set[str] = set()
+        """Leases whose attempt knows of its notice."""
+        self._looked_at = -inf
+
+    def ask(self, stops: Iterable[Stop], now: float) -> bool:
+        """Give notice to those whom the plan names; returns whether anything changed."""
+        changed = False
+        for stop in stops:
+            before = self._store.request(stop.request_id)
+            kind = kind_of(stop)
+            lease = before.lease
+            ends = inf if lease is None else lease.granted_at + before.seconds
+            notice = Notice(
+                kind=kind,
+                message=notice_sentence(kind, stop.group, before.group),
+                given_at=now,
+                stops_at=end_of_notice(now, self._commands.grace_seconds, ends),
+                group=stop.group,
+                for_request=stop.for_request,
+            )
+            if before.state is State.GRANTED:
+                after = self._store.preempt(before.id, cause_of(notice), notice, now=now)
+            else:
+                after = self._store.notify(before.id, notice, now=now)
+            if after != before:
+                log.info("%s is asked back for %s", stop.request_id, stop.for_request)
+                changed = True
+        return changed
+
+    def act(self, pairs: Pairs, now: float) -> bool:
+        """Stop whose grace time is over; forget notices that serve nobody any more."""
+        asked = {
+            request.id: (request, request.notice)
+            for _, request in pairs
+            if request.notice is not None and request.state is not State.STOPPING
+        }
+        spared = self._spared({name: notice for name, (_, notice) in asked.items()}, now)
+        changed = False
+        for request, notice in asked.values():
+            if request.id in spared:
+                after = self._store.withdraw_notice(request.id, spared[request.id], now=now)
+            elif now < notice.stops_at:
+                continue
+            elif notice.comes_back:
+                after = self._store.preempt(request.id, cause_of(notice), notice, now=now)
+            else:
+                cause = cause_of(notice)
+                after = self._store.stop(request.id, State.CANCELLED, cause, now=now)
+            changed |= after != request
+        return changed
+
+    def _spared(self, notices: Mapping[str, Notice], now: float) -> dict[str, str]:
+        """Of those that were asked back for somebody, those that may stay, and why."""
+        asked = {name: notice.for_request for name, notice in notices.items() if notice.for_request}
+        waits = {name for name in set(asked.values()) if self._waits(name)}
+        found = {
+            name: f"{other} does not wait for it any more."
+            for name, other in asked.items()
+            if other not in waits
+        }
+        asked = {name: other for name, other in asked.items() if other in waits}
+        over = {name for name in asked if now >= notices[name].stops_at}
+        if asked and (over or now >= self._looked_at + SPARE_EVERY):
+            self._looked_at = now
+            may_stay = spared(self._commands.placing.snapshot(now), asked, now, over=over)
+            found |= {name: f"{asked[name]} would start no sooner if it went." for name in may_stay}
+        return found
+
+    def tellings(self, pairs: Pairs) -> list[Telling]:
+        """What attempts of jobs have not been told yet; a session's server asks by itself."""
+        found: list[Telling] = []
+        jobs = [(lease, r) for lease, r in pairs if r.kind is not Kind.SESSION]
+        for lease, request in jobs:
+            if request.notice is not None and lease.id not in self._told:
+                found.append((f"notice/{lease.id}", partial(self._tell, lease, request)))
+            elif request.notice is None and lease.id in self._told:
+                found.append((f"notice/{lease.id}", partial(self._untell, lease)))
+        self._told &= {lease.id for lease, _ in jobs}
+        return found
+
+    def _tell(self, lease: LeaseRecord, request: RequestRecord) -> None:
+        c = self._commands
+        folder = c.files.attempt_folder(request.id, lease.epoch)
+        if request.notice is not None:
+            c.backend.ask_to_save(lease.id, lease.handle, folder, request.notice)
+        self._told.add(lease.id)
+
+    def _untell(self, lease: LeaseRecord) -> None:
+        c = self._commands
+        c.backend.withdraw(c.files.attempt_folder(lease.request_id, lease.epoch))
+        self._told.discard(lease.id)
+
+    def _waits(self, request_id: str) -> bool:
+        return self._store.request(request_id).state is State.QUEUED
+
+
+def kind_of(stop: Stop) -> NoticeKind:
+    """Why its devices are asked back."""
+    if stop.why is not Reason.GUARANTEE:
+        return NoticeKind.URGENT
+    return NoticeKind.MOVED if stop.moved else NoticeKind.GUARANTEE
+
+
+def cause_of(notice: Notice) -> Cause:
+    """Why it was stopped, once the time is over."""
+    code = CauseCode.PREEMPTED if notice.comes_back else CauseCode.BUDGET
+    return Cause(code=code, message=f"Stopped, as announced: {notice.message}")

@@ -1,0 +1,1 @@
+"""Homes and outputs on disk; file-system access that follows no link."""

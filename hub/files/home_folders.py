@@ -1,0 +1,132 @@
+"""People's homes: folders, or file systems of a fixed size where the site has set a limit.
+
+A limit has to hold whatever writes, and most storage has no quotas that a service could count on.
+So a home with a limit is an ext4 file system in one file, ``STATE/disks/USER.ext4``, mounted
+from a loop device at ``STATE/homes/USER``. The file is sparse: it takes what is in it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ..errors import BackendFailed
+from ..interfaces.files import HomeUse
+from .filenames import safe_name
+
+_SECONDS: Final = 120.0
+_MOUNTS: Final = Path("/proc/self/mountinfo")
+_OPTIONS: Final = "loop,nosuid,nodev,noatime"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Homes:
+    """Attributes:
+    root: ``STATE/homes``.
+    disks: ``STATE/disks``.
+    owner: user and group that homes are given to; None where the service cannot give any away.
+    size: bytes of each home; None for no limit.
+    """
+
+    root: Path
+    disks: Path
+    owner: tuple[int, int] | None = None
+    size: int | None = None
+
+    def ready(self, name: str) -> Path:
+        """The home, made and mounted if need be; distinct names never share one.
+
+        Raises:
+            BackendFailed: the limit cannot be made to hold, so that there is no home.
+        """
+        home = self.root / safe_name(name)
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self.size is not None and not home.is_mount():
+            with self._alone(name):
+                if not home.is_mount():
+                    self._mount(name, home)
+        if self.owner is not None and home.stat().st_uid != self.owner[0]:
+            os.chown(home, *self.owner, follow_symlinks=False)
+        return home
+
+    def use(self, name: str) -> HomeUse | None:
+        """How full it is; None of one without a limit, or that nobody has used since the start."""
+        home = self.root / safe_name(name)
+        if self.size is None or not home.is_mount():
+            return None
+        about = os.statvfs(home)
+        size = about.f_blocks * about.f_frsize
+        return HomeUse(used=size - about.f_bavail * about.f_frsize, size=size)
+
+    # -- inside ---------------------------------------------------------------------------
+
+    def _mount(self, name: str, home: Path) -> None:
+        assert self.size is not None
+        disk = self.disks / f"{safe_name(name)}.ext4"
+        if not disk.exists():
+            if any(home.iterdir()):
+                raise BackendFailed(
+                    f"The home of {name} holds files from before homes had a limit.",
+                    accepted=f"Move {home} aside, let {name} start a session, and copy them back.",
+                )
+            self._make(disk)
+        elif disk.stat().st_size < self.size:
+            _run("truncate", "--size", str(self.size), str(disk))
+            _run("e2fsck", "-f", "-p", str(disk), fine=(0, 1))
+            _run("resize2fs", str(disk))
+        _run("mount", "-o", _OPTIONS, str(disk), str(home))
+        home.chmod(0o700)
+
+    def _make(self, disk: Path) -> None:
+        """Whole or not at all: a file of this name is one that can be mounted."""
+        draft = disk.with_suffix(".new")
+        draft.unlink(missing_ok=True)
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        os.truncate(descriptor, self.size or 0)
+        os.close(descriptor)
+        uid, gid = self.owner or (os.geteuid(), os.getegid())
+        _run("mkfs.ext4", "-q", "-F", "-m", "0", "-E", f"root_owner={uid}:{gid}", str(draft))
+        draft.replace(disk)
+
+    @contextmanager
+    def _alone(self, name: str) -> Iterator[None]:
+        """The hub and the service both see to homes."""
+        self.disks.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with (self.disks / f"{safe_name(name)}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def release(root: Path) -> None:
+    """Unmount every home below the folder; one that is in use stays.
+
+    What is in it is safe either way: the next start finds it as it is.
+    """
+    for line in _MOUNTS.read_text().splitlines():
+        # Blanks in a path are written as \040.
+        place = Path(line.split()[4].encode().decode("unicode_escape"))
+        if place.parent == root:
+            subprocess.run(["umount", str(place)], check=False, capture_output=True)
+
+
+def _run(program: str, *arguments: str, fine: tuple[int, ...] = (0,)) -> None:
+    try:
+        done = subprocess.run(
+            [program, *arguments],
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+            env={**os.environ, "PATH": f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"},
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise BackendFailed(f"A home could not be made ready: {error}.") from error
+    if done.returncode not in fine:
+        said = (done.stderr or done.stdout).strip().splitlines()[-1:] or ["it said nothing"]
+        raise BackendFailed(f"A home could not be made ready: {program} says: {said[0]}")

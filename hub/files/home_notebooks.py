@@ -1,0 +1,139 @@
+"""The notebooks in a person's own home, for a form that offers them; nothing else is shown of it.
+
+A home is written by its owner's programs while it is read here: every step is taken from the
+folder above, by its descriptor, and never through a link.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+
+from ..errors import InvalidInput, NotFound, TooLarge
+from ..interfaces.files import Files
+from ..schemas import MAX_NOTEBOOK_BYTES
+from .local import MAX_DEPTH
+from .safe_fs import opened_file, opened_folder
+
+MAX_SHOWN = 500
+_MAX_LOOKED_AT = 10_000
+_NOTEBOOK = ".ipynb"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HomeFolder:
+    """What a form offers of one folder.
+
+    Attributes:
+        path: below the home, with ``/`` between folders; empty for the home itself.
+        folders: names of the folders in it.
+        notebooks: names of the notebooks in it.
+        left_out: how many more there would be.
+    """
+
+    path: str
+    folders: tuple[str, ...]
+    notebooks: tuple[str, ...]
+    left_out: int = 0
+
+    def below(self, name: str) -> str:
+        return f"{self.path}/{name}" if self.path else name
+
+    @property
+    def above(self) -> str:
+        return self.path.rpartition("/")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class HomeFiles:
+    """Reads homes; each call is about the home of ``owner``."""
+
+    files: Files
+
+    def folder(self, owner: str, path: str) -> HomeFolder:
+        """Folders and notebooks by name; hidden ones, links and special files are left out.
+
+        Raises:
+            InvalidInput: the path leads somewhere else.
+            NotFound: there is no such folder, or the way to it goes through a link.
+        """
+        steps = _steps(path)
+        try:
+            with opened_folder(self.files.home(owner), *steps) as folder:
+                folders, notebooks, more = _look(folder)
+        except OSError:
+            raise NotFound(
+                f"Your home has no folder {path[:200]!r}.", accepted="One that the list shows."
+            ) from None
+        notebooks.sort(key=str.casefold)
+        folders.sort(key=str.casefold)
+        shown, rest = folders[:MAX_SHOWN], max(0, MAX_SHOWN - len(folders))
+        left_out = more + len(folders) - len(shown) + max(0, len(notebooks) - rest)
+        return HomeFolder(
+            path="/".join(steps),
+            folders=tuple(shown),
+            notebooks=tuple(notebooks[:rest]),
+            left_out=left_out,
+        )
+
+    def notebook(self, owner: str, path: str) -> tuple[str, bytes]:
+        """Name and content.
+
+        Raises:
+            InvalidInput: it is no notebook, or the path leads somewhere else.
+            NotFound: there is none, or the way to it goes through a link.
+            TooLarge: it is larger than a notebook may be.
+        """
+        steps = _steps(path)
+        if not steps or not steps[-1].endswith(_NOTEBOOK):
+            raise InvalidInput(
+                f"{path[:200]!r} is no notebook.", accepted="A file of your home (.ipynb)."
+            )
+        try:
+            with opened_file(self.files.home(owner), *steps) as file:
+                content = file.read(MAX_NOTEBOOK_BYTES + 1)
+        except OSError:
+            raise NotFound(
+                f"Your home has no notebook {path[:200]!r}.", accepted="One that the list shows."
+            ) from None
+        if len(content) > MAX_NOTEBOOK_BYTES:
+            raise TooLarge(
+                f"{steps[-1]} is larger than {MAX_NOTEBOOK_BYTES // 2**20} MiB.",
+                accepted="Clear its outputs and save it.",
+            )
+        return steps[-1], content
+
+
+def _steps(path: str) -> tuple[str, ...]:
+    steps = tuple(step for step in path.split("/") if step)
+    hidden = any(step.startswith(".") or "\0" in step or "\\" in step for step in steps)
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        hidden = True
+    if hidden or len(steps) > MAX_DEPTH or path.startswith("/"):
+        raise InvalidInput(
+            f"{path[:200]!r} is no path below your home.",
+            accepted="Such as course/week1/train.ipynb; hidden folders are not offered.",
+        )
+    return steps
+
+
+def _look(folder: int) -> tuple[list[str], list[str], int]:
+    folders, notebooks = list[str](), list[str]()
+    with os.scandir(folder) as entries:
+        for seen, entry in enumerate(entries):
+            if seen >= _MAX_LOOKED_AT:
+                return folders, notebooks, 1
+            if entry.name.startswith(".") or not entry.name.isprintable():
+                continue
+            try:
+                mode = entry.stat(follow_symlinks=False).st_mode
+            except OSError:
+                continue  # It went away while we looked.
+            if stat.S_ISDIR(mode):
+                folders.append(entry.name)
+            elif stat.S_ISREG(mode) and entry.name.endswith(_NOTEBOOK):
+                notebooks.append(entry.name)
+    return folders, notebooks, 0

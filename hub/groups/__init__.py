@@ -1,0 +1,1 @@
+"""The tree of groups: quotas, members and teachers, terms and reservations."""

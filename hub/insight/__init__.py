@@ -1,0 +1,1 @@
+"""Predictions from what ran before (advice and anomalies to come)."""

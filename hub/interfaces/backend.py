@@ -1,0 +1,253 @@
+"""An engine that runs what a lease allows: local processes now, containers and Slurm later.
+
+Calls may block; the service makes them in threads. All of them are safe to repeat.
+Backends are found by entry point (group ``carrel.backends``): ``factory(BackendSettings)``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+
+from ..records.images import ImageSource
+from ..records.notices import Notice
+from ..records.requests import Cause, Handle, JobSpec, NewEvent
+from ..scheduling.model.idleness import DeviceUse
+from ..scheduling.model.snapshot import Device
+
+OWN_WORK = "g"
+"""Ids of requests that begin so are the service's own work: grading. It runs on the service's
+machine as the service's account, whatever the engine is."""
+
+
+def is_own_work(lease_id: str) -> bool:
+    return lease_id.startswith(f"{OWN_WORK}-")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DockerHost:
+    """One engine of the pool.
+
+    Attributes:
+        node: how the pool calls its machine; ``local`` for this one.
+        url: ``unix://…``, ``ssh://…`` or ``tcp://…``; the files of TLS belong to the last.
+        address: of another machine, as this one reaches it.
+    """
+
+    node: str
+    url: str
+    address: str = ""
+    tls_ca: str = ""
+    tls_cert: str = ""
+    tls_key: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DockerOptions:
+    """What holds for the containers of an installation, as its administrator set it.
+
+    Attributes:
+        hosts: this machine's engine first.
+        subnets: the range that the installation's networks are cut from; empty before one was
+            chosen.
+        internal_ip, hub_port, service_port: all of this host that a container reaches.
+        image: name of the image of who chooses none; empty for the usual one.
+        uid: user and group id inside: the service's own where that is not root.
+        memory, cpus, pids, tmp: of each container; memory and tmp in bytes.
+        warm: how many containers may wait for jobs.
+        home_size: bytes of each home; None for no limit.
+        blocked: networks that no container reaches, beside those that none ever reaches.
+        address: of this host, as other machines of the pool reach it; empty without any.
+    """
+
+    hosts: tuple[DockerHost, ...]
+    subnets: str
+    internal_ip: str
+    hub_port: int
+    service_port: int
+    image: str
+    uid: int
+    memory: int
+    cpus: float
+    pids: int
+    tmp: int
+    warm: int = 0
+    home_size: int | None = None
+    blocked: tuple[str, ...] = ()
+    address: str = ""
+
+    @property
+    def owner(self) -> tuple[int, int] | None:
+        """Whom a service gives homes and attempts to; None where it cannot give any away."""
+        return (self.uid, self.uid) if os.geteuid() == 0 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackendSettings:
+    """What a backend is made from.
+
+    Attributes:
+        state: the state folder.
+        service_url: where an attempt reports to, without a trailing slash
+            (``http://127.0.0.1:PORT/services/carrel``).
+        simulated_devices: how many to pretend; None asks the driver, and where that finds
+            nothing there is no device.
+        installation: what tells its things on an engine from those of another installation.
+        docker: for the engine of containers.
+    """
+
+    state: Path
+    service_url: str
+    simulated_devices: int | None = None
+    installation: str = ""
+    docker: DockerOptions | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeState:
+    """One machine of an engine that has several.
+
+    Attributes:
+        why_not: why nothing can start there now, as a sentence; empty where it can.
+        ready: how many containers wait there for jobs.
+    """
+
+    name: str
+    why_not: str = ""
+    ready: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchOrder:
+    """Everything that starting one attempt of a job takes.
+
+    Attributes:
+        token: the attempt's own token; it goes into a 0600 file, never on a command line.
+        folder: of this attempt; the backend and the runner write here and nowhere else.
+        input_path: the notebook as it was submitted.
+        home: the owner's home.
+        archive_path: the uploaded .tar.gz, None without one.
+        image: ``NAME@sha256:…``, empty on an engine without images.
+        node: where the lease is, for an engine with several.
+        group: whose course data it may read.
+    """
+
+    lease_id: str
+    request_id: str
+    epoch: int
+    owner: str
+    devices: tuple[Device, ...]
+    job: JobSpec
+    seconds: int
+    token: str
+    folder: Path
+    input_path: Path
+    home: Path
+    archive_path: Path | None = None
+    image: str = ""
+    node: str = ""
+    group: str = ""
+
+
+class Life(StrEnum):
+    ALIVE = "alive"
+    DEAD = "dead"
+    """Confirmed: no process of the lease is left."""
+    UNKNOWN = "unknown"
+    """The engine did not answer; nothing may be concluded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sighting:
+    """What the engine says of one lease. ``handle`` is its oldest process, if alive."""
+
+    life: Life
+    handle: Handle | None = None
+    exit_status: int | None = None
+    """Where the engine saw the first process end; negative for a signal."""
+    cause: Cause | None = None
+    """Where the engine knows why it ended: it was killed for memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activity:
+    """What leases and devices did.
+
+    Attributes:
+        cpu_seconds: by lease; what its processes used since the engine was first asked about
+            it, without the server of a session itself (open tabs keep that busy). It never
+            falls while the engine lives. A lease of which nothing is known is missing.
+        devices: by device id; one of which nothing is known is missing.
+    """
+
+    cpu_seconds: Mapping[str, float]
+    devices: Mapping[str, DeviceUse]
+
+
+class Backend(ImageSource, Protocol):
+    """One engine.
+
+    Attributes:
+        keeps_inside: whether it can keep a job from the internet.
+    """
+
+    name: str
+    keeps_inside: bool
+
+    def nodes(self) -> tuple[NodeState, ...]:
+        """The machines that devices and leases name as theirs; none where it has only this one."""
+
+    def inventory(self) -> tuple[Device, ...]:
+        """The devices of this engine's nodes, as they are now (health included)."""
+
+    def kernels(self, home: Path) -> frozenset[str]:
+        """Names of the kernel specs that a job with this home can use."""
+
+    def start(self, order: LaunchOrder) -> Handle:
+        """Start the attempt's first process in a session of its own.
+
+        Raises:
+            BackendFailed: with what the engine said; nothing runs then.
+            Unavailable: the engine does not answer, so that nothing is known.
+        """
+
+    def look(self, leases: Mapping[str, Handle | None]) -> Mapping[str, Sighting]:
+        """What is alive of these leases (id → handle, None where none was reported)."""
+
+    def activity(self, leases: Mapping[str, Handle | None]) -> Activity:
+        """What these leases and all devices did; leases not named any more are forgotten."""
+
+    def stop(self, lease_id: str, handle: Handle | None, *, patience: float = 4.0) -> bool:
+        """SIGINT, SIGTERM, SIGKILL to the lease's whole set within ``patience`` seconds.
+
+        Returns True once death is confirmed.
+        """
+
+    def ask_to_save(
+        self, lease_id: str, handle: Handle | None, folder: Path, notice: Notice
+    ) -> None:
+        """Tell an attempt that it will be stopped: nothing is interrupted by it.
+
+        The notice lies in the attempt's folder (``CARREL_NOTICE``), and processes that catch
+        SIGUSR1 get it, once. A session has no folder, and its processes hear of it otherwise.
+        """
+
+    def withdraw(self, folder: Path) -> None:
+        """The notice in the folder is taken away; there may be none."""
+
+    def make_room(self) -> None:
+        """Somebody else, the hub, is about to start a session here: what merely waits goes."""
+
+    def tidy(self, live: Callable[[], Collection[str]]) -> None:
+        """End and remove what no lease knows, and what is left of those that have ended.
+
+        ``live`` tells the ids of all leases that are not released. It is asked after the engine:
+        a lease is written before anything of it starts.
+        """
+
+    def journal(self, folder: Path) -> Sequence[NewEvent]:
+        """The events that the attempt wrote down in its folder, delivered or not."""

@@ -1,0 +1,160 @@
+"""The rest of the world: the clock, people's files, and JupyterHub."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from ..records.requests import Json
+
+FULL_BYTES = 1 << 20
+"""With less room than this a home counts as full."""
+Clock = Callable[[], float]
+"""Seconds since the epoch (UTC)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputFiles:
+    """Attributes:
+    files: name (with ``/`` between folders) → size in bytes and time of change.
+    left_out: how many entries are not offered: links, special files, names that are no
+        UTF-8, and everything beyond the limits of the listing.
+    """
+
+    files: Mapping[str, tuple[int, float]]
+    left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HomeUse:
+    """How full a home with a limit is, in bytes."""
+
+    used: int
+    size: int
+
+    @property
+    def share(self) -> float:
+        return self.used / self.size
+
+    @property
+    def full(self) -> bool:
+        """So full that a Jupyter server could not write what it writes when it starts."""
+        return self.size - self.used < FULL_BYTES
+
+
+class Files(Protocol):
+    """Homes and outputs. A volume or an object store can take the folder's place."""
+
+    def home(self, owner: str) -> Path:
+        """The owner's home, created if need be; distinct owners never share one."""
+
+    def home_use(self, owner: str) -> HomeUse | None:
+        """How full it is; None of one that has no limit."""
+
+    def input_path(self, request_id: str) -> Path: ...
+
+    def put_input(self, request_id: str, notebook: bytes) -> None:
+        """Store the submitted notebook, whole or not at all."""
+
+    def archive_path(self, request_id: str) -> Path: ...
+
+    def put_archive(self, request_id: str, archive: bytes) -> None:
+        """Store the uploaded working folder, whole or not at all."""
+
+    def files(self, request_id: str, epoch: int) -> OutputFiles:
+        """What the attempt put into its output folder; links and special files are left out."""
+
+    def open_file(self, request_id: str, epoch: int, name: str) -> BinaryIO:
+        """One file of the output folder, opened so that no link can lead out of it.
+
+        Raises:
+            NotFound: no regular file of this name lies there.
+        """
+
+    def discard(self, request_id: str) -> None:
+        """Forget the input of a request that was never stored."""
+
+    def keeps(self, request_id: str) -> bool:
+        """Whether anything of the request is there: what was sent with it, or what it left."""
+
+    def attempt_folder(self, request_id: str, epoch: int) -> Path:
+        """Made with mode 0700."""
+
+    def output(self, request_id: str, epoch: int) -> bytes | None:
+        """The executed notebook as far as it is; None before there is one.
+
+        Raises:
+            TooLarge: it is more than can be shown.
+        """
+
+    def log(self, request_id: str, epoch: int, *, offset: int = 0, limit: int = 1 << 20) -> bytes:
+        """What the attempt printed, from a byte offset on; empty before there is anything."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubServer:
+    """A single-user server as the hub sees it."""
+
+    user: str
+    name: str
+    ready: bool
+    pending: str | None
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubUser:
+    name: str
+    admin: bool
+    groups: frozenset[str]
+    servers: Mapping[str, HubServer]
+
+
+class Hub(Protocol):
+    """JupyterHub's REST API, as far as Carrel needs it. Every call may raise Unavailable."""
+
+    def user(self, name: str) -> HubUser:
+        """Read fresh. Raises NotFound."""
+
+    def users(self, *, within: float = 0.0) -> tuple[HubUser, ...]:
+        """Read fresh; or, for display only, as they were at most so many seconds ago."""
+
+    def start_server(self, user: str, server: str, options: Mapping[str, Json]) -> None:
+        """Ask the hub to start a server; one that is pending or running already is fine.
+
+        Raises:
+            Refused: the hub's own words.
+        """
+
+    def stop_server(self, user: str, server: str) -> None:
+        """Ask the hub to stop a server; one that does not run is fine."""
+
+    def add_user(self, name: str, *, admin: bool) -> None:
+        """Idempotent."""
+
+    def add_users(self, names: tuple[str, ...]) -> None:
+        """Several at once, none of them an administrator. Idempotent."""
+
+    def remove_user(self, name: str) -> None:
+        """Idempotent."""
+
+    def add_to_group(self, group: str, users: tuple[str, ...]) -> None:
+        """Idempotent; creates the group."""
+
+    def remove_from_group(self, group: str, users: tuple[str, ...]) -> None:
+        """Idempotent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Who calls the service, as the hub said.
+
+    Attributes:
+        groups: JupyterHub groups at sign-in; admission reads them fresh.
+    """
+
+    name: str
+    admin: bool = False
+    groups: frozenset[str] = frozenset()

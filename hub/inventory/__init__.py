@@ -1,0 +1,1 @@
+"""Devices, nodes and images: shown, chosen, drained, quarantined."""

@@ -1,0 +1,314 @@
+"""The catalogue of images: which one a request gets, what people see, and what courses pin."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+
+from ..errors import Forbidden, InvalidInput, NotFound
+from ..groups.calendar import day
+from ..interfaces.files import Clock, Files, Identity
+from ..interfaces.store import Store
+from ..messages import requests as wording
+from ..records.audit import Action, Change
+from ..records.images import ACCEPTED, Image, ImageSource, Pin, Reference, newest
+from ..records.requests import Json
+from ..scheduling.model.snapshot import Device
+from ..scheduling.quota.tree import Tree
+from ..schemas.images import ImageOut, ImagesOut, NeededOut, NeedsOut, PinIn, PinOut
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """Everything that names an image goes through here."""
+
+    source: ImageSource
+    store: Store
+    clock: Clock
+
+    # -- choosing -------------------------------------------------------------------------
+
+    def choose(self, group: str, wanted: str, devices: int = 0) -> Image | None:
+        """The build that a request of this group gets; None on an engine without images.
+
+        Args:
+            devices: how many it asks for.
+
+        Raises:
+            InvalidInput: no engine has it, or none with so many devices; says what there is.
+            Unavailable: no engine has ever said what it has.
+        """
+        images = self.source.images()
+        if images is None:
+            if wanted:
+                raise InvalidInput(
+                    "Work runs on this machine itself here, not in images.",
+                    accepted="Leave 'image' out.",
+                    field="image",
+                )
+            return None
+        found = self._found(images, self._chain(group), wanted)
+        if devices:
+            _check_devices(found, images, self.store.devices(), devices)
+        return found
+
+    def _found(self, images: tuple[Image, ...], groups: Sequence[str], wanted: str) -> Image:
+        asked = Reference.read(wanted) if wanted else Reference(name=_default(images))
+        if asked is None:
+            raise InvalidInput(
+                f"{wanted[:80]!r} names no image.", accepted=f"{ACCEPTED}.", field="image"
+            )
+        pin = None if asked.digest else self._pin(groups, asked.name)
+        exact = Reference(name=asked.name, digest=pin.digest) if pin else asked
+        if exact.digest:
+            builds = [image for image in images if exact.fits(image)]
+            found = builds[0] if len(builds) == 1 else None
+        else:
+            found = newest(images, asked.name)
+        if found is None:
+            raise _missing(images, asked, pin)
+        return found
+
+    def _pin(self, groups: Sequence[str], image: str) -> Pin | None:
+        """What the group has pinned itself, else the nearest group above it."""
+        now = self.clock()
+        held = {p.group: p for p in self.store.pins() if p.image == image and p.holds(now)}
+        return next((held[name] for name in groups if name in held), None)
+
+    def _chain(self, group: str) -> tuple[str, ...]:
+        return tuple(each.name for each in Tree(self.store.groups()).known(group))
+
+    # -- showing --------------------------------------------------------------------------
+
+    def shown(self, who: Identity, groups: Collection[str]) -> ImagesOut:
+        """What this person may choose from, as a member of these groups."""
+        images = self.source.images()
+        if images is None:
+            return ImagesOut(choice=False, images=[], pins=[])
+        tree = Tree(self.store.groups())
+        taught = self.store.taught_by(who.name)
+        mine = {above.name for name in {*groups, *taught} for above in tree.known(name)}
+        pins = [
+            _pin_out(pin, images, self.clock())
+            for pin in self.store.pins()
+            if who.admin or pin.group in mine
+        ]
+        return ImagesOut(
+            choice=True,
+            images=[_image_out(image, images, pins) for image in images],
+            pins=pins,
+            may_pin=sorted(tree.names if who.admin else taught),
+        )
+
+    # -- pinning --------------------------------------------------------------------------
+
+    def pin(self, who: Identity, group: str, name: str, body: PinIn) -> PinOut:
+        """A group keeps to one build: the named one, else the newest that there is now.
+
+        Raises:
+            Forbidden: neither a teacher of the group nor an administrator.
+            InvalidInput: no engine has it, or the day is over.
+        """
+        self._check_rights(who, group)
+        images = self.source.images()
+        if images is None:
+            raise InvalidInput(
+                "There are no images to pin here.",
+                accepted='An installation with `engine = "docker"`.',
+                field="image",
+            )
+        wanted = f"{name}@{body.digest}" if body.digest else name
+        found = self._found(images, (), wanted)
+        pin = Pin(
+            group=group,
+            image=found.name,
+            digest=found.digest,
+            until=self._until(body.until) if body.until else None,
+            set_by=who.name,
+            set_at=self.clock(),
+        )
+        before = self._known(group, found.name)
+        change = self._change(who, Action.PIN, group, _said(before), _said(pin))
+        self.store.put_pin(pin, change=change)
+        return _pin_out(pin, images, self.clock())
+
+    def unpin(self, who: Identity, group: str, name: str) -> None:
+        """Raises Forbidden or NotFound."""
+        self._check_rights(who, group)
+        before = self._known(group, name)
+        if before is None:
+            known = ", ".join(p.image for p in self.store.pins() if p.group == group)
+            raise NotFound(
+                f"{group} has not pinned {name[:80]}.", accepted=f"Pinned: {known or 'none yet'}."
+            )
+        change = self._change(who, Action.UNPIN, group, _said(before), {})
+        self.store.remove_pin(group, name, change=change)
+
+    def _check_rights(self, who: Identity, group: str) -> None:
+        if not who.admin and group not in self.store.taught_by(who.name):
+            raise Forbidden(
+                f"What {group[:80]} pins is for its teachers and for administrators.",
+                accepted="Ask one of them.",
+            )
+        self.store.group(group)
+
+    def _until(self, text: str) -> date:
+        until = day(text, "until")
+        if until < datetime.fromtimestamp(self.clock(), UTC).date():
+            raise InvalidInput(
+                f"{until.isoformat()} is over.", accepted="Today or a later day.", field="until"
+            )
+        return until
+
+    def _known(self, group: str, image: str) -> Pin | None:
+        found = (p for p in self.store.pins() if (p.group, p.image) == (group, image))
+        return next(found, None)
+
+    def _change(
+        self,
+        who: Identity,
+        action: Action,
+        group: str,
+        before: Mapping[str, Json],
+        after: Mapping[str, Json],
+    ) -> Change:
+        return Change(
+            at=self.clock(),
+            who=who.name,
+            action=action,
+            target=group,
+            before=before,
+            after=after,
+        )
+
+    # -- what must stay -------------------------------------------------------------------
+
+    def needed(self, files: Files) -> NeedsOut:
+        """The builds that may not be removed, each with the first reason that was found."""
+        reasons: dict[str, str] = {}
+        for reference, why in self._reasons(files):
+            reasons.setdefault(reference, why)
+        needed = [NeededOut(image=name, why=why) for name, why in sorted(reasons.items())]
+        return NeedsOut(needed=needed)
+
+    def _reasons(self, files: Files) -> Iterator[tuple[str, str]]:
+        now = self.clock()
+        for pin in self.store.pins():
+            if pin.holds(now):
+                yield pin.reference, f"Pinned for {pin.group}{_until_words(pin.until)}."
+        for reference, uses in self.store.image_uses().items():
+            living = next((use.request_id for use in uses if not use.ended), None)
+            if living is not None:
+                yield reference, f"{living} waits or runs in it."
+                continue
+            kept = next((use.request_id for use in uses if files.keeps(use.request_id)), None)
+            if kept is not None:
+                yield reference, f"The output of {kept} is kept, and names it."
+
+
+def _check_devices(
+    image: Image, images: Sequence[Image], pool: Collection[Device], wanted: int
+) -> None:
+    """Raises InvalidInput where no machine with so many devices has the image."""
+    able = {node for node, count in Counter(d.node for d in pool).items() if count >= wanted}
+    if not able or able.intersection(image.nodes):
+        return
+    others = sorted({each.name for each in images if able.intersection(each.nodes)})
+    there = " and ".join(sorted(able))
+    raise InvalidInput(
+        f"{wording.short_reference(image.reference)} is not on {there}, where "
+        f"{wording.devices(wanted)} can be had.",
+        accepted=f"What is there: {', '.join(others) or 'no image yet'}. An administrator can "
+        "load it there.",
+        field="image",
+    )
+
+
+def _default(images: tuple[Image, ...]) -> str:
+    """Of several, since not all machines have the same: one that all of them have."""
+    chosen = {image.name: newest(images, image.name) for image in images if image.default}
+    machines = {node for image in images for node in image.nodes}
+    everywhere = [name for name, each in chosen.items() if each and machines.issubset(each.nodes)]
+    found = next(iter(everywhere or chosen), None)
+    if found is None:
+        known = ", ".join(sorted({image.name for image in images}))
+        raise InvalidInput(
+            "There is no image for those who choose none.",
+            accepted=f"One of: {known}." if known else _BUILD_ONE,
+            field="image",
+        )
+    return found
+
+
+_BUILD_ONE = "An administrator builds the first one with `carrel images build base`."
+
+
+def _missing(images: Sequence[Image], asked: Reference, pin: Pin | None) -> InvalidInput:
+    """No engine has it: what there is instead."""
+    if not images:
+        return InvalidInput("There is no image yet.", accepted=_BUILD_ONE, field="image")
+    builds = [image for image in images if image.name == asked.name]
+    names = ", ".join(sorted({image.name for image in images}))
+    there = "; ".join(
+        f"{image.reference}, built {wording.day_of(image.built_at)}" for image in builds[:3]
+    )
+    accepted = f"{there}." if builds else f"One of: {names}."
+    if pin is not None:
+        said = (
+            f"{pin.group} has pinned {wording.short_reference(pin.reference)}, "
+            "and no engine has that build any more."
+        )
+        return InvalidInput(said, accepted=accepted, field="image")
+    if asked.digest:
+        short = wording.short_reference(f"{asked.name}@{asked.digest}")
+        return InvalidInput(f"No engine has {short}.", accepted=accepted, field="image")
+    return InvalidInput(f"There is no image {asked.name!r}.", accepted=accepted, field="image")
+
+
+def _image_out(image: Image, images: tuple[Image, ...], pins: Sequence[PinOut]) -> ImageOut:
+    return ImageOut(
+        name=image.name,
+        digest=image.digest,
+        reference=image.reference,
+        title=image.title,
+        summary=image.summary,
+        size_bytes=image.size_bytes,
+        built_at=image.built_at,
+        kernels=list(image.kernels),
+        packages=list(image.packages),
+        nodes=list(image.nodes),
+        newest=newest(images, image.name) is image,
+        default=image.default,
+        pinned=[pin.sentence for pin in pins if pin.holds and pin.reference == image.reference],
+    )
+
+
+def _pin_out(pin: Pin, images: Sequence[Image], now: float) -> PinOut:
+    holds = pin.holds(now)
+    there = any(image.reference == pin.reference for image in images)
+    words = f"pinned for {pin.group}{_until_words(pin.until)}"
+    return PinOut(
+        group=pin.group,
+        image=pin.image,
+        digest=pin.digest,
+        reference=pin.reference,
+        until=pin.until.isoformat() if pin.until else None,
+        set_by=pin.set_by,
+        set_at=pin.set_at,
+        holds=holds,
+        there=there,
+        sentence=words if there else f"{words}; no engine has it",
+    )
+
+
+def _until_words(until: date | None) -> str:
+    return f" until {wording.day(until)}" if until else ""
+
+
+def _said(pin: Pin | None) -> dict[str, Json]:
+    if pin is None:
+        return {}
+    until = pin.until.isoformat() if pin.until else None
+    return {"image": pin.image, "digest": pin.digest, "until": until}

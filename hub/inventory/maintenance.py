@@ -1,0 +1,168 @@
+"""Drains and quarantine: what administrators say about devices and nodes, and its announcement.
+
+A mark is in the store and stays there until it is taken away, whatever a device says of itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..errors import Conflict, InvalidInput, NotFound
+from ..interfaces.backend import Backend
+from ..messages.requests import count, device_name
+from ..records.audit import Action
+from ..records.requests import Json, RequestFilter, RequestRecord
+from ..runtime.audit_trail import Audited
+from ..runtime.notifier import Pulse
+from ..scheduling.model.snapshot import Device, Health, Mark, MarkKind
+from ..scheduling.model.states import HOLDS_DEVICES
+from ..schemas.admin import NodeOut
+
+DRAIN_EVENT = "drain_warning"
+"""In the history of what runs where a drain has a date: when it will be stopped, and why."""
+_ALL = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class PoolCare(Audited):
+    """Each change is written together with its line in the audit list."""
+
+    pulse: Pulse
+    backend: Backend
+
+    def drain(
+        self, target: str, *, why: str, until: float | None, who: str, dry_run: bool = False
+    ) -> tuple[str, ...]:
+        """Nothing new starts there. What runs ends by itself, or is stopped at ``until``.
+
+        Raises:
+            NotFound: there is no such device or node.
+            InvalidInput: the date is over.
+        """
+        now = self.clock()
+        if until is not None and until <= now:
+            raise InvalidInput(
+                "The date at which work would be stopped is over.",
+                accepted="A time that is still to come, or none.",
+                field="until",
+            )
+        name, found = self.named(target), self.running_on(target)
+        said = (f"Nothing new starts on {name}.", *_what_runs(found, dated=until is not None))
+        if dry_run:
+            return said
+        mark = Mark(target=target, kind=MarkKind.DRAIN, since=now, why=why, by=who, until=until)
+        after: dict[str, Json] = {} if until is None else {"until": until}
+        change = self._change(Action.DRAIN, target, who, why=why, after=after)
+        self.store.put_mark(mark, change=change)
+        if until is not None:
+            for request in found:
+                warning: Mapping[str, Json] = {"stops_at": until, "why": why}
+                self.store.tell(request.id, DRAIN_EVENT, warning, now=now)
+        self.pulse.beat()
+        return said
+
+    def undrain(self, target: str, *, who: str) -> tuple[str, ...]:
+        """Raises NotFound; Conflict where it is not drained itself."""
+        name = self.named(target)
+        removed = self.store.remove_mark(
+            target, MarkKind.DRAIN, change=self._change(Action.UNDRAIN, target, who)
+        )
+        if not removed:
+            device = self._device(target)
+            by_node = device is not None and device.draining
+            raise Conflict(
+                f"{name} is not drained by itself.",
+                accepted=f"Its node is: undrain {device.node}." if device and by_node else "",
+            )
+        self.pulse.beat()
+        return (f"New work may start on {name} again.",)
+
+    def quarantine(self, target: str, *, why: str, who: str) -> tuple[str, ...]:
+        """Nothing new starts on the device until it is released; what runs goes on.
+
+        Raises:
+            NotFound: there is no such device.
+        """
+        mark = Mark(target=target, kind=MarkKind.QUARANTINE, since=self.clock(), why=why, by=who)
+        change = self._change(Action.QUARANTINE, target, who, why=why)
+        self.store.put_mark(mark, change=change)
+        self.pulse.beat()
+        return (
+            f"Nothing new starts on {self.named(target)} until it is released.",
+            *_what_runs(self.running_on(target), dated=False),
+        )
+
+    def release(self, target: str, *, who: str) -> tuple[str, ...]:
+        """End a quarantine.
+
+        Raises:
+            NotFound: there is no such device.
+            Conflict: it is in none, or still reports that it is broken.
+        """
+        name, device = self.named(target), self._device(target)
+        if device is None or device.quarantine is None:
+            raise Conflict(f"{name} is not in quarantine.")
+        if device.health in (Health.SICK, Health.GONE) and device.quarantine.fault:
+            raise Conflict(
+                f"{name} still is {device.health}: {device.why}",
+                accepted="Repair or reset it first; Carrel looks at it every few seconds.",
+            )
+        self.store.remove_mark(
+            target,
+            MarkKind.QUARANTINE,
+            change=self._change(Action.RELEASE, target, who, before={"why": device.quarantine.why}),
+        )
+        self.pulse.beat()
+        return (f"{name} is lent again.",)
+
+    # -- what there is --------------------------------------------------------------------
+
+    def nodes(self) -> list[NodeOut]:
+        drains = {m.target: m for m in self.store.marks() if m.kind is MarkKind.DRAIN}
+        ready = {state.name: state.ready for state in self.backend.nodes()}
+        return [
+            NodeOut(
+                name=name,
+                drained=name in drains,
+                drain_until=drains[name].until if name in drains else None,
+                why=drains[name].why if name in drains else "",
+                ready=ready.get(name, 0),
+            )
+            for name in self.store.nodes()
+        ]
+
+    def named(self, target: str) -> str:
+        """The device's name for people, or the node's own. Raises NotFound."""
+        device = self._device(target)
+        if device is not None:
+            return device_name(device)
+        nodes = self.store.nodes()
+        if target in nodes:
+            return f"the node {target}"
+        raise NotFound(
+            f"There is no device or node {target[:80]}.",
+            accepted=f"Nodes: {', '.join(nodes) or 'none yet'}. `carrel pool` lists the devices.",
+        )
+
+    def running_on(self, target: str) -> tuple[RequestRecord, ...]:
+        """What holds the device, or runs on the node."""
+        held = self.store.requests(RequestFilter(states=HOLDS_DEVICES, limit=_ALL))
+        return tuple(
+            request
+            for request in held
+            if request.lease is not None and target in (*request.lease.devices, request.lease.node)
+        )
+
+    def _device(self, target: str) -> Device | None:
+        return next((device for device in self.store.devices() if device.id == target), None)
+
+
+def _what_runs(found: tuple[RequestRecord, ...], *, dated: bool) -> tuple[str, ...]:
+    if not found:
+        return ("Nothing runs there.",)
+    one = len(found) == 1
+    end = "stopped at the date unless it ends before" if one else "stopped at the date"
+    ends = f"is warned, and {end}" if one else f"are warned, and those that are left are {end}"
+    by_itself = "runs on to its own end" if one else "run on to their own ends"
+    return (f"{count(len(found), 'request')} there {ends if dated else by_itself}.",)

@@ -1,0 +1,1 @@
+"""JupyterHub as Carrel runs it, and its REST API."""

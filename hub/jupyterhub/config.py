@@ -1,0 +1,150 @@
+"""JupyterHub as Carrel runs it: read with ``jupyterhub -f``, the state folder in CARREL_STATE.
+
+Nothing is edited here. What differs between installations comes from the state folder: from its
+settings, and from a ``jupyterhub_config.py`` of the site's own, which has the last word.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+# JupyterHub executes this file by its path, so that there is no package to be relative to.
+from carrel.hub.config.settings import SERVICE_PREFIX, Engine, Secrets, Settings, StateFolder
+from carrel.hub.plugins import backend_settings
+
+if TYPE_CHECKING:
+    from traitlets.config import Config
+
+    def get_config() -> Config: ...
+
+    def load_subconfig(fname: str, path: str | None = None) -> None: ...
+
+
+c = get_config()
+state = StateFolder.at(os.environ["CARREL_STATE"])
+settings = Settings.load(state)
+secrets = Secrets.ensure(state)
+
+# -- addresses: a proxy of its own, so that open sessions outlive a restart of the hub ---------
+c.JupyterHub.bind_url = settings.url
+c.JupyterHub.hub_bind_url = settings.hub_url
+c.ConfigurableHTTPProxy.should_start = False
+c.ConfigurableHTTPProxy.api_url = f"http://127.0.0.1:{settings.proxy_api_port}"
+c.ConfigurableHTTPProxy.auth_token = secrets.proxy_token
+c.ConfigurableHTTPProxy.check_running_interval = 5
+# How often the routes of a restarted proxy are restored. The supervisor asks for it at once;
+# this is the net below that.
+c.JupyterHub.last_activity_interval = 30
+
+# -- state ------------------------------------------------------------------------------------
+c.JupyterHub.db_url = sa.URL.create(
+    "sqlite", database=str(state.hub / "jupyterhub.sqlite")
+).render_as_string(hide_password=False)
+c.JupyterHub.upgrade_db = True
+c.JupyterHub.cookie_secret_file = str(state.hub / "cookie_secret")
+c.JupyterHub.cleanup_servers = False
+c.JupyterHub.cleanup_proxy = False
+
+# -- people -----------------------------------------------------------------------------------
+c.JupyterHub.authenticator_class = "carrel"
+c.CarrelAuthenticator.database = str(state.accounts)
+c.CarrelAuthenticator.demo = settings.demo
+c.Authenticator.allow_all = True
+
+# -- sessions: a spawn may wait in the queue for long, and its page shows at once --------------
+c.JupyterHub.spawner_class = f"carrel-{settings.engine}"
+c.JupyterHub.allow_named_servers = True
+c.JupyterHub.named_server_limit_per_user = 10
+c.JupyterHub.concurrent_spawn_limit = 0
+c.JupyterHub.tornado_settings = {"slow_spawn_timeout": 0}
+c.Spawner.start_timeout = 14 * 86400
+c.Spawner.http_timeout = 60
+# Refusals are answers, not failures of the hub: it never shuts itself down over them.
+c.Spawner.consecutive_failure_limit = 0
+c.LeaseMixin.service_url = settings.service_url
+c.LeaseMixin.hub_token = secrets.hub_token
+c.LeaseMixin.carrel_url = settings.session_service_url
+c.LeaseMixin.carrel_public_url = settings.public_service_url
+c.LeaseMixin.state_root = str(state.root)
+c.DockerSession.site = backend_settings(state, settings, settings.simulated_devices)
+c.LocalSession.homes = str(state.homes)
+c.LocalSession.logs = str(state.logs / "sessions")
+
+# -- the Carrel service, and who may do what with it -------------------------------------------
+CUSTOM_SCOPES = ["custom:carrel:read", "custom:carrel:submit"]
+c.JupyterHub.custom_scopes = {
+    "custom:carrel:read": {"description": "See one's own requests, their output and the pool."},
+    "custom:carrel:submit": {"description": "Submit and cancel one's own jobs and sessions."},
+    # Nobody has it before the site gives it in a role of its own: figures tell of everybody.
+    "custom:carrel:metrics": {"description": "Read the metrics of the Carrel service."},
+}
+c.JupyterHub.services = [
+    {
+        "name": "carrel",
+        "url": f"http://{settings.internal_ip}:{settings.service_port}",
+        "api_token": secrets.service_token,
+        "oauth_client_allowed_scopes": CUSTOM_SCOPES,
+        # It is a part of the same installation: there is nothing to consent to.
+        "oauth_no_confirm": True,
+        "display": False,
+    }
+]
+c.JupyterHub.load_roles = [
+    {
+        "name": "carrel",
+        "description": "What the Carrel service does at the hub",
+        "services": ["carrel"],
+        "scopes": [
+            "list:users",
+            "read:users",
+            # To make and remove the accounts that `carrel user` and the demo ask for.
+            "admin:users",
+            "admin:groups",
+            # To start (with its options), stop and see sessions.
+            "servers",
+            # To restore the routes of a proxy that was restarted.
+            "proxy",
+        ],
+    },
+    {
+        "name": "user",
+        "scopes": ["self", "access:services!service=carrel", *CUSTOM_SCOPES],
+    },
+    {
+        "name": "server",
+        "scopes": [
+            "users:activity!user",
+            "access:servers!server",
+            "access:services!service=carrel",
+            *CUSTOM_SCOPES,
+        ],
+    },
+]
+
+# -- pages and logs ---------------------------------------------------------------------------
+c.JupyterHub.default_url = SERVICE_PREFIX
+c.JupyterHub.template_paths = [str(Path(__file__).parent / "templates")]
+c.JupyterHub.template_vars = {
+    "carrel_desk": SERVICE_PREFIX,
+    "carrel_demo": settings.demo,
+    "carrel_isolated": settings.engine is not Engine.LOCAL,
+    "carrel_contact": settings.contact,
+}
+c.Application.log_format = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+# -- the site's own settings: the same ``c``, so that they may add to a list as well as set it ---
+if state.jupyterhub_config.exists():
+    runpy.run_path(
+        str(state.jupyterhub_config),
+        init_globals={
+            "c": c,
+            "get_config": get_config,
+            "load_subconfig": partial(load_subconfig, path=str(state.root)),
+        },
+    )

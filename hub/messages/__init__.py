@@ -1,0 +1,1 @@
+"""Sentences that people read, worded once for pages, terminal, widgets and API."""

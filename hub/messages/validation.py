@@ -1,0 +1,124 @@
+"""Makes one readable sentence of what pydantic says about a wrong value."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from ..errors import InvalidInput
+
+_SHOWN_CHARACTERS = 40
+
+
+def invalid_body(error: ValidationError, model: type[BaseModel]) -> InvalidInput:
+    """One sentence about the first mistake in a body."""
+    return invalid(error.errors(include_url=False), model.model_json_schema())
+
+
+def invalid(mistakes: Sequence[Any], schema: Mapping[str, Any]) -> InvalidInput:
+    """From pydantic's list to: which field, what came, what is accepted."""
+    mistake = mistakes[0]
+    kind = str(mistake["type"])
+    path = list(mistake["loc"])
+    name = ".".join(str(part) for part in path)
+    if kind.startswith("json_"):
+        why = str(mistake.get("ctx", {}).get("error", "")).strip()
+        return InvalidInput(f"The body is not valid JSON: {why}.", accepted="Send one JSON object.")
+    if kind == "missing":
+        message = f"The field {name!r} is missing."
+    elif kind == "extra_forbidden":
+        known = _known_fields(schema, path[:-1])
+        return InvalidInput(f"There is no field {name!r}.", accepted=f"Known are: {known}.")
+    elif not path:
+        message = f"The body is {_shown(mistake['input'])}."
+    else:
+        message = f"The field {name!r} is {_shown(mistake['input'])}."
+    if kind == "value_error":
+        message += f" {mistake['ctx']['error']}"
+    return InvalidInput(message, accepted=_accepted(mistake, schema, path), field=name)
+
+
+def _accepted(mistake: Mapping[str, Any], schema: Mapping[str, Any], path: Sequence[Any]) -> str:
+    described = _described(_field(schema, path))
+    if described:
+        return f"Accepted is {described}."
+    return f"{str(mistake['msg']).removeprefix('Input ').capitalize()}."
+
+
+def _field(schema: Mapping[str, Any], path: Sequence[Any]) -> Mapping[str, Any]:
+    """The JSON schema of the field at a path; empty where it is not known."""
+    found: Mapping[str, Any] = schema
+    for part in path:
+        found = _resolved(found, schema)
+        if isinstance(part, int):
+            found = found.get("items", {})
+        else:
+            found = found.get("properties", {}).get(part, found.get("additionalProperties", {}))
+        if not isinstance(found, Mapping):
+            return {}
+    return _resolved(found, schema)
+
+
+def _resolved(found: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    # A field that may be null is described as one of two; the other one is what is asked for.
+    choices = [each for each in found.get("anyOf", ()) if each.get("type") != "null"]
+    if len(choices) == 1:
+        found = choices[0]
+    ref = found.get("$ref")
+    if not isinstance(ref, str):
+        return found
+    resolved = schema.get("$defs", {}).get(ref.rpartition("/")[2], {})
+    return resolved if isinstance(resolved, Mapping) else {}
+
+
+def _known_fields(schema: Mapping[str, Any], path: Sequence[Any]) -> str:
+    return ", ".join(_field(schema, path).get("properties", {})) or "none"
+
+
+_WORDS = {
+    "integer": "a whole number",
+    "number": "a number",
+    "string": "text",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "an object",
+}
+
+
+def _described(field: Mapping[str, Any]) -> str:
+    if "const" in field:
+        return repr(field["const"])
+    if "enum" in field:
+        return "one of " + ", ".join(repr(value) for value in field["enum"])
+    words = _WORDS.get(str(field.get("type")), "")
+    low, high = field.get("minLength"), field.get("maxLength")
+    if words == "text" and high:
+        words += f" of {low or 0} to {high} characters"
+    if "minimum" in field:
+        words += f" from {field['minimum']} on"
+    if "maxItems" in field:
+        words += f" of at most {field['maxItems']} items"
+    if words == "an object" and field.get("properties"):
+        words += f" with {', '.join(field['properties'])}"
+    return words
+
+
+def _shown(value: object) -> str:
+    """What came, short enough to be read: ``'two' (text)``."""
+    match value:
+        case None | bool():
+            return json.dumps(value)
+        case int() | float():
+            return f"{str(value)[:_SHOWN_CHARACTERS]} (a number)"
+        case str():
+            short = len(value) <= _SHOWN_CHARACTERS
+            return f"{value!r} (text)" if short else f"text of {len(value)} characters"
+        case list() | tuple():
+            return "a list"
+        case dict():
+            return "an object"
+        case _:
+            return f"a {type(value).__name__}"

@@ -1,0 +1,1 @@
+"""Frozen values that the store keeps and the services pass on."""

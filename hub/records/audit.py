@@ -1,0 +1,85 @@
+"""Who changed what: the lines of the audit list. They are only ever added."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from .requests import Json
+
+
+class Action(StrEnum):
+    """What was done, in words that a list can be filtered by."""
+
+    GROUP_SET = "group set"
+    GROUP_REMOVE = "group remove"
+    TEACHERS_SET = "teachers set"
+    MEMBER_ADD = "member add"
+    MEMBER_REMOVE = "member remove"
+    ACCOUNT_ADD = "account add"
+    ACCOUNT_REMOVE = "account remove"
+    NEW_PASSWORD = "new password"  # noqa: S105  # the name of an action
+    TERM_SET = "term set"
+    TERM_REMOVE = "term remove"
+    RESERVE = "reserve"
+    UNRESERVE = "unreserve"
+    DRAIN = "drain"
+    UNDRAIN = "undrain"
+    QUARANTINE = "quarantine"
+    RELEASE = "release"
+    REQUEST_CANCEL = "request cancel"
+    PIN = "pin"
+    UNPIN = "unpin"
+    COURSE_SET = "course set"
+    ROSTER_SET = "roster set"
+    ASSIGNMENT_SET = "assignment set"
+    ASSIGNMENT_RELEASE = "assignment release"
+    SUBMISSION_CHOOSE = "submission choose"
+    GRADE = "grade"
+    FEEDBACK_RELEASE = "feedback release"
+    EXTEND = "extend"
+    OUTAGE = "outage"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One line of the list.
+
+    Attributes:
+        who: the person; ``cli:NAME`` for somebody at the command line of the machine itself,
+            whom the operating system calls so; ``carrel`` for the service.
+        target: name of the group (with ``/`` and an assignment of it), the person, the device or
+            node, or the id of the request.
+        why: the reason that was given, if any.
+        before, after: what was changed, and only that; empty for what did not exist.
+        id: 0 until it is stored, then it grows.
+    """
+
+    at: float
+    who: str
+    action: Action
+    target: str
+    why: str = ""
+    before: Mapping[str, Json] = field(default_factory=dict)
+    after: Mapping[str, Json] = field(default_factory=dict)
+    id: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeFilter:
+    """None means: any; what is given must all hold.
+
+    Attributes:
+        older_than: only lines with a smaller id.
+    """
+
+    who: str | None = None
+    action: Action | None = None
+    target: str | None = None
+    older_than: int | None = None
+    limit: int = 100
+
+
+SERVICE = "carrel"
+"""Who changed something that nobody asked for: the service itself, on a fault."""

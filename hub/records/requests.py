@@ -1,0 +1,369 @@
+"""What the store keeps, as frozen values. Times are seconds since the epoch (UTC)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeAlias
+
+from ..scheduling.model.idleness import IdleWarning
+from ..scheduling.model.snapshot import Device, Holding, Kind, PriorityClass
+from ..scheduling.model.states import State
+from .notices import Notice
+
+Json: TypeAlias = "str | int | float | bool | Sequence[Json] | Mapping[str, Json] | None"
+COURSES = "/course"
+"""Where the data of courses appear in containers, and in cages."""
+COURSE_DATA = "CARREL_COURSE_DATA"
+"""In the environment of what runs for a course that has data: the folder."""
+
+
+class CauseCode(StrEnum):
+    """Why a request ended, for programs; the sentence is in ``Cause.message``."""
+
+    SUCCEEDED = "succeeded"
+    CELL_ERROR = "cell_error"
+    KERNEL_DIED = "kernel_died"
+    OUT_OF_MEMORY = "out_of_memory"
+    COMMAND_FAILED = "command_failed"
+    """A command that exited with a status other than 0, or by a signal."""
+    START_FAILED = "start_failed"
+    SERVER_DIED = "server_died"
+    STOPPED = "stopped"
+    """A session that its owner closed."""
+    CANCELLED = "cancelled"
+    TIME_LIMIT = "time_limit"
+    IDLE = "idle"
+    """A session that held devices and did nothing, after a warning."""
+    UNCLAIMED = "unclaimed"
+    """A held device that its owner did not claim in time."""
+    LOST = "lost"
+    DEVICE_FAULT = "device_fault"
+    """A device of its lease failed; that attempt is charged nothing."""
+    PREEMPTED = "preempted"
+    """Its devices were asked back for somebody; it is queued again."""
+    BUDGET = "budget"
+    """Its group has used its budget of this period."""
+    DRAINED = "drained"
+    """Its device or node was emptied by a date."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """Why it ended: one sentence, and the details under it (traceback, log tail)."""
+
+    code: CauseCode
+    message: str
+    details: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSpec:
+    """What a job executes: a notebook (in ``Files``, as the request's input) or a command.
+
+    Attributes:
+        notebook_name: empty for a command.
+        kernel: name of the kernel spec; the notebook's own where empty.
+        command: program and arguments; empty for a notebook.
+        workdir: working folder below the owner's home, "" for the home itself; an uploaded
+            archive is unpacked into a folder of the attempt, which is the working folder then.
+        archive: whether files were uploaded with the job.
+        memory_bytes: resident memory that all its processes together may use; 0 for any.
+        retries: how often an attempt that was lost is tried again.
+        internet: whether it reaches more than Carrel's service, on an engine that can keep it.
+    """
+
+    notebook_name: str
+    parameters: Mapping[str, Json] = field(default_factory=dict)
+    kernel: str = ""
+    output_name: str = ""
+    command: tuple[str, ...] = ()
+    workdir: str = ""
+    archive: bool = False
+    memory_bytes: int = 0
+    retries: int = 0
+    internet: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRequest:
+    """A request that passed admission.
+
+    Attributes:
+        server_name: of a session: the JupyterHub server name, "" for the default server.
+        idempotency_key: unique for its owner; the same key returns the first request.
+        claim: of a session: once granted, it is held until its owner claims it.
+        preemptible: whether it may be stopped and queued again for somebody's guarantee.
+        deadline: when it should have ended.
+        expected: seconds that it is expected to run, from what ran before it; None: unknown.
+        image: ``NAME@sha256:…``, empty on an engine without images.
+    """
+
+    id: str
+    kind: Kind
+    owner: str
+    group: str
+    devices: int
+    seconds: int
+    idempotency_key: str
+    model: str | None = None
+    priority: PriorityClass = PriorityClass.NORMAL
+    server_name: str = ""
+    job: JobSpec | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    claim: bool = False
+    preemptible: bool = False
+    deadline: float | None = None
+    expected: float | None = None
+    image: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handle:
+    """Where the first process of an attempt is to be found.
+
+    Attributes:
+        started_at: create time of the process as the kernel tells it; with the pid it names
+            one process for good, a recycled pid does not match.
+    """
+
+    pid: int
+    started_at: float
+
+
+class LeaseState(StrEnum):
+    LIVE = "live"
+    SUSPECT = "suspect"
+    """Expired without a sign of life. The devices are still taken."""
+    RELEASED = "released"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseRecord:
+    """Named devices, granted to one attempt of one request.
+
+    Attributes:
+        id: unique; processes carry it as ``CARREL_LEASE``.
+        epoch: number of the attempt, from 1. What comes back with an older one is fenced.
+        seen_at: last sign of life (the grant counts as the first).
+        charged_until: the ledger holds everything up to here.
+    """
+
+    id: str
+    request_id: str
+    epoch: int
+    node: str
+    devices: tuple[str, ...]
+    state: LeaseState
+    granted_at: float
+    expires_at: float
+    seen_at: float
+    charged_until: float
+    launched_at: float | None = None
+    """When the attempt went to ``starting``."""
+    released_at: float | None = None
+    handle: Handle | None = None
+    saved_at: float | None = None
+    """When the attempt last said that its work is saved."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestRecord:
+    """A request with what became of it.
+
+    Attributes:
+        target: while stopping, the state it will end in once death is confirmed.
+        cause: set as soon as it is known, final in a terminal state.
+        lease: of the newest attempt, released or not; None while it never had one.
+        claim: of a session: once granted, it is held until its owner claims it.
+        claimed_at: when its owner did.
+    """
+
+    id: str
+    kind: Kind
+    owner: str
+    group: str
+    devices: int
+    seconds: int
+    idempotency_key: str
+    model: str | None
+    priority: PriorityClass
+    server_name: str
+    job: JobSpec | None
+    labels: Mapping[str, str]
+    state: State
+    submitted_at: float
+    target: State | None = None
+    cause: Cause | None = None
+    started_at: float | None = None
+    """First time in ``running``."""
+    ended_at: float | None = None
+    lease: LeaseRecord | None = None
+    claim: bool = False
+    claimed_at: float | None = None
+    warning: IdleWarning | None = None
+    """Of a running session: it is idle and will be stopped."""
+    kept_at: float | None = None
+    """When its owner kept it after such a warning."""
+    preemptible: bool = False
+    deadline: float | None = None
+    expected: float | None = None
+    image: str = ""
+    notice: Notice | None = None
+    """Of an attempt that holds devices: they are asked back."""
+    changes: int = 0
+    """How often its owner changed what it asks for while it waited."""
+    moved_for: str = ""
+    """The request that it was moved for, until it is granted devices again."""
+    stopped_for: str = ""
+    """The same of one for which it was stopped otherwise."""
+
+    @property
+    def unclaimed(self) -> bool:
+        """Nothing of it starts before its owner claims it."""
+        return self.claim and self.claimed_at is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a request that waits shall ask for instead; None: as before.
+
+    Attributes:
+        model: "" for devices of any model.
+    """
+
+    devices: int | None = None
+    seconds: int | None = None
+    group: str | None = None
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewEvent:
+    """Something that an attempt reports; ``seq`` counts from 1 within the attempt."""
+
+    seq: int
+    at: float
+    kind: str
+    data: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventRecord:
+    """A line of a request's history; ``id`` grows over all requests.
+
+    Kinds: ``state`` (data: state, cause), what people do to it: ``kept``, ``claimed``,
+    ``extended``, ``changed``, of an idle session ``idle_warning``, ``idle_over``
+    and ``idle_kept``, ``notice`` where its devices are asked back, ``budget_low`` where little
+    is left of its group's budget, and what the runner reports: ``cells``,
+    ``cell_started``, ``cell_output``, ``cell_failed``, ``cell_finished``,
+    ``progress``, ``cut``, ``saved``, ``ended``.
+    """
+
+    id: int
+    request_id: str
+    epoch: int
+    at: float
+    kind: str
+    data: Mapping[str, Json]
+
+
+class LedgerKind(StrEnum):
+    CHARGE = "charge"
+    CREDIT = "credit"
+    """Takes back everything that was charged for a lease whose device failed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerEntry:
+    """Device-seconds charged for one interval of one lease. Never changed, never deleted.
+
+    A credit has a negative number of them, so that the sum over any entries is what is owed.
+    """
+
+    id: int
+    lease_id: str
+    request_id: str
+    epoch: int
+    owner: str
+    group: str
+    devices: int
+    starts_at: float
+    ends_at: float
+    device_seconds: float
+    kind: LedgerKind = LedgerKind.CHARGE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestFilter:
+    """None means: any; what is given must all hold.
+
+    Attributes:
+        reader: only requests of this person, or of the groups in ``reader_groups``.
+        labels: every one of these, with these values.
+        ids: only these.
+        before: only requests that were submitted before this one; nothing if there is no such.
+        text: only those with this in their id, session's name, notebook's name or command,
+            whether it is written in capitals or not.
+    """
+
+    owner: str | None = None
+    groups: frozenset[str] | None = None
+    kind: Kind | None = None
+    states: frozenset[State] | None = None
+    server_name: str | None = None
+    reader: str | None = None
+    reader_groups: frozenset[str] = frozenset()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    ids: frozenset[str] | None = None
+    before: str | None = None
+    text: str | None = None
+    node: str | None = None
+    """Only requests whose newest lease is on this node."""
+    limit: int = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Device-seconds of one owner in one group: ``charged`` in the ledger, ``open`` since then."""
+
+    owner: str
+    group: str
+    charged: float
+    open: float
+
+    @property
+    def total(self) -> float:
+        return self.charged + self.open
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Touched:
+    """A request to which something happened: its newest event, and who may hear of it."""
+
+    request_id: str
+    owner: str
+    group: str
+    event_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Glance:
+    """Enough to know for whom there is news, whoever asks; read in one transaction.
+
+    Attributes:
+        last: id of the newest event of all.
+        touched: requests with events later than the one that was asked about.
+        suspect: requests whose lease has shown no sign of life for a while.
+        waiting: how many queued requests ask for devices.
+        taught: groups by their teacher.
+    """
+
+    last: int
+    touched: tuple[Touched, ...]
+    suspect: frozenset[str]
+    devices: tuple[Device, ...]
+    holdings: tuple[Holding, ...]
+    waiting: int
+    taught: Mapping[str, frozenset[str]]

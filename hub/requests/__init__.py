@@ -1,0 +1,1 @@
+"""List, show, explain, amend, cancel requests; reports of attempts."""

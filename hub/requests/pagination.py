@@ -1,0 +1,120 @@
+"""Which requests a person asks to see, and which of them this person may see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeVar
+
+from ..admission.request_factory import check_labels
+from ..errors import InvalidInput, NotFound
+from ..interfaces.store import Store
+from ..records.requests import RequestFilter, RequestRecord
+from ..scheduling.model.snapshot import Kind
+from ..scheduling.model.states import State
+from .serializers import Viewer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A question as it was asked; empty means: any.
+
+    Attributes:
+        labels: each ``name=value``; all must hold.
+        node: of the newest lease.
+        text: in the id, the session's name, the notebook's name or the command.
+        owner: somebody by name; without one, ``mine`` says whether others' count too.
+        cursor: id of the last request of the page before.
+        brief: without what a long list does not show: lease, charge, cause and warning.
+    """
+
+    kind: str | None = None
+    states: frozenset[str] | None = None
+    labels: tuple[str, ...] = ()
+    group: str | None = None
+    owner: str | None = None
+    node: str | None = None
+    text: str = ""
+    mine: bool = True
+    limit: int = 200
+    cursor: str = ""
+    brief: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    records: tuple[RequestRecord, ...]
+    next: str
+
+
+def page(store: Store, viewer: Viewer, wanted: Wanted) -> Page:
+    """Newest first, and only what the viewer may see.
+
+    Raises:
+        InvalidInput: a value that there cannot be.
+    """
+    alone = viewer.name if wanted.owner is None and wanted.mine else wanted.owner
+    which = RequestFilter(
+        owner=alone,
+        # Asking for one's own needs no further condition, and finds its index.
+        reader=None if viewer.sees_all or alone == viewer.name else viewer.name,
+        reader_groups=viewer.teaches,
+        kind=_member(Kind, wanted.kind, "kind") if wanted.kind else None,
+        states=_states(wanted.states) if wanted.states else None,
+        labels=_labels(wanted.labels),
+        groups=frozenset({wanted.group}) if wanted.group else None,
+        node=wanted.node,
+        text=wanted.text or None,
+        before=_cursor(store, viewer, wanted.cursor) if wanted.cursor else None,
+        limit=wanted.limit + 1,
+    )
+    found = store.requests(which)
+    records = found[: wanted.limit]
+    more = len(found) > wanted.limit and records
+    return Page(records, records[-1].id if more else "")
+
+
+def _states(names: Iterable[str]) -> frozenset[State]:
+    return frozenset(_member(State, name, "state") for name in names)
+
+
+def _labels(given: Iterable[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for each in given:
+        name, separator, value = each.partition("=")
+        if not separator or found.get(name, value) != value:
+            raise InvalidInput(
+                f"The label {each[:80]!r} cannot be looked for.",
+                accepted="name=value, once for each name, such as label=sweep=7.",
+                field="label",
+            )
+        found[name] = value
+    return check_labels(found)
+
+
+def _cursor(store: Store, viewer: Viewer, cursor: str) -> str:
+    try:
+        last = store.request(cursor)
+    except NotFound:
+        last = None
+    # Somebody else's request is answered like none at all: ids tell nothing.
+    if last is None or not viewer.may_see(last.owner, last.group):
+        raise InvalidInput(
+            f"There is no page after {cursor[:80]!r}.",
+            accepted="The 'next' of the page before, unchanged.",
+            field="cursor",
+        )
+    return cursor
+
+
+_Choice = TypeVar("_Choice", bound=StrEnum)
+
+
+def _member(kind: type[_Choice], value: str, what: str) -> _Choice:
+    try:
+        return kind(value)
+    except ValueError:
+        raise InvalidInput(
+            f"There is no {what} {value[:40]!r}.", accepted=f"One of: {', '.join(kind)}."
+        ) from None

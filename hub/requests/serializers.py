@@ -1,0 +1,352 @@
+"""What a person may see of a record, as wire values.
+
+Privacy (design: section 9): students see that a device is taken, not by whom; teachers see
+their course; administrators see all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..interfaces.files import Identity, OutputFiles
+from ..messages.requests import (
+    drain_warning,
+    idle_warning,
+    server,
+    wait_reason,
+    wait_sentence,
+    work,
+)
+from ..records.requests import EventRecord, Json, LeaseRecord, LedgerEntry, RequestRecord, Usage
+from ..records.usage import Used
+from ..scheduling.model.plan import Wait
+from ..scheduling.model.snapshot import Device, Health, Holding, Mark
+from ..scheduling.model.states import TERMINAL, State
+from ..schemas import (
+    CauseOut,
+    DeviceOut,
+    EventOut,
+    FileOut,
+    FilesOut,
+    LeaseOut,
+    LedgerOut,
+    ProgressOut,
+    QueueEntryOut,
+    RequestOut,
+    UsageOut,
+    WaitOut,
+    WarningOut,
+)
+
+_LONGEST_TITLE = 120
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Viewer:
+    """Somebody who looks, with the groups in which they are a teacher.
+
+    ``identity`` is None for the hub itself, which sees everything.
+    """
+
+    identity: Identity | None
+    teaches: frozenset[str] = frozenset()
+
+    @property
+    def name(self) -> str | None:
+        return self.identity.name if self.identity else None
+
+    @property
+    def sees_all(self) -> bool:
+        return self.identity is None or self.identity.admin
+
+    def speaks_to(self, owner: str) -> bool:
+        """Whether who reads is the owner; the hub passes on what it reads to the owner."""
+        return self.identity is None or owner == self.name
+
+    def may_see(self, owner: str, group: str) -> bool:
+        return self.sees_all or owner == self.name or group in self.teaches
+
+
+def device_out(device: Device, holding: Holding | None, viewer: Viewer) -> DeviceOut:
+    """A tile of the pool."""
+    if holding is not None:
+        state = "yours" if holding.owner == viewer.name else "taken"
+    elif device.quarantine is not None and device.health is not Health.GONE:
+        state = "sick"
+    elif device.health is not Health.OK:
+        state = device.health.value
+    elif device.silent is not None:
+        state = Health.GONE.value
+    else:
+        state = "draining" if device.draining else "free"
+    named = holding is not None and viewer.may_see(holding.owner, holding.group)
+    return DeviceOut.model_validate(
+        {
+            "id": device.id,
+            "node": device.node,
+            "index": device.index,
+            "model": device.model,
+            "memory_bytes": device.memory_bytes,
+            "simulated": device.simulated,
+            "state": state,
+            "why": why_not_lent(device),
+            "draining": device.draining,
+            "drain_until": device.drain.until if device.drain else None,
+            "quarantined": device.quarantine is not None,
+            "request_id": holding.request_id if holding and named else None,
+            "owner": holding.owner if holding and named else None,
+        }
+    )
+
+
+def why_not_lent(device: Device) -> str:
+    """The sentence on its tile; empty where it is lent as ever."""
+    if device.quarantine is not None:
+        return f"In quarantine: {device.quarantine.why}"
+    if device.health is not Health.OK:
+        return device.why
+    if device.silent is not None:
+        return device.silent.why
+    return f"Draining: {device.drain.why}" if device.drain and device.drain.why else ""
+
+
+def request_out(
+    record: RequestRecord,
+    *,
+    viewer: Viewer,
+    devices: Mapping[str, Device],
+    wait: Wait | None,
+    progress: ProgressOut | None,
+    device_seconds: float,
+    claim_by: float | None = None,
+    drain: Mark | None = None,
+) -> RequestOut:
+    lease = record.lease
+    job = record.job
+    return RequestOut(
+        id=record.id,
+        kind=record.kind.value,
+        owner=record.owner,
+        group=record.group,
+        devices=record.devices,
+        model=record.model,
+        seconds=record.seconds,
+        state=record.state.value,
+        submitted_at=record.submitted_at,
+        started_at=record.started_at,
+        ended_at=record.ended_at,
+        ends_by=lease.granted_at + record.seconds if lease and lease.released_at is None else None,
+        server_name=record.server_name,
+        notebook=job.notebook_name if job else "",
+        output=job.output_name if job else "",
+        parameters=plain(job.parameters) if job else {},
+        command=list(job.command) if job else [],
+        workdir=job.workdir if job else "",
+        memory_bytes=job.memory_bytes if job else 0,
+        retries=job.retries if job else 0,
+        internet=job.internet if job else True,
+        priority=record.priority.value,
+        preemptible=record.preemptible,
+        image=record.image,
+        deadline=record.deadline,
+        expected_seconds=record.expected,
+        labels=dict(record.labels),
+        wait=wait_out(wait, yours=viewer.speaks_to(record.owner)) if wait else None,
+        cause=CauseOut(
+            code=record.cause.code.value,
+            message=record.cause.message,
+            details=record.cause.details,
+        )
+        if record.cause
+        else None,
+        lease=lease_out(record, lease, devices, viewer) if lease else None,
+        progress=progress,
+        device_seconds=round(device_seconds, 3),
+        ended=record.state in TERMINAL,
+        claim=record.unclaimed,
+        claim_by=claim_by,
+        warning=warning_out(record, drain),
+    )
+
+
+def brief_out(
+    record: RequestRecord,
+    *,
+    viewer: Viewer,
+    wait: Wait | None,
+    progress: ProgressOut | None,
+    claim_by: float | None = None,
+) -> RequestOut:
+    """What a long list shows of it."""
+    job = record.job
+    return RequestOut(
+        id=record.id,
+        kind=record.kind.value,
+        owner=record.owner,
+        group=record.group,
+        devices=record.devices,
+        model=record.model,
+        seconds=record.seconds,
+        state=record.state.value,
+        submitted_at=record.submitted_at,
+        started_at=record.started_at,
+        ended_at=record.ended_at,
+        server_name=record.server_name,
+        notebook=job.notebook_name if job else "",
+        parameters={},
+        command=list(job.command) if job else [],
+        labels=dict(record.labels),
+        wait=wait_out(wait, yours=viewer.speaks_to(record.owner)) if wait else None,
+        progress=progress,
+        ended=record.state in TERMINAL,
+        claim=record.unclaimed,
+        claim_by=claim_by,
+    )
+
+
+def warning_out(record: RequestRecord, drain: Mark | None = None) -> WarningOut | None:
+    """Only of what runs: what ended has a cause. What stops it first is told."""
+    if record.state not in (State.STARTING, State.RUNNING):
+        return None
+    found: list[WarningOut] = []
+    if drain is not None and drain.until is not None:
+        message = drain_warning(drain.why)
+        found.append(_final(drain.until, message))
+    if record.notice is not None:
+        found.append(_final(record.notice.stops_at, record.notice.message))
+    if (warning := record.warning) is not None:
+        found.append(
+            WarningOut(
+                stops_at=warning.stops_at,
+                message=idle_warning(warning.warned_at - warning.idle_since, record.devices),
+                seen=list(warning.seen),
+                can_keep=record.kept_at is None,
+            )
+        )
+    return min(found, key=lambda each: each.stops_at, default=None)
+
+
+def _final(stops_at: float, message: str) -> WarningOut:
+    return WarningOut(stops_at=stops_at, message=message, can_keep=False, final=True)
+
+
+def queue_entry_out(wait: Wait, record: RequestRecord, viewer: Viewer) -> QueueEntryOut:
+    """A place in the queue: students see that somebody waits and for what, not who."""
+    yours = record.owner == viewer.name
+    named = viewer.may_see(record.owner, record.group)
+    out = wait_out(wait, yours=yours)
+    return QueueEntryOut(
+        place=out.place,
+        kind=record.kind.value,
+        devices=record.devices,
+        model=record.model,
+        # What holds somebody else may name a group that is none of the reader's business.
+        sentence=out.sentence if named else f"Place {out.place}.",
+        why=out.why if named else "",
+        expected_at=out.expected_at,
+        latest_at=out.latest_at,
+        yours=yours,
+        request_id=record.id if named else None,
+        owner=record.owner if named else None,
+        group=record.group if named else None,
+        title=title(record) if named else "",
+    )
+
+
+def title(record: RequestRecord) -> str:
+    """What a person calls it."""
+    if (job := record.job) is not None:
+        return work(record.kind, job.notebook_name, job.command, record.labels)[:_LONGEST_TITLE]
+    return server(record.server_name)
+
+
+def wait_out(wait: Wait, *, yours: bool) -> WaitOut:
+    return WaitOut(
+        place=wait.place,
+        ahead=wait.ahead,
+        reason=wait.reason.value,
+        sentence=wait_sentence(wait, yours=yours),
+        why=wait_reason(wait, yours=yours),
+        expected_at=wait.estimate.at if wait.estimate else None,
+        latest_at=wait.estimate.latest if wait.estimate else None,
+    )
+
+
+def lease_out(
+    record: RequestRecord, lease: LeaseRecord, devices: Mapping[str, Device], viewer: Viewer
+) -> LeaseOut:
+    held = Holding(
+        request_id=record.id,
+        owner=record.owner,
+        group=record.group,
+        devices=lease.devices,
+        since=lease.granted_at,
+        until=lease.granted_at + record.seconds,
+    )
+    return LeaseOut(
+        id=lease.id,
+        epoch=lease.epoch,
+        state=lease.state.value,
+        devices=[device_out(devices[d], held, viewer) for d in lease.devices if d in devices],
+        granted_at=lease.granted_at,
+        released_at=lease.released_at,
+        pid=lease.handle.pid if lease.handle else None,
+        started_at=lease.handle.started_at if lease.handle else None,
+        image=record.image,
+        node=lease.node,
+    )
+
+
+def event_out(event: EventRecord) -> EventOut:
+    return EventOut(
+        id=event.id,
+        request_id=event.request_id,
+        epoch=event.epoch,
+        at=event.at,
+        kind=event.kind,
+        data=plain(event.data),
+    )
+
+
+def ledger_out(entry: LedgerEntry) -> LedgerOut:
+    return LedgerOut(
+        id=entry.id,
+        lease_id=entry.lease_id,
+        request_id=entry.request_id,
+        epoch=entry.epoch,
+        owner=entry.owner,
+        group=entry.group,
+        devices=entry.devices,
+        starts_at=entry.starts_at,
+        ends_at=entry.ends_at,
+        device_seconds=entry.device_seconds,
+        kind=entry.kind.value,
+    )
+
+
+def files_out(found: OutputFiles) -> FilesOut:
+    return FilesOut(
+        files=[
+            FileOut(name=name, size=size, modified_at=at)
+            for name, (size, at) in sorted(found.files.items())
+        ],
+        left_out=found.left_out,
+    )
+
+
+def usage_out(usage: Usage | Used) -> UsageOut:
+    return UsageOut(owner=usage.owner, group=usage.group, charged=usage.charged, open=usage.open)
+
+
+def plain(values: Mapping[str, Json]) -> dict[str, object]:
+    """Mutable containers, which is what pydantic's JSON type takes."""
+    return {key: plain_value(value) for key, value in values.items()}
+
+
+def plain_value(value: Json) -> object:
+    if isinstance(value, str) or value is None or isinstance(value, int | float | bool):
+        return value
+    if isinstance(value, Mapping):
+        return plain(value)
+    return [plain_value(item) for item in value]

@@ -1,0 +1,1 @@
+"""What one running service holds in memory: Context, notifier, caches, metrics."""

@@ -1,0 +1,40 @@
+"""What all changes by administrators have in common: each has its line in the audit list."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..interfaces.files import Clock
+from ..interfaces.store import Store
+from ..records.audit import Action, Change
+from ..records.requests import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """Base of what changes the store for an administrator."""
+
+    store: Store
+    clock: Clock
+
+    def _change(
+        self,
+        action: Action,
+        target: str,
+        who: str,
+        *,
+        why: str = "",
+        before: Mapping[str, Json] | None = None,
+        after: Mapping[str, Json] | None = None,
+    ) -> Change:
+        """The line, as of now."""
+        return Change(
+            at=self.clock(),
+            who=who,
+            action=action,
+            target=target,
+            why=why,
+            before=before or {},
+            after=after or {},
+        )

@@ -1,0 +1,1 @@
+"""Who may start although somebody ahead waits."""

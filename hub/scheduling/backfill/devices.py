@@ -1,0 +1,183 @@
+"""EASY backfill: who may start although somebody ahead lacks devices.
+
+The head of the queue is given the earliest time at which it is expected to fit. Whoever comes
+later starts only where that does not move: it ends before, or it uses devices that the head
+leaves free even then (Lifka, "The ANL/IBM SP scheduling system", JSSPP 1995; Mu'alem and
+Feitelson, IEEE TPDS 2001).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from copy import copy
+from math import inf
+
+from ..model.snapshot import Holding, Waiting
+from ..placement.device_pool import Placement, Pool, Shape, shape
+from ..placement.gangs import is_elastic, least, smallest_member
+from ..queue.cycle_state import Books
+from ..queue.running_set import holding_of
+from ..quota.tree import THOUSAND, size
+from .limits import Line
+from .shadow_time import Later
+
+_Alike = tuple[str, Shape, bool]
+"""Group, what is asked for, and whether it may be asked back."""
+
+
+class Backfill:
+    """The head's time and devices, worked out when somebody else could start.
+
+    Attributes:
+        at: when the head is expected to fit; None: not asked yet.
+    """
+
+    def __init__(self, head: Waiting, variants: Sequence[Waiting], books: Books) -> None:
+        self.head = head
+        self.at: float | None = None
+        self._variants = variants
+        self._fewest = 0 if head.share else size(least(head).devices)
+        self._smallest = 0 if head.share else smallest_member(head)
+        self._books = books
+        self._spare = books.pool
+        """What is free now and not for the head."""
+        self._extra = 0
+        """Thousandths of a device that the head leaves free when it fits."""
+        self._later: Later | None = None
+        """Where devices are kept for others: when none is from the head."""
+        self._refused: dict[_Alike, float] = {}
+        """What would keep the head from its devices then, if it ran until so late."""
+
+    def copy(self, books: Books) -> Backfill:
+        made = copy(self)
+        made._books = books
+        made._spare = self._spare.copy()
+        made._later = None if self._later is None else self._later.copy()
+        made._refused = self._refused.copy()
+        return made
+
+    def look_ahead(self, line: Line) -> None:
+        """Work out when the head starts, and keep room for it under its limits until then."""
+        if self.at is not None:
+            return
+        books = self._books
+        if books.keeps:
+            self._later = Later(self.head, books)
+            self.at = self._later.at
+            placed, pool = self._later.place()
+        else:
+            pool = books.pool.copy()
+            self.at, placed = self._earliest(pool)
+        self._leave(placed, pool)
+        line.keep_room(self.head, self.at, books)
+
+    def look_again(self) -> None:
+        """Something else is kept or leaving: what was worked out is out of date."""
+        self.at = self._later = None
+        self._refused.clear()
+
+    def allows(self, request: Waiting, ends_at: float) -> bool:
+        """Whether there is time or room for it beside the head, as far as that is known yet."""
+        if self.at is None or ends_at <= self.at:
+            return True
+        weight = size(request.devices, request.share)
+        if weight > self._extra or self._is_refused(request, ends_at):
+            return False
+        pool = self._spare if self._later is None else self._books.pool
+        return any(map(pool.fits, self._books.variants(request)))
+
+    def take(self, fitting: Sequence[Waiting], ends_at: float) -> Placement | None:
+        """Devices that are free for one request, in one of its variants, until it ends."""
+        request, pool = fitting[0], self._books.pool
+        home = self._books.home(request.group)
+        if self.at is not None and ends_at <= self.at:
+            placed = pool.take(request, home)
+            if placed is not None:
+                self._not_spare(placed)
+            return placed
+        weight = size(request.devices, request.share)
+        until = self._books.now + request.seconds
+        if weight > self._extra or self._is_refused(request, until):
+            return None
+        tried: Holding | None = None
+        for free in self._places():
+            placed = next(filter(None, (free.take(each, home) for each in fitting)), None)
+            if placed is None:
+                continue
+            tried = holding_of(request, placed, now=self._books.now)
+            if self._lets(tried, ends_at):
+                pool.hold(placed)
+                self._taken(weight)
+                return placed
+            free.give_back(placed)
+        if tried is not None:
+            self._refused[_alike(request)] = tried.until
+        return None
+
+    def _places(self) -> Iterator[Pool]:
+        """Where a later one may find room: the head can start elsewhere, where that is tried, and
+        with no fewer devices."""
+        yield self._spare
+        if self._later is not None and not is_elastic(self.head):
+            yield self._books.pool.copy()
+
+    def _taken(self, weight: int) -> None:
+        """Somebody later has so much past the head's time, beside where the head starts."""
+        if self._later is None:
+            self._extra -= weight
+        else:
+            self._leave(*self._later.place())
+
+    def _leave(self, placed: Placement | None, pool: Pool) -> None:
+        """The head starts there, and leaves this free when it does."""
+        self._extra = pool.free_count() * THOUSAND
+        self._spare = self._books.pool.copy()
+        if placed is not None:
+            self._keep(placed)
+
+    def _lets(self, holding: Holding, ends_at: float) -> bool:
+        """Whether it is not kept from the head what this would hold: then, where what is kept
+        changes as work ends; else now."""
+        if self._later is not None:
+            return ends_at <= self._later.at or self._later.lets(holding)
+        books = self._books
+        if not books.may_keep_from(self.head):
+            return True
+        books.pool.hold(holding)
+        books.start(holding)
+        lets = books.kept_from(self.head) is None
+        books.end(holding.request_id)
+        return lets
+
+    def _is_refused(self, request: Waiting, until: float) -> bool:
+        """Whether one like it was, that would not have run for longer."""
+        return bool(self._refused) and until >= self._refused.get(_alike(request), inf)
+
+    def _keep(self, placed: Placement) -> None:
+        """The head's devices are not spare. One that is lent as a whole until then does not come
+        to have room for others next to the head's part of it."""
+        if placed.share is None or self._spare.has_room_on(placed.devices[0]):
+            self._spare.hold(placed)
+
+    def _not_spare(self, placed: Placement) -> None:
+        """It ends before the head starts. What is left of a device that it breaks is the head's:
+        nobody may be there for longer."""
+        if placed.share is not None and not self._spare.is_in_parts(placed.devices[0]):
+            placed = Placement(devices=placed.devices)
+        self._spare.hold(placed)
+
+    def _earliest(self, pool: Pool) -> tuple[float, Placement | None]:
+        """When the head fits as what runs comes to its end, and where. The pool changes.
+
+        It is asked again only when a node has come to have enough for a member of the head.
+        """
+        for end in pool.as_they_end(self._books.running.ends(), self._smallest):
+            for each in self._variants if pool.free_count() * THOUSAND >= self._fewest else ():
+                placed = pool.take(each)
+                if placed is not None:
+                    return end, placed
+        return inf, None
+
+
+def _alike(request: Waiting) -> _Alike:
+    return (request.group, shape(request), request.preemptible)

@@ -1,0 +1,83 @@
+"""What the head of the queue will find when it starts: not the devices alone.
+
+What is kept for others changes until then. A group that does not lend its guarantee keeps what it
+uses itself now as soon as it uses it no more; reservations begin and end; and what cannot be asked
+back is lent only as far as others could still reclaim all of theirs. EASY backfill knows
+none of these: the rule is Carrel's own.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from math import inf
+
+from ..model.snapshot import Holding, Waiting
+from ..placement.device_pool import Placement, Pool
+from ..placement.gangs import forms
+from ..queue.cycle_state import Books
+from ..queue.running_set import holding_of
+
+
+class Later:
+    """The books of the first moment at which nothing keeps the head from devices.
+
+    Attributes:
+        at: that moment; infinity where it never comes.
+    """
+
+    def __init__(self, head: Waiting, books: Books) -> None:
+        self._head, self._books = head, books.copy()
+        self.at = inf
+        ends, ended, at = list(books.running.ends()), 0, books.now
+        while at < inf:
+            while ended < len(ends) and ends[ended][0] <= at:
+                self._books.end(ends[ended][1].request_id)
+                ended += 1
+            self._books.at(at)
+            if self.form is not None:
+                self.at = at
+                return
+            at = min(ends[ended][0] if ended < len(ends) else inf, self._books.next_edge())
+
+    def copy(self) -> Later:
+        made = copy(self)
+        made._books = self._books.copy()
+        return made
+
+    @property
+    def form(self) -> Waiting | None:
+        """The head as it would start then, with a model that it may have."""
+        books = self._books
+        for form in forms(self._head):
+            if books.leaves_what_is_kept(form) and books.kept_from(form) is None:
+                for each in books.variants(form):
+                    if books.pool.fits(each):
+                        return each
+        return None
+
+    def place(self) -> tuple[Placement | None, Pool]:
+        """Where the head starts then, and what is free beside it, kept from it or not."""
+        form, pool = self.form, self._books.pool.copy()
+        return None if form is None else pool.take(form), pool
+
+    def lets(self, holding: Holding) -> bool:
+        """Whether the head starts then next to this as well, which is held from now on if so."""
+        self._books.pool.hold(holding)
+        self._books.start(holding)
+        if self.form is not None:
+            return True
+        self._books.end(holding.request_id)
+        return False
+
+    def would_let(self, request: Waiting) -> bool:
+        """The same of a request, wherever its devices will be; nothing is held."""
+        books = self._books
+        places = (books.pool.take(each) for each in books.variants(request))
+        placed = next(filter(None, places), None)
+        if placed is None:
+            return False
+        holding = holding_of(request, placed, now=books.now)
+        books.start(holding)
+        found = self.form is not None
+        books.end(holding.request_id)
+        return found

@@ -1,0 +1,1 @@
+"""One decision: dispatch, reclaim, estimate; and the same incrementally."""

@@ -1,0 +1,394 @@
+"""Along the queue, one request after the other: it starts now, or a rule holds it.
+
+The cycle goes along the queue once with what is true now, and the estimate does it again at
+every moment at which devices are expected back. Both therefore follow the same rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from ..backfill.devices import Backfill
+from ..backfill.limits import Line
+from ..backfill.non_preemptible import ForGood
+from ..model.plan import Reason, Start
+from ..model.snapshot import Holding, Kind, Waiting
+from ..placement.device_pool import Placement, Shape, shape
+from ..placement.gangs import forms, is_elastic
+from ..preemption.pending_reclaims import Asking
+from ..queue.cycle_state import Books, Kept
+from ..queue.running_set import holding_of, span
+from ..quota.headroom import Key, Rooms, room
+from ..quota.tree import size
+
+_Alike = tuple[str, str, int, bool]
+"""Group, owner, thousandths of a device, and whether it is a session: what limits look at."""
+_Limit = tuple[Reason, str, Key | None]
+"""Why there is no room, whose limit it is, and the line in which one waits for it."""
+
+_BEHIND, _SESSION = Reason.BEHIND_OTHERS, Kind.SESSION
+"""Asked for with every request: to look a member of an enum up is dear in Python 3.11."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    request: Waiting
+    holding: Holding
+
+    @property
+    def start(self) -> Start:
+        on = None if self.holding.devices else self.request.nodes
+        return Start(request_id=self.request.id, devices=self.holding.devices, nodes=on)
+
+
+@dataclass(slots=True, kw_only=True)
+class Held:
+    """A request that stays, the rule that holds it, and what the rule's sentence names.
+
+    It is not frozen: one is made for every request on the way, and that would take three times
+    as long.
+
+    Attributes:
+        limit: the limit that it waits for, which keeps nobody else from starting.
+    """
+
+    request: Waiting
+    reason: Reason
+    detail: str = ""
+    limit: Key | None = None
+
+
+def walk(
+    queue: Iterable[Waiting], books: Books, asking: Asking | None = None
+) -> tuple[tuple[Started, ...], tuple[Held, ...]]:
+    """Serve a whole queue, in order. The books change with it."""
+    started: list[Started] = []
+    held: list[Held] = []
+    way = Walk(books, asking)
+    for request in queue:
+        each = way.serve(request)
+        if isinstance(each, Held):
+            held.append(each)
+        else:
+            started.append(each)
+    way.over()
+    return tuple(started), tuple(held)
+
+
+class Walk:
+    """What is known on the way along one queue."""
+
+    def __init__(
+        self, books: Books, asking: Asking | None = None, unfit: set[Shape] | None = None
+    ) -> None:
+        """``unfit``: what is known already not to fit; it comes to have what else is found."""
+        self.books = books
+        self._asking = asking
+        self.line = Line()
+        self.backfill: Backfill | None = None
+        """Of the first that lacks devices; None while nobody does."""
+        self._unfit: set[Shape] = set() if unfit is None else unfit
+        """What did not fit, further ahead or in an earlier step: the pool has not become larger
+        since."""
+        self._fit: set[Shape] = set()
+        """What fits for as long as nothing is taken."""
+        self._behind: set[Shape] = set()
+        """Of that, what would fit were all devices free, and found a head before it; asked for by
+        a group that may use all models."""
+        self._kept_from: set[tuple[str, Shape]] = set()
+        """What a group may not have of what others are guaranteed, where it cannot be asked back,
+        for as long as nothing is taken."""
+        self._for_good: ForGood | None = None
+        """Of the first that is held by that; None while nobody is."""
+        self._rooms = Rooms(books.caps, books.tally, books.budgets)
+        self._limits: dict[_Alike, _Limit | None] = {}
+        """What holds those that have no room, for as long as nothing is taken."""
+
+    def copy(self) -> Walk:
+        """The same place on the way, with books of its own."""
+        made = Walk(self.books.copy(), None if self._asking is None else self._asking.copy())
+        made.line, made._unfit = self.line.copy(), self._unfit.copy()
+        made._behind, made._limits = self._behind.copy(), self._limits.copy()
+        made.backfill = None if self.backfill is None else self.backfill.copy(made.books)
+        made._for_good = None if self._for_good is None else self._for_good.copy(made.books)
+        return made
+
+    def passes_over(self, request: Waiting) -> bool:
+        """Whether nothing comes of serving it: the rule that holds it held one of its kind
+        already, and it delays nobody and asks for nothing back.
+
+        To be asked before ``serve`` where nobody wants to know the reason; No says nothing.
+        """
+        key, weight = shape(request), size(request.devices, request.share)
+        left, smaller = self._rooms.left(request)
+        if weight > smaller:
+            return self._limits.get(_limited_like(request, weight)) is not None
+        unfit = key in self._unfit
+        if (weight > left and not unfit) or self.books.tree.models(request.group) is not None:
+            return False
+        kept = (request.group, key) in self._kept_from and not request.preemptible
+        if self.backfill is None:
+            return kept
+        held = key in self._behind if unfit else kept
+        return held and (self._asking is None or request not in self.books.entitled)
+
+    def over(self) -> None:
+        """Nobody else is served: what was kept for those that ask is free again."""
+        if self._asking is not None:
+            self._asking.over(self.books)
+            if self._asking.has_kept:
+                self._unfit.clear()
+
+    def serve(self, request: Waiting) -> Started | Held:
+        """For each request, the first rule that applies:
+
+        1. a limit of its group or owner leaves no room: it waits. Others go on, and take room
+           under the same limit where that does not delay it.
+        2. it needs no device: it starts, unless every node is drained.
+        3. fewer fitting devices may be lent than it asks for: it waits, alone.
+        4. it would run into a reservation, or take what others are guaranteed and could not
+           be asked back: it waits, and others go on; but for those that would delay the first
+           of the latter and could not be asked back either.
+        5. too few devices are free for it: it waits. The first of these is the *head*: it is
+           given the earliest time at which it is expected to fit.
+        6. the devices are free and not kept for a reservation or lent to nobody, and nobody
+           ahead is delayed, neither the head nor who waits for room under a limit, nor for whom
+           something is moved: it starts.
+        7. it waits behind those.
+        """
+        books = self.books
+        key = shape(request)
+        any_model = books.tree.models(request.group) is None
+        weight = size(request.devices, request.share)
+        left, smaller = self._rooms.left(request)
+        if any_model and weight <= smaller and key in self._behind:
+            return self._is_behind(request)
+        if weight > left:
+            unfit = any_model and key in self._unfit
+            held = self._limited(request, needs_devices=weight <= smaller, unfit=unfit)
+            if held is not None:
+                return held
+        if request.devices == 0:
+            if books.pool.takes_work and request.nodes != frozenset():
+                return self._start(request, Placement(devices=()))
+            return self._out_of_reach(request, Reason.DRAINING)
+        variants = (request,) if any_model else books.variants(request)
+        fitting = [each for each in variants if self._fits(each)]
+        if not fitting:
+            if not any(map(books.pool.could_fit, variants)):
+                return self._out_of_reach(request, Reason.POOL_TOO_SMALL)
+            if self.backfill is not None:
+                if any_model:
+                    self._behind.add(key)
+                return self._is_behind(request)
+        asked = self._modest(request)
+        kept = books.kept_from(asked)
+        if kept is not None:
+            return self._is_kept_from(request, kept)
+        if asked is not request:
+            fitting = [each for each in books.variants(asked) if self._fits(each)]
+        return self._with_devices(request, asked, fitting)
+
+    def _is_kept_from(self, request: Waiting, kept: Kept) -> Held:
+        """Rule 4."""
+        if kept.reason is Reason.GUARANTEE:
+            self._kept_from.add((request.group, shape(request)))
+            if self._for_good is None:
+                self._for_good = ForGood(request, self.books)
+        return Held(request=request, reason=kept.reason, detail=kept.detail)
+
+    def _is_behind(self, request: Waiting) -> Held:
+        if self._asking is not None:
+            self._asking.lacks(request)
+        return Held(request=request, reason=_BEHIND)
+
+    def _out_of_reach(self, request: Waiting, otherwise: Reason) -> Held:
+        """Where engines are silent, that is what it waits for."""
+        if self.books.silent:
+            return Held(request=request, reason=Reason.ENGINE, detail=self.books.silent[0])
+        return _held(request, otherwise)
+
+    def _limited(self, request: Waiting, *, needs_devices: bool, unfit: bool) -> Held | None:
+        """Rule 1. What is alike to it was asked about already, as long as nothing starts.
+
+        ``needs_devices``: only limits as large as the pool leave no room. ``unfit``: it is known
+        already that no devices are free for it.
+        """
+        if needs_devices and (unfit or not self._fits_anyhow(request)):
+            # A limit is as large as the pool, so that it is full when the pool is.
+            return None
+        alike = _limited_like(request, size(request.devices, request.share))
+        if alike not in self._limits:
+            self._limits[alike] = self._limit(request)
+        limit = self._limits[alike]
+        if limit is None:
+            return None
+        reason, group, key = limit
+        return Held(request=request, reason=reason, detail=group, limit=key)
+
+    def _limit(self, request: Waiting) -> _Limit | None:
+        """What leaves no room for it; it stands in line there."""
+        books = self.books
+        found = room(request, books.tree, books.tally, books.budgets)
+        if found is None:
+            return None
+        key = self.line.wait_for(request, found, books)
+        return Reason.ABOVE_MAXIMUM if found.for_good else found.reason, found.group, key
+
+    def _modest(self, request: Waiting) -> Waiting:
+        """A gang that may start with fewer members asks for as many as leave others what is
+        kept for them; it stays as it is where even its least does not."""
+        if not request.gang or not is_elastic(request):
+            return request
+        books = self.books
+        return next(
+            (
+                each
+                for each in forms(request)
+                if books.leaves_what_is_kept(each) and books.kept_from(each) is None
+            ),
+            request,
+        )
+
+    def room_in(self, group: str) -> int:
+        """Thousandths of a device that the limits of a group and of all above it leave."""
+        return self._rooms.of_groups(group)[0]
+
+    def weight_here(self, request: Waiting) -> int:
+        """In thousandths of a device, and no more than the pool has: a gang that would like more
+        may start with fewer members."""
+        return min(size(request.devices, request.share), self.books.caps.lendable)
+
+    def may_fit(self, request: Waiting) -> bool:
+        """Whether its like may find free devices; of any model that a group may use."""
+        if not request.devices:
+            return self.books.pool.takes_work
+        return self._fits(request)
+
+    def could_start(self, request: Waiting) -> bool:
+        """Whether no rule that is cheap to ask holds it, nor any other of its owner's like it
+        that would end later."""
+        books = self.books
+        if not request.devices:
+            return bool(books.tree.chain(request.group))
+        if self.weight_here(request) > self._rooms.left(request)[0]:
+            return False
+        ends_at = books.now + span(request)
+        request = self._modest(request)
+        if not books.leaves_what_is_kept(request) or books.kept_from(request, ends_at):
+            return False
+        if self.backfill is not None and not self.backfill.allows(request, ends_at):
+            return False
+        # Where anything can be asked back, who stands in line makes those look who lack devices.
+        return self._asking is not None or not self.line.is_known_to_hold(request, ends_at, books)
+
+    def _with_devices(
+        self, request: Waiting, asked: Waiting, fitting: list[Waiting]
+    ) -> Started | Held:
+        """Rules 5 to 7, for as much as it asks for."""
+        books = self.books
+        enough = books.leaves_what_is_kept(asked)
+        ends_at = books.now + span(asked)
+        if not fitting or not enough:
+            return self._lacks_devices(request, ends_at, fits=bool(fitting))
+        if self.backfill is not None:
+            if self.backfill.allows(asked, ends_at) and self._keeps_more(self.backfill):
+                return self.serve(request)
+            self.backfill.look_ahead(self.line)
+        key = self.line.holds(asked, ends_at, books)
+        if key is not None:
+            return Held(request=request, reason=Reason.BEHIND_OTHERS, limit=key)
+        if self._for_good is not None and not self._for_good.allows(asked, ends_at):
+            return Held(request=request, reason=_BEHIND)
+        placed = self._take(fitting, ends_at)
+        if placed is not None and self._asking is not None and self._asking.moves:
+            placed = self._beside_what_is_moved(fitting, ends_at, placed, self._asking)
+        if placed is None:
+            return self._is_behind(request)
+        return self._start(asked, placed)
+
+    def _take(self, fitting: Sequence[Waiting], ends_at: float) -> Placement | None:
+        if self.backfill is not None:
+            return self.backfill.take(fitting, ends_at)
+        return self.books.pool.take(fitting[0], self.books.home(fitting[0].group))
+
+    def _beside_what_is_moved(
+        self, fitting: Sequence[Waiting], ends_at: float, placed: Placement, asking: Asking
+    ) -> Placement | None:
+        """This placement, or one on other nodes, beside which what will be moved has a place."""
+        pool = self.books.pool
+        while not asking.lets(holding_of(fitting[0], placed, now=self.books.now), self.books):
+            pool.give_back(placed)
+            if self.backfill is not None:
+                self.backfill.look_again()
+                self.backfill.look_ahead(self.line)
+            elsewhere = (replace(each, nodes=pool.besides(placed, each.nodes)) for each in fitting)
+            fitting = [each for each in elsewhere if pool.fits(each)]
+            found = self._take(fitting, ends_at) if fitting and not placed.share else None
+            if found is None:
+                return None
+            placed = found
+        return placed
+
+    def _keeps_more(self, backfill: Backfill) -> bool:
+        """Whether less is free, now that those ahead that lack devices were looked at."""
+        if self._asking is None or not self._asking.keep(backfill.head, self.books):
+            return False
+        backfill.look_again()
+        self.line.look_again()
+        if self._for_good is not None:
+            self._for_good.look_again()
+        self._fit.clear()
+        self._unfit.clear()
+        self._kept_from.clear()
+        return True
+
+    def _lacks_devices(self, request: Waiting, ends_at: float, *, fits: bool) -> Held:
+        if self._asking is not None:
+            self._asking.lacks(request)
+        if self.backfill is None:
+            key = self.line.holds(request, ends_at, self.books)
+            if key is not None:
+                return Held(request=request, reason=Reason.BEHIND_OTHERS, limit=key)
+            self.backfill = Backfill(request, self.books.variants(request), self.books)
+            if not fits:
+                return _held(request, Reason.NO_FREE_DEVICE)
+        return Held(request=request, reason=self.books.kept_reason(request) if fits else _BEHIND)
+
+    def _start(self, request: Waiting, placed: Placement) -> Started:
+        holding = holding_of(request, placed, now=self.books.now)
+        self.books.start(holding)
+        if holding.devices:
+            self._fit.clear()
+            self._kept_from.clear()
+            self._rooms.clear()
+            self._limits.clear()
+            ends_at = self.books.now + span(request)
+            self.line.passed(request, ends_at, self.books)
+            if self._for_good is not None:
+                self._for_good.started(holding, ends_at)
+        return Started(request=request, holding=holding)
+
+    def _fits_anyhow(self, request: Waiting) -> bool:
+        """Whether it fits, with any of the models that its group may use."""
+        return any(map(self._fits, self.books.variants(request)))
+
+    def _fits(self, request: Waiting) -> bool:
+        key = shape(request)
+        if key in self._unfit:
+            return False
+        if key in self._fit:
+            return True
+        fits = self.books.pool.fits(request)
+        (self._fit if fits else self._unfit).add(key)
+        return fits
+
+
+def _limited_like(request: Waiting, weight: int) -> _Alike:
+    return (request.group, request.owner, weight, request.kind is _SESSION)
+
+
+def _held(request: Waiting, reason: Reason) -> Held:
+    """It waits for devices of its model."""
+    return Held(request=request, reason=reason, detail=request.model or "")

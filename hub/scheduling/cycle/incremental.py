@@ -1,0 +1,237 @@
+"""``step``: what ``decide`` says, worked out from what has changed since the last time.
+
+Between two moments the books are kept, the queues stay sorted, and nobody is looked at while
+nothing that waits could start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from ..model.plan import Start, Stop
+from ..model.snapshot import Holding, Left, Snapshot, Use, Waiting
+from ..placement.device_pool import Shape
+from ..preemption.pending_reclaims import Asking
+from ..preemption.reclaim import Reclaimed
+from ..queue.cycle_state import Books
+from ..queue.fair_share import Debts
+from ..queue.order import Order
+from ..queue.queues import Queues
+from ..quota.headroom import cap, is_as_large
+from .dispatch import Started, Walk
+from .reclaim_step import Reclaim
+from .startable_index import Hopes
+
+_PATIENCE = 8
+"""How many may be held in a row before it is asked again whether anybody is left who could
+start; twice as many the next time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submitted:
+    """A request is new in the queue, or is back in it."""
+
+    request: Waiting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Withdrawn:
+    """A request left the queue without a start."""
+
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leased:
+    """A holding that ``step`` did not begin itself, or that is not what it was."""
+
+    holding: Holding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Freed:
+    """A holding is gone."""
+
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Used:
+    """Past use as it counts now; it replaces what was known of these owners in these groups."""
+
+    use: tuple[Use, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budgeted:
+    """What is left of all budgets."""
+
+    budgets: tuple[Left, ...]
+
+
+Event = Submitted | Withdrawn | Leased | Freed | Used | Budgeted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delta:
+    """What one step decided."""
+
+    starts: tuple[Start, ...] = ()
+    stops: tuple[Stop, ...] = ()
+
+
+class Standing:
+    """Everything that a step depends on.
+
+    It changes with every step, and the one that a step was given is used up by it. Groups,
+    devices and reservations are those of the snapshot that it was made from: when one of them
+    changes, make a new one.
+    """
+
+    def __init__(self, snapshot: Snapshot, now: float) -> None:
+        self._made_from = snapshot
+        self._budgets = snapshot.budgets
+        self.books = Books(snapshot, now)
+        self.queues = Queues(self.books.tree, snapshot.waiting)
+        self.debts = Debts(self.books.tree, snapshot.use, snapshot.holdings, now)
+        self._unfit: set[Shape] = set()
+        """What was found not to fit, and could not have come to since."""
+        self._hopes = Hopes()
+        for request in snapshot.waiting:
+            self._hopes.add(request)
+        self._yielding = sum(map(_yields, snapshot.holdings))
+        lendable = self.books.caps.lendable
+        self._caps = {
+            each.name: cap(each)
+            for each in self.books.tree.groups
+            if not is_as_large(each, lendable)
+        }
+        """What groups may hold that may not hold the whole pool, in thousandths of a device."""
+
+    def snapshot(self) -> Snapshot:
+        """What it stands for, as ``decide`` would be given it."""
+        return replace(
+            self._made_from,
+            waiting=tuple(self.queues.waiting.values()),
+            holdings=tuple(self.books.running.holdings.values()),
+            use=self.debts.uses(),
+            budgets=tuple(self._left(each) for each in self._budgets),
+        )
+
+    def take_in(self, events: Iterable[Event], now: float) -> None:
+        """Time has come to ``now``, and this has happened."""
+        self.books.at(now)
+        self.debts.at(now)
+        for event in events:
+            match event:
+                case Submitted(request=request):
+                    self.queues.add(request)
+                    self._hopes.add(request)
+                case Withdrawn(request_id=request_id):
+                    self._hopes.remove(self.queues.remove(request_id))
+                case Leased(holding=holding):
+                    if holding.request_id in self.books.running.holdings:
+                        self._end(holding.request_id)
+                    self._unfit.clear()
+                    self.books.pool.hold(holding)
+                    self._begin(holding)
+                case Freed(request_id=request_id):
+                    self._end(request_id)
+                case Used(use=use):
+                    self.debts.set_use(use)
+                case Budgeted(budgets=budgets):
+                    self._budgets = budgets
+                    self.books.set_budgets(budgets)
+
+    def decide(self) -> Delta:
+        """Who starts and who is asked to stop; both are taken as done."""
+        started = self._walk()
+        for each in started:
+            self._hopes.remove(self.queues.remove(each.request.id))
+        asked = Reclaimed()
+        if self._yielding:
+            asked = self._reclaim(started)(self._hopes.claims(self.books.entitled), self.books)
+        for each in started:
+            self.debts.add(each.holding)
+            self._yielding += _yields(each.holding)
+        grace = self._made_from.grace
+        self.books.running.leave((stop.request_id for stop in asked.stops), grace)
+        return Delta(starts=tuple(s.start for s in started), stops=asked.stops)
+
+    def _walk(self) -> list[Started]:
+        """Along the queue for as long as anybody is left who could start."""
+        started: list[Started] = []
+        asking = Asking(self._reclaim(started))
+        walk = Walk(self.books, asking if self._yielding else None, self._unfit)
+        done: set[str] = set()
+        patience, held = _PATIENCE, 0
+        hope = self._hopes.somebody(walk, done)
+        if hope is None:
+            return started
+        for request in Order(self.queues, self.books, self.debts, self._full()):
+            served = None if walk.passes_over(request) else walk.serve(request)
+            done.add(request.id)
+            held += 1
+            if isinstance(served, Started):
+                started.append(served)
+                patience, held = _PATIENCE, 0
+            elif held < patience:
+                continue
+            else:
+                patience, held = 2 * patience, 0
+            if hope.id in done or not (walk.may_fit(hope) and walk.could_start(hope)):
+                hope = self._hopes.somebody(walk, done)
+            if hope is None:
+                break
+        walk.over()
+        return started
+
+    def _full(self) -> set[str]:
+        """Groups in which nothing can start, and which hold up nobody outside of them.
+
+        In one as large as the pool somebody may lack devices, and be the head of the queue.
+        """
+        if self._hopes.on_cpu:
+            return set()
+        held = self.books.tally.groups
+        return {name for name, most in self._caps.items() if held[name] >= most}
+
+    def _reclaim(self, started: Sequence[Started]) -> Reclaim:
+        return Reclaim(
+            holdings=lambda: self._before(started),
+            debts=lambda: self.debts,
+            queues=lambda: self.queues,
+        )
+
+    def _before(self, started: Sequence[Started]) -> tuple[Holding, ...]:
+        """What ran before these started."""
+        new = {each.request.id for each in started}
+        running = self.books.running.holdings.values()
+        return tuple(each for each in running if each.request_id not in new)
+
+    def _begin(self, holding: Holding) -> None:
+        self.books.start(holding)
+        self.debts.add(holding)
+        self._yielding += _yields(holding)
+
+    def _end(self, request_id: str) -> None:
+        self._unfit.clear()
+        holding = self.books.end(request_id)
+        self.debts.remove(holding)
+        self._yielding -= _yields(holding)
+
+    def _left(self, left: Left) -> Left:
+        running = left.budget - left.used - self.books.budgets[left.group]
+        return replace(left, running=running)
+
+
+def step(standing: Standing, events: Iterable[Event], now: float) -> tuple[Standing, Delta]:
+    """The starts and stops of ``decide(standing.snapshot(), now)`` after these events."""
+    standing.take_in(events, now)
+    return standing, standing.decide()
+
+
+def _yields(holding: Holding) -> bool:
+    """Whether it may be asked back, or was."""
+    return bool(holding.devices) and (holding.preemptible or holding.leaving)

@@ -1,0 +1,125 @@
+"""Step 4 of the cycle: what is asked back for those that may ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import inf
+
+from ..model.snapshot import Holding, Waiting
+from ..placement.device_pool import Pool
+from ..placement.gangs import least
+from ..preemption.reclaim import Reclaimed, nobody_to_ask, reclaim
+from ..queue.cycle_state import Books
+from ..queue.fair_share import Debts
+from ..queue.order import Order
+from ..queue.queues import Queues
+from ..quota.headroom import cap, cap_of_one, is_as_large, is_as_large_for_one, room
+from ..quota.tree import Tally, size
+from .dispatch import Held, Walk
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reclaim:
+    """Says what is asked back in one cycle. Nothing is called before anybody asks.
+
+    Attributes:
+        holdings: what ran before this cycle.
+        queues: all that waits, with or without what started in this cycle.
+    """
+
+    holdings: Callable[[], Sequence[Holding]]
+    debts: Callable[[], Debts]
+    queues: Callable[[], Queues]
+
+    def __call__(self, claims: Iterable[Waiting], books: Books) -> Reclaimed:
+        """What is asked back for these.
+
+        They ask in the order in which they would be served: what a group is guaranteed is shared
+        by its people as devices are, and who is first in line is not passed by who asks for less.
+        """
+        claims = tuple(claims)
+        if not claims:
+            return Reclaimed()
+        before = self.holdings()
+        if nobody_to_ask(claims, before, books.tree, books.entitled):
+            return Reclaimed()
+
+        def allowed(form: Waiting, fewest: Waiting, pool: Pool, tally: Tally) -> bool:
+            """Limits look at all that it would like."""
+            limit = room(form, books.tree, tally, books.budgets)
+            return (
+                limit is None
+                and books.leaves_guarantees(fewest)
+                and books.would_leave_what_is_kept(fewest, pool, tally)
+            )
+
+        return reclaim(
+            Order(Queues(books.tree, claims), books, self.debts()).whole(),
+            pool=books.pool,
+            tally=books.tally,
+            tree=books.tree,
+            holdings=before,
+            now=books.now,
+            forms=books.variants,
+            allowed=allowed,
+            may_return=lambda request: books.kept_from(request) is None,
+            reserved=books.due_devices(),
+            in_vain=lambda found: self._in_vain(found, books),
+        )
+
+    def _in_vain(self, found: Reclaimed, books: Books) -> Collection[str]:
+        """For whom something is asked back, and who would be held when that has left: since it
+        would run into a reservation, or could not give back what others are guaranteed, or behind
+        who is first in line for a limit."""
+        then, queues = books.copy(), self.queues()
+        then.end_all(stop.request_id for stop in found.stops)
+        asking = [queues.waiting[name] for name in {stop.for_request for stop in found.stops}]
+        held = {each.id for each in asking if then.kept_from(least(each)) is not None}
+        lines: dict[str, set[str]] = {}
+        for each in asking:
+            top = None if each.id in held else _widest_line(each, then, queues)
+            if top is not None:
+                lines.setdefault(top, set()).add(each.id)
+        for top, names in lines.items():
+            held.update(self._in_line(names, top, then.copy(), books))
+        return held
+
+    def _in_line(
+        self, asking: Collection[str], top: str, then: Books, books: Books
+    ) -> Iterator[str]:
+        """Those that stand in line for a limit of a group or of one below it, along the queue of
+        that group alone."""
+        running = books.running.holdings
+        waiting = (each for each in self.queues().of(top) if each.id not in running)
+        walk, left = Walk(then), set(asking)
+        for request in Order(Queues(then.tree, waiting), then, self.debts()):
+            if request.id in left:
+                left.remove(request.id)
+                served = walk.serve(request)
+                if isinstance(served, Held) and served.limit is not None:
+                    yield request.id
+                if not left:
+                    return
+            elif not walk.passes_over(request):
+                walk.serve(request)
+
+
+def _widest_line(request: Waiting, books: Books, queues: Queues) -> str | None:
+    """The topmost group at a limit of which anybody may stand in line ahead of this request:
+    somebody waits for more than it leaves. One as large as the pool is full when that is."""
+    tally, lendable = books.tally, books.caps.lendable
+    for group in reversed(books.tree.chain(request.group)):
+        left = inf if is_as_large(group, lendable) else cap(group) - tally.groups[group.name]
+        of_one = (
+            inf
+            if is_as_large_for_one(group, lendable)
+            else cap_of_one(group) - tally.users[group.name, request.owner]
+        )
+        if left == of_one == inf:
+            continue
+        for each in queues.of(group.name):
+            weight = size(each.devices, each.share)
+            if weight > left or (weight > of_one and each.owner == request.owner):
+                return group.name
+    return None

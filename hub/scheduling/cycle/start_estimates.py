@@ -1,0 +1,155 @@
+"""When those at the head of the queue are expected to start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from heapq import heapify, heappop, heappush
+from math import inf
+
+from ..model.plan import Estimate, Reason
+from ..model.snapshot import Holding, Waiting
+from ..placement.device_pool import Shape, shape
+from ..queue.cycle_state import Books
+from ..queue.running_set import expected_end, promised_end
+from ..quota.headroom import Key
+from .dispatch import Held, walk
+
+FIRST_PAGE = 20
+"""How many waiting requests are given an estimate: those that people see first."""
+_END, _WALK = 3, 5
+"""What an end costs, and a walk along the queue besides, in requests that are looked at."""
+
+
+class Effort:
+    """How much may still be looked at before the answer is left open.
+
+    It counts the requests that are looked at, each time that they are, and as a few of them
+    what ends meanwhile and every walk. So the same question is always given up at the same point.
+    """
+
+    def __init__(self, left: float = inf) -> None:
+        self.left = left
+
+    def spend(self, looks: float) -> None:
+        self.left -= looks
+
+
+def estimates(
+    page: Sequence[Waiting], books: Books, until: str = "", effort: Effort | None = None
+) -> Mapping[str, Estimate]:
+    """Expected start by request id; one that never comes to start has none.
+
+    It is told twice: once with everything ending when it is expected to, once with everything
+    using its whole time limit. The interval lies between; where nothing but limits is known,
+    both are the same.
+
+    ``page`` is the head of the ordered queue next to what ``books`` know of this moment; it is
+    taken to stay in its order, and is all that is looked at: requests behind it could only take
+    devices that those on the page are kept from by a limit of their own.
+
+    ``until``: the one that is asked about; once its start is known nothing else is looked for.
+    ``effort``: where it is not enough, those whose start is not known by then have none.
+    """
+    effort = Effort() if effort is None else effort
+    running = books.running.holdings.values()
+    settled = [_as_expected(holding, books.now) for holding in running]
+    limits = [_to_its_limit(holding, books.now) for holding in running]
+    soon = late = _forecast(page, books.ending(settled), until, effort)
+    if until and until not in soon:
+        return {}
+    if limits != settled or any(request.expected is not None for request in page):
+        unknown = [replace(request, expected=None, done=0.0) for request in page]
+        late = _forecast(unknown, books.ending(limits), until, effort)
+    return {
+        name: Estimate(at=min(soon[name], late[name]), latest=max(soon[name], late[name]))
+        for name in soon.keys() & late.keys()
+    }
+
+
+def _as_expected(holding: Holding, now: float) -> Holding:
+    return _leaving(holding, now) or _ending(holding, expected_end(holding, now))
+
+
+def _to_its_limit(holding: Holding, now: float) -> Holding:
+    return _leaving(holding, now) or _ending(holding, max(holding.until, now))
+
+
+def _leaving(holding: Holding, now: float) -> Holding | None:
+    """What was asked to go has its grace time; None where it was not."""
+    if not holding.leaving:
+        return None
+    at = now if holding.leaves_at is None else max(now, holding.leaves_at)
+    return replace(holding, until=at, expected=None, leaving=False)
+
+
+def _ending(holding: Holding, at: float) -> Holding:
+    if holding.until == at and holding.expected is None:
+        return holding
+    return replace(holding, until=at, expected=None)
+
+
+def _forecast(
+    page: Sequence[Waiting], books: Books, until: str, effort: Effort
+) -> Mapping[str, float]:
+    """Let time pass from one end to the next, and go along the page by the rules of the cycle."""
+    found: dict[str, float] = {}
+    running = books.running.holdings.values()
+    ends = [(promised_end(holding), holding.request_id) for holding in running]
+    heapify(ends)
+    effort.spend(len(page) + _WALK)
+    _, held = walk(page, books)
+    wanted = _Wanted(held, books)
+    while held and until not in found and effort.left > 0:
+        edge = books.next_edge()
+        at = min(ends[0][0], edge) if ends else edge
+        if at == inf:
+            break
+        books.at(at)
+        ended = [books.end(request_id) for request_id in _ended(ends, at)]
+        effort.spend(_END * len(ended))
+        if at < edge and not wanted.may_be_there(ended):
+            continue
+        effort.spend(len(held) + _WALK)
+        started, held = walk((each.request for each in held), books)
+        wanted = _Wanted(held, books)
+        for each in started:
+            found[each.request.id] = at
+            heappush(ends, (promised_end(each.holding), each.request.id))
+    return found
+
+
+def _ended(ends: list[tuple[float, str]], at: float) -> Iterator[str]:
+    while ends and ends[0][0] <= at:
+        yield heappop(ends)[1]
+
+
+class _Wanted:
+    """What those that are held wait for.
+
+    It is worth asking again once there is room under a limit that one of them waits for, or that
+    whoever it is behind waits for; for the others devices where they fit.
+    """
+
+    def __init__(self, held: Iterable[Held], books: Books) -> None:
+        self._books = books
+        self._limits: set[Key] = set()
+        self._forms: dict[Shape, Waiting] = {}
+        for each in held:
+            if each.limit is not None:
+                self._limits.add(each.limit)
+            elif each.reason is Reason.BUDGET:
+                self._limits.add((each.detail, None))
+            elif each.reason is Reason.SESSIONS:
+                self._limits.add((each.detail, each.request.owner))
+            else:
+                self._forms |= {shape(form): form for form in books.variants(each.request)}
+
+    def may_be_there(self, ended: Iterable[Holding]) -> bool:
+        """Whether it may be, now that these have ended."""
+        known, limits = self._books.tree.known, self._limits
+        for each in ended:
+            for group in known(each.group):
+                if (group.name, None) in limits or (group.name, each.owner) in limits:
+                    return True
+        return any(map(self._books.pool.fits, self._forms.values()))

@@ -1,0 +1,1 @@
+"""Why a request waits, what would help, what a change would mean."""

@@ -1,0 +1,284 @@
+"""Why a request can never run: the rules of admission, and what would be accepted instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from math import inf
+
+from ..model.snapshot import Device, Group, Kind, Share
+from ..model.text import hours, number, plural, span
+from ..placement.device_pool import largest_node
+from ..quota.tree import Tree, in_devices, may_hold, size
+
+
+class Rule(StrEnum):
+    """Which rule of admission refused a request."""
+
+    UNKNOWN_GROUP = "unknown_group"
+    DEVICES = "devices"
+    """Not a whole number, or less than 0."""
+    SECONDS = "seconds"
+    """Not more than 0."""
+    SECONDS_MAXIMUM = "seconds_maximum"
+    GROUP_MAXIMUM = "group_maximum"
+    USER_MAXIMUM = "user_maximum"
+    UNKNOWN_MODEL = "unknown_model"
+    FORBIDDEN_MODEL = "forbidden_model"
+    """Its groups may not use it."""
+    NEEDLESS_MODEL = "needless_model"
+    """A model, and no device."""
+    NODE_MAXIMUM = "node_maximum"
+    """No node has as many devices."""
+    BUDGET = "budget"
+    """More than the whole budget of a period."""
+    PROMISED = "promised"
+    """More than is left beside what others are guaranteed, or do not lend."""
+    SESSIONS = "no_sessions"
+    """A session with devices, and none are allowed."""
+
+
+MALFORMED = frozenset(
+    {Rule.UNKNOWN_GROUP, Rule.DEVICES, Rule.SECONDS, Rule.UNKNOWN_MODEL, Rule.NEEDLESS_MODEL}
+)
+"""Rules about what makes sense at all; the others are about how much is allowed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why a request can never run, and what would be accepted instead; both are sentences.
+
+    Attributes:
+        group: whose limit it is, or what the rule is about; empty where it is about no group.
+    """
+
+    rule: Rule
+    message: str
+    accepted: str
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """The most devices that one request of a group could ever have, were nothing else held.
+
+    Attributes:
+        lent: of what may be asked back: all but what others do not lend.
+        kept: of what may not, as a session: it leaves others all that they are guaranteed.
+    """
+
+    lent: float
+    kept: float
+
+    def of(self, *, preemptible: bool) -> float:
+        return self.lent if preemptible else self.kept
+
+
+EVERYTHING = Reach(lent=inf, kept=inf)
+
+
+def admit(
+    *,
+    groups: Iterable[Group],
+    pool: Iterable[Device],
+    group: str,
+    devices: float,
+    seconds: float,
+    model: str | None = None,
+    kind: Kind = Kind.JOB,
+    preemptible: bool = False,
+    reach: Reach = EVERYTHING,
+    share: Share | None = None,
+) -> Refusal | None:
+    """Why a request can never run as the groups and the pool are, or None if it can.
+
+    It compares with limits and sizes, not with what is held or broken now: whoever has to
+    wait is not refused. A device that does not work counts as one that may be repaired.
+    The first rule that is broken answers, and what is accepted passes all of them:
+
+    1. the group and every group above exist
+    2. devices are a whole number, 0 or more
+    3. the time limit is more than 0, and no longer than any group of the chain allows
+    4. a session has devices only where every group of the chain allows a member such sessions
+    5. devices are within what every group of the chain may hold, then within its maximum per
+       person
+    6. the pool has the model, and one node has as many devices that the group may use
+    7. devices are within what the group could have beside what others are promised
+    8. until its time limit it uses no more than the whole budget of any group of the chain;
+       whoever has to wait for the next period is not refused
+
+    A share counts as one device, but for a budget, which it uses in proportion.
+    """
+    tree = Tree(groups)
+    chain = tree.chain(group)
+    if not chain:
+        return _unknown_group(tree, group)
+    no_sessions = _no_sessions(chain, kind)
+    most = 0 if no_sessions else reach.of(preemptible=preemptible)
+    refusal = _shape(chain, devices, seconds, most)
+    if refusal is not None or devices == 0:
+        return refusal
+    pool, devices, usable = tuple(pool), int(devices), tree.models(group)
+    models = (model,) if model or usable is None else usable
+    in_node = max((largest_node(pool, each) for each in models), default=0)
+    allowed = (min(may_hold(each), each.max_devices_per_user) for each in chain)
+    accepted = _from_zero_to(int(min(in_node, most, _affordable(chain, seconds), *allowed)))
+    refusal = (
+        no_sessions
+        or _above_maximum(chain, devices)
+        or _above_node(pool, devices, in_node, model, group if usable is not None else "")
+        or _promised(group, devices, most, preemptible=preemptible)
+    )
+    by_budget = _budget(chain, in_devices(size(devices, share)), seconds)
+    if refusal is None or refusal.accepted:
+        return refusal or by_budget
+    could_be_lent = kind is Kind.JOB and devices <= reach.lent and by_budget is None
+    if refusal.rule is Rule.PROMISED and could_be_lent:
+        accepted = f"{accepted[:-1]}, or for a job that may be preempted."
+    message = f"{refusal.message}; you asked for {number(devices)}."
+    return replace(refusal, message=message, accepted=accepted)
+
+
+def _unknown_group(tree: Tree, name: str) -> Refusal:
+    known = [each for each in tree.names if tree.chain(each)]
+    if tree.known(name):
+        message = f"A group above {name} is missing, so {name} may not use anything."
+    else:
+        message = f"There is no group {name}."
+    return Refusal(
+        rule=Rule.UNKNOWN_GROUP,
+        group=name,
+        message=message,
+        accepted=f"Groups: {', '.join(known)}." if known else "There are no groups yet.",
+    )
+
+
+def _shape(chain: tuple[Group, ...], devices: float, seconds: float, most: float) -> Refusal | None:
+    """Rules 2 and 3. Comparisons are written so that a NaN fails them."""
+    if isinstance(devices, bool) or not isinstance(devices, int) or devices < 0:
+        allowed = (min(may_hold(group), group.max_devices_per_user) for group in chain)
+        return Refusal(
+            rule=Rule.DEVICES,
+            message="The number of devices must be a whole number, 0 or more; "
+            f"you asked for {number(devices)}.",
+            accepted=_from_zero_to(int(min(most, *allowed))),
+        )
+    shortest = min(chain, key=lambda group: group.max_seconds)
+    at_most = min(devices, *map(may_hold, chain))
+    by_budget = _affordable(chain, at_most) if at_most else inf
+    longest = _rounded(by_budget) if 1 <= by_budget < shortest.max_seconds else shortest.max_seconds
+    accepted = f"Ask for at most {span(longest)}."
+    if not seconds > 0:
+        return Refusal(
+            rule=Rule.SECONDS,
+            message=f"The time limit must be more than 0; you asked for {span(seconds)}.",
+            accepted=accepted,
+        )
+    if seconds > shortest.max_seconds:
+        return Refusal(
+            rule=Rule.SECONDS_MAXIMUM,
+            group=shortest.name,
+            message=f"{shortest.name} allows at most {span(shortest.max_seconds)} at a time; "
+            f"you asked for {span(seconds)}.",
+            accepted=accepted,
+        )
+    return None
+
+
+def _no_sessions(chain: tuple[Group, ...], kind: Kind) -> Refusal | None:
+    """Rule 4."""
+    name = next((group.name for group in chain if group.max_sessions == 0), None)
+    if kind is not Kind.SESSION or name is None:
+        return None
+    return _too_many(Rule.SESSIONS, name, f"{name} allows no sessions with devices")
+
+
+def _above_maximum(chain: tuple[Group, ...], devices: int) -> Refusal | None:
+    """Rule 5."""
+    by_group = min(chain, key=may_hold)
+    by_user = min(chain, key=lambda group: group.max_devices_per_user)
+    if devices > may_hold(by_group):
+        why = ""
+        if may_hold(by_group) < by_group.max_devices:
+            why = f": {by_group.guaranteed} guaranteed, and {by_group.borrowing} borrowed"
+        most = plural(may_hold(by_group), "device")
+        message = f"{by_group.name} may hold at most {most} at one time{why}"
+        return _too_many(Rule.GROUP_MAXIMUM, by_group.name, message)
+    if devices > by_user.max_devices_per_user:
+        most = plural(by_user.max_devices_per_user, "device")
+        message = f"One person may hold at most {most} in {by_user.name} at one time"
+        return _too_many(Rule.USER_MAXIMUM, by_user.name, message)
+    return None
+
+
+def _above_node(
+    pool: tuple[Device, ...], devices: int, in_node: int, model: str | None, group: str
+) -> Refusal | None:
+    """Rule 6. ``group``: where it may not use all models."""
+    if devices <= in_node:
+        return None
+    if model is not None and in_node == 0:
+        known = ", ".join(sorted({device.model for device in pool}))
+        return Refusal(
+            rule=Rule.UNKNOWN_MODEL,
+            message=f"The pool has no device of the model {model}.",
+            accepted=f"Models: {known}." if known else "The pool has no devices; ask for 0.",
+        )
+    which = f" of the model {model}" if model else f" that {group} may use" if group else ""
+    message = f"No node has more than {plural(in_node, 'device')}{which}"
+    return _too_many(Rule.NODE_MAXIMUM, group, message if pool else "The pool has no devices")
+
+
+def _promised(group: str, devices: int, most: float, *, preemptible: bool) -> Refusal | None:
+    """Rule 7."""
+    if devices <= most:
+        return None
+    beside, lasting = "do not lend of theirs", ""
+    if not preemptible:
+        beside, lasting = "are guaranteed", " that it never has to give back"
+    have = f"at most {plural(int(most), 'device')}" if most else "no device"
+    message = f"Beside what other groups {beside}, {group} can have {have}{lasting}"
+    return _too_many(Rule.PROMISED, group, message)
+
+
+def _too_many(rule: Rule, group: str, message: str) -> Refusal:
+    """Of devices; ``admit`` ends the sentence, and says how many are accepted."""
+    return Refusal(rule=rule, group=group, message=message, accepted="")
+
+
+def _budget(chain: tuple[Group, ...], devices: float, seconds: float) -> Refusal | None:
+    """Rule 8."""
+    having = [(group.name, group.budget) for group in chain if group.budget is not None]
+    if not having or devices <= _affordable(chain, seconds):
+        return None
+    name, budget = min(having, key=lambda each: each[1].device_seconds)
+    message = (
+        f"{name} has a budget of {hours(budget.device_seconds)} device-hours in a {budget.period}; "
+        f"you asked for {hours(devices * seconds)} device-hours ({plural(devices, 'device')} for "
+        f"{span(seconds)})."
+    )
+    longest, most = _rounded(_affordable(chain, devices)), int(_affordable(chain, seconds))
+    accepted = [f"at most {span(longest)}"] if longest else []
+    accepted += [f"at most {plural(most, 'device')}"] if most else []
+    return Refusal(
+        rule=Rule.BUDGET,
+        group=name,
+        message=message,
+        accepted=f"Ask for {', or for '.join(accepted)}." if accepted else _from_zero_to(0),
+    )
+
+
+def _affordable(chain: tuple[Group, ...], each: float) -> float:
+    """How often the smallest budget of the chain pays for so many device-seconds."""
+    whole = (group.budget.device_seconds for group in chain if group.budget is not None)
+    return min(whole, default=inf) / each
+
+
+def _rounded(seconds: float) -> float:
+    """Down to whole minutes, or seconds."""
+    return seconds // 60 * 60 or seconds // 1
+
+
+def _from_zero_to(most: int) -> str:
+    return f"Ask for 0 to {most}." if most > 0 else "Ask for 0 (CPU only)."

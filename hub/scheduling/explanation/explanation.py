@@ -1,0 +1,204 @@
+"""Why a request waits, behind whom, and what would start it sooner: values, not sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from ..cycle.start_estimates import FIRST_PAGE, Effort, estimates
+from ..model.plan import Reason, Wait
+from ..model.snapshot import Left, Reserved, Snapshot, Waiting
+from ..queue.cycle_state import Books
+from ..quota.headroom import cap, cap_of_one, room
+from ..quota.tree import THOUSAND
+from .precedence import Ahead, precedence
+from .what_if import LIMITS, STAND_ALONE, Asked, Suggestion, Way, sooner, suggestions
+
+MOST_AHEAD = 200
+"""With more ahead of it the start of a request is not estimated."""
+LOOKS = 2600
+"""Nor where more has to be looked at for it (``Effort``): that would take too long for a page."""
+MORE_LOOKS = 1900
+"""For what would start it sooner, next to what its own start has left of the others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaState:
+    """The quota that holds a request, as it is now. Parts of devices count as parts.
+
+    Attributes:
+        reason: ``GROUP_MAXIMUM``, ``BORROWING``, ``USER_MAXIMUM`` or ``SESSIONS``.
+        held: by the group, or by the owner in it where the limit is per member.
+        most: what may be held.
+        guaranteed: of the group, with what those below it bring.
+    """
+
+    reason: Reason
+    group: str
+    held: float
+    most: float
+    guaranteed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """Why a request waits.
+
+    Attributes:
+        wait: place, reason and expected start, as the plan has them. Past the first page of the
+            queue, where the plan has no expected start, it has one of its own.
+        free: devices (of its model) that are wholly free.
+        lendable: devices (of its model) that may be lent, free or not.
+        quota: what holds it, where that is a quota.
+        budget: what is left of the budget that holds it.
+        reserved: what the devices are kept for, where that is a reservation.
+        ahead: by rule, in the order of the rules.
+        suggestions: what would start it now; where nothing would, what would start it sooner.
+    """
+
+    request: Waiting
+    wait: Wait
+    free: int = 0
+    lendable: int = 0
+    quota: QuotaState | None = None
+    budget: Left | None = None
+    reserved: Reserved | None = None
+    ahead: tuple[Ahead, ...] = ()
+    suggestions: tuple[Suggestion, ...] = ()
+
+
+def explain(
+    snapshot: Snapshot,
+    request_id: str,
+    now: float,
+    *,
+    waits: Iterable[Wait],
+    groups: Sequence[str] = (),
+) -> Explanation | None:
+    """Everything about one request; None where it does not wait.
+
+    It has an expected start wherever it stands, unless more than ``MOST_AHEAD`` are ahead of it
+    or so much happens before that it takes more than ``LOOKS``.
+
+    Attributes:
+        waits: of the last plan, in its order. What the plan started runs in the snapshot.
+        groups: others that its owner is in, for suggestions.
+    """
+    way = Way(snapshot, now)
+    request = way.known.get(request_id)
+    ahead, wait, behind = _split(waits, request_id)
+    if request is None or wait is None:
+        return None
+    effort = Effort(LOOKS)
+    wait = _estimated(wait, request, ahead, way, effort)
+    effort.left += MORE_LOOKS
+    asked = Asked(
+        request=request, wait=wait, snapshot=snapshot, now=now, groups=groups, effort=effort
+    )
+    books = way.along(ahead).walk.books
+    found = tuple(suggestions(asked, way, ahead, behind)) or tuple(sooner(asked))
+    return Explanation(
+        request=request,
+        wait=wait,
+        free=books.pool.free_count(request.model, request.nodes),
+        lendable=books.pool.could_count(request.model, request.nodes),
+        quota=_quota(request, books),
+        budget=_budget(wait, snapshot),
+        reserved=_reserved(wait, snapshot, now),
+        ahead=precedence(
+            request, _in_the_way(wait, request, ahead, way.known), books, _promised(snapshot)
+        ),
+        suggestions=found,
+    )
+
+
+def _split(
+    waits: Iterable[Wait], request_id: str
+) -> tuple[tuple[Wait, ...], Wait | None, tuple[Wait, ...]]:
+    every = tuple(waits)
+    for at, wait in enumerate(every):
+        if wait.request_id == request_id:
+            return every[:at], wait, every[at + 1 :]
+    return every, None, ()
+
+
+def _estimated(
+    wait: Wait, request: Waiting, ahead: Iterable[Wait], start: Way, effort: Effort
+) -> Wait:
+    """With its expected start also past the first page, of which the plan has said all."""
+    if wait.estimate is not None or not request.devices:
+        return wait
+    others = (start.known.get(each.request_id) for each in ahead)
+    page = tuple(islice((each for each in others if each and each.devices), MOST_AHEAD + 1))
+    if not FIRST_PAGE <= len(page) <= MOST_AHEAD:
+        return wait
+    found = estimates((*page, request), start.walk.books, request.id, effort)
+    return wait._replace(estimate=found.get(request.id))
+
+
+def _quota(request: Waiting, books: Books) -> QuotaState | None:
+    limit = room(request, books.tree, books.tally, books.budgets)
+    if limit is None or limit.reason is Reason.BUDGET:
+        return None
+    known = books.tree.known(limit.group)
+    if not known:
+        return None
+    group = known[0]
+    tally = books.tally
+    if limit.reason is Reason.SESSIONS:
+        held: float = tally.sessions[group.name, request.owner]
+        most: float = group.max_sessions or 0
+    elif limit.reason is Reason.USER_MAXIMUM:
+        held, most = tally.of_user(group.name, request.owner), cap_of_one(group) / THOUSAND
+    else:
+        held, most = tally.of_group(group.name), cap(group) / THOUSAND
+    return QuotaState(
+        reason=limit.reason,
+        group=group.name,
+        held=held,
+        most=most,
+        guaranteed=books.guaranteed.get(group.name, 0),
+    )
+
+
+def _budget(wait: Wait, snapshot: Snapshot) -> Left | None:
+    if wait.reason is not Reason.BUDGET:
+        return None
+    return next((each for each in snapshot.budgets if each.group == wait.detail), None)
+
+
+def _reserved(wait: Wait, snapshot: Snapshot, now: float) -> Reserved | None:
+    """The reservation that the devices are kept for: of the group named, or the next one."""
+    if wait.reason is not Reason.RESERVATION:
+        return None
+    left = [
+        each for each in snapshot.reserved if each.ends_at > now and wait.detail in ("", each.group)
+    ]
+    return min(left, key=lambda each: (each.starts_at, each.id), default=None)
+
+
+def _promised(snapshot: Snapshot) -> frozenset[str]:
+    """For whom others were stopped."""
+    return frozenset(each.made_room_for for each in snapshot.waiting) - {""}
+
+
+def _in_the_way(
+    wait: Wait, request: Waiting, ahead: Sequence[Wait], known: Mapping[str, Waiting]
+) -> list[Waiting]:
+    """Those ahead that it stands behind: for the same limit, or for devices."""
+    if wait.reason in STAND_ALONE:
+        return []
+    found = []
+    for each in ahead:
+        if each.reason in STAND_ALONE:
+            continue
+        other = known.get(each.request_id)
+        if other is None or not other.devices:
+            continue
+        if each.reason in LIMITS:
+            same = (each.reason, each.detail) == (wait.reason, wait.detail)
+            if not same or (each.reason is Reason.USER_MAXIMUM and other.owner != request.owner):
+                continue
+        found.append(other)
+    return found

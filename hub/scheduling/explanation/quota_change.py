@@ -1,0 +1,144 @@
+"""What a change of a quota would mean for what runs and waits now, asked of a copy.
+
+Nothing is stopped by a quota that was lowered. It holds for what starts from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from ..cycle.decision import decide
+from ..guarantees import odd_guarantees
+from ..model.plan import Plan, Reason
+from ..model.snapshot import Group, Snapshot
+from ..model.text import plural, span
+from ..placement.gangs import least
+from ..quota.tree import THOUSAND, Tally, Tree, may_hold, size
+from .reachable_capacity import reach
+
+UNAFFECTED = "Nothing that waits or runs is affected."
+UNCHANGED = "Nothing changes."
+NEW = "A new group: nobody waits or runs in it yet."
+NOTHING_TO_SAY = frozenset({UNAFFECTED, UNCHANGED, NEW})
+
+
+def consequences(after: Group, snapshot: Snapshot, now: float) -> tuple[str, ...]:
+    """Sentences for the administrator who is about to save this group.
+
+    1. what is held above a limit
+    2. what waits and could never start
+    3. what waits and would start at once
+    4. limits above and below that bind as well
+    5. time limits, which hold for new requests only
+    6. guarantees that cannot all be kept
+    """
+    before = next((group for group in snapshot.groups if group.name == after.name), None)
+    if before == after:
+        return (UNCHANGED,)
+    others = tuple(group for group in snapshot.groups if group.name != after.name)
+    changed = replace(snapshot, groups=(*others, after))
+    said = (
+        *_held_above(after, changed),
+        *_waiting(snapshot, changed, now),
+        *_bound_by_others(after, changed),
+        *_times(before, after),
+        *odd_guarantees(after, changed),
+    )
+    if said:
+        return said
+    return (NEW if before is None else UNAFFECTED,)
+
+
+def _held_above(after: Group, changed: Snapshot) -> Iterator[str]:
+    tree = Tree(changed.groups)
+    tally = Tally(tree, changed.holdings)
+    for group in tree.known(after.name):
+        held = tally.of_group(group.name)
+        if held > group.max_devices:
+            new = "the new" if group is after else "its"
+            yield (
+                f"{group.name} holds {plural(held, 'device')}, above {new} maximum of "
+                f"{group.max_devices}: nothing is stopped, nothing new starts."
+            )
+    most = after.max_devices_per_user
+    owners = sorted({holding.owner for holding in changed.holdings})
+    above = [owner for owner in owners if tally.of_user(after.name, owner) > most]
+    if above:
+        verb = "holds" if len(above) == 1 else "hold"
+        yield (
+            f"{_listed(above)} {verb} more than the {plural(most, 'device')} of one member: "
+            "nothing is stopped, nothing new starts for them."
+        )
+
+
+def _waiting(snapshot: Snapshot, changed: Snapshot, now: float) -> Iterator[str]:
+    plan, planned = decide(snapshot, now), decide(changed, now)
+    was_stuck, stuck = _stuck(snapshot, plan), _stuck(changed, planned)
+    if never := len(stuck - was_stuck):
+        verb = "waits" if never == 1 else "wait"
+        yield f"{plural(never, 'request')} that {verb} could never start and would be told."
+    if again := len(was_stuck - stuck):
+        yield f"{plural(again, 'request')} that could never start could again."
+    began = {start.request_id for start in plan.starts}
+    if starts := len({start.request_id for start in planned.starts} - began):
+        verb = "waits" if starts == 1 else "wait"
+        yield f"{plural(starts, 'request')} that {verb} would start at once."
+
+
+def _stuck(snapshot: Snapshot, plan: Plan) -> set[str]:
+    """Who waits and could never start: for a limit, or beside what others are promised."""
+    waits = {each.request_id: each.reason for each in plan.waits}
+    most = {
+        name: reach(name, snapshot.groups, snapshot.devices)
+        for name in {each.group for each in snapshot.waiting if each.id in waits}
+    }
+    return {
+        each.id
+        for each in snapshot.waiting
+        if each.id in waits
+        and (
+            waits[each.id] is Reason.ABOVE_MAXIMUM
+            or size(least(each).devices, each.share)
+            > THOUSAND * most[each.group].of(preemptible=each.preemptible)
+        )
+    }
+
+
+def _bound_by_others(after: Group, changed: Snapshot) -> Iterator[str]:
+    tree = Tree(changed.groups)
+    most = may_hold(tree.known(after.name)[0])
+    above = min(tree.chain(after.name), key=may_hold, default=None)
+    if above is None:
+        yield f"A group above {after.name} is missing: its members may hold nothing."
+    elif may_hold(above) < most:
+        yield (
+            f"{above.name}, above it, allows {plural(may_hold(above), 'device')} at one time: "
+            f"{after.name} never holds more."
+        )
+    for group in sorted(tree.children(after.name), key=lambda group: group.name):
+        if may_hold(group) > most:
+            yield (
+                f"{group.name}, below it, may hold {may_hold(group)} by its own limits, "
+                f"and {most} by these."
+            )
+
+
+def _times(before: Group | None, after: Group) -> Iterator[str]:
+    if before is not None and before.max_seconds > after.max_seconds:
+        yield (
+            f"New requests may ask for {span(after.max_seconds)} at most; what waits or runs "
+            "keeps its time limit."
+        )
+
+
+_NAMED = 3
+
+
+def _listed(names: Iterable[str]) -> str:
+    """``ada``, ``ada and ben``, ``ada, ben, cleo and 4 more``."""
+    every = list(names)
+    shown, more = every[:_NAMED], len(every) - _NAMED
+    if more > 0:
+        return f"{', '.join(shown)} and {more} more"
+    return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))

@@ -1,0 +1,122 @@
+"""What if: a request that nobody has sent yet, and a lease that nobody held.
+
+Both are asked of a copy of the snapshot, and nothing is reserved by the question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import takewhile
+
+from ..cycle.decision import Places, decide, in_order
+from ..cycle.dispatch import Held, Walk
+from ..cycle.reclaim_step import Reclaim
+from ..cycle.start_estimates import FIRST_PAGE
+from ..model.plan import Plan, Reason, Wait
+from ..model.snapshot import Holding, Snapshot, Waiting
+from ..preemption.defragmentation import again
+from ..preemption.pending_reclaims import Asking
+from ..queue.cycle_state import Books, Kept
+from ..queue.fair_share import Debts
+from ..queue.order import Order
+from ..queue.queues import Queues
+
+
+def quotes(snapshot: Snapshot, requests: Sequence[Waiting], now: float) -> tuple[Wait, ...]:
+    """What ``decide`` would say of each of these, if it alone came too.
+
+    A request that would start at once has the place 0. Whoever is behind a request has no part
+    in its place. Only its estimate is made without those behind, who may start before it on
+    devices that it leaves.
+    """
+    books = Books(snapshot, now)
+    queues = Queues(books.tree, snapshot.waiting)
+    debts = Debts(books.tree, snapshot.use, snapshot.holdings, now)
+    return tuple(_quote(snapshot, each, books, queues, debts) for each in requests)
+
+
+def _quote(
+    snapshot: Snapshot, request: Waiting, books: Books, queues: Queues, debts: Debts
+) -> Wait:
+    # What needs no device does not depend on those ahead.
+    if not request.devices and not isinstance(Walk(books.copy()).serve(request), Held):
+        return Wait(request_id=request.id, place=0, reason=Reason.STARTING)
+    reclaim = Reclaim(
+        holdings=lambda: snapshot.holdings, debts=lambda: debts, queues=lambda: queues
+    )
+    walk, line = Walk(books.copy(), Asking(reclaim)), Places()
+    queues.add(request)
+    ahead = list(takewhile(lambda each: each is not request, Order(queues, books, debts)))
+    page = 0
+    for each in ahead:
+        served = walk.serve(each)
+        if isinstance(served, Held):
+            line.add(served)
+            page += each.devices > 0
+    answer = walk.serve(request)
+    queues.remove(request.id)
+    if not isinstance(answer, Held):
+        return Wait(request_id=request.id, place=0, reason=Reason.STARTING)
+    if page >= FIRST_PAGE and request not in walk.books.entitled:
+        return line.add(answer)
+    plan = decide(replace(snapshot, waiting=(*ahead, request)), books.now)
+    return next(wait for wait in plan.waits if wait.request_id == request.id)
+
+
+def served_without(snapshot: Snapshot, request_id: str, now: float) -> Waiting | None:
+    """Who waits and would start now, or sooner, if this request held nothing; the first of them.
+
+    Its owner's own requests do not count: whom to serve first is the owner's choice.
+    """
+    holding, left = _without(snapshot, request_id)
+    if holding is None:
+        return None
+    others = {
+        each.id for each in snapshot.waiting if each.devices > 0 and each.owner != holding.owner
+    }
+    if not others:
+        return None
+    before = _expected(decide(snapshot, now), now)
+    after = _expected(decide(left, now), now)
+    sooner = {
+        name for name in others & after.keys() if name not in before or after[name] < before[name]
+    }
+    queue = in_order(snapshot, Books(snapshot, now)) if sooner else ()
+    return next((each for each in queue if each.id in sooner), None)
+
+
+def kept_from_longer(snapshot: Snapshot, request_id: str, until: float, now: float) -> Kept | None:
+    """Why what runs may not have its devices until then, by the rules for whoever starts; None
+    if it may.
+
+    1. its budget, or one above, is promised already to what runs
+    2. what it holds is kept from its present end on: for a reservation, or for what others are
+       guaranteed and could not ask back of it
+    """
+    holding, left = _without(snapshot, request_id)
+    if holding is None or not holding.devices:
+        return None
+    later = tuple(each for each in snapshot.reserved if each.ends_at > holding.until)
+    books = Books(replace(left, reserved=later), now)
+    for group in books.tree.chain(holding.group):
+        if books.budgets.get(group.name, 1.0) <= 0:
+            return Kept(reason=Reason.BUDGET, detail=group.name)
+    request = again(holding, books.pool, now)
+    if not books.leaves_what_is_kept(request):
+        return Kept(reason=books.kept_reason(request))
+    return books.kept_from(request, until)
+
+
+def _without(snapshot: Snapshot, request_id: str) -> tuple[Holding | None, Snapshot]:
+    """What a request holds, if anything, and how it would be if it held nothing."""
+    holding = next((each for each in snapshot.holdings if each.request_id == request_id), None)
+    left = tuple(each for each in snapshot.holdings if each is not holding)
+    return holding, replace(snapshot, holdings=left)
+
+
+def _expected(plan: Plan, now: float) -> dict[str, float]:
+    """When each of the first page starts, as far as that is known."""
+    return {start.request_id: now for start in plan.starts} | {
+        wait.request_id: wait.estimate.at for wait in plan.waits if wait.estimate
+    }

@@ -1,0 +1,46 @@
+"""How much of the pool a group could ever have beside what others are promised.
+
+Carrel's own rule: what admission lets in, the cycle has to be able to start (a property test
+holds the two to each other).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from ..model.snapshot import Device, Group, Health, Kind, Snapshot, Waiting
+from ..queue.cycle_state import Books
+from .admission_rules import Reach
+
+
+def reach(group: str, groups: Iterable[Group], devices: Iterable[Device]) -> Reach:
+    """As the rules of the walk have it (``Books``), with every device repaired and taking work."""
+    repaired = tuple(replace(each, health=Health.OK, marks=()) for each in devices)
+    books = Books(Snapshot(devices=repaired, groups=tuple(groups)), 0.0)
+    if not books.tree.chain(group):
+        return Reach(lent=0, kept=0)
+
+    def most(*, preemptible: bool) -> int:
+        sizes = range(1, len(repaired) + 1)
+        return bisect_left(sizes, True, key=_refused(books, group, preemptible=preemptible))
+
+    return Reach(lent=most(preemptible=True), kept=most(preemptible=False))
+
+
+def _refused(books: Books, group: str, *, preemptible: bool) -> Callable[[int], bool]:
+    def refused(devices: int) -> bool:
+        asked = Waiting(
+            id="",
+            kind=Kind.JOB,
+            owner="",
+            group=group,
+            devices=devices,
+            seconds=1.0,
+            submitted_at=0.0,
+            preemptible=preemptible,
+        )
+        return not books.leaves_what_is_kept(asked) or books.kept_from(asked) is not None
+
+    return refused

@@ -1,0 +1,347 @@
+"""What would start sooner: one waiting request in another form, tried on a copy of the books.
+
+The queue is not walked anew for each form. Of all those ahead only a few leave a trace on the
+way (the head that lacks devices, and the first under each limit), and the last plan says which:
+serving those brings a walk to the place of any request in the queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cache, cached_property
+from itertools import chain, islice, zip_longest
+from math import inf
+
+from ..cycle.decision import debts_of, decide
+from ..cycle.dispatch import Held, Walk
+from ..cycle.reclaim_step import Reclaim
+from ..cycle.start_estimates import Effort
+from ..model.plan import Estimate, Reason, Wait
+from ..model.snapshot import PriorityClass, Snapshot, Waiting
+from ..preemption.pending_reclaims import Asking
+from ..queue.cycle_state import Books
+from ..queue.queues import Queues
+from ..quota.headroom import cap, cap_of_one
+from ..quota.tree import THOUSAND, Tree, limits, size
+
+LIMITS = frozenset({Reason.GROUP_MAXIMUM, Reason.BORROWING, Reason.USER_MAXIMUM})
+STAND_ALONE = frozenset(
+    {
+        Reason.ABOVE_MAXIMUM,
+        Reason.POOL_TOO_SMALL,
+        Reason.DRAINING,
+        Reason.ENGINE,
+        Reason.BUDGET,
+        Reason.SESSIONS,
+    }
+)
+"""Who waits for one of these is in nobody's way, and has nobody in its way."""
+_NO_TRACE = STAND_ALONE | {Reason.BEHIND_OTHERS}
+MINUTE = 60.0
+SHORTEST_MINUTES = 5
+"""Nobody is told to ask for less time than this."""
+OTHER_GROUPS = 2
+"""How many of the owner's other groups are tried."""
+SHORTER_PARTS = (2, 4)
+"""A half and a quarter of the time limit are tried, where none is known to start now."""
+_READ = 1
+"""What a holding or a request of a snapshot that is decided about anew costs (``Effort``)."""
+
+
+class Change(StrEnum):
+    """What could be asked for instead."""
+
+    FEWER_DEVICES = "fewer_devices"
+    ANY_MODEL = "any_model"
+    SHORTER_LIMIT = "shorter_limit"
+    OTHER_GROUP = "other_group"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suggestion:
+    """A form in which the request would start now, or sooner; it was tried.
+
+    Attributes:
+        devices: how many instead; None: as many as now. ``seconds`` and ``group`` likewise.
+        expected: when it would start; None: now.
+    """
+
+    change: Change
+    devices: int | None = None
+    seconds: float | None = None
+    group: str | None = None
+    expected: Estimate | None = None
+
+
+class Way:
+    """The way along the queue of one plan.
+
+    Attributes:
+        walk: what the next request in the queue would find.
+        known: those that wait in the snapshot, by id.
+    """
+
+    def __init__(self, snapshot: Snapshot, now: float) -> None:
+        self.known: Mapping[str, Waiting] = {each.id: each for each in snapshot.waiting}
+        books = Books(snapshot, now)
+        reclaim = Reclaim(
+            holdings=lambda: snapshot.holdings,
+            debts=cache(lambda: debts_of(snapshot, books)),
+            queues=cache(lambda: Queues(books.tree, snapshot.waiting)),
+        )
+        self.walk = Walk(books, Asking(reclaim))
+        self._met: set[tuple[Reason, str, str]] = set()
+
+    def copy(self) -> Way:
+        made = copy(self)
+        made.walk, made._met = self.walk.copy(), self._met.copy()
+        return made
+
+    def requests(self, waits: Iterable[Wait]) -> Iterator[Waiting]:
+        """Who waits like that."""
+        return filter(None, (self.known.get(wait.request_id) for wait in waits))
+
+    def along(self, waits: Iterable[Wait]) -> Way:
+        """Further along the queue, past these."""
+        for wait in waits:
+            if wait.reason in _NO_TRACE:
+                continue
+            request = self.known.get(wait.request_id)
+            if request is None:
+                continue
+            if wait.reason in LIMITS:
+                owner = request.owner if wait.reason is Reason.USER_MAXIMUM else ""
+                key = (wait.reason, wait.detail, owner)
+                if key in self._met:
+                    continue
+                self._met.add(key)
+            elif wait.reason is Reason.GUARANTEE:
+                key = (wait.reason, "", "")
+                if self.walk.backfill is not None and key in self._met:
+                    continue
+                self._met.add(key)
+            elif self.walk.backfill is not None and wait.reason is not Reason.RECLAIMING:
+                continue
+            self.walk.serve(request)
+        if self.walk.backfill is not None:
+            self.walk.backfill.look_ahead(self.walk.line)
+        return self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What could be asked for instead of one request.
+
+    Attributes:
+        wait: how it waits, as the plan has it.
+        groups: others of its owner.
+        effort: what is left for deciding anew, on a copy of the snapshot.
+    """
+
+    request: Waiting
+    wait: Wait
+    snapshot: Snapshot
+    now: float
+    groups: Sequence[str]
+    effort: Effort
+
+    def decided(self, suggestion: Suggestion) -> Suggestion | None:
+        """With the time at which it would start, were it followed; None where that is not found
+        out."""
+        waiting = self.snapshot.waiting
+        self.effort.spend(_READ * (len(waiting) + len(self.snapshot.holdings)))
+        if self.effort.left <= 0:
+            return None
+        other = changed(self.request, suggestion)
+        others = (other if each is self.request else each for each in waiting)
+        asked = replace(self.snapshot, waiting=tuple(others))
+        plan = decide(asked, self.now, until=other.id, effort=self.effort)
+        if any(start.request_id == other.id for start in plan.starts):
+            return suggestion
+        after = next((each.estimate for each in plan.waits if each.request_id == other.id), None)
+        return None if after is None else replace(suggestion, expected=after)
+
+
+def suggestions(
+    asked: Asked, here: Way, ahead: Sequence[Wait], behind: Iterable[Wait]
+) -> Iterator[Suggestion]:
+    """What would start now in place of a request.
+
+    1. as many devices as would start now
+    2. a device of any model
+    3. a time limit that ends before the head starts, or before the next reservation
+    4. another group
+
+    Each is tried from the request's place in the queue (``here``), where that is where it would
+    stand; else behind everybody. Where others wait because of the request, who would be ahead of
+    it then, it is decided anew.
+    """
+    request = asked.request
+    if not request.devices:
+        return
+    end = _Once(here, behind)
+    stays = not _may_stand_further_back(request, here, ahead)
+    alone = asked.wait.reason in _NO_TRACE
+    walk = here.walk if stays or not alone else end.walk
+
+    def comes_true(suggestion: Suggestion, walk: Walk, *, surely: bool) -> bool:
+        return starts(changed(request, suggestion), walk) and (
+            surely or asked.decided(suggestion) is suggestion
+        )
+
+    found: set[Change] = set()
+    for suggestion in chain(_fewer(request), _any_model(request), _shorter(request, walk)):
+        if suggestion.change not in found and comes_true(suggestion, walk, surely=stays or alone):
+            found.add(suggestion.change)
+            yield suggestion
+    for suggestion in _other_groups(asked):
+        if comes_true(suggestion, end.walk, surely=alone):
+            yield suggestion
+
+
+def _may_stand_further_back(request: Waiting, way: Way, ahead: Sequence[Wait]) -> bool:
+    """Whether a smaller or shorter form could come behind others.
+
+    One with a deadline may. And so may one that a limit would hold if all those ahead were
+    served: it has its turn with the one before it, which was charged for nothing (``Order``).
+    """
+    if request.deadline is not None:
+        return True
+    books = way.walk.books
+    for group in books.tree.chain(request.group):
+        inside = books.tree.below(group.name)
+        most = books.tally.groups[group.name]
+        most_of_one = books.tally.users[group.name, request.owner]
+        for each in chain((request,), way.requests(ahead)):
+            if each.group in inside:
+                weight = size(each.devices, each.share)
+                most += weight
+                most_of_one += weight if each.owner == request.owner else 0
+                if most > cap(group) or most_of_one > cap_of_one(group):
+                    return True
+    return False
+
+
+def sooner(asked: Asked) -> Iterator[Suggestion]:
+    """What would start sooner than the request: of each kind of change the one that starts
+    first, and of equal ones the one that changes less.
+
+    Each form is decided about anew, while there is effort left: first one of each kind, then the
+    second of each.
+    """
+    request, before = asked.request, asked.wait.estimate
+    if before is None:
+        return
+    kinds = (
+        reversed(tuple(_fewer(request))),
+        _any_model(request),
+        _parts(request),
+        _other_groups(asked),
+    )
+    best: dict[Change, Suggestion] = {}
+    for suggestion in filter(None, chain.from_iterable(zip_longest(*kinds))):
+        if asked.effort.left <= 0:
+            break
+        tried = asked.decided(suggestion)
+        if tried is not None and _is_sooner(tried.expected, before):
+            known = best.setdefault(tried.change, tried)
+            best[tried.change] = min(known, tried, key=_soonest)
+    yield from (best[change] for change in Change if change in best)
+
+
+def _is_sooner(after: Estimate | None, before: Estimate) -> bool:
+    """By a minute, and no later were everything to take as long as it may; None: it starts now."""
+    return after is None or (after.at + MINUTE <= before.at and after.latest <= before.latest)
+
+
+def _soonest(suggestion: Suggestion) -> tuple[float, float, int, float]:
+    """Before others of its kind: what starts first, then what asks for more."""
+    when = suggestion.expected
+    at, latest = (-inf, -inf) if when is None else (when.at, when.latest)
+    return at, latest, -(suggestion.devices or 0), -(suggestion.seconds or 0.0)
+
+
+def changed(request: Waiting, suggestion: Suggestion) -> Waiting:
+    """The request as it would be, were the suggestion followed."""
+    seconds = request.seconds if suggestion.seconds is None else suggestion.seconds
+    return replace(
+        request,
+        devices=request.devices if suggestion.devices is None else suggestion.devices,
+        model=None if suggestion.change is Change.ANY_MODEL else request.model,
+        seconds=seconds,
+        expected=None if request.expected is None else min(request.expected, seconds),
+        group=request.group if suggestion.group is None else suggestion.group,
+    )
+
+
+class _Once:
+    """The walk behind everybody else, made when it is first asked for."""
+
+    def __init__(self, here: Way, behind: Iterable[Wait]) -> None:
+        self._here, self._behind = here, behind
+
+    @cached_property
+    def walk(self) -> Walk:
+        return self._here.copy().along(self._behind).walk
+
+
+def starts(request: Waiting, walk: Walk) -> bool:
+    """Whether it would start now, from that place in the queue. The walk does not change."""
+    return not isinstance(walk.copy().serve(request), Held)
+
+
+def _fewer(request: Waiting) -> Iterator[Suggestion]:
+    """A few sizes, the largest first; a gang has said itself with how few it starts."""
+    if request.gang or request.share is not None:
+        return
+    sizes = sorted({request.devices - 1, request.devices // 2, 1}, reverse=True)
+    for devices in sizes:
+        if 0 < devices < request.devices:
+            yield Suggestion(change=Change.FEWER_DEVICES, devices=devices)
+
+
+def _any_model(request: Waiting) -> Iterator[Suggestion]:
+    if request.model is not None:
+        yield Suggestion(change=Change.ANY_MODEL)
+
+
+def _shorter(request: Waiting, walk: Walk) -> Iterator[Suggestion]:
+    """Time limits that would end before something: the longest first, and none that is shorter
+    than the request is expected to run."""
+    head = walk.backfill
+    ends = (inf if head is None or head.at is None else head.at, walk.books.next_edge())
+    for end in sorted(set(ends), reverse=True):
+        minutes = (end - walk.books.now) // MINUTE if end < inf else 0
+        if _least_minutes(request) <= minutes < request.seconds / MINUTE:
+            yield Suggestion(change=Change.SHORTER_LIMIT, seconds=minutes * MINUTE)
+
+
+def _parts(request: Waiting) -> Iterator[Suggestion]:
+    """Parts of its time limit, in whole minutes, the longest first; none shorter than that."""
+    for part in SHORTER_PARTS:
+        minutes = request.seconds // MINUTE // part
+        if minutes >= _least_minutes(request):
+            yield Suggestion(change=Change.SHORTER_LIMIT, seconds=minutes * MINUTE)
+
+
+def _least_minutes(request: Waiting) -> float:
+    return max(SHORTEST_MINUTES, (request.expected or 0.0) / MINUTE)
+
+
+def _other_groups(asked: Asked) -> Iterator[Suggestion]:
+    """A few of the groups of its owner, where they would let it in: they allow as much time, and
+    their budgets are as large as all that it asks for. Urgent work stays where it is urgent."""
+    request, tree = asked.request, Tree(asked.snapshot.groups)
+    if request.priority is PriorityClass.URGENT:
+        return
+    needs = size(request.devices, request.share) / THOUSAND * request.seconds
+    for group in islice(asked.groups, OTHER_GROUPS):
+        other = limits(tree, group)
+        if group == request.group or other is None or other.max_seconds < request.seconds:
+            continue
+        budgets = (each.budget.device_seconds for each in tree.chain(group) if each.budget)
+        if needs <= min(budgets, default=inf):
+            yield Suggestion(change=Change.OTHER_GROUP, group=group)

@@ -1,0 +1,1 @@
+"""Snapshot in, plan out: the values of a decision."""

@@ -1,0 +1,113 @@
+"""The life of a request as one table: (state, move) → state.
+
+An illegal move raises and changes nothing. The diagram in the documentation is drawn from
+this table (``python -m tests.diagram``), so that neither can lie about the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+
+from ...errors import IllegalMove
+
+
+class State(StrEnum):
+    QUEUED = "queued"
+    GRANTED = "granted"
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    PREEMPTED = "preempted"
+    HALTED = "halted"
+    LOST = "lost"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    TIMED_OUT = "timed_out"
+
+
+class Move(StrEnum):
+    GRANT = "grant"
+    """A lease is written."""
+    LAUNCH = "launch"
+    """The intent to start is written; from here on something may be running."""
+    START = "start"
+    """A process was seen."""
+    GIVE_BACK = "give back"
+    """Nothing ran: back to the queue (claim window over, start refused)."""
+    STOP = "stop"
+    """Asked to end, or ended by itself; the device is not free yet."""
+    LOSE = "lose"
+    """No sign of life, and its death is confirmed."""
+    PREEMPT = "preempt"
+    HALT = "halt"
+    REQUEUE = "requeue"
+    SUCCEED = "succeed"
+    FAIL = "fail"
+    CANCEL = "cancel"
+    TIME_OUT = "time out"
+
+
+TERMINAL = frozenset({State.SUCCEEDED, State.FAILED, State.CANCELLED, State.TIMED_OUT})
+LIVE = frozenset(State) - TERMINAL
+HOLDS_DEVICES = frozenset({State.GRANTED, State.STARTING, State.RUNNING, State.STOPPING})
+"""States in which a lease is live."""
+MAY_RUN = frozenset({State.STARTING, State.RUNNING, State.STOPPING})
+"""States in which processes may exist."""
+
+ENDINGS: Mapping[Move, State] = MappingProxyType(
+    {
+        Move.FAIL: State.FAILED,
+        Move.CANCEL: State.CANCELLED,
+        Move.TIME_OUT: State.TIMED_OUT,
+    }
+)
+
+TABLE: Mapping[tuple[State, Move], State] = MappingProxyType(
+    {
+        (State.QUEUED, Move.GRANT): State.GRANTED,
+        (State.GRANTED, Move.LAUNCH): State.STARTING,
+        (State.STARTING, Move.START): State.RUNNING,
+        (State.STARTING, Move.STOP): State.STOPPING,
+        (State.RUNNING, Move.STOP): State.STOPPING,
+        (State.STOPPING, Move.SUCCEED): State.SUCCEEDED,
+        (State.STOPPING, Move.PREEMPT): State.PREEMPTED,
+        (State.STOPPING, Move.HALT): State.HALTED,
+        (State.GRANTED, Move.GIVE_BACK): State.QUEUED,
+        (State.STARTING, Move.GIVE_BACK): State.QUEUED,
+        (State.STARTING, Move.LOSE): State.LOST,
+        (State.RUNNING, Move.LOSE): State.LOST,
+        (State.PREEMPTED, Move.REQUEUE): State.QUEUED,
+        (State.HALTED, Move.REQUEUE): State.QUEUED,
+        (State.LOST, Move.REQUEUE): State.QUEUED,
+        **{
+            (state, move): ending
+            for state in (
+                State.QUEUED,
+                State.GRANTED,
+                State.STOPPING,
+                State.PREEMPTED,
+                State.HALTED,
+                State.LOST,
+            )
+            for move, ending in ENDINGS.items()
+        },
+    }
+)
+
+
+def after(state: State, move: Move) -> State:
+    """The state that follows.
+
+    Raises:
+        IllegalMove: the table has no such transition.
+    """
+    try:
+        return TABLE[state, move]
+    except KeyError:
+        legal = ", ".join(str(m) for s, m in TABLE if s is state) or "none: it has ended"
+        raise IllegalMove(
+            f"A request that is {state} cannot {move}.", accepted=f"From here: {legal}."
+        ) from None

@@ -1,0 +1,1 @@
+"""Which devices a request gets: best fit, gangs, shares."""

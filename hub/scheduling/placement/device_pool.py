@@ -1,0 +1,271 @@
+"""Which devices a request gets: whole ones of one node, those of a gang, or a part of one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Protocol
+
+from ..model.snapshot import Arrangement, Device, Holding, Role, Share, Waiting
+from .free_devices import Floor, Free, twin
+from .gangs import Layout, arrange
+from .shared_devices import Parts, fits
+
+Shape = tuple[int, str | None, tuple[Role, ...], Arrangement, frozenset[str] | None, Share | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """What a request gets.
+
+    Attributes:
+        devices: by role and member of a gang, then by index.
+        share: the part of its one device; None: whole devices.
+        members: how many members of each role; empty for a request that is not a gang.
+    """
+
+    devices: tuple[str, ...]
+    share: Share | None = None
+    members: tuple[int, ...] = ()
+
+
+class Taken(Protocol):
+    """What can be given back: a placement, or a holding."""
+
+    @property
+    def devices(self) -> tuple[str, ...]: ...
+
+    @property
+    def share(self) -> Share | None: ...
+
+
+_devices: Callable[[Taken], tuple[str, ...]] = attrgetter("devices")
+
+
+def shape(request: Waiting) -> Shape:
+    """All that placement looks at: requests of one shape fit, or do not, at the same time."""
+    return (
+        request.devices,
+        request.model,
+        request.gang,
+        request.arrangement,
+        request.nodes,
+        request.share,
+    )
+
+
+def largest_node(devices: Iterable[Device], model: str | None = None) -> int:
+    """How many of these devices (of this model) the node with the most of them has."""
+    per_node = Counter(d.node for d in devices if model is None or d.model == model)
+    return max(per_node.values(), default=0)
+
+
+class Pool:
+    """The devices that may be lent while a decision is being made: what is free, what could be.
+
+    It changes as devices are taken and given back; a device that is broken, drained or in
+    quarantine is never free, not even when its lease ends.
+
+    Attributes:
+        takes_work: whether anything may start, with or without a device.
+    """
+
+    def __init__(
+        self, devices: Iterable[Device], holdings: Iterable[Holding], *, takes_work: bool = True
+    ) -> None:
+        self.takes_work = takes_work
+        self._floor = Floor(device for device in devices if device.lendable)
+        self._all = Free(self._floor)
+        self._free = self._all.copy()
+        self._parts = Parts(self._floor)
+        self._could: dict[Shape, bool] = {}
+        for holding in holdings:
+            self.hold(holding)
+
+    def copy(self) -> Pool:
+        made = twin(self)
+        made._free, made._parts = self._free.copy(), self._parts.copy()
+        return made
+
+    def free_count(self, model: str | None = None, nodes: Set[str] | None = None) -> int:
+        """How many devices (of this model, on these nodes) are wholly free."""
+        return self._total(self._free, model, nodes)
+
+    def could_count(self, model: str | None = None, nodes: Set[str] | None = None) -> int:
+        """How many there are that may be lent, free or not."""
+        return self._total(self._all, model, nodes)
+
+    def _total(self, free: Free, model: str | None, nodes: Set[str] | None) -> int:
+        family = self._floor.families.get(model)
+        if family is None:
+            return 0
+        if nodes is None:
+            return free.total(family)
+        return free.within(family, self._floor.among(nodes))
+
+    def could_fit(self, request: Waiting) -> bool:
+        """Whether it would fit, were every device that may be lent free."""
+        key = shape(request)
+        if key not in self._could:
+            self._could[key] = self._fits(request, self._all, Parts(self._floor))
+        return self._could[key]
+
+    def fits(self, request: Waiting) -> bool:
+        """Whether ``take`` would find it a place now."""
+        return self._fits(request, self._free, self._parts)
+
+    def nodes_of(self, taken: Taken) -> tuple[int, ...]:
+        """The nodes on which these are; nodes are numbered."""
+        return tuple(node for node, _ in self._floor.spots[taken.devices])
+
+    def besides(self, taken: Taken, among: Set[str] | None = None) -> frozenset[str]:
+        """The names of all other nodes than those on which these are, or of those of these."""
+        names = self._floor.names
+        here = {names[node] for node in self.nodes_of(taken)}
+        return frozenset(names if among is None else among) - here
+
+    def take(self, request: Waiting, home: int = 0) -> Placement | None:
+        """Take the devices it gets; None, and nothing taken, where it does not fit.
+
+        1. a share: the device lent in parts that has the least left over, else one that
+           is wholly free, chosen as a single device
+        2. a gang: as ``arrange`` says
+        3. else the node that has the fewest fitting devices left over (best fit: whole nodes
+           stay whole for those who ask for many), then one where its group is at home: what a
+           group borrows lies on few nodes, and whole ones can be emptied for who is guaranteed
+           them (what the cells of HiveD are for; Zhao et al., OSDI 2020); then the node's name;
+           within the node the lowest index, then the id
+
+        ``home``: the nodes where its group runs already.
+        """
+        if request.devices == 0:
+            return Placement(devices=())
+        if request.share is not None:
+            return self._take_share(request.model, request.share)
+        if request.gang:
+            layout = arrange(request, self._floor, self._free)
+            return None if layout is None else self._take_gang(request.gang, layout)
+        family = self._floor.families.get(request.model)
+        if family is None:
+            return None
+        among = self._floor.among(request.nodes)
+        node = self._free.tightest(family, request.devices, among, home)
+        if node is None:
+            return None
+        return Placement(devices=self._free.take(family, node, request.devices))
+
+    def model_of(self, taken: Taken) -> str | None:
+        """The one model of these devices; None where they are of several, or not lent."""
+        spots = filter(None, map(self._floor.where.get, taken.devices))
+        models = {self._floor.devices[node][place].model for node, place in spots}
+        return models.pop() if len(models) == 1 else None
+
+    def give_back(self, taken: Taken) -> None:
+        """What is free already, or is not lent any more, stays as it is."""
+        self._free.add(self._given(taken))
+
+    def as_they_end(self, ends: Iterable[tuple[float, Taken]], enough: int) -> Iterator[float]:
+        """Give back what ends, in this order; the first of those times, and each at which a node
+        has come to have so many wholly free devices."""
+        return self._free.as_they_end(ends, self._given if self._parts else _devices, enough)
+
+    def _given(self, taken: Taken) -> tuple[str, ...]:
+        """Those of its devices that nobody holds a part of any more."""
+        if taken.share is not None:
+            over = (each for each in taken.devices if each in self._floor.where)
+            return tuple(each for each in over if self._parts.remove(each, taken.share))
+        if self._parts:
+            return tuple(each for each in taken.devices if each not in self._parts)
+        return taken.devices
+
+    def hold(self, taken: Taken) -> None:
+        """The opposite of ``give_back``: these devices are held, whether they were free or not.
+
+        Held as a whole, a device is lent in parts no more.
+        """
+        self._free.remove(taken.devices)
+        if taken.share is None:
+            for device in taken.devices if self._parts else ():
+                self._parts.close(device)
+            return
+        for device in taken.devices:
+            if device in self._floor.where:
+                self._parts.add(device, taken.share)
+
+    def has_room_on(self, device: str) -> bool:
+        """Whether it is free, or lent in parts."""
+        return device in self._parts or self._free.has(device)
+
+    def is_in_parts(self, device: str) -> bool:
+        return device in self._parts
+
+    def is_free(self, device: str) -> bool:
+        return self._free.has(device)
+
+    def left_of(self, device: str) -> Share:
+        """Of one that is lent in parts."""
+        return self._parts.left_of(device)
+
+    def free_on(self, node: int, model: str | None = None) -> int:
+        """How many devices (of this model) of a node are wholly free; nodes are numbered."""
+        family = self._floor.families.get(model)
+        return 0 if family is None else self._free.count(family, node)
+
+    def lacking_on(self, node: int, request: Waiting) -> int:
+        """How many devices of a node would have to be given back for it; nodes are numbered."""
+        if not self._floor.among(request.nodes) >> node & 1:
+            return request.devices + len(self._floor.devices[node])
+        return request.devices - self.free_on(node, request.model)
+
+    def gains(self, taken: Taken, model: str | None = None) -> Mapping[int, int]:
+        """By number of the node: how many of these devices are of this model and may be lent."""
+        family = self._floor.families.get(model)
+        gained: dict[int, int] = {}
+        if family is not None:
+            masks = self._floor.masks[family]
+            for node, places in self._floor.spots[taken.devices]:
+                if count := (places & masks[node]).bit_count():
+                    gained[node] = count
+        return gained
+
+    def _fits(self, request: Waiting, free: Free, parts: Parts) -> bool:
+        if request.devices == 0:
+            return True
+        if request.share is not None:
+            return self._for_share(request.model, request.share, free, parts) is not None
+        if request.gang:
+            return arrange(request, self._floor, free) is not None
+        family = self._floor.families.get(request.model)
+        within = self._floor.among(request.nodes)
+        return family is not None and free.tightest(family, request.devices, within) is not None
+
+    def _take_gang(self, roles: tuple[Role, ...], layout: Layout) -> Placement:
+        nodes = {size: iter(each) for size, each in layout.nodes.items()}
+        devices: list[str] = []
+        for role, count in zip(roles, layout.members, strict=True):
+            for _ in range(count if role.devices else 0):
+                node = next(nodes[role.devices])
+                devices += self._free.take(layout.family, node, role.devices)
+        return Placement(devices=tuple(devices), members=layout.members)
+
+    def _take_share(self, model: str | None, share: Share) -> Placement | None:
+        device = self._for_share(model, share, self._free, self._parts)
+        if device is None:
+            return None
+        self._free.remove((device,))
+        self._parts.add(device, share)
+        return Placement(devices=(device,), share=share)
+
+    def _for_share(self, model: str | None, share: Share, free: Free, parts: Parts) -> str | None:
+        family = self._floor.families.get(model)
+        if family is None:
+            return None
+        whole = (
+            device.id
+            for node in free.in_order(family)
+            for device in free.devices(family, node)
+            if fits(device, (share,))
+        )
+        return parts.find(family, share) or next(whole, None)

@@ -1,0 +1,276 @@
+"""The free devices of every node, kept so that the best fit is found at once.
+
+Nodes are numbered by name and the devices of a node by index; a set of either is an ``int``
+with one bit for each, so that the lowest bit is the first of them and a copy costs next to
+nothing. A *family* is the devices of one model, or all of them (``None``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from typing import TypeVar
+
+from ..model.snapshot import Device
+
+ANYWHERE = -1
+"""A set of nodes with all of them in it."""
+
+
+_T = TypeVar("_T")
+
+Spot = tuple[int, int]
+"""A node, and a set of places on it."""
+
+
+def twin(one: _T) -> _T:
+    """Another that has the same attributes: ``copy.copy`` without its questions, each of which
+    takes longer than this."""
+    made = object.__new__(type(one))
+    made.__dict__.update(one.__dict__)
+    return made
+
+
+def device_key(device: Device) -> tuple[int, str]:
+    return (device.index, device.id)
+
+
+class Floor:
+    """Where the devices stand. It never changes while a decision is made.
+
+    Attributes:
+        names: of the nodes.
+        devices: by node, in the order of their places.
+        where: node and place of each device.
+        spots: by devices: the nodes of those of them that stand here, with their places.
+        families: the number of each family. Where all are of one model, it has the same
+            number as all of them.
+        masks: by family and node: the places of its devices.
+        of_node: by node: the families that have devices there, with their places.
+        switches: the nodes of each switch that has a name, in the order of the names.
+    """
+
+    def __init__(self, devices: Iterable[Device]) -> None:
+        by_node: dict[str, list[Device]] = {}
+        for device in sorted(devices, key=device_key):
+            by_node.setdefault(device.node, []).append(device)
+        self.names = sorted(by_node)
+        self.devices = [by_node[name] for name in self.names]
+        self.where = {
+            device.id: (node, place)
+            for node, inside in enumerate(self.devices)
+            for place, device in enumerate(inside)
+        }
+        self.models = sorted({device.model for inside in self.devices for device in inside})
+        names: list[str | None] = [None, *self.models] if len(self.models) > 1 else [None]
+        self.families: dict[str | None, int] = {name: i for i, name in enumerate(names)}
+        self.masks = [[0] * len(self.devices) for _ in names]
+        for node, place in self.where.values():
+            own = self.families.get(self.devices[node][place].model, 0)
+            for family in {0, own}:
+                self.masks[family][node] |= 1 << place
+        for model in self.models:
+            self.families.setdefault(model, 0)
+        self.of_node = [
+            tuple((family, mask[node]) for family, mask in enumerate(self.masks) if mask[node])
+            for node in range(len(self.devices))
+        ]
+        self.switches = _switches(self.devices)
+        self.spots = _Spots(self.where)
+
+    def among(self, nodes: Set[str] | None) -> int:
+        """The nodes of these names; None: all of them."""
+        if nodes is None:
+            return ANYWHERE
+        return sum(1 << node for node, name in enumerate(self.names) if name in nodes)
+
+
+class _Spots(dict[tuple[str, ...], tuple[Spot, ...]]):
+    """Nodes with the places of those of some devices that stand on a floor.
+
+    What a holding has is looked up again and again while it runs: it is kept, until too much is.
+    """
+
+    _MOST = 50_000
+
+    def __init__(self, where: Mapping[str, tuple[int, int]]) -> None:
+        super().__init__()
+        self._where = where
+
+    def __missing__(self, devices: tuple[str, ...]) -> tuple[Spot, ...]:
+        if len(self) >= self._MOST:
+            self.clear()
+        places: dict[int, int] = {}
+        for node, place in filter(None, map(self._where.get, devices)):
+            places[node] = places.get(node, 0) | 1 << place
+        found = self[devices] = tuple(places.items())
+        return found
+
+
+def _switches(devices: list[list[Device]]) -> list[int]:
+    found: dict[str, int] = {}
+    for node, inside in enumerate(devices):
+        if inside[0].switch:
+            found[inside[0].switch] = found.get(inside[0].switch, 0) | 1 << node
+    return [found[name] for name in sorted(found)]
+
+
+class Free:
+    """Which devices are free. It begins with all of them."""
+
+    def __init__(self, floor: Floor) -> None:
+        self._floor = floor
+        self._places = list(floor.masks[0])
+        self._buckets: list[list[int]] = []
+        """By family and number of free devices: the nodes that have as many."""
+        self._totals: list[int] = []
+        for masks in floor.masks:
+            counts = [mask.bit_count() for mask in masks]
+            buckets = [0] * (max(counts, default=0) + 1)
+            for node, count in enumerate(counts):
+                buckets[count] |= 1 << node
+            self._buckets.append(buckets)
+            self._totals.append(sum(counts))
+
+    def copy(self) -> Free:
+        made = twin(self)
+        made._places = self._places.copy()
+        made._buckets = [buckets.copy() for buckets in self._buckets]
+        made._totals = self._totals.copy()
+        return made
+
+    def total(self, family: int) -> int:
+        return self._totals[family]
+
+    def has(self, device: str) -> bool:
+        node, place = self._floor.where.get(device, (0, -1))
+        return place >= 0 and bool(self._places[node] >> place & 1)
+
+    def within(self, family: int, nodes: int) -> int:
+        """How many devices of these nodes are free."""
+        buckets = enumerate(self._buckets[family])
+        return sum(count * (bucket & nodes).bit_count() for count, bucket in buckets if bucket)
+
+    def count(self, family: int, node: int) -> int:
+        return (self._places[node] & self._floor.masks[family][node]).bit_count()
+
+    def room_for(self, family: int, count: int) -> int:
+        """How many times so many devices are free, each time on one node."""
+        buckets = self._buckets[family]
+        return sum(
+            at // count * buckets[at].bit_count()
+            for at in range(count, len(buckets))
+            if buckets[at]
+        )
+
+    def nodes_for(self, family: int, count: int) -> int:
+        """On how many nodes so many devices are free."""
+        return sum(bucket.bit_count() for bucket in self._buckets[family][count:])
+
+    def tightest(
+        self, family: int, count: int, within: int = ANYWHERE, rather: int = 0
+    ) -> int | None:
+        """The node with the fewest free devices that has so many; of equals, the first of those
+        where it is rather to be, or of all."""
+        buckets = self._buckets[family]
+        for at in range(count, len(buckets)):
+            nodes = buckets[at] & within
+            if nodes:
+                nodes = nodes & rather or nodes
+                return (nodes & -nodes).bit_length() - 1
+        return None
+
+    def fullest(self, family: int, within: int = ANYWHERE) -> int | None:
+        """The node with the most free devices; of equals, the first."""
+        buckets = self._buckets[family]
+        for at in range(len(buckets) - 1, 0, -1):
+            nodes = buckets[at] & within
+            if nodes:
+                return (nodes & -nodes).bit_length() - 1
+        return None
+
+    def in_order(self, family: int, within: int = ANYWHERE) -> Iterator[int]:
+        """The nodes that have any free device, those with the fewest first."""
+        for bucket in self._buckets[family][1:]:
+            nodes = bucket & within
+            while nodes:
+                yield (nodes & -nodes).bit_length() - 1
+                nodes &= nodes - 1
+
+    def devices(self, family: int, node: int) -> Iterator[Device]:
+        """The free ones of a node, in order."""
+        inside = self._floor.devices[node]
+        left = self._places[node] & self._floor.masks[family][node]
+        while left:
+            yield inside[(left & -left).bit_length() - 1]
+            left &= left - 1
+
+    def take(self, family: int, node: int, count: int) -> tuple[str, ...]:
+        """The first ``count`` free devices of a node, which has as many."""
+        inside = self._floor.devices[node]
+        free = self._places[node]
+        left = free & self._floor.masks[family][node]
+        taken = []
+        for _ in range(count):
+            lowest = left & -left
+            left ^= lowest
+            free ^= lowest
+            taken.append(inside[lowest.bit_length() - 1].id)
+        self._now_free(node, free)
+        return tuple(taken)
+
+    def remove(self, devices: tuple[str, ...]) -> None:
+        """They are free no more, if they were."""
+        for node, places in self._floor.spots[devices]:
+            self._now_free(node, self._places[node] & ~places)
+
+    def add(self, devices: tuple[str, ...]) -> None:
+        """They are free, if they were not."""
+        for node, places in self._floor.spots[devices]:
+            self._now_free(node, self._places[node] | places)
+
+    def as_they_end(
+        self,
+        ends: Iterable[tuple[float, _T]],
+        given: Callable[[_T], tuple[str, ...]],
+        enough: int,
+    ) -> Iterator[float]:
+        """``add`` what these give, in the order of their ends; the first of those times, and each
+        at which a node has come to have so many free devices. In between it is only written
+        down. Whoever ends later is not asked what it gives before the time is told."""
+        spots, places = self._floor.spots, self._places
+        coming: dict[int, int] = {}
+        now, most, least = None, 0, 0
+        for end, one in ends:
+            if end != now:
+                if now is not None and most >= least:
+                    self._settle(coming)
+                    least = enough
+                    yield now
+                now, most = end, 0
+            for node, more in spots[given(one)]:
+                free = coming[node] = coming.get(node, places[node]) | more
+                count = free.bit_count()
+                if count > most:  # noqa: PLR1730 - the innermost loop of all
+                    most = count
+        if now is not None and most >= least:
+            self._settle(coming)
+            yield now
+
+    def _settle(self, coming: dict[int, int]) -> None:
+        for node, free in coming.items():
+            self._now_free(node, free)
+        coming.clear()
+
+    def _now_free(self, node: int, free: int) -> None:
+        before = self._places[node]
+        if free == before:
+            return
+        self._places[node] = free
+        bit = 1 << node
+        for family, mask in self._floor.of_node[node]:
+            old, new = (before & mask).bit_count(), (free & mask).bit_count()
+            if old != new:
+                buckets = self._buckets[family]
+                buckets[old] ^= bit
+                buckets[new] ^= bit
+                self._totals[family] += new - old

@@ -1,0 +1,205 @@
+"""Where the members of a gang go: each within one node, all on devices of one model.
+
+All or nothing, as gangs are (Ousterhout, "Scheduling techniques for concurrent systems", ICDCS
+1982), with a smallest and a wanted number of members, as Volcano's ``minAvailable`` and Kueue's
+partial admission have it. One node, then one switch, then anywhere: Jeon et al. (USENIX ATC
+2019) measured what each step away costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from ..model.snapshot import Arrangement, Role, Waiting
+from .free_devices import ANYWHERE, Floor, Free
+
+Sizes = Mapping[int, int]
+"""How many members there are of each size, the largest size first."""
+
+Nodes = Mapping[int, list[int]]
+"""By size: the nodes of the members of that size."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Where a gang fits.
+
+    Attributes:
+        members: how many of each role.
+    """
+
+    members: tuple[int, ...]
+    family: int
+    nodes: Nodes
+
+
+def is_elastic(request: Waiting) -> bool:
+    """Whether it would like more members than it starts with."""
+    return any(role.wanted > role.minimum for role in request.gang)
+
+
+def forms(request: Waiting) -> Iterator[Waiting]:
+    """A request as it is; an elastic gang then with fewer and fewer members, down to its least."""
+    yield request
+    for members in islice(_from_wanted_to_minimum(request.gang), 1, None):
+        yield _with(request, members)
+
+
+def least(request: Waiting) -> Waiting:
+    """A gang with as few members as it starts with: nobody is stopped for more than that."""
+    if not request.gang:
+        return request
+    return _with(request, tuple(role.minimum for role in request.gang))
+
+
+def smallest_member(request: Waiting) -> int:
+    """Devices that some member of a gang, or a request that is none, needs on one node."""
+    return min((role.devices for role in request.gang), default=request.devices)
+
+
+def largest_member(request: Waiting) -> int:
+    """The most devices that it needs on one node."""
+    return max((role.devices for role in request.gang), default=request.devices)
+
+
+def _with(request: Waiting, members: tuple[int, ...]) -> Waiting:
+    pairs = tuple(zip(request.gang, members, strict=True))
+    roles = tuple(replace(role, wanted=count) for role, count in pairs)
+    return replace(request, gang=roles, devices=sum(role.devices * count for role, count in pairs))
+
+
+def arrange(request: Waiting, floor: Floor, free: Free) -> Layout | None:
+    """Where all of a gang fits, or None where not even the least of it does.
+
+    1. as many members as possible, those of the first role first
+    2. all on one switch, where that can be
+    3. as few nodes as possible; spread, each member has a node of its own
+    4. of equal ones the first model, then the nodes with the fewest devices left over
+
+    Packing is greedy: a layout that exists is always found where each size divides the next
+    larger one, and nearly always where not.
+    """
+    models = floor.models if request.model is None else [request.model]
+    families = [
+        floor.families[each]
+        for each in models
+        if each in floor.families and _may_hold(request, free, floor.families[each])
+    ]
+    if not families:
+        return None
+    for members in _from_wanted_to_minimum(request.gang):
+        sizes = _sizes(request.gang, members)
+        found = [
+            (*layout, family)
+            for family in families
+            if (layout := _in_family(sizes, request.arrangement, floor, free, family)) is not None
+        ]
+        if found:
+            _, _, nodes, family = min(found, key=lambda each: each[:2])
+            return Layout(members=members, family=family, nodes=nodes)
+    return None
+
+
+def _may_hold(request: Waiting, free: Free, family: int) -> bool:
+    """Whether there is room for the least of each role, were it alone: asked first, as it is
+    quickly said."""
+    room = free.room_for if request.arrangement is Arrangement.PACK else free.nodes_for
+    return all(room(family, role.devices) >= role.minimum for role in request.gang if role.devices)
+
+
+def _from_wanted_to_minimum(roles: tuple[Role, ...]) -> Iterator[tuple[int, ...]]:
+    members = [max(role.minimum, role.wanted) for role in roles]
+    yield tuple(members)
+    for at in range(len(roles) - 1, -1, -1):
+        while members[at] > roles[at].minimum:
+            members[at] -= 1
+            yield tuple(members)
+
+
+def _sizes(roles: tuple[Role, ...], members: tuple[int, ...]) -> Sizes:
+    sizes: dict[int, int] = {}
+    for role, count in sorted(zip(roles, members, strict=True), key=lambda each: -each[0].devices):
+        if role.devices and count:
+            sizes[role.devices] = sizes.get(role.devices, 0) + count
+    return sizes
+
+
+def _in_family(
+    sizes: Sizes, arrangement: Arrangement, floor: Floor, free: Free, family: int
+) -> tuple[bool, int, Nodes] | None:
+    """Whether it crosses switches, over how many nodes it goes, and its nodes."""
+    devices = sum(size * count for size, count in sizes.items())
+    if devices > free.total(family):
+        return None
+    lay_out = _packed if arrangement is Arrangement.PACK else _spread
+    anywhere = lay_out(sizes, free, family, ANYWHERE)
+    if anywhere is None:
+        return None
+    fewest = _count(anywhere)
+    best: tuple[int, Nodes] | None = None
+    for switch in floor.switches if fewest > 1 else ():
+        if devices > free.within(family, switch) or (best and best[0] == fewest):
+            continue
+        nodes = lay_out(sizes, free, family, switch)
+        if nodes is not None and (best is None or _count(nodes) < best[0]):
+            best = _count(nodes), nodes
+    if best is not None:
+        return (False, *best)
+    return bool(floor.switches) and fewest > 1, fewest, anywhere
+
+
+def _count(nodes: Nodes) -> int:
+    return len({node for each in nodes.values() for node in each})
+
+
+def _spread(sizes: Sizes, free: Free, family: int, within: int) -> Nodes | None:
+    """Each on a node of its own: the larger ones choose first, and take the tightest."""
+    nodes: dict[int, list[int]] = {}
+    for size, count in sizes.items():
+        for _ in range(count):
+            node = free.tightest(family, size, within)
+            if node is None:
+                return None
+            nodes.setdefault(size, []).append(node)
+            within &= ~(1 << node)
+    return nodes
+
+
+def _packed(sizes: Sizes, free: Free, family: int, within: int) -> Nodes | None:
+    """The fullest node takes as many as it holds, the larger ones first, until what is left
+    fits into one node: that is the tightest."""
+    nodes: dict[int, list[int]] = {}
+    left, allowed = dict(sizes), within
+    while left:
+        node = free.tightest(family, sum(size * count for size, count in left.items()), allowed)
+        if node is None:
+            node = free.fullest(family, allowed)
+        room = 0 if node is None else free.count(family, node)
+        if node is None or room < next(iter(left)):
+            return _snug(sizes, free, family, within) if len(sizes) > 1 else None
+        for size, count in tuple(left.items()):
+            here = min(count, room // size)
+            nodes.setdefault(size, []).extend([node] * here)
+            room -= here * size
+            left[size] -= here
+            if not left[size]:
+                del left[size]
+        allowed &= ~(1 << node)
+    return nodes
+
+
+def _snug(sizes: Sizes, free: Free, family: int, within: int) -> Nodes | None:
+    """For members of different sizes that cannot be packed: each on the tightest node."""
+    rooms = {node: free.count(family, node) for node in free.in_order(family, within)}
+    nodes: dict[int, list[int]] = {}
+    for size, count in sizes.items():
+        for _ in range(count):
+            fitting = [(room, node) for node, room in rooms.items() if room >= size]
+            if not fitting:
+                return None
+            node = min(fitting)[1]
+            rooms[node] -= size
+            nodes.setdefault(size, []).append(node)
+    return nodes

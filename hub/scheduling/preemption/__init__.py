@@ -1,0 +1,1 @@
+"""Who is asked to give devices back, at what cost."""

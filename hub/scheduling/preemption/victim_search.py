@@ -1,0 +1,154 @@
+"""The cheapest set of holdings that makes room for a request, by what each one costs to stop."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..model.plan import Reason
+from ..model.snapshot import Holding
+
+MOST_STEPS = 2000
+"""Of the search on one node: past them the best set found so far will do."""
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Candidate:
+    """A holding that may be asked back.
+
+    It is not frozen, since one is made for each of them whenever somebody asks.
+
+    Attributes:
+        why: ``GUARANTEE`` or ``BEHIND_OTHERS``, as in a ``Stop``.
+        group: whose guarantee it borrows, or whose urgent request.
+        weight: its devices, in thousandths.
+        keeps: the groups that have to keep their guarantee without it.
+        cost: in device-seconds, of stopping it.
+        gains: by number of the node: how many devices of the wanted model it holds.
+        moved: it is within its guarantee, and goes on elsewhere.
+    """
+
+    holding: Holding
+    why: Reason
+    group: str
+    weight: int
+    keeps: tuple[str, ...]
+    cost: float
+    gains: Mapping[int, int]
+    moved: bool = False
+
+
+Chosen = tuple[Candidate, ...]
+
+Spare = dict[str, int]
+"""Thousandths of a device by group, that it holds above its guarantee."""
+
+
+def spare_allows(candidate: Candidate, spare: Spare) -> bool:
+    return all(spare[group] >= candidate.weight for group in candidate.keeps)
+
+
+def take_from(candidate: Candidate, spare: Spare, times: int = 1) -> None:
+    for group in candidate.keeps:
+        spare[group] -= times * candidate.weight
+
+
+def by_cost(candidate: Candidate) -> tuple[float, str]:
+    return (candidate.cost, candidate.holding.request_id)
+
+
+def cheapest_on_one_node(
+    candidates: Iterable[Candidate], need: Callable[[int], int], spare: Spare
+) -> Chosen | None:
+    """The set of least cost that frees what is needed on any one node.
+
+    It is found by branch and bound: least cost, then fewest holdings, then the first
+    node, then the first ids.
+
+    Attributes:
+        need: how many devices lack on a node.
+    """
+    by_node: dict[int, list[tuple[int, Candidate]]] = defaultdict(list)
+    for candidate in sorted(candidates, key=by_cost):
+        for node, gain in candidate.gains.items():
+            by_node[node].append((gain, candidate))
+    search = _Search(spare)
+    for node in sorted(by_node):
+        lacking = need(node)
+        if sum(gain for gain, _ in by_node[node]) >= lacking:
+            search.on(by_node[node], lacking)
+    return search.best
+
+
+class _Search:
+    def __init__(self, spare: Spare) -> None:
+        self.best: Chosen | None = None
+        self._cost = (0.0, 0)
+        self._spare = dict(spare)
+
+    def on(self, inside: Sequence[tuple[int, Candidate]], need: int) -> None:
+        """Look for a better set among those of one node, which come the cheapest first."""
+        if self.best is not None and (inside[0][1].cost, 1) >= self._cost:
+            return
+        self._inside, self._steps = inside, 0
+        self._most = max(gain for gain, _ in inside)
+        self._sums = [0.0]
+        for _, candidate in inside:
+            self._sums.append(self._sums[-1] + candidate.cost)
+        self._deeper(0, (), 0.0, need)
+
+    def _deeper(self, start: int, chosen: Chosen, cost: float, need: int) -> None:
+        if need <= 0:
+            self.best, self._cost = chosen, (cost, len(chosen))
+            return
+        least = -(-need // self._most)
+        for at in range(start, len(self._inside) - least + 1):
+            bound = cost + self._sums[at + least] - self._sums[at]
+            if self.best is not None and (bound, len(chosen) + least) >= self._cost:
+                return
+            self._steps += 1
+            if self.best is not None and self._steps > MOST_STEPS:
+                return
+            gain, candidate = self._inside[at]
+            if spare_allows(candidate, self._spare):
+                take_from(candidate, self._spare)
+                self._deeper(at + 1, (*chosen, candidate), cost + candidate.cost, need - gain)
+                take_from(candidate, self._spare, -1)
+
+
+def first_that_do(
+    candidates: Iterable[Candidate], spare: Spare, enough: Callable[[Chosen], bool]
+) -> Chosen | None:
+    """The cheapest candidates, one after the other, until they are enough.
+
+    For gangs, where the cheapest set is out of reach; ``without_the_useless`` belongs to it.
+    """
+    left = dict(spare)
+    allowed: list[Candidate] = []
+    for candidate in sorted(candidates, key=by_cost):
+        if spare_allows(candidate, left):
+            take_from(candidate, left)
+            allowed.append(candidate)
+    if not enough(tuple(allowed)):
+        return None
+    low, high = 0, len(allowed)
+    while low < high:
+        middle = (low + high) // 2
+        if enough(tuple(allowed[:middle])):
+            high = middle
+        else:
+            low = middle + 1
+    return tuple(allowed[:low])
+
+
+def without_the_useless(chosen: Chosen, enough: Callable[[Chosen], bool]) -> Chosen:
+    """Nobody is asked in vain: the dearest first, each one that is not needed is left alone.
+
+    Kueue fills back workloads in the same way (``preemption.go``).
+    """
+    for candidate in sorted(chosen, key=by_cost, reverse=True):
+        without = tuple(each for each in chosen if each is not candidate)
+        if enough(without):
+            chosen = without
+    return chosen

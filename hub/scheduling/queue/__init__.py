@@ -1,0 +1,1 @@
+"""The order among what waits: priority, fair share, deadline."""

@@ -1,0 +1,236 @@
+"""Who is served first among those that wait.
+
+The order is worked out before anything is placed, as if everybody were served one after the
+other: whoever is served is charged at once, and so stands further back with the next request.
+Fifty submissions of one person therefore alternate with those of others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from heapq import heapify, heappop, heapreplace, merge
+from itertools import chain
+from math import inf
+from operator import itemgetter
+
+from ..model.snapshot import Group, PriorityClass, Waiting
+from ..quota.headroom import cap, cap_of_one
+from ..quota.tree import THOUSAND
+from .cycle_state import Books
+from .fair_share import Debts
+from .queues import Entry, Queues, Served
+
+When = tuple[bool, float, float, str]
+Turn = tuple[When, Served | None]
+"""When somebody's turn is, and who is served then; None where a group only says that none of its
+turns is earlier. Several have the same turn only where one group serves them one after the
+other."""
+
+_when: Callable[[Turn], When] = itemgetter(0)
+_served: Callable[[Turn], Served | None] = itemgetter(1)
+_request: Callable[[Served], Waiting] = itemgetter(0)
+Merge = Callable[[list[Iterator[Turn]]], Iterable[Turn]]
+
+
+def _one_by_one(turns: list[Iterator[Turn]]) -> Iterable[Turn]:
+    return merge(*turns, key=_when)
+
+
+def _at_once(turns: list[Iterator[Turn]]) -> Iterable[Turn]:
+    return sorted(chain.from_iterable(turns), key=_when)
+
+
+class Order:
+    """The order of all that wait, at one moment; nothing that starts afterwards moves it.
+
+    0. for whom devices were asked back, until they start, and then what was moved for them:
+       within their guarantees (or urgent). Whoever gave devices back waits behind whom they were
+       for, and so does anybody else; else the same would be asked back again
+    1. a reservation of its group is due, and the group does not hold all of it yet
+    2. priority class: urgent, interactive, normal, opportunistic
+    3. at each level of the tree of groups, from the root: what stays within a group's guarantee
+    4. of siblings, whoever owes the least over its weight (``fairshare``); of equal ones,
+       whose next request is the older one
+    5. to 8. among the requests of one owner: ``queues.entry``
+
+    In 3 and 4 everybody ahead counts as served: what it would hold and is expected to use is
+    added to its owner and all groups above (virtual service, as the start tags of Goyal, Vin
+    and Cheng, "Start-time fair queueing", SIGCOMM 1996). A request that a limit would hold
+    anyway is charged to nobody at the group of that limit and above, and moves nobody there.
+    It has the turn of the one before it in its group, or that which the group began with. Each
+    class begins anew with what is really held.
+
+    What siblings do has no influence on the order inside a group: the order of the whole is the
+    orders of its parts, merged by whose turn it is.
+    """
+
+    def __init__(
+        self,
+        queues: Queues,
+        books: Books,
+        debts: Debts,
+        left_out: Collection[str] = (),
+        promised: Collection[str] = (),
+    ) -> None:
+        """``left_out`` names groups without which the order of all others is the same;
+        ``promised`` those for whom somebody will have been stopped."""
+        self._queues = queues
+        self._left_out, self._will_be_promised = left_out, promised
+        self._tree = books.tree
+        self._tally = books.tally.copy()
+        self._debts = debts
+        self._due = books.due()
+        self._guaranteed = books.guaranteed
+        self._entitled = books.entitled
+        self._now = books.now
+
+    def __iter__(self) -> Iterator[Waiting]:
+        """One after the other, and no further than somebody asks."""
+        return self._in_order(_one_by_one)
+
+    def whole(self) -> tuple[Waiting, ...]:
+        """All of them, faster than one after the other."""
+        return tuple(self._in_order(_at_once))
+
+    def _in_order(self, merged: Merge) -> Iterator[Waiting]:
+        first = {request.id: request for request in chain(self._promised(), self._reserved())}
+        yield from first.values()
+        for priority in self._queues.classes:
+            below = self._below(None, priority, merged, self._left_out)
+            requests = map(_request, below)
+            yield from (each for each in requests if each.id not in first) if first else requests
+        yield from self._queues.strays()
+
+    def _promised(self) -> Iterator[Waiting]:
+        """Rule 0."""
+        made_room, waiting = self._queues.made_room(), self._queues.waiting
+        stopped_for = (each.made_room_for for each in made_room)
+        others = (waiting.get(name) for name in chain(stopped_for, self._will_be_promised))
+        moved = (each for each in made_room if each.moved_for)
+        for request in chain(filter(None, others), moved):
+            yield from (each for each in self._behind(request) if each in self._entitled)
+
+    def _behind(self, request: Waiting) -> Iterator[Waiting]:
+        """A request, and before it whom it was itself stopped for since."""
+        found: dict[str, Waiting] = {}
+        at: Waiting | None = request
+        while at is not None and at.id not in found:
+            found[at.id] = at
+            at = self._queues.waiting.get(at.made_room_for)
+        return reversed(found.values())
+
+    def _reserved(self) -> Iterator[Waiting]:
+        """Rule 1: as much of what waits as the reservation still has devices for.
+
+        Nobody is left out: who is held by a limit takes a part of it as well.
+        """
+        for reserved in self._due:
+            left = reserved.devices * THOUSAND - self._tally.groups[reserved.group]
+            for priority in PriorityClass if self._tree.chain(reserved.group) else ():
+                for request, weight, _, _ in self._below(reserved.group, priority, _one_by_one):
+                    if left <= 0:
+                        break
+                    if 0 < weight <= left:
+                        left -= weight
+                        yield request
+
+    def _below(
+        self,
+        parent: str | None,
+        priority: PriorityClass,
+        merged: Merge,
+        left_out: Collection[str] = (),
+    ) -> Iterator[Served]:
+        """Everybody below a group, served one after the other; below None, all roots."""
+        children = [
+            child
+            for child in self._queues.groups_below(parent, priority)
+            if child.name not in left_out
+        ]
+        if parent is None and len(children) == 1 and self._left_of_guarantee(children[0]) <= 0:
+            # With nobody beside it, and nothing to be served first, it moves nobody.
+            return self._below(children[0].name, priority, merged, left_out)
+        turns = [self._of_group(child, priority, merged, left_out) for child in children]
+        if parent is not None:
+            turns.append(self._of_owners(parent, priority))
+        return filter(None, map(_served, turns[0] if len(turns) == 1 else merged(turns)))
+
+    def _of_owners(self, group: str, priority: PriorityClass) -> Iterator[Turn]:
+        """The requests of all owners in a group itself, each with the moment of its turn.
+
+        Whose deadline is in danger has its turn as much earlier as it costs, and is charged all
+        the same: it passes others of its group, and no number of deadlines passes more than that.
+        """
+        now = self._now
+        queues = self._queues.of_owners(group, priority, now)
+        heap: list[tuple[When, int, int, Sequence[Entry]]] = []
+        for owes, queue in zip(self._debts.of_owners(group, queues), queues.values(), strict=True):
+            (_, danger, submitted_at, name), served = queue[0]
+            begins = owes if danger > now else owes - served[2]
+            heap.append(((True, begins, submitted_at, name), owes, 0, queue))
+        heapify(heap)
+        while heap:
+            turn, owes, at, queue = heap[0]
+            served = queue[at][1]
+            yield turn, served
+            owes += served[2]
+            at += 1
+            if at == len(queue):
+                heappop(heap)
+                continue
+            (_, danger, submitted_at, name), served = queue[at]
+            begins = owes if danger > now else owes - served[2]
+            own = (True, begins, submitted_at, name)
+            heapreplace(heap, (own if own > turn else turn, owes, at, queue))
+
+    def _of_group(
+        self, group: Group, priority: PriorityClass, merged: Merge, left_out: Collection[str]
+    ) -> Iterator[Turn]:
+        """The same for a group, whose limits and guarantee count.
+
+        It begins with a turn that none of its others is before, and at which nobody is served:
+        only when that has come is the group looked into. First comes what stays within its
+        guarantee, then all the rest. Whoever a limit of the group, or of one below, would hold
+        keeps the turn that was last: it moves nobody and is charged to nobody.
+        """
+        name, part = group.name, group.weight
+        left, owes = self._left_of_guarantee(group), self._debts.of(name)
+        turn: When = (left <= 0, owes / part, -inf, name)
+        yield turn, None
+        requests = self._below(name, priority, merged, left_out)
+        most, most_of_one, held = cap(group), cap_of_one(group), self._tally.groups[name]
+        users, of_owners = self._tally.users, dict[str, int]()
+        later: list[Served] = []
+        # The second time begins with those that the first one put off.
+        first = requests if left > 0 else ()
+        for lent, queue in ((False, first), (True, chain(later, requests))):
+            for served in queue:
+                request, weight, needs, beyond = served
+                if not lent and not 0 < weight <= left:
+                    later.append(served)
+                    continue
+                owner = request.owner
+                of_one = of_owners.get(owner)
+                if of_one is None:
+                    of_one = users.get((name, owner), 0)
+                of_one += weight
+                if beyond or held + weight > most or of_one > most_of_one:
+                    if lent:
+                        yield turn, (request, weight, needs, True)
+                    else:
+                        later.append(served)
+                    continue
+                key = (lent, owes / part, request.submitted_at, request.id)
+                if key > turn:  # noqa: PLR1730 - the innermost loop of all
+                    turn = key
+                yield turn, served
+                held += weight
+                owes += needs
+                of_owners[owner] = of_one
+                if not lent:
+                    left -= weight
+                    if left <= 0:
+                        break
+
+    def _left_of_guarantee(self, group: Group) -> int:
+        return self._guaranteed.get(group.name, 0) * THOUSAND - self._tally.groups[group.name]

@@ -1,0 +1,181 @@
+"""What waits, by class, group and owner; inside each in the order in which it is served."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import inf
+from operator import itemgetter
+from types import MappingProxyType
+
+from ..model.snapshot import Group, PriorityClass, Waiting
+from ..quota.tree import Tree, size
+from .fair_share import MICRO, cost
+from .running_set import span
+
+AGEING = 0.01
+"""Device-seconds of expected work that one second of waiting makes up for. It only has to see to
+it that nothing starves: more of it serves age instead of size, and makes people wait longer."""
+DANGER = 2.0
+"""A deadline is in danger when less time is left than this many times what it would take."""
+
+_RANK = MappingProxyType({name: rank for rank, name in enumerate(PriorityClass)})
+
+OwnKey = tuple[float, float, float, str]
+Served = tuple[Waiting, int, int, bool]
+"""A request, its weight in thousandths of a device, what it is expected to use in millionths of
+a device-second, and whether a limit would hold it anyway."""
+Entry = tuple[OwnKey, Served]
+
+
+def rank(priority: PriorityClass) -> int:
+    """0 for the class that is served first."""
+    return _RANK[priority]
+
+
+def entry(request: Waiting) -> Entry:
+    """A request with its place among those of one owner in one group; the smaller goes first.
+
+    5. what is expected to be left of its work, in device-seconds, less a part for the time that
+       it has waited: the shortest first (weighted by devices, as QSSF of Hu et al., SC 2021),
+       and nothing starves
+    6. the least slack of its deadline
+    7. age: who was submitted earlier; a request that comes back to the queue keeps its age
+    8. request id: arbitrary, and the same every time
+
+    No two of them change places as time passes: what they gain by waiting is the same. A
+    deadline in danger goes before all of this (``Queues.of_owners``), and before as much of
+    others in its group as it costs itself (``Order``).
+    """
+    submitted_at, deadline, seconds = request.submitted_at, request.deadline, span(request)
+    weight = size(request.devices, request.share)
+    needs = cost(weight, seconds)
+    danger = inf if deadline is None else deadline - DANGER * seconds
+    key = (needs / MICRO + AGEING * submitted_at, danger, submitted_at, request.id)
+    return key, (request, weight, needs, False)
+
+
+class Queues:
+    """The queues of all owners."""
+
+    def __init__(self, tree: Tree, waiting: Iterable[Waiting] = ()) -> None:
+        self._tree = tree
+        self._own: dict[tuple[PriorityClass, str], dict[str, list[Entry]]] = {}
+        self._below: defaultdict[tuple[PriorityClass, str], int] = defaultdict(int)
+        """How many wait in a group and below it, by class."""
+        self._classes = dict.fromkeys(PriorityClass, 0)
+        """The same of all groups."""
+        self._dated: dict[tuple[PriorityClass, str], set[str]] = {}
+        """Owners in whose queues there ever was a deadline."""
+        self._strays: list[tuple[float, str, Waiting]] = []
+        """Those whose group, or one above it, is missing."""
+        self._waiting: dict[str, Waiting] = {}
+        self._made_room: dict[str, Waiting] = {}
+        for request in waiting:
+            self._put(request)
+        for (priority, group), owners in self._own.items():
+            for queue in owners.values():
+                queue.sort(key=itemgetter(0))
+            self._count(priority, group, sum(map(len, owners.values())))
+        self._strays.sort(key=itemgetter(0, 1))
+
+    @property
+    def waiting(self) -> dict[str, Waiting]:
+        return self._waiting
+
+    def add(self, request: Waiting) -> None:
+        queue = self._put(request)
+        if queue is None:
+            self._strays.sort(key=itemgetter(0, 1))
+        else:
+            insort(queue, queue.pop())
+            self._count(request.priority, request.group, 1)
+
+    def _put(self, request: Waiting) -> list[Entry] | None:
+        """At the end of a queue, which is not sorted then; None where its group is missing."""
+        self._waiting[request.id] = request
+        if request.made_room_for:
+            self._made_room[request.id] = request
+        key = (request.priority, request.group)
+        owners = self._own.get(key)
+        if owners is None:
+            if not self._tree.chain(request.group):
+                self._strays.append((request.submitted_at, request.id, request))
+                return None
+            owners = self._own[key] = {}
+        queue = owners.get(request.owner)
+        if queue is None:
+            queue = owners[request.owner] = []
+        queue.append(entry(request))
+        if request.deadline is not None:
+            self._dated.setdefault(key, set()).add(request.owner)
+        return queue
+
+    def _count(self, priority: PriorityClass, group: str, more: int) -> None:
+        self._classes[priority] += more
+        for each in self._tree.chain(group):
+            self._below[priority, each.name] += more
+
+    def remove(self, request_id: str) -> Waiting:
+        request = self._waiting.pop(request_id)
+        self._made_room.pop(request_id, None)
+        if not self._tree.chain(request.group):
+            del self._strays[bisect_left(self._strays, (request.submitted_at, request.id))]
+            return request
+        key = (request.priority, request.group)
+        queue = self._own[key][request.owner]
+        del queue[bisect_left(queue, entry(request)[:1])]
+        if not queue:
+            del self._own[key][request.owner]
+        self._count(request.priority, request.group, -1)
+        return request
+
+    # -- reading --------------------------------------------------------------------------
+
+    def made_room(self) -> list[Waiting]:
+        """Whatever was stopped for others and waits to go on, the oldest first."""
+        return sorted(self._made_room.values(), key=lambda each: (each.submitted_at, each.id))
+
+    def strays(self) -> Iterator[Waiting]:
+        """Whoever cannot start, because the group is missing: the oldest first."""
+        return (request for _, _, request in self._strays)
+
+    @property
+    def classes(self) -> list[PriorityClass]:
+        """Those in which somebody waits, the first one first."""
+        return [priority for priority, count in self._classes.items() if count]
+
+    def groups_below(self, parent: str | None, priority: PriorityClass) -> list[Group]:
+        """The groups right below one (below None: the roots) in which somebody waits."""
+        below = self._below
+        return [each for each in self._tree.children(parent) if below[priority, each.name]]
+
+    def of(self, group: str) -> Iterator[Waiting]:
+        """All that waits in a group and below it, in no order that means anything."""
+        for name in self._tree.below(group):
+            for priority in PriorityClass:
+                for queue in self._own.get((priority, name), _NOBODY).values():
+                    yield from (served[0] for _, served in queue)
+
+    def of_owners(
+        self, group: str, priority: PriorityClass, now: float
+    ) -> Mapping[str, Sequence[Entry]]:
+        """Whoever waits in a group itself, each with the queue: deadlines in danger, the least
+        slack first, then the rest."""
+        owners = self._own.get((priority, group), _NOBODY)
+        dated = self._dated.get((priority, group))
+        if not dated:
+            return owners
+        return {
+            owner: sorted(queue, key=lambda each: _urgency(each, now)) if owner in dated else queue
+            for owner, queue in owners.items()
+        }
+
+
+_NOBODY: Mapping[str, list[Entry]] = MappingProxyType({})
+
+
+def _urgency(entry: Entry, now: float) -> tuple[float, OwnKey]:
+    danger = entry[0][1]
+    return (danger if danger <= now else inf, entry[0])

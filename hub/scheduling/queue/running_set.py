@@ -1,0 +1,183 @@
+"""What runs, and when it is expected to end."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from math import inf, nextafter
+
+from ..model.snapshot import Holding, Waiting
+from ..placement.device_pool import Placement
+from ..quota.tree import THOUSAND, Tree, size
+
+_SHORTEST = 60.0
+"""Seconds: the first step for what was expected to take less."""
+
+End = tuple[float, str]
+"""When a request's lease is expected to end, and its id."""
+
+
+def span(request: Waiting) -> float:
+    """Seconds that a request is expected to hold what it is given; at most its time limit.
+
+    What earlier attempts saved of its work need not be done again. Where they have outlived what
+    was expected of it, more is expected than before, as of what runs.
+    """
+    whole = request.seconds
+    if request.expected is not None and request.expected < whole:
+        whole = request.expected
+    if not request.done or not request.devices:
+        return whole
+    done = request.done * THOUSAND / size(request.devices, request.share)
+    return min(request.seconds, _corrected(whole, 0.0, nextafter(done, inf)) - done)
+
+
+def holding_of(request: Waiting, placed: Placement, *, now: float) -> Holding:
+    """What a request holds once it starts, for as long as its time limit."""
+    return Holding(
+        request_id=request.id,
+        owner=request.owner,
+        group=request.group,
+        devices=placed.devices,
+        since=now,
+        until=now + request.seconds,
+        kind=request.kind,
+        priority=request.priority,
+        preemptible=request.preemptible,
+        expected=span(request) if request.done else request.expected,
+        restart_cost=request.restart_cost,
+        share=placed.share,
+        image=request.image,
+        nodes=request.nodes,
+    )
+
+
+def promised_end(holding: Holding) -> float:
+    """When it was expected to end, as it was known when it began."""
+    if holding.expected is None:
+        return holding.until
+    return min(holding.until, holding.since + holding.expected)
+
+
+def expected_end(holding: Holding, now: float) -> float:
+    """When it is expected to end, as it is known now.
+
+    1. what was asked to go ends now
+    2. what was expected to be over is expected to run twice as long, then four times, and so on,
+       within its time limit (Tsafrir, Etsion and Feitelson, "Backfilling using system-generated
+       predictions", IEEE TPDS 2007: a prediction that was outlived is corrected, in steps that
+       grow). Between two steps the answer stays the same.
+    3. what is past its time limit ends now
+    """
+    if holding.leaving:
+        return now
+    end = promised_end(holding)
+    if end >= now or now >= holding.until:
+        return max(end, now)
+    return min(holding.until, holding.since + _corrected(end - holding.since, holding.since, now))
+
+
+def end_of_notice(now: float, grace: float, until: float) -> float:
+    """When what is asked back now has to have gone: after the grace time, or at the end of its
+    time limit where that comes first."""
+    return min(now + grace, max(now, until))
+
+
+def _corrected(seconds: float, since: float, now: float) -> float:
+    """How long what began then is expected to run in all: as long as was expected, or, where it
+    has outlived that, twice as long, four times, and so on."""
+    if since + seconds < now:
+        seconds = max(_SHORTEST, seconds)
+    while since + seconds < now:
+        seconds *= 2
+    return seconds
+
+
+class Running:
+    """All holdings, found by group, by owner and by their ends."""
+
+    def __init__(self, tree: Tree, holdings: Iterable[Holding] = (), *, now: float) -> None:
+        self._tree = tree
+        self._all: dict[str, Holding] = {}
+        self._in: dict[tuple[str, str], dict[str, Holding]] = {}
+        self._groups: dict[str, dict[tuple[str, str], None]] = {}
+        self._now = now
+        self._end: dict[str, float] = {}
+        """When each is expected to end, as it is known now."""
+        self._ends: list[End] = []
+        """The same in order."""
+        for holding in holdings:
+            self._put(holding)
+        self._ends.sort()
+
+    def copy(self) -> Running:
+        made = Running(self._tree, now=self._now)
+        made._all, made._end, made._ends = self._all.copy(), self._end.copy(), self._ends.copy()
+        made._in = {key: inside.copy() for key, inside in self._in.items()}
+        made._groups = {name: keys.copy() for name, keys in self._groups.items()}
+        return made
+
+    def at(self, now: float) -> None:
+        """Time has passed: what was expected to be over by now is expected to end later."""
+        goes_back, self._now = now < self._now, now
+        outlived = len(self._ends) if goes_back else bisect_left(self._ends, (now, ""))
+        again, self._ends = self._ends[:outlived], self._ends[outlived:]
+        for _, request_id in again:
+            insort(self._ends, self._expect(self._all[request_id]))
+
+    def _expect(self, holding: Holding) -> End:
+        end = self._end[holding.request_id] = expected_end(holding, self._now)
+        return (end, holding.request_id)
+
+    @property
+    def holdings(self) -> Mapping[str, Holding]:
+        return self._all
+
+    def add(self, holding: Holding) -> None:
+        self._put(holding)
+        insort(self._ends, self._ends.pop())
+
+    def _put(self, holding: Holding) -> None:
+        """With its end behind all others, wherever that belongs."""
+        key = (holding.group, holding.owner)
+        self._all[holding.request_id] = holding
+        self._in.setdefault(key, {})[holding.request_id] = holding
+        self._groups.setdefault(holding.group, {})[key] = None
+        self._ends.append(self._expect(holding))
+
+    def remove(self, request_id: str) -> Holding:
+        holding = self._all.pop(request_id)
+        del self._in[holding.group, holding.owner][request_id]
+        del self._ends[bisect_left(self._ends, (self._end.pop(request_id), request_id))]
+        return holding
+
+    def leave(self, request_ids: Iterable[str], grace: float = 0.0) -> None:
+        """These are asked to go, and have so many seconds for it."""
+        for request_id in request_ids:
+            holding = self.remove(request_id)
+            at = end_of_notice(self._now, grace, holding.until)
+            self.add(replace(holding, leaving=True, leaves_at=at))
+
+    def ends(self) -> Iterator[tuple[float, Holding]]:
+        """Everything that runs, in the order in which it is expected to end."""
+        return ((end, self._all[request_id]) for end, request_id in self._ends)
+
+    def ends_in(self, group: str, owner: str | None) -> list[tuple[float, Holding]]:
+        """The same of a group and all below it, or of one owner in them."""
+        keys = (
+            key
+            for name in self._tree.below(group)
+            for key in ([(name, owner)] if owner is not None else self._groups.get(name, ()))
+        )
+        ends = self._end
+        found = [
+            (ends[name], name, each)
+            for key in keys
+            for name, each in self._in.get(key, _NOTHING).items()
+        ]
+        found.sort()
+        return [(end, each) for end, _, each in found]
+
+
+_NOTHING: Mapping[str, Holding] = {}

@@ -1,0 +1,1 @@
+"""Limits, guarantees and charges on the tree of groups."""

@@ -1,0 +1,98 @@
+"""Device-seconds: what an interval of a lease costs, and what a ledger adds up to.
+
+A part of a device is charged share-seconds: device-seconds times the part that it counts as
+against a quota (``quota.size``): its compute, in thousandths.
+
+Charges are made by intervals that follow each other without gap or overlap: each one begins
+where the one before it ended. A clock that jumps back makes an empty interval, never a
+negative one, and nothing is charged twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import exp, fsum, log
+from typing import Protocol
+
+from ..model.snapshot import Share
+from .tree import THOUSAND, size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charge:
+    """One interval of one lease, and what it costs."""
+
+    starts_at: float
+    ends_at: float
+    device_seconds: float
+
+
+class Charged(Protocol):
+    """Anything that carries a charge: a ledger entry, or a charge not written yet."""
+
+    @property
+    def device_seconds(self) -> float: ...
+
+
+def device_seconds(
+    devices: int, starts_at: float, ends_at: float, *, share: Share | None = None
+) -> float:
+    """What so many devices, or a share of one, cost from one moment to another.
+
+    0 if time went backwards.
+    """
+    return size(devices, share) / THOUSAND * max(0.0, ends_at - starts_at)
+
+
+def next_charge(
+    *, devices: int, charged_until: float, until: float, share: Share | None = None
+) -> Charge | None:
+    """The interval that the ledger lacks, or None where it is complete up to ``until``.
+
+    A lease without devices is charged too, with 0: its ledger shows when it ran.
+    """
+    if until <= charged_until:
+        return None
+    return Charge(
+        starts_at=charged_until,
+        ends_at=until,
+        device_seconds=device_seconds(devices, charged_until, until, share=share),
+    )
+
+
+HALF_LIFE = 7 * 86400.0
+"""After how long past use counts half, where nothing else was chosen."""
+
+
+class Interval(Charged, Protocol):
+    """A charge with its span."""
+
+    @property
+    def starts_at(self) -> float: ...
+
+    @property
+    def ends_at(self) -> float: ...
+
+
+def decayed(charge: Interval, at: float, half_life: float) -> float:
+    """What a charge still counts for at a later moment.
+
+    Each instant of it counts 2^(-age / half-life), so that the charge counts for the integral
+    of that over its interval, times its devices:
+
+        devices · H/ln 2 · (2^(-(at - ends_at)/H) - 2^(-(at - starts_at)/H))
+
+    One that is split in two counts as much as the whole, and a credit takes back what its
+    charges still count for.
+    """
+    per_second = log(2) / half_life
+    devices = charge.device_seconds / (charge.ends_at - charge.starts_at)
+    newest = exp((charge.ends_at - at) * per_second)
+    oldest = exp((charge.starts_at - at) * per_second)
+    return devices / per_second * (newest - oldest)
+
+
+def total(charges: Iterable[Charged]) -> float:
+    """The exact sum, the same in whatever order the charges come."""
+    return fsum(charge.device_seconds for charge in charges)

@@ -1,0 +1,157 @@
+"""What is kept for others: devices that groups are promised and do not hold yet.
+
+A claim is a number of devices per group. What a group still lacks of it is *unfilled*; a claim
+of a group above contains those below it, so that nothing is kept twice. What is unfilled is
+counted in thousandths of a device.
+
+Work ends much more often than somebody asks: which groups have changed is noted, and what that
+comes to is worked out with the next question.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from copy import copy
+
+from ..model.snapshot import Group, Holding
+from .tree import THOUSAND, Tally, Tree, size
+
+
+class Claims:
+    """The unfilled part of a claim of each group, along the chain."""
+
+    def __init__(self, tree: Tree, tally: Tally, amounts: Mapping[str, int]) -> None:
+        self._tree, self._tally = tree, tally
+        self._amounts = {name: count * THOUSAND for name, count in amounts.items() if count > 0}
+        self._unfilled: dict[str, int] = {}
+        self._below: defaultdict[str | None, int] = defaultdict(int)
+        """By group, and for None of all roots: the sum of what those right below it lack."""
+        self._moved = set(self._amounts)
+        """Groups that hold something else since the last question."""
+
+    def copy(self, tally: Tally) -> Claims:
+        made = copy(self)
+        made._tally, made._moved = tally, self._moved.copy()
+        made._unfilled, made._below = self._unfilled.copy(), self._below.copy()
+        return made
+
+    def __bool__(self) -> bool:
+        return self._now()[None] > 0
+
+    @property
+    def promises(self) -> bool:
+        """Whether anybody has a claim, unfilled or not."""
+        return bool(self._amounts)
+
+    def moved(self, group: str) -> None:
+        """What a group holds has changed."""
+        if self._amounts:
+            self._moved.add(group)
+
+    def _now(self) -> defaultdict[str | None, int]:
+        """What is lacking below each group, after all that has changed."""
+        while self._moved:
+            for each in self._tree.chain(self._moved.pop()):
+                own = max(0, self._amounts.get(each.name, 0) - self._tally.groups[each.name])
+                lacks = max(own, self._below[each.name])
+                # Where it is the same, those above may lack less by themselves all the same.
+                self._below[each.parent] += lacks - self._unfilled.get(each.name, 0)
+                self._unfilled[each.name] = lacks
+        return self._below
+
+    def of_others(self, chain: tuple[Group, ...]) -> int:
+        """What all those lack that are not on a chain themselves."""
+        return self._now()[chain[0].name] + sum(self._beside(group) for group in chain)
+
+    def of_others_next_to(self, tally: Tally, chain: tuple[Group, ...]) -> int:
+        """The same, were this held."""
+        if not self._amounts:
+            return 0
+        made = self.copy(tally)
+        made._moved = set(self._amounts)
+        return made.of_others(chain)
+
+    def of_others_than_the_guaranteed(self, chain: tuple[Group, ...], weight: int) -> int:
+        """What they lack, but for those against whom a group takes only what it is guaranteed.
+
+        Seen from beside a group that stays within its guarantee, with all that those below it
+        still lack, nothing is borrowed.
+        """
+        below = self._now()
+        others = lacks = below[chain[0].name]
+        for group in chain:
+            holds, own = self._tally.groups[group.name] + weight, self._amounts.get(group.name, 0)
+            if holds + lacks > own:
+                others += self._beside(group)
+            lacks = max(own - holds, lacks) + self._beside(group)
+        return others
+
+    def _beside(self, group: Group) -> int:
+        return self._below[group.parent] - self._unfilled.get(group.name, 0)
+
+
+class Lent:
+    """What could be asked back: preemptible work of those that hold more than their guarantee."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        tally: Tally,
+        guaranteed: Mapping[str, int],
+        holdings: Iterable[Holding] = (),
+    ) -> None:
+        self._tree, self._tally = tree, tally
+        self._guaranteed = guaranteed
+        self._direct: defaultdict[str, int] = defaultdict(int)
+        self._lent: dict[str, int] = {}
+        self._below: defaultdict[str | None, int] = defaultdict(int)
+        self._moved: set[str] = set()
+        for holding in holdings:
+            self.moved(holding, 1)
+
+    def copy(self, tally: Tally) -> Lent:
+        made = copy(self)
+        made._tally, made._moved = tally, self._moved.copy()
+        made._direct, made._lent = self._direct.copy(), self._lent.copy()
+        made._below = self._below.copy()
+        return made
+
+    @property
+    def total(self) -> int:
+        while self._moved:
+            for each in self._tree.chain(self._moved.pop()):
+                lent = self._by(each.name)
+                self._below[each.parent] += lent - self._lent.get(each.name, 0)
+                self._lent[each.name] = lent
+        return self._below[None]
+
+    def after(self, chain: tuple[Group, ...], weight: int) -> int:
+        """The same once the first group of a chain holds so much more for good: what it is
+        guaranteed may then be that, and what it holds else can be asked back."""
+        total, more = self.total, 0
+        for each in chain:
+            more = self._by(each.name, weight, more) - self._lent.get(each.name, 0)
+        return total + more
+
+    def _by(self, group: str, weight: int = 0, more: int = 0) -> int:
+        """Of what a group holds, held it so much more, and were so much more lent below it."""
+        guaranteed = self._guaranteed.get(group, 0) * THOUSAND
+        above = max(0, self._tally.groups[group] + weight - guaranteed)
+        return min(self._direct[group] + self._below[group] + more, above)
+
+    def moved(self, holding: Holding, times: int) -> None:
+        """A holding came (``times`` 1) or went (-1)."""
+        self._moved.add(holding.group)
+        if holding.preemptible and holding.devices:
+            self._direct[holding.group] += times * size(len(holding.devices), holding.share)
+
+
+def not_lent(tree: Tree, guaranteed: Mapping[str, int]) -> Mapping[str, int]:
+    """Devices that groups do not lend of what counts as guaranteed to them (Kueue's lending
+    limit)."""
+    return {
+        group.name: max(0, guaranteed[group.name] - group.lending)
+        for group in tree.groups
+        if group.lending is not None
+    }

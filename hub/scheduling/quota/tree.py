@@ -1,0 +1,216 @@
+"""Quota: arithmetic on the tree of groups.
+
+A limit of any group above binds too, so everything here goes along the chain from a group to
+its root. A group that is unknown, or has an unknown one above it, may hold nothing: what is
+missing denies.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from ..model.snapshot import Group, Holding, Kind, Share
+
+
+def guarantees(groups: Iterable[Group]) -> Mapping[str, int]:
+    """Devices by group: its own guarantee, or that of all below it where that is more.
+
+    What a lab is guaranteed its department has to be given as well, else the lab's promise
+    would end at the department's door. Kueue counts a cohort's quota in the same way
+    (``resource_node.go``). Groups in a circle count for themselves alone.
+    """
+    known = {group.name: group for group in groups}
+    below: dict[str, list[Group]] = {name: [] for name in known}
+    roots = []
+    for group in known.values():
+        if group.parent in known:
+            below[group.parent].append(group)
+        else:
+            roots.append(group)
+    found = {name: group.guaranteed for name, group in known.items()}
+    order = list(roots)
+    for group in order:
+        order += below[group.name]
+    for group in reversed(order):
+        together = sum(found[child.name] for child in below[group.name])
+        found[group.name] = max(group.guaranteed, together)
+    return found
+
+
+class Tree:
+    """The groups of one snapshot. Chains are worked out once and kept.
+
+    A group whose borrowing is limited is guaranteed what counts (``guarantees``): what it may
+    hold leaves those below it theirs.
+    """
+
+    def __init__(self, groups: Iterable[Group]) -> None:
+        self._groups = {group.name: group for group in groups}
+        if limited := [each for each in self._groups.values() if each.borrowing is not None]:
+            counted = guarantees(self._groups.values())
+            for each in limited:
+                self._groups[each.name] = replace(each, guaranteed=counted[each.name])
+        self._known: dict[str, tuple[Group, ...]] = {}
+        self._models: dict[str, frozenset[str] | None] = {}
+        self._below: dict[str, frozenset[str]] = {}
+        self._children: dict[str | None, tuple[Group, ...]] | None = None
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        return tuple(self._groups.values())
+
+    def children(self, parent: str | None) -> tuple[Group, ...]:
+        """The groups right below one; below None, the roots."""
+        if self._children is None:
+            found: dict[str | None, list[Group]] = {}
+            for group in self._groups.values():
+                found.setdefault(group.parent, []).append(group)
+            self._children = {name: tuple(each) for name, each in found.items()}
+        return self._children.get(parent, ())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(sorted(self._groups))
+
+    def known(self, name: str) -> tuple[Group, ...]:
+        """A group and those above it, nearest first, as far as they are known.
+
+        What somebody holds is counted for all of these, also where the chain is broken:
+        a group that lost its parent still uses up what the group itself may hold.
+        """
+        if name not in self._known:
+            chain: list[Group] = []
+            group = self._groups.get(name)
+            while group is not None and group not in chain:
+                chain.append(group)
+                group = self._groups.get(group.parent) if group.parent is not None else None
+            self._known[name] = tuple(chain)
+        return self._known[name]
+
+    def chain(self, name: str) -> tuple[Group, ...]:
+        """A group and all above it up to the root; empty where one is missing.
+
+        Whatever asks for permission goes along this chain, and an empty one permits nothing.
+        A circle has no root and is broken as well.
+        """
+        known = self.known(name)
+        return known if known and known[-1].parent is None else ()
+
+    def models(self, name: str) -> frozenset[str] | None:
+        """The device models that a group may use, by its own word and that of all above it."""
+        if name not in self._models:
+            named = [group.models for group in self.known(name) if group.models is not None]
+            self._models[name] = frozenset.intersection(*named) if named else None
+        return self._models[name]
+
+    def below(self, name: str) -> frozenset[str]:
+        """A group and all below it, by name."""
+        if name not in self._below:
+            inside = (each for each in self._groups if self._has(each, name))
+            self._below[name] = frozenset(inside)
+        return self._below[name]
+
+    def _has(self, below: str, name: str) -> bool:
+        return any(group.name == name for group in self.known(below))
+
+
+def parting(chain: tuple[Group, ...], other: tuple[Group, ...]) -> Group | None:
+    """Where two chains part: the topmost group of the other one that is not on this one."""
+    mine = {group.name for group in chain}
+    return next((group for group in reversed(other) if group.name not in mine), None)
+
+
+THOUSAND = 1000
+"""Devices are counted in thousandths, so that parts of one add up exactly."""
+
+
+def size(devices: int, share: Share | None = None) -> int:
+    """What counts against a quota, in thousandths of a device: of a share, its compute."""
+    return devices * THOUSAND if share is None else round(share.compute * THOUSAND)
+
+
+class Tally:
+    """How many devices each group, and each person in each group, holds.
+
+    A holding counts for its group and for every group above, so that comparing with a limit
+    is one look-up, whatever the depth of the tree.
+
+    Attributes:
+        groups: thousandths of a device by group.
+        users: thousandths of a device by group and owner.
+        sessions: sessions with devices by group and owner.
+    """
+
+    def __init__(self, tree: Tree, holdings: Iterable[Holding] = ()) -> None:
+        self._tree = tree
+        self.groups: defaultdict[str, int] = defaultdict(int)
+        self.users: defaultdict[tuple[str, str], int] = defaultdict(int)
+        self.sessions: defaultdict[tuple[str, str], int] = defaultdict(int)
+        for holding in holdings:
+            self.count(holding)
+
+    def copy(self) -> Tally:
+        made = Tally(self._tree)
+        made.groups, made.users = self.groups.copy(), self.users.copy()
+        made.sessions = self.sessions.copy()
+        return made
+
+    def add(self, group: str, owner: str, thousandths: int, sessions: int = 0) -> None:
+        """Count in, or out with negative numbers."""
+        for each in self._tree.known(group):
+            key = (each.name, owner)
+            self.groups[each.name] += thousandths
+            self.users[key] += thousandths
+            if sessions:
+                self.sessions[key] += sessions
+
+    def count(self, holding: Holding, times: int = 1) -> None:
+        """Count a holding in, or out with ``times`` -1."""
+        if holding.devices:
+            weight = size(len(holding.devices), holding.share)
+            sessions = times if holding.kind is Kind.SESSION else 0
+            self.add(holding.group, holding.owner, times * weight, sessions)
+
+    def of_group(self, group: str) -> float:
+        """Devices, a whole number unless parts of devices are among them."""
+        return in_devices(self.groups[group])
+
+    def of_user(self, group: str, owner: str) -> float:
+        return in_devices(self.users[group, owner])
+
+
+def in_devices(thousandths: int) -> float:
+    """As people read it: a whole number where it is one."""
+    whole, rest = divmod(thousandths, THOUSAND)
+    return thousandths / THOUSAND if rest else whole
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The most that one request in a group may ask for: the smallest of each on the chain."""
+
+    max_devices: int
+    max_devices_per_user: int
+    max_seconds: float
+
+
+def may_hold(group: Group) -> int:
+    """Devices that all members together hold at most: the maximum, or what the group is
+    guaranteed and may borrow (Kueue's nominal quota and borrowing limit)."""
+    if group.borrowing is None:
+        return group.max_devices
+    return min(group.max_devices, group.guaranteed + group.borrowing)
+
+
+def limits(tree: Tree, group: str) -> Limits | None:
+    """What the whole chain leaves of a group's own limits; None where the chain is broken."""
+    chain = tree.chain(group)
+    if not chain:
+        return None
+    return Limits(
+        max_devices=min(map(may_hold, chain)),
+        max_devices_per_user=min(each.max_devices_per_user for each in chain),
+        max_seconds=min(each.max_seconds for each in chain),
+    )

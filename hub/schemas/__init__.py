@@ -1,0 +1,103 @@
+"""The values that travel over HTTP, used by the service and by every client of it.
+
+Input models refuse unknown keys and do not convert types, so that a mistake is answered
+and never guessed at. Times are seconds since the epoch (UTC); spans are seconds.
+
+Those of administration and of the history are imported from their own modules.
+"""
+
+from .base import LARGEST, LATEST, MODEL_LENGTH, NAME, In, Out
+from .calendar import BudgetOut
+from .errors import ErrorBody, ErrorOut
+from .internal import (
+    MAX_NOTEBOOK_BYTES,
+    ChangeIn,
+    EventIn,
+    EventsIn,
+    ExtendIn,
+    JobIn,
+    KernelsIn,
+    NotebookIn,
+    OpenSessionIn,
+    QuoteIn,
+    QuotesIn,
+    SessionIn,
+    StartedIn,
+    StopIn,
+)
+from .requests import (
+    CauseOut,
+    DeviceOut,
+    EventOut,
+    FileOut,
+    FilesOut,
+    GroupOut,
+    GroupsOut,
+    LeaseOut,
+    MeOut,
+    PoolOut,
+    ProgressOut,
+    QueueEntryOut,
+    QueueOut,
+    QuoteOut,
+    QuotesOut,
+    RequestOut,
+    RequestsOut,
+    StepOut,
+    WaitOut,
+    WarningOut,
+    WatchOut,
+)
+from .usage import LedgerOut, UsageOut, UsageReport, UsageRowOut, UsedBy
+
+__all__ = [
+    "LARGEST",
+    "LATEST",
+    "MAX_NOTEBOOK_BYTES",
+    "MODEL_LENGTH",
+    "NAME",
+    "BudgetOut",
+    "CauseOut",
+    "ChangeIn",
+    "DeviceOut",
+    "ErrorBody",
+    "ErrorOut",
+    "EventIn",
+    "EventOut",
+    "EventsIn",
+    "ExtendIn",
+    "FileOut",
+    "FilesOut",
+    "GroupOut",
+    "GroupsOut",
+    "In",
+    "JobIn",
+    "KernelsIn",
+    "LeaseOut",
+    "LedgerOut",
+    "MeOut",
+    "NotebookIn",
+    "OpenSessionIn",
+    "Out",
+    "PoolOut",
+    "ProgressOut",
+    "QueueEntryOut",
+    "QueueOut",
+    "QuoteIn",
+    "QuoteOut",
+    "QuotesIn",
+    "QuotesOut",
+    "RequestOut",
+    "RequestsOut",
+    "SessionIn",
+    "StartedIn",
+    "StepOut",
+    "StopIn",
+    "UsageOut",
+    "UsageReport",
+    "UsageRowOut",
+    "UsedBy",
+    "WaitOut",
+    "WarningOut",
+    "WatchOut",
+]

@@ -1,0 +1,221 @@
+"""What people type, as values: spans of time, parameters, labels, notebook files."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime, tzinfo
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from ..errors import InvalidInput, TooLarge
+from . import MAX_NOTEBOOK_BYTES, MODEL_LENGTH, NotebookIn
+from .base import NO_PARTS, is_part
+from .calendar import BudgetIn
+
+TIME_HELP = "30m, 2h, 1h30m, 90s, 1:30:00; a bare number is minutes"
+MOMENT_HELP = (
+    "a span such as 30m, 2h, 1h30m, or a date and time such as 2026-11-22 18:00 or "
+    "2026-11-22T18:00+01:00"
+)
+MOST_DEVICES = 100_000
+ANY_MODEL = "any"
+"""What people say for devices of all models."""
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ Tt]+[0-9]")
+_UNITS = re.compile(
+    r"(?:(?P<d>\d+)d)?\s*(?:(?P<h>\d+)h)?\s*(?:(?P<m>\d+)m(?:in)?)?\s*(?:(?P<s>\d+)s)?"
+)
+MEMORY_HELP = "8GiB, 512MiB, 1.5GiB"
+_MEMORY = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>[kmgt](?:i?b)?)", re.IGNORECASE)
+_CLOCK = re.compile(r"(?P<h>\d+):(?P<m>[0-5]\d)(?::(?P<s>[0-5]\d))?")
+_SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
+_PYTHON = {"True": True, "False": False, "None": None}
+
+
+def seconds(text: str) -> int:
+    """``30m``, ``2h``, ``1h30m``, ``90s``, ``1:30:00``; a bare number is minutes, as in Slurm.
+
+    Raises:
+        InvalidInput: it is none of these, or not above zero.
+    """
+    given = text.strip().lower()
+    if given.isascii() and given.isdigit():
+        given += "m"
+    found = _CLOCK.fullmatch(given) or _UNITS.fullmatch(given)
+    parts = found.groupdict() if found and given else {}
+    total = sum(int(number) * _SECONDS[unit] for unit, number in parts.items() if number)
+    if total <= 0:
+        raise InvalidInput(f"{text!r} is no span of time.", accepted=f"Accepted: {TIME_HELP}.")
+    return total
+
+
+def model(text: str) -> str | None:
+    """A device model; ``any`` is None.
+
+    Raises:
+        InvalidInput: no model is named so.
+    """
+    name = text.strip()
+    if not 0 < len(name) <= MODEL_LENGTH:
+        raise InvalidInput(
+            f"{text[:40]!r} is no device model.",
+            accepted=f"{ANY_MODEL}, or a model that `carrel pool` names.",
+            field="model",
+        )
+    return None if name == ANY_MODEL else name
+
+
+def moment(text: str, now: float, zone: tzinfo | None = None) -> float:
+    """When it is so far: a span from now on, or a date and a time.
+
+    What names no offset is of ``zone``, or else of the zone of this machine.
+
+    Raises:
+        InvalidInput: it is neither.
+    """
+    given = text.strip()
+    try:
+        if _DATE.match(given):
+            found = datetime.fromisoformat(given)
+            at = (found if found.tzinfo else found.replace(tzinfo=zone)).timestamp()
+        else:
+            # As a span "18:00" would be 18 hours: whoever writes it here may mean the clock.
+            at = now + seconds(given.replace(":", "?"))
+        datetime.fromtimestamp(at, UTC)  # calendars end with the year 9999
+    except (ValueError, OverflowError, OSError, InvalidInput):
+        raise InvalidInput(
+            f"{text[:40]!r} is no moment.", accepted=f"Accepted: {MOMENT_HELP}."
+        ) from None
+    return at
+
+
+def day(text: str) -> float:
+    """When a day (``2026-10-01``) begins in UTC, where days of the ledger begin.
+
+    Raises:
+        InvalidInput: there is no such day.
+    """
+    try:
+        found = datetime.strptime(text.strip(), "%Y-%m-%d").replace(tzinfo=UTC)
+    except ValueError:
+        raise InvalidInput(f"{text!r} is no day.", accepted="Such as 2026-10-01.") from None
+    return found.timestamp()
+
+
+def devices(text: str, *, least: int = 0) -> int:
+    """A number of devices. Raises InvalidInput."""
+    given = text.strip()
+    if not (given.isascii() and given.isdigit()) or not least <= int(given[:9]) <= MOST_DEVICES:
+        why = f" {NO_PARTS}" if is_part(given) else ""
+        raise InvalidInput(
+            f"{text[:40]!r} is no number of devices.{why}",
+            accepted=f"A whole number from {least} to {MOST_DEVICES:,}.",
+        )
+    return int(given)
+
+
+def budget(text: str) -> BudgetIn:
+    """``300h/term`` or ``20h/week``. Raises InvalidInput."""
+    amount, _, period = text.replace(" ", "").partition("/")
+    try:
+        hours = float(amount.removesuffix("h"))
+        return BudgetIn.model_validate({"device_seconds": hours * 3600, "period": period})
+    except ValueError:
+        raise InvalidInput(
+            f"{text[:40]!r} is no budget.",
+            accepted="Device-hours in a term or a week, such as 300h/term or 20h/week.",
+        ) from None
+
+
+def budget_text(device_seconds: float, period: str) -> str:
+    """As it is given: ``300h/term``."""
+    return f"{device_seconds / 3600:g}h/{period}"
+
+
+def memory_bytes(text: str) -> int:
+    """``8GiB``, ``512MiB``; ``8G`` means the same as ``8GiB``, and ``8GB`` is decimal.
+
+    Raises:
+        InvalidInput: it is none of these, or not above zero.
+    """
+    found = _MEMORY.fullmatch(text.strip())
+    if found:
+        unit = found["unit"].lower()
+        step = 1000 if unit.endswith("b") and "i" not in unit else 1024
+        size = int(float(found["number"]) * step ** (1 + "kmgt".index(unit[0])))
+        if size > 0:
+            return size
+    raise InvalidInput(f"{text!r} is no amount of memory.", accepted=f"Accepted: {MEMORY_HELP}.")
+
+
+def parameter(text: str) -> JsonValue:
+    """A number, true, false or null as such, quoted text without its quotes, else text."""
+    if text in _PYTHON:
+        return _PYTHON[text]
+    try:
+        value: JsonValue = json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return text
+    return text if isinstance(value, dict | list) else value
+
+
+def _no_constant(name: str) -> JsonValue:
+    raise ValueError(name)  # NaN and Infinity are not JSON: they stay text
+
+
+def label(text: str) -> tuple[str, str]:
+    """``KEY=VALUE``."""
+    key, equals, value = text.partition("=")
+    if not (key.strip() and equals):
+        raise InvalidInput(f"{text!r} is no label.", accepted="A label looks like KEY=VALUE.")
+    return key.strip(), value
+
+
+def notebook(path: Path) -> NotebookIn:
+    """Read a notebook to be submitted; the service looks closer.
+
+    Raises:
+        InvalidInput: there is no such file, or it is no notebook.
+        TooLarge: larger than the service takes.
+    """
+    try:
+        size = path.stat().st_size
+        content = path.read_bytes() if size <= MAX_NOTEBOOK_BYTES else b""
+    except OSError as error:
+        raise InvalidInput(
+            f"{path} cannot be read: {error.strerror}.", accepted="Give the path of an .ipynb file."
+        ) from error
+    if size > MAX_NOTEBOOK_BYTES:
+        raise TooLarge(
+            f"{path} has {size / 2**20:.0f} MiB.",
+            accepted=f"Accepted are notebooks of up to {MAX_NOTEBOOK_BYTES // 2**20} MiB; "
+            "clearing the outputs often helps.",
+        )
+    return NotebookIn(name=path.name, content=_text_of_notebook(path, content))
+
+
+def _text_of_notebook(path: Path, content: bytes) -> str:
+    try:
+        text = content.decode("utf-8-sig")
+        document = json.loads(text)
+    except UnicodeDecodeError as error:
+        raise InvalidInput(
+            f"{path} is not UTF-8 text (byte {error.start}).",
+            accepted="A notebook is a JSON file in UTF-8.",
+        ) from error
+    except json.JSONDecodeError as error:
+        raise InvalidInput(
+            f"{path} is not JSON: {error.msg} (line {error.lineno}).",
+            accepted="Give an .ipynb file as Jupyter writes it.",
+        ) from error
+    except RecursionError:
+        raise InvalidInput(
+            f"{path} is nested too deeply.", accepted="Give an .ipynb file as Jupyter writes it."
+        ) from None
+    if not (isinstance(document, dict) and isinstance(document.get("cells"), list)):
+        raise InvalidInput(
+            f"{path} is JSON, but no notebook: it has no list of cells.",
+            accepted="Give an .ipynb file of format 4, as Jupyter writes it.",
+        )
+    return text

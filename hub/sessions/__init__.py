@@ -1,0 +1,1 @@
+"""Open, hold, claim, keep and end sessions; asking JupyterHub for servers."""

@@ -1,0 +1,1 @@
+"""Orders that are compared: Carrel's own and those of the literature."""

@@ -1,0 +1,244 @@
+"""Serving by an order: the scheduler of every policy that is one.
+
+Runs that wait lie in one heap for each shape. Where one does not fit, no other of its shape
+does, so that a decision looks at no more runs than there are shapes, however long the queue is.
+A gang waits until all the members that it would like fit.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from math import inf
+
+from ...scheduling.model.snapshot import Arrangement, Device, Waiting
+from ...scheduling.placement.device_pool import Placement, Pool, Shape, shape
+from ..workload.job_run import Run, whole
+
+Key = tuple[float, ...]
+"""The smaller one is served first; equal ones by order of submission."""
+Order = Callable[[Run, float], Key]
+"""The key of a job now: ``order(run, now)``."""
+Entry = tuple[Key, int, Run]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """An order, and a few words about what may happen beside it.
+
+    Attributes:
+        order: asked when a job enters the queue, and of running ones when somebody who waits
+            might take their place. While a job waits its key stays.
+        passes: later ones may start where the next one does not fit.
+        preempts: a running job is stopped where one with a smaller key needs its devices.
+        changes: when the key of a job that runs changes by itself the next time, or None where
+            it does not. Without such a function it may get smaller at any time, never larger.
+    """
+
+    order: Order
+    passes: bool = False
+    preempts: bool = False
+    changes: Callable[[Run, float], float | None] | None = None
+
+
+class Queueing:
+    """Runs that wait and run, and a pool."""
+
+    def __init__(self, rules: Rules, devices: Sequence[Device], *, restart_cost: float) -> None:
+        self._rules = rules
+        self._restart_cost = restart_cost
+        self._pool = Pool(devices, ())
+        self._nodes = len({device.node for device in devices})
+        self._waiting: dict[int, list[Entry]] = {}
+        """By shape; where nobody passes, one line for all."""
+        self._shapes: dict[Shape, int] = {}
+        self._shape_of: dict[int, int] = {}
+        self._wants: dict[int, Waiting] = {}
+        """What each run asks for, by its number."""
+        self._stuck: set[int] = set()
+        """Shapes that do not fit as long as nothing is given back."""
+        self._running: list[Entry] = []
+        """By key; kept only where somebody may be stopped."""
+        self._keys: dict[int, Key] = {}
+        self._changes: list[tuple[float, int, int, Run]] = []
+        self.waiting = 0
+        self.free = float(len(devices))
+
+    def submit(self, run: Run, now: float) -> None:
+        self._wants[run.number] = wanted = whole(run.request)
+        number = self._shapes.setdefault(shape(wanted), len(self._shapes))
+        self._shape_of[run.number] = number
+        self._enqueue(run, now)
+
+    def end(self, run: Run, now: float) -> None:
+        self._release(run)
+        del self._shape_of[run.number], self._wants[run.number]
+
+    def next_change(self) -> float:
+        while self._changes and self._changes[0][3].turn != self._changes[0][2]:
+            heappop(self._changes)
+        return self._changes[0][0] if self._changes else inf
+
+    def decide(self, now: float) -> Sequence[Run]:
+        """The next one first, until nothing of any shape fits, or nobody may pass."""
+        self._refresh(now)
+        started: list[Run] = []
+        given_up: set[int] = set()
+        while self.waiting:
+            line = self._next_line(given_up)
+            if line is None:
+                break
+            key, _, run = self._waiting[line][0]
+            placement = self._place(run) or self._make_room(key, run, now)
+            if placement is not None:
+                self._start(line, key, placement, now)
+                started.append(run)
+            elif self._rules.passes:
+                given_up.add(line)
+            else:
+                break
+        return [run for run in started if run.placement is not None]
+
+    def _next_line(self, given_up: set[int]) -> int | None:
+        """The line whose first run comes before those of all others."""
+        best: int | None = None
+        first: Entry | None = None
+        for line, entries in self._waiting.items():
+            if entries and line not in given_up and (first is None or entries[0] < first):
+                best, first = line, entries[0]
+        return best
+
+    def _enqueue(self, run: Run, now: float) -> None:
+        entry = (self._rules.order(run, now), run.number, run)
+        line = self._shape_of[run.number] if self._rules.passes else 0
+        heappush(self._waiting.setdefault(line, []), entry)
+        self.waiting += 1
+
+    def _place(self, run: Run) -> Placement | None:
+        kind = self._shape_of[run.number]
+        if kind in self._stuck:
+            return None
+        placement = self._pool.take(self._wants[run.number])
+        if placement is None:
+            self._stuck.add(kind)
+        return placement
+
+    def _start(self, line: int, key: Key, placement: Placement, now: float) -> None:
+        _, _, run = heappop(self._waiting[line])
+        self.waiting -= 1
+        self.free -= run.job.size
+        run.start(placement, now)
+        if self._rules.preempts:
+            self._keys[run.number] = key
+            insort(self._running, (key, run.number, run))
+        self._await_change(run, now)
+
+    def _release(self, run: Run) -> None:
+        if run.placement is None:
+            return
+        self._pool.give_back(run.placement)
+        self.free += run.job.size
+        self._stuck.clear()
+        if self._rules.preempts:
+            self._forget(run)
+
+    def _forget(self, run: Run) -> None:
+        entry = (self._keys.pop(run.number), run.number, run)
+        del self._running[bisect_left(self._running, entry)]
+
+    # -- stopping somebody for somebody else ----------------------------------------------
+
+    def _make_room(self, key: Key, run: Run, now: float) -> Placement | None:
+        """Stop those that come last in the order, as few as will do; None where none will."""
+        if not self._rules.preempts:
+            return None
+        victims = self._victims(key, run, now)
+        if not victims:
+            return None
+        for each in victims:
+            self._release(each)
+            each.stop(now, self._restart_cost)
+            self._enqueue(each, now)
+        return self._pool.take(self._wants[run.number])
+
+    def _victims(self, key: Key, run: Run, now: float) -> list[Run]:
+        """Those on whose devices the run would start, tried on a copy of the pool."""
+        after = self._running[bisect_right(self._running, (key, run.number, run)) :]
+        if self._rules.changes is None:
+            # The keys in the list are those at the start; they may have become smaller since.
+            fresh = ((self._rules.order(each, now), number, each) for _, number, each in after)
+            after = sorted(entry for entry in fresh if entry[:2] > (key, run.number))
+        wanted = self._wants[run.number]
+        growing = _Growing(self._pool, wanted, self._nodes)
+        gone: list[Run] = []
+        trial: Pool | None = None
+        for _, _, each in reversed(after):
+            gone.append(each)
+            growing.add(_placement(each))
+            if not growing.enough:
+                continue
+            if trial is None:
+                trial = self._pool.copy()
+                for earlier in gone[:-1]:
+                    trial.give_back(_placement(earlier))
+            trial.give_back(_placement(each))
+            chosen = trial.take(wanted)
+            if chosen is not None:
+                needed = set(chosen.devices)
+                return [each for each in gone if needed.intersection(_placement(each).devices)]
+        return []
+
+    # -- orders that change by themselves -------------------------------------------------
+
+    def _await_change(self, run: Run, now: float) -> None:
+        at = self._rules.changes(run, now) if self._rules.changes else None
+        if at is not None:
+            heappush(self._changes, (at, run.number, run.turn, run))
+
+    def _refresh(self, now: float) -> None:
+        """Ask anew for the keys that have changed by now."""
+        while self.next_change() <= now:
+            run = heappop(self._changes)[3]
+            if self._rules.preempts:
+                self._forget(run)
+                self._keys[run.number] = key = self._rules.order(run, now)
+                insort(self._running, (key, run.number, run))
+            self._await_change(run, now)
+
+
+class _Growing:
+    """Whether a run might fit, were some more devices free: counted, before it is tried."""
+
+    def __init__(self, pool: Pool, wanted: Waiting, nodes: int) -> None:
+        self._pool = pool
+        self._model = wanted.model
+        gang = wanted.gang
+        self._member = gang[0].devices if gang else wanted.devices
+        self._spread = wanted.arrangement is Arrangement.SPREAD
+        self._lacking = gang[0].minimum if gang else 1
+        self._more: dict[int, int] = {}
+        self._share = wanted.share is not None
+        if gang:
+            for node in range(nodes):
+                self._lacking -= self._members(pool.free_on(node, self._model))
+
+    @property
+    def enough(self) -> bool:
+        return self._share or self._lacking <= 0
+
+    def add(self, placement: Placement) -> None:
+        for node, count in self._pool.gains(placement, self._model).items():
+            before = self._pool.free_on(node, self._model) + self._more.get(node, 0)
+            self._lacking -= self._members(before + count) - self._members(before)
+            self._more[node] = self._more.get(node, 0) + count
+
+    def _members(self, free: int) -> int:
+        """How many of the first role a node holds that has so many devices free."""
+        return min(free // self._member, 1) if self._spread else free // self._member
+
+
+def _placement(run: Run) -> Placement:
+    assert run.placement is not None, f"{run.job.id} does not run"
+    return run.placement

@@ -1,0 +1,147 @@
+"""Policies: in which order jobs are served, and what may happen out of that order.
+
+Each of those here is what its source describes, no more; Carrel's own policy is the scheduler
+of the live service and lies in ``carrel_policy``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Protocol
+
+from ...scheduling.model.snapshot import Device, Group
+from ..workload.calendar import NO_DATES, Calendar
+from ..workload.job_run import Run
+from .ordered_queue import Key, Queueing, Rules
+from .scheduler import Scheduler
+
+LAS_THRESHOLD = 3200.0
+"""Device-seconds after which a job goes to the second queue, as in Tiresias' own simulator."""
+_A_MOMENT = 0.01
+"""Device-seconds: what a sum of floating-point numbers may lack."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """Where a policy works.
+
+    Attributes:
+        devices: of the pool.
+        groups: the quota tree; its leaves are the tenants.
+        restart_cost: seconds of work that a job does again after it was stopped.
+        calendar: the site's terms, by which budgets are counted, and its reservations.
+    """
+
+    devices: Sequence[Device]
+    groups: Sequence[Group] = ()
+    restart_cost: float = 0.0
+    calendar: Calendar = NO_DATES
+
+
+class Schedules(Protocol):
+    """What the simulator asks of a policy: a scheduler for one run."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def source(self) -> str:
+        """Where it comes from, for reports."""
+
+    def scheduler(self, site: Site) -> Scheduler: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy(Rules):
+    """A policy that is an order.
+
+    Attributes:
+        source: where it comes from.
+    """
+
+    name: str
+    source: str = ""
+
+    def scheduler(self, site: Site) -> Scheduler:
+        return Queueing(self, site.devices, restart_cost=site.restart_cost)
+
+
+def by_age(run: Run, _now: float) -> Key:
+    return (run.job.submitted_at,)
+
+
+def by_length(run: Run, _now: float) -> Key:
+    return (run.job.seconds,)
+
+
+def by_remaining(run: Run, now: float) -> Key:
+    return (run.remaining(now),)
+
+
+def by_predicted_service(run: Run, _now: float) -> Key:
+    """Expected device-seconds."""
+    return (run.expected_seconds * run.job.size,)
+
+
+def by_queue(run: Run, now: float) -> Key:
+    """The second queue for those that have had their share; first come within each."""
+    return (float(_attained_enough(run, now)), run.job.submitted_at)
+
+
+def leaves_first_queue(run: Run, now: float) -> float | None:
+    if _attained_enough(run, now):
+        return None
+    return now + (LAS_THRESHOLD - run.attained(now)) / run.job.size
+
+
+def _attained_enough(run: Run, now: float) -> bool:
+    return run.attained(now) > LAS_THRESHOLD - _A_MOMENT
+
+
+BASELINES: Mapping[str, Policy] = MappingProxyType(
+    {
+        each.name: each
+        for each in (
+            Policy(
+                name="fifo",
+                order=by_age,
+                source="First come, first served; nobody passes the next one.",
+            ),
+            Policy(
+                name="greedy",
+                order=by_age,
+                passes=True,
+                source="First come, first served; whoever fits may pass.",
+            ),
+            Policy(
+                name="sjf",
+                order=by_length,
+                source="Shortest job first; the durations are known, nobody passes the next one.",
+            ),
+            Policy(
+                name="srtf",
+                order=by_remaining,
+                passes=True,
+                preempts=True,
+                source="Shortest remaining time first; the durations are known.",
+            ),
+            Policy(
+                name="las",
+                order=by_queue,
+                passes=True,
+                preempts=True,
+                changes=leaves_first_queue,
+                source="Gu et al., Tiresias: A GPU Cluster Manager for Distributed Deep Learning, "
+                f"NSDI 2019: two queues, threshold {LAS_THRESHOLD:,.0f} GPU-seconds.",
+            ),
+            Policy(
+                name="qssf",
+                order=by_predicted_service,
+                source="Hu et al., Characterization and Prediction of Deep Learning Workloads in "
+                "Large-Scale GPU Datacenters, SC 2021: least predicted GPU time first.",
+            ),
+        )
+    }
+)

@@ -1,0 +1,1 @@
+"""The event loop of a replay, its metrics, and a comparison of several."""

@@ -1,0 +1,156 @@
+"""What live admission would refuse at once: it is left out of a replay, and counted.
+
+Asked of ``scheduling.gate``, as the live service asks it, with the quotas and nodes that are
+tried, and before any policy runs.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from types import MappingProxyType
+
+from ...errors import InvalidInput
+from ...scheduling.explanation.admission_rules import Rule
+from ...scheduling.gate import Gate
+from ...scheduling.model.snapshot import Device, Group
+from ..workload.job_run import group_of
+from ..workload.jobs import Job, Trace
+from ..workload.nodes import ONE_POOL
+from .experiment import Pools, groups_of_pool
+
+WORDS: Mapping[Rule, str] = MappingProxyType(
+    {
+        Rule.UNKNOWN_GROUP: "asked in {group}, which has no way up to a group without a parent",
+        Rule.DEVICES: "asked for no whole number of devices",
+        Rule.SECONDS: "asked for no time",
+        Rule.SECONDS_MAXIMUM: "asked for more time than {group} allows",
+        Rule.GROUP_MAXIMUM: "asked for more devices than {group} may hold",
+        Rule.USER_MAXIMUM: "asked for more devices than one member of {group} may hold",
+        Rule.UNKNOWN_MODEL: "asked for a model that these nodes do not have",
+        Rule.FORBIDDEN_MODEL: "asked for a model that {group} may not use",
+        Rule.NEEDLESS_MODEL: "asked for a model and no device",
+        Rule.NODE_MAXIMUM: "asked for more devices{of_model} than {nodes}{for_group}",
+        Rule.BUDGET: "asked for more than the whole budget of {group}",
+        Rule.PROMISED: "asked for more devices than {group} can have beside what others are "
+        "promised",
+        Rule.SESSIONS: "asked for a session with devices, and {group} allows none",
+    }
+)
+"""Of every rule, so that a new one is not met unprepared: what is said of those it refuses."""
+_OF_SIZE = frozenset({Rule.GROUP_MAXIMUM, Rule.USER_MAXIMUM, Rule.NODE_MAXIMUM})
+_TOO_FEW = "asked for more devices than these nodes have"
+_LEAST_SECONDS = 1.0
+"""Durations are cut to whole seconds: what ran for less asked for some time too."""
+
+
+def admitted(trace: Trace, pools: Pools, groups: Sequence[Group], *, gangs: bool) -> Trace:
+    """The trace without what the quotas and the nodes would never let run.
+
+    Where a trace knows no time limits, that a job ran so long says that it needed as much.
+
+    Args:
+        groups: none where nothing is limited; tenants that they do not name have no limits.
+        gangs: what is larger than a node gets several, as in a trace; live it is refused.
+
+    Raises:
+        InvalidInput: nothing is left.
+    """
+    if gangs and not groups:
+        return trace
+    refused: dict[str, str] = {}
+    for pool, jobs in _by_pool(trace.jobs, pools).items():
+        devices = pools[pool]
+        known = groups_of_pool(groups, pool, devices, jobs)
+        refused.update(_refused(jobs, _Admission(known, devices, gangs=gangs)))
+    if not refused:
+        return trace
+    counted = Counter(refused.values())
+    left = tuple(job for job in trace.jobs if job.id not in refused)
+    if not left:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in counted.items())
+        raise InvalidInput(
+            f"All of {trace.name} would be refused: {reasons}.",
+            accepted="Quotas and nodes are accepted under which something may run.",
+            field="quota",
+        )
+    return replace(trace, jobs=left, left_out={**trace.left_out, **counted})
+
+
+def _by_pool(jobs: Iterable[Job], pools: Pools) -> dict[str, list[Job]]:
+    """Without those whose tenant has no nodes: that is an error, and named as one."""
+    found: dict[str, list[Job]] = {}
+    for job in jobs:
+        pool = ONE_POOL if ONE_POOL in pools else job.tenant
+        if pool in pools:
+            found.setdefault(pool, []).append(job)
+    return found
+
+
+class _Admission:
+    """Why a job would be refused on some devices, as a reason that is the same for many."""
+
+    def __init__(self, groups: Sequence[Group], devices: Sequence[Device], *, gangs: bool) -> None:
+        self._nodes = "these nodes have" if gangs else "one node has"
+        self._devices = len(devices)
+        # Members of a gang lie on several nodes, as if these were one.
+        self._gate = Gate(
+            groups, (replace(each, node="") for each in devices) if gangs else devices
+        )
+
+    def reason(self, job: Job) -> str:
+        """Empty where it would be let in."""
+        refusal = self._gate.refusal(
+            group=group_of(job),
+            devices=job.devices,
+            seconds=_seconds(job),
+            kind=job.kind,
+            preemptible=job.preemptible,
+            model=job.model,
+            share=job.share,
+        )
+        if refusal is None:
+            return ""
+        if refusal.rule in _OF_SIZE and job.devices > self._devices:
+            # A group that no limit holds back is as wide as the pool.
+            return _TOO_FEW
+        for_group = f" that {refusal.group} may use" if refusal.group else ""
+        return WORDS[refusal.rule].format(
+            group=refusal.group,
+            of_model=" of a model" if job.model else "",
+            nodes=self._nodes,
+            for_group=for_group,
+        )
+
+
+def _refused(jobs: Iterable[Job], admission: _Admission) -> Iterator[tuple[str, str]]:
+    """The ids of jobs, and why.
+
+    Those that differ in time alone are decided together: who asks for more of it is refused for
+    the same or a later one in a fixed row of reasons.
+    """
+    alike: dict[Hashable, list[Job]] = {}
+    for job in jobs:
+        alike.setdefault(_but_for_time(job), []).append(job)
+    for each in alike.values():
+        each.sort(key=_seconds)
+        while each and (why := admission.reason(each[-1])):
+            same = partial(_has_reason, admission, why)
+            first = bisect_left(each, True, key=same)
+            yield from ((job.id, why) for job in each[first:])
+            del each[first:]
+
+
+def _has_reason(admission: _Admission, why: str, job: Job) -> bool:
+    return admission.reason(job) == why
+
+
+def _but_for_time(job: Job) -> Hashable:
+    return (group_of(job), job.devices, job.model, job.share, job.kind, job.preemptible)
+
+
+def _seconds(job: Job) -> float:
+    return max(_LEAST_SECONDS, job.seconds if job.limit is None else job.limit)

@@ -1,0 +1,109 @@
+"""What waits when nothing happens any more: kept by the calendar, or else an error and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ...errors import InvalidInput
+from ...scheduling.gate import Gate
+from ...scheduling.model.snapshot import Arrangement, Snapshot
+from ...scheduling.model.text import plural
+from ...scheduling.queue.cycle_state import Books
+from ..policies.policy import Schedules, Site
+from ..workload.budgets import Budgets
+from ..workload.job_run import Run
+from ..workload.jobs import Job
+
+_A_SECOND = 1.0
+
+
+def kept_waiting(runs: Sequence[Run], policy: Schedules, site: Site, now: float) -> tuple[Run, ...]:
+    """What budgets and reservations keep waiting for good.
+
+    Raises:
+        InvalidInput: something could not even start alone, or nothing keeps it; nothing ended.
+    """
+    waiting = [run for run in runs if run.ended_at is None]
+    if not waiting:
+        return ()
+    alone = _Alone(site, now)
+    for run in waiting:
+        if why := alone.why_not(run):
+            raise InvalidInput(
+                f"{_never_started(policy, waiting)} {_named(run)} could not start even alone. "
+                f"{why}",
+                accepted="Quotas are accepted under which each job could start alone.",
+                field="quota",
+            )
+    budgets = Budgets(site.groups, site.calendar.terms)
+    for run in waiting:
+        if not (site.calendar.reservations or budgets.never_again(run, now)):
+            raise InvalidInput(
+                f"{_never_started(policy, waiting)} {_named(run)} could start alone, and the "
+                "policy does not start it.",
+                accepted="A policy is accepted that starts whatever could start.",
+                field="policy",
+            )
+    if len(waiting) == len(runs):
+        raise InvalidInput(
+            f"With {policy.name}, no job ended: budgets or reservations hold them all, and no "
+            "term is known in which they could run.",
+            accepted="Add the term with carrel term add, or give a budget by week.",
+            field="quota",
+        )
+    return tuple(waiting)
+
+
+def how_it_lies(job: Job) -> str:
+    """How the devices of a job that is larger than a node, or has members, lie on nodes."""
+    if job.gang is None:
+        return (
+            "what is larger than a node gets whole ones as large as the largest, and a rest on one"
+        )
+    if job.gang.arrangement is Arrangement.SPREAD:
+        return "each member has a node of its own, with all of its devices"
+    return "each member has all of its devices on one node"
+
+
+def _never_started(policy: Schedules, waiting: Sequence[Run]) -> str:
+    return f"With {policy.name}, {plural(len(waiting), 'job')} never started."
+
+
+def _named(run: Run) -> str:
+    return f"{run.request.id} of {run.request.group}"
+
+
+class _Alone:
+    """A site in which nothing runs."""
+
+    def __init__(self, site: Site, now: float) -> None:
+        self._gate = Gate(site.groups, site.devices)
+        # Members of a gang lie on several nodes, as if these were one.
+        self._gate_of_gangs = Gate(site.groups, [replace(each, node="") for each in site.devices])
+        self._books = Books(Snapshot(devices=tuple(site.devices), groups=tuple(site.groups)), now)
+
+    def why_not(self, run: Run) -> str:
+        """A sentence; empty where it could start.
+
+        1. what admission would say of it, had it asked for a second: whoever was let in is
+           started whatever its time limit is
+        2. its devices do not lie on the nodes as it needs them
+        """
+        request = run.request
+        gate = self._gate_of_gangs if request.gang else self._gate
+        refusal = gate.refusal(
+            group=request.group,
+            devices=request.devices,
+            seconds=_A_SECOND,
+            kind=request.kind,
+            preemptible=request.preemptible,
+            model=request.model,
+            share=request.share,
+        )
+        if refusal is not None:
+            return refusal.message
+        if any(self._books.pool.could_fit(each) for each in self._books.variants(request)):
+            return ""
+        how = how_it_lies(run.job) if request.gang else "none has as large a part"
+        return f"The devices that it may use cannot hold it: {how}."

@@ -1,0 +1,165 @@
+"""The event loop: what happens next, and a decision once for each moment at which it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from heapq import heappop, heappush
+from math import inf
+
+from ...errors import InvalidInput
+from ...scheduling.model.snapshot import Device
+from ...scheduling.model.text import plural
+from ...scheduling.placement.device_pool import Pool, largest_node
+from ..policies.policy import Schedules, Site
+from ..policies.scheduler import Scheduler
+from ..workload.job_run import Run, request_of, whole
+from ..workload.jobs import Job
+from .deadlock import how_it_lies, kept_waiting
+from .runtime_estimates import Estimator
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What one pool did with one stream of jobs.
+
+    Attributes:
+        runs: what ended.
+        devices: how many there were.
+        free: device-seconds that nobody held, between the first submission and the last end.
+        stranded: the part of them while somebody waited: of no use to whoever was next.
+    """
+
+    runs: tuple[Run, ...]
+    devices: int
+    free: float
+    stranded: float
+    held_back: tuple[Run, ...] = ()
+    """What never ended: it waits for a term that is not known, or reservations keep it waiting."""
+
+
+@dataclass(slots=True)
+class _Idle:
+    """Adds up what is free, from one moment to the next."""
+
+    at: float
+    free: float = 0.0
+    stranded: float = 0.0
+
+    def until(self, now: float, scheduler: Scheduler) -> None:
+        idle = scheduler.free * (now - self.at)
+        self.free += idle
+        if scheduler.waiting:
+            self.stranded += idle
+        self.at = now
+
+
+def simulate(
+    jobs: Sequence[Job], *, site: Site, policy: Schedules, estimator: Estimator
+) -> Outcome:
+    """Run all jobs, which come in the order of submission, to their ends.
+
+    Raises:
+        InvalidInput: a job is larger than the pool, or could not even start alone.
+    """
+    _check_sizes(jobs, site)
+    scheduler = policy.scheduler(site)
+    submit = _Submission(jobs, site, estimator)
+    runs: list[Run] = []
+    ends: list[tuple[float, int, int, Run]] = []
+    idle = _Idle(at=jobs[0].submitted_at if jobs else 0.0)
+    total = len(jobs)
+    while True:
+        now = min(
+            jobs[len(runs)].submitted_at if len(runs) < total else inf,
+            ends[0][0] if ends else inf,
+            scheduler.next_change(),
+        )
+        if now == inf:
+            break
+        idle.until(now, scheduler)
+        while ends and ends[0][0] <= now:
+            _, _, turn, run = heappop(ends)
+            if run.turn == turn:
+                scheduler.end(run, now)
+                run.end(now)
+                estimator.ended(run.job)
+        while len(runs) < total and jobs[len(runs)].submitted_at <= now:
+            run = submit(len(runs))
+            scheduler.submit(run, now)
+            runs.append(run)
+        for run in scheduler.decide(now):
+            heappush(ends, (now + run.left, run.number, run.turn, run))
+    held_back = kept_waiting(runs, policy, site, idle.at)
+    return Outcome(
+        runs=tuple(run for run in runs if run.ended_at is not None) if held_back else tuple(runs),
+        devices=len(site.devices),
+        free=idle.free,
+        stranded=idle.stranded,
+        held_back=held_back,
+    )
+
+
+class _Submission:
+    """Makes the run of a job when its time has come: its estimate is asked for then."""
+
+    def __init__(self, jobs: Sequence[Job], site: Site, estimator: Estimator) -> None:
+        self._jobs = jobs
+        self._node = cache(partial(largest_node, site.devices))
+        self._longest = max((job.seconds for job in jobs), default=0.0)
+        self._estimator = estimator
+        self._restart_cost = site.restart_cost
+
+    def __call__(self, number: int) -> Run:
+        job = self._jobs[number]
+        expected = self._estimator.expect(job)
+        # Where the trace knows no time limits, one that no job comes to is everybody's.
+        limit = max(job.seconds, self._longest if job.limit is None else job.limit)
+        return Run(
+            number=number,
+            job=job,
+            request=request_of(
+                job,
+                node=self._node(job.model),
+                expected=expected,
+                limit=limit,
+                restart_cost=self._restart_cost,
+            ),
+            expected_seconds=expected,
+            left=job.seconds,
+        )
+
+
+def too_large(jobs: Iterable[Job], devices: Sequence[Device]) -> Job | None:
+    """A job that these devices could not hold, were all of them free; None where all fit."""
+    pool = Pool(devices, ())
+    # Each size once: a trace has few, and thousands of jobs of each.
+    sizes = {(job.devices, job.model, job.share, job.gang): job for job in jobs}
+    for job in sizes.values():
+        node = largest_node(devices, job.model)
+        if not pool.could_fit(whole(request_of(job, node=node, expected=0.0, limit=0.0))):
+            return job
+    return None
+
+
+def _check_sizes(jobs: Iterable[Job], site: Site) -> None:
+    job = too_large(jobs, site.devices)
+    if job is not None:
+        raise InvalidInput(
+            f"{job.id} asks for {_lacking(job, site.devices)}.",
+            accepted="More or larger nodes are accepted, or a choice of smaller jobs.",
+            field="nodes",
+        )
+
+
+def _lacking(job: Job, devices: Sequence[Device]) -> str:
+    """What these devices cannot give a job that is too large for them."""
+    if job.share is not None:
+        return "more of one device than any of these nodes has"
+    of_model = f" of {job.model}" if job.model else ""
+    in_members = f" in {plural(job.gang.members, 'member')}" if job.gang else ""
+    asked = f"{plural(job.devices, 'device')}{of_model}{in_members}"
+    if job.devices > sum(job.model in (None, each.model) for each in devices):
+        return f"{asked}, which these nodes with {len(devices)} do not have"
+    return f"{asked}, which do not lie on these nodes as it needs them: {how_it_lies(job)}"

@@ -1,0 +1,165 @@
+"""A comparison: the same trace on the same nodes under several policies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ...errors import InvalidInput
+from ...scheduling.model.snapshot import Device, Group
+from ..policies.policy import Schedules, Site
+from ..workload.calendar import NO_DATES, Calendar
+from ..workload.job_run import EVERYBODY, Run, group_of
+from ..workload.jobs import Job, Trace
+from ..workload.nodes import ONE_POOL
+from ..workload.quota_file import room_for_gangs, wide_open, with_tenants
+from .event_loop import Outcome, simulate, too_large
+from .guarantee_shortfall import below_guarantee
+from .metrics import Figures, completion_alone, figures, finish_time
+from .runtime_estimates import MakeEstimator
+
+Pools = Mapping[str, Sequence[Device]]
+"""The devices of each tenant that has its own, or of all under ``ONE_POOL``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    """What is the same for every policy.
+
+    Attributes:
+        groups: the quota tree; tenants that it does not name have no limits.
+        estimator: makes one for each pool, so that none learns from another's future.
+        calendar: terms and reservations of the site.
+    """
+
+    trace: Trace
+    pools: Pools
+    estimator: MakeEstimator
+    groups: Sequence[Group] = ()
+    restart_cost: float = 0.0
+    calendar: Calendar = NO_DATES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What one policy did."""
+
+    policy: Schedules
+    figures: Figures
+    outcomes: tuple[Outcome, ...]
+
+
+def run(experiment: Experiment, policy: Schedules) -> Result:
+    """Simulate one policy in every pool.
+
+    Raises:
+        InvalidInput: there are no jobs, a tenant has no nodes, or a job can never start.
+    """
+    streams = _streams(experiment)
+    outcomes = tuple(
+        simulate(
+            jobs,
+            site=_site(experiment, pool, jobs),
+            policy=policy,
+            estimator=experiment.estimator(),
+        )
+        for pool, jobs in streams.items()
+    )
+    guaranteed = {group.name: group.guaranteed for group in experiment.groups}
+    if ONE_POOL not in experiment.pools or not any(guaranteed.values()):
+        return Result(policy=policy, outcomes=outcomes, figures=figures(outcomes))
+    alone = _alone(experiment, policy)
+    return Result(
+        policy=policy,
+        outcomes=outcomes,
+        figures=figures(
+            outcomes,
+            finish_time=finish_time(outcomes, alone),
+            below_guarantee=below_guarantee(_runs(outcomes), guaranteed),
+            below_alone=below_guarantee(_runs(alone.values()), guaranteed),
+            jct_alone=completion_alone(alone, {job.tenant for job in experiment.trace.jobs}),
+        ),
+    )
+
+
+def _runs(outcomes: Iterable[Outcome]) -> list[Run]:
+    return [run for outcome in outcomes for run in outcome.runs]
+
+
+def _streams(experiment: Experiment) -> dict[str, list[Job]]:
+    """The jobs of each pool, in the order of submission."""
+    jobs = experiment.trace.jobs
+    if not jobs:
+        raise InvalidInput(
+            f"Nothing of {experiment.trace.name} is left to simulate.",
+            accepted="At least one job is needed: look at --where, --from and --to.",
+        )
+    if ONE_POOL in experiment.pools:
+        return {ONE_POOL: list(jobs)}
+    streams: dict[str, list[Job]] = {tenant: [] for tenant in experiment.pools}
+    for job in jobs:
+        if job.tenant not in streams:
+            raise InvalidInput(
+                f"The tenant {job.tenant!r} of {job.id} has no nodes.",
+                accepted=f"Nodes were given to {', '.join(streams)}.",
+                field="nodes",
+            )
+        streams[job.tenant].append(job)
+    return streams
+
+
+def _site(experiment: Experiment, pool: str, jobs: Sequence[Job]) -> Site:
+    devices = experiment.pools[pool]
+    groups = groups_of_pool(experiment.groups, pool, devices, jobs)
+    return Site(
+        devices=devices,
+        groups=room_for_gangs(groups, len(devices)) if _has_gangs(jobs) else groups,
+        restart_cost=experiment.restart_cost,
+        calendar=experiment.calendar,
+    )
+
+
+def groups_of_pool(
+    groups: Iterable[Group], pool: str, devices: Sequence[Device], jobs: Iterable[Job]
+) -> tuple[Group, ...]:
+    """The quota tree as it holds in one pool, with a group for each tenant."""
+    found = with_tenants(groups, {group_of(job) for job in jobs}, len(devices))
+    if pool == ONE_POOL:
+        return found
+    # Alone on nodes of their own, a tenant is guaranteed all of them.
+    return tuple(
+        replace(group, guaranteed=len(devices)) if group.name == pool else group for group in found
+    )
+
+
+def _alone(experiment: Experiment, policy: Schedules) -> dict[str, Outcome]:
+    """Each tenant on as many devices as it is guaranteed, under the same policy.
+
+    A tenant with a job that is larger than its guarantee could not be alone, and is left out.
+    """
+    guaranteed = {group.name: group.guaranteed for group in experiment.groups}
+    by_tenant: dict[str, list[Job]] = {}
+    for job in experiment.trace.jobs:
+        by_tenant.setdefault(job.tenant, []).append(job)
+    found: dict[str, Outcome] = {}
+    for tenant, jobs in by_tenant.items():
+        name = tenant or EVERYBODY
+        devices = experiment.pools[ONE_POOL][: guaranteed.get(name, 0)]
+        if not devices or too_large(jobs, devices) is not None:
+            continue
+        groups = (replace(wide_open(name, len(devices)), guaranteed=len(devices)),)
+        found[tenant] = simulate(
+            jobs,
+            site=Site(
+                devices=devices,
+                groups=room_for_gangs(groups, len(devices)) if _has_gangs(jobs) else groups,
+                restart_cost=experiment.restart_cost,
+            ),
+            policy=policy,
+            estimator=experiment.estimator(),
+        )
+    return found
+
+
+def _has_gangs(jobs: Iterable[Job]) -> bool:
+    return any(job.gang is not None for job in jobs)

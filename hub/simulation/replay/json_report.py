@@ -1,0 +1,90 @@
+"""The figures as JSON, for whoever compares simulations by program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+
+from ...scheduling.model.text import plural
+from .experiment import Experiment, Result
+from .metrics import Evenness, Figures, FinishTime, Spread
+
+Json = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """How a comparison was asked for; whoever wants to see it again needs that.
+
+    Attributes:
+        where: texts that columns of the trace had to hold.
+        since, until: moments of submission as they were typed; None where all were taken.
+    """
+
+    nodes: str
+    estimates: str
+    seed: int
+    version: str
+    where: Mapping[str, str] = field(default_factory=dict)
+    since: str | None = None
+    until: str | None = None
+
+
+def report(experiment: Experiment, results: Sequence[Result], asked: Asked) -> Json:
+    """All of it; times are seconds."""
+    trace = experiment.trace
+    return {
+        "policies": {each.policy.name: _figures(each.figures) for each in results},
+        "trace": {
+            "name": trace.name,
+            "where": dict(asked.where),
+            "from": asked.since,
+            "to": asked.until,
+            "jobs": len(trace.jobs),
+            "left_out": dict(trace.left_out),
+            "skipped": [{"line": bad.number, "why": bad.why} for bad in trace.bad],
+        },
+        "nodes": asked.nodes,
+        "seed": asked.seed,
+        "estimates": asked.estimates,
+        "restart_cost": experiment.restart_cost,
+        "version": asked.version,
+    }
+
+
+def _figures(figures: Figures) -> Json:
+    return {
+        "jct": asdict(figures.jct),
+        "wait": asdict(figures.wait),
+        "utilisation": figures.utilisation,
+        "slowdown": figures.slowdown,
+        "preemptions": figures.preemptions,
+        "wasted_device_seconds": figures.wasted,
+        "fairness": {
+            "finish_time": _known(figures.finish_time),
+            "jct_alone": _known(figures.jct_alone),
+            "slowdown_of_tenants": _known(figures.tenants),
+            "slowdown_of_users": _known(figures.users),
+            "below_guarantee_device_seconds": figures.below_guarantee,
+            "below_guarantee_alone_device_seconds": figures.below_alone,
+        },
+        "fragmentation": figures.fragmentation,
+        "held_back": figures.held_back,
+    }
+
+
+def _known(found: Evenness | FinishTime | Spread | None) -> Json | None:
+    """None where it could not be measured."""
+    return None if found is None else asdict(found)
+
+
+def held_back_words(result: Result) -> str:
+    """What is said of jobs that never ended; empty where all did."""
+    count = result.figures.held_back
+    if not count:
+        return ""
+    return (
+        f"Under {result.policy.name}, {plural(count, 'job')} never ended: a budget by term of "
+        "which no later term is known, or a reservation, keeps it waiting. All times are of the "
+        "others."
+    )

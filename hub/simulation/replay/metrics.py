@@ -1,0 +1,196 @@
+"""What a simulation is judged by; all times are seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from math import ceil
+from statistics import fmean
+
+from ..workload.job_run import Run
+from .event_loop import Outcome
+
+SHORTEST = 10.0
+"""Bound of the slowdown: shorter jobs count as if they ran so many seconds (Feitelson 1998)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """Of many values; percentiles are values that occurred (nearest rank)."""
+
+    mean: float
+    median: float
+    p95: float
+    p99: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evenness:
+    """How alike the mean slowdown of several people, or tenants, is.
+
+    Attributes:
+        jain: 1 where all are equal, 1/n where one has it all (Jain, Chiu and Hawe 1984).
+    """
+
+    worst: float
+    mean: float
+    jain: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishTime:
+    """Mean completion time in the shared pool over that alone on what is guaranteed.
+
+    Below 1, sharing pays (Mahajan et al., Themis, NSDI 2020).
+    """
+
+    worst: float
+    mean: float
+    by_tenant: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """Of one policy.
+
+    Attributes:
+        jct: from submission to end.
+        jct_alone: the same of all jobs, each tenant alone on as many devices as it is guaranteed;
+            None without guarantees, and where a tenant could not be alone.
+        wait: what of that time it did not run; waits after a stop count too.
+        utilisation: device-seconds that were held, of all between first submission and last end.
+        slowdown: mean of completion time over running time, bounded.
+        wasted: device-seconds that were done twice because somebody was stopped.
+        below_guarantee: device-seconds that tenants lacked of their guarantee while they had
+            jobs that would have fitted into it; None without guarantees.
+        held_back: jobs that budgets or reservations kept waiting to the end; they are in no other
+            figure but in what was used.
+        below_alone: what they lacked each alone on devices of its own. There too somebody may
+            ask for whole nodes while what is free lies on many.
+        tenants, users: None where the trace has fewer than two.
+        finish_time: None without guarantees.
+        fragmentation: of the device-seconds that nobody held, those while somebody waited: the
+            next one could not use them.
+    """
+
+    jobs: int
+    jct: Spread
+    wait: Spread
+    utilisation: float
+    slowdown: float
+    preemptions: int
+    wasted: float
+    fragmentation: float
+    tenants: Evenness | None
+    users: Evenness | None
+    finish_time: FinishTime | None
+    below_guarantee: float | None
+    below_alone: float | None
+    jct_alone: Spread | None = None
+    held_back: int = 0
+
+
+def figures(
+    outcomes: Sequence[Outcome],
+    *,
+    finish_time: FinishTime | None = None,
+    below_guarantee: float | None = None,
+    below_alone: float | None = None,
+    jct_alone: Spread | None = None,
+) -> Figures:
+    """Of all pools together; there is at least one job."""
+    runs = [run for outcome in outcomes for run in outcome.runs]
+    free = sum(outcome.free for outcome in outcomes)
+    return Figures(
+        jobs=len(runs),
+        jct=spread([completion(run) for run in runs]),
+        wait=spread([completion(run) - run.job.seconds - run.again for run in runs]),
+        utilisation=_utilisation(outcomes, runs),
+        slowdown=fmean(slowdown(run) for run in runs),
+        preemptions=sum(run.preemptions for run in runs),
+        wasted=sum(run.lost for run in runs),
+        fragmentation=sum(outcome.stranded for outcome in outcomes) / free if free else 0.0,
+        tenants=evenness((run.job.tenant, slowdown(run)) for run in runs),
+        users=evenness((run.job.user, slowdown(run)) for run in runs if run.job.user),
+        finish_time=finish_time,
+        below_guarantee=below_guarantee,
+        below_alone=below_alone,
+        jct_alone=jct_alone,
+        held_back=sum(len(outcome.held_back) for outcome in outcomes),
+    )
+
+
+def completion_alone(alone: Mapping[str, Outcome], tenants: Set[str]) -> Spread | None:
+    """None unless each of the tenants was alone: some of the jobs would be no comparison."""
+    if not tenants <= alone.keys():
+        return None
+    return spread([completion(run) for outcome in alone.values() for run in outcome.runs])
+
+
+def completion(run: Run) -> float:
+    assert run.ended_at is not None, f"{run.job.id} has not ended"
+    return run.ended_at - run.job.submitted_at
+
+
+def slowdown(run: Run) -> float:
+    return max(1.0, completion(run) / max(run.job.seconds, SHORTEST))
+
+
+def spread(values: Sequence[float]) -> Spread:
+    ordered = sorted(values)
+    return Spread(
+        mean=fmean(ordered),
+        median=_rank(ordered, 0.5),
+        p95=_rank(ordered, 0.95),
+        p99=_rank(ordered, 0.99),
+    )
+
+
+def _rank(ordered: Sequence[float], share: float) -> float:
+    return ordered[max(0, ceil(share * len(ordered)) - 1)]
+
+
+def evenness(slowdowns: Iterable[tuple[str, float]]) -> Evenness | None:
+    by_name: dict[str, list[float]] = {}
+    for name, value in slowdowns:
+        by_name.setdefault(name, []).append(value)
+    if len(by_name) < 2:  # noqa: PLR2004  # nobody to compare with
+        return None
+    means = [fmean(values) for values in by_name.values()]
+    return Evenness(worst=max(means), mean=fmean(means), jain=jain(means))
+
+
+def jain(values: Sequence[float]) -> float:
+    return sum(values) ** 2 / (len(values) * sum(value * value for value in values))
+
+
+def finish_time(together: Sequence[Outcome], alone: Mapping[str, Outcome]) -> FinishTime | None:
+    """None where nobody has devices of their own to compare with."""
+    shared = _mean_completion(run for outcome in together for run in outcome.runs)
+    ratios = {
+        tenant: shared[tenant] / mean
+        for tenant, outcome in alone.items()
+        for mean in _mean_completion(outcome.runs).values()
+        if mean and tenant in shared
+    }
+    if not ratios:
+        return None
+    return FinishTime(worst=max(ratios.values()), mean=fmean(ratios.values()), by_tenant=ratios)
+
+
+def _mean_completion(runs: Iterable[Run]) -> dict[str, float]:
+    by_tenant: dict[str, list[float]] = {}
+    for run in runs:
+        by_tenant.setdefault(run.job.tenant, []).append(completion(run))
+    return {tenant: fmean(values) for tenant, values in by_tenant.items()}
+
+
+def _utilisation(outcomes: Sequence[Outcome], runs: Sequence[Run]) -> float:
+    began = min(run.job.submitted_at for run in runs)
+    ended = max(run.job.submitted_at + completion(run) for run in runs)
+    held_back = [run for outcome in outcomes for run in outcome.held_back if run.spans]
+    if held_back:
+        began = min(began, *(run.job.submitted_at for run in held_back))
+        ended = max(ended, *(run.spans[-1][1] for run in held_back))
+    there = sum(outcome.devices for outcome in outcomes) * (ended - began)
+    return sum(run.used for run in (*runs, *held_back)) / there if there else 0.0

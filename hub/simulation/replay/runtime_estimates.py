@@ -1,0 +1,110 @@
+"""How long a job is thought to run, as far as that can be known when it is submitted."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from math import exp, isfinite
+from random import Random
+from typing import Protocol
+
+from ...errors import InvalidInput
+from ...scheduling.model.runtime_estimate import COUNTED, likely_seconds
+from ..workload.jobs import Job
+
+UNKNOWN_SECONDS = 3600.0
+"""What is expected of the very first job, when nothing has ended yet."""
+_ACCEPTED = "Accepted are oracle, lognormal:SIGMA such as lognormal:1.0, and history."
+_MOST_SIGMA = 10.0
+
+
+class Estimator(Protocol):
+    """One is made for each run of a simulation; it may learn from what has ended in it."""
+
+    def expect(self, job: Job) -> float:
+        """Seconds, asked once, when the job is submitted."""
+
+    def ended(self, job: Job) -> None: ...
+
+
+MakeEstimator = Callable[[], Estimator]
+
+
+class Known:
+    """Says what it was told before the simulation began."""
+
+    def __init__(self, seconds: dict[str, float]) -> None:
+        self._seconds = seconds
+
+    def expect(self, job: Job) -> float:
+        return self._seconds[job.id]
+
+    def ended(self, job: Job) -> None:
+        """There is nothing to learn."""
+
+
+class History:
+    """What ``scheduling.history`` says of the last jobs that ended, from the nearest there are.
+
+    1. of the same user, tenant and number of devices
+    2. of the same user and tenant
+    3. of the same tenant and number of devices
+    4. of the same tenant
+    5. of anybody
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[Hashable, deque[float]] = {}
+
+    def expect(self, job: Job) -> float:
+        for likeness in _likenesses(job):
+            if likeness in self._last:
+                return likely_seconds(self._last[likeness])
+        return UNKNOWN_SECONDS
+
+    def ended(self, job: Job) -> None:
+        for likeness in _likenesses(job):
+            self._last.setdefault(likeness, deque(maxlen=COUNTED)).append(job.seconds)
+
+
+def _likenesses(job: Job) -> Iterator[Hashable]:
+    if job.user:
+        yield (job.user, job.tenant, job.size)
+        yield (job.user, job.tenant)
+    yield ("", job.tenant, job.size)
+    yield ("", job.tenant)
+    yield ()
+
+
+def parse_estimates(text: str, jobs: Iterable[Job], seed: int) -> MakeEstimator:
+    """``oracle``, ``lognormal:1.0`` or ``history``.
+
+    An error is drawn once for each job, in the order of the trace: all policies of a comparison
+    are told the same.
+    """
+    name, _, rest = text.partition(":")
+    if name == "history" and not rest:
+        return History
+    if name == "oracle" and not rest:
+        return _once({job.id: job.seconds for job in jobs})
+    if name == "lognormal":
+        sigma = _sigma(rest)
+        chance = Random(seed)  # noqa: S311  # a repeatable experiment, no secret
+        return _once({job.id: job.seconds * exp(chance.gauss(0.0, sigma)) for job in jobs})
+    raise InvalidInput(f"Estimates cannot be {text!r}.", accepted=_ACCEPTED, field="estimates")
+
+
+def _once(seconds: dict[str, float]) -> MakeEstimator:
+    return lambda: Known(seconds)
+
+
+def _sigma(text: str) -> float:
+    try:
+        sigma = float(text)
+    except ValueError:
+        sigma = float("nan")
+    if not (isfinite(sigma) and 0 <= sigma <= _MOST_SIGMA):
+        raise InvalidInput(
+            f"The spread of the error cannot be {text!r}.", accepted=_ACCEPTED, field="estimates"
+        )
+    return sigma

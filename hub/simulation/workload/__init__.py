@@ -1,0 +1,1 @@
+"""Jobs of a trace and the site they run on."""

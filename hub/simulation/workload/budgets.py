@@ -1,0 +1,154 @@
+"""What groups have left of their budgets while a simulation goes on.
+
+Use is counted by the simulation itself, from its own beginning. Periods are those of the live
+service: weeks from Monday in UTC, and the site's terms, between which there is no budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from math import inf
+
+from ...records.calendar import Term, refill_of, span_of
+from ...scheduling.model.budget import Budget
+from ...scheduling.model.snapshot import Group, Left
+from ...scheduling.quota.tree import Tree
+from .job_run import Run
+
+_A_MOMENT = 0.01
+"""Device-seconds, or seconds: what a sum of floating-point numbers may lack."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Account:
+    """Of one group with a budget, and all below it.
+
+    Attributes:
+        at: up to when ``used`` is counted.
+        used: device-seconds in this period; no less than the budget once that is used up.
+        inside: whether a period runs; not between two terms.
+        turns_at: when that changes, or a new period begins.
+        refills_at: when there is a whole budget again.
+    """
+
+    group: str
+    budget: Budget
+    terms: Sequence[Term]
+    at: float = -inf
+    used: float = 0.0
+    held: float = 0.0
+    runs: dict[str, Run] = field(default_factory=dict)
+    inside: bool = False
+    turns_at: float = -inf
+    refills_at: float = inf
+
+    def until(self, now: float) -> None:
+        """Count what was held up to now."""
+        if now >= self.turns_at:
+            self._turn(now)
+        self.used += self.held * (now - self.at)
+        self.at = now
+        if self.budget.device_seconds - self.used < _A_MOMENT:
+            self.used = max(self.used, self.budget.device_seconds)
+
+    def _turn(self, now: float) -> None:
+        span = span_of(self.budget.period, self.terms, now)
+        refill = refill_of(self.budget.period, self.terms, now)
+        self.refills_at = inf if refill is None else refill
+        self.inside = span is not None
+        self.used = 0.0
+        if span is None:
+            self.at, self.turns_at = now, self.refills_at
+        else:
+            since, self.turns_at = span
+            self.at = max(self.at, since)
+
+    def is_over(self) -> bool:
+        """Whether there was a budget, and it is gone."""
+        return self.inside and self.used >= self.budget.device_seconds > 0
+
+    def left(self) -> Left:
+        if not self.inside:
+            return Left(group=self.group, budget=0.0, used=0.0)
+        return Left(
+            group=self.group,
+            budget=self.budget.device_seconds,
+            used=self.used,
+            running=sum(_to_come(run, self.at) for run in self.runs.values()),
+        )
+
+    def next_change(self) -> float:
+        """When it is used up, or else when there is more again for those who may need it."""
+        if not self.budget.device_seconds:
+            return inf
+        if self.inside and self.runs and not self.is_over():
+            over_at = self.at + (self.budget.device_seconds - self.used) / self.held
+            if over_at < self.turns_at:
+                return over_at
+        left = self.left()
+        return self.refills_at if self.runs or left.budget <= left.used else inf
+
+
+class Budgets:
+    """The accounts of all groups that have a budget."""
+
+    def __init__(self, groups: Iterable[Group], terms: Sequence[Term]) -> None:
+        self._tree = Tree(groups)
+        self._accounts = {
+            group.name: _Account(group=group.name, budget=group.budget, terms=terms)
+            for group in self._tree.groups
+            if group.budget is not None
+        }
+
+    def __bool__(self) -> bool:
+        return bool(self._accounts)
+
+    def start(self, run: Run, now: float) -> None:
+        """It holds its devices from now on."""
+        for account in self._of(run):
+            account.until(now)
+            account.held += run.held
+            account.runs[run.job.id] = run
+
+    def end(self, run: Run, now: float) -> None:
+        for account in self._of(run):
+            account.until(now)
+            del account.runs[run.job.id]
+            # A sum of parts would leave a little behind.
+            account.held = account.held - run.held if account.runs else 0.0
+
+    def left(self, now: float) -> tuple[Left, ...]:
+        for account in self._accounts.values():
+            account.until(now)
+        return tuple(account.left() for account in self._accounts.values())
+
+    def stopped(self, now: float) -> list[Run]:
+        """What runs on a budget that is used up, but for what ends this very moment."""
+        found: dict[str, Run] = {}
+        for account in self._accounts.values():
+            account.until(now)
+            if account.is_over():
+                found |= account.runs
+        return [run for run in found.values() if run.remaining(now) > _A_MOMENT]
+
+    def next_change(self) -> float:
+        """When one is used up, or full again for those who may need it; infinity for never."""
+        return min((each.next_change() for each in self._accounts.values()), default=inf)
+
+    def never_again(self, run: Run, now: float) -> bool:
+        """Whether it depends on a budget of which no later period is known."""
+        return any(
+            refill_of(account.budget.period, account.terms, now) is None
+            for account in self._of(run)
+        )
+
+    def _of(self, run: Run) -> Iterator[_Account]:
+        for group in self._tree.known(run.request.group):
+            if group.name in self._accounts:
+                yield self._accounts[group.name]
+
+
+def _to_come(run: Run, now: float) -> float:
+    """Device-seconds that it would still use up to its time limit."""
+    return run.held * max(0.0, run.since + run.request.seconds - now)

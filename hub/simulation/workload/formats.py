@@ -1,0 +1,296 @@
+"""How the lines of each kind of trace are read; all of them are tables with a header.
+
+Where a trace has columns that nobody at the time of submission could know, they are left alone:
+the Helios file's ``walltime_limit_s`` is the duration itself, added when it was converted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from math import isfinite
+from types import MappingProxyType
+
+from ...errors import InvalidInput
+from ...scheduling.model.snapshot import Arrangement, Share
+from .jobs import Gang, Job
+
+Row = Mapping[str, str]
+
+_MICROSECONDS = 1e6
+_MILLI = 1000
+MOST_SECONDS = 315_360_000
+"""Ten years: nothing runs longer."""
+LATEST = 253_402_300_800
+"""Seconds from 1970 to the end of the year 9999, beyond which no date can be written."""
+
+
+class LeftOut(StrEnum):
+    """Why a line in good order makes no job."""
+
+    NEVER_RAN = "never scheduled, so that nobody knows how long it would have run"
+    NO_DEVICE = "asks for no device"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """One kind of trace.
+
+    Attributes:
+        columns: those that must be there.
+        read: makes the job of a row; its second argument is an id for rows without one.
+        comment: lines that begin with it are passed over.
+        source: where such traces come from.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    read: Callable[[Row, str], Job | LeftOut]
+    source: str
+    comment: str = ""
+
+
+def moment(text: str) -> float:
+    """A time as the trace's own clock shows it: a date and time, or a number of seconds.
+
+    Times without a zone are taken as they stand: spans between them are what counts.
+    """
+    text = text.strip()
+    try:
+        # First, since dates may be written as digits alone: 20171001 are seconds.
+        float(text)
+    except ValueError:
+        return _date(text)
+    try:
+        return _clock(text, "time")
+    except InvalidInput as error:
+        raise _no_time(text) from error
+
+
+def _date(text: str) -> float:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise _no_time(text) from error
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+
+
+def _no_time(text: str) -> InvalidInput:
+    return InvalidInput(
+        f"{text!r} is no time.",
+        accepted="2017-10-01, 2017-10-01 07:01:55 or a number of seconds is accepted, "
+        f"up to {LATEST:,} before or after 1970.",
+    )
+
+
+def _philly(row: Row, line: str) -> Job:
+    return Job(
+        id=line,
+        user="",
+        tenant=row["cluster"],
+        devices=_devices(row["num_gpus"], "num_gpus"),
+        seconds=_duration(row["duration"], "duration"),
+        submitted_at=moment(row["timestamp"]),
+    )
+
+
+def _helios(row: Row, _line: str) -> Job:
+    return Job(
+        id=row["job_id"],
+        user=row["user"],
+        tenant=row["tenant"],
+        devices=_devices(row["num_chips"], "num_chips"),
+        seconds=_duration(row["duration_s"], "duration_s"),
+        submitted_at=_clock(row["submit_time"], "submit_time", per_second=_MICROSECONDS),
+    )
+
+
+def _openb(row: Row, _line: str) -> Job | LeftOut:
+    if not row["scheduled_time"]:
+        return LeftOut.NEVER_RAN
+    devices = _whole(row["num_gpu"], "num_gpu", least=0)
+    if devices == 0:
+        return LeftOut.NO_DEVICE
+    milli = _whole(row["gpu_milli"], "gpu_milli", least=1)
+    began = _clock(row["scheduled_time"], "scheduled_time")
+    ended = _clock(row["deletion_time"], "deletion_time")
+    return Job(
+        id=row["name"],
+        user="",
+        tenant="",
+        devices=devices,
+        seconds=_duration(str(ended - began), "deletion_time less scheduled_time"),
+        submitted_at=_clock(row["creation_time"], "creation_time"),
+        share=Share(compute=milli / _MILLI) if devices == 1 and milli < _MILLI else None,
+    )
+
+
+def _csv(row: Row, line: str) -> Job:
+    limit = row.get("limit", "")
+    devices = _devices(row["devices"], "devices")
+    return Job(
+        id=row.get("id", "") or line,
+        user=row.get("user", ""),
+        tenant=row.get("tenant", ""),
+        devices=devices,
+        seconds=_duration(row["seconds"], "seconds"),
+        submitted_at=moment(row["submitted_at"]),
+        limit=_duration(limit, "limit") if limit else None,
+        model=row.get("model", "").strip() or None,
+        gang=_gang(row, devices),
+        share=_share(row.get("share", ""), devices),
+    )
+
+
+FORMATS: Mapping[str, Format] = MappingProxyType(
+    {
+        each.name: each
+        for each in (
+            Format(
+                name="philly",
+                columns=("timestamp", "duration", "num_gpus", "cluster"),
+                read=_philly,
+                source="Jeon et al., Analysis of Large-Scale Multi-Tenant GPU Clusters for DNN "
+                "Training Workloads, USENIX ATC 2019",
+            ),
+            Format(
+                name="helios",
+                columns=("job_id", "user", "tenant", "submit_time", "num_chips", "duration_s"),
+                read=_helios,
+                comment="#",
+                source="Hu et al., Characterization and Prediction of Deep Learning Workloads in "
+                "Large-Scale GPU Datacenters, SC 2021, doi:10.1145/3458817.3476223",
+            ),
+            Format(
+                name="openb",
+                columns=(
+                    *("name", "num_gpu", "gpu_milli"),
+                    *("creation_time", "scheduled_time", "deletion_time"),
+                ),
+                read=_openb,
+                source="Weng et al., Beware of Fragmentation: Scheduling GPU-Sharing Workloads "
+                "with Fragmentation Gradient Descent, USENIX ATC 2023",
+            ),
+            Format(
+                name="csv",
+                columns=("submitted_at", "seconds", "devices"),
+                read=_csv,
+                comment="#",
+                source="",
+            ),
+        )
+    }
+)
+
+
+def _devices(text: str, column: str) -> int:
+    return _whole(text, column, least=1)
+
+
+def _whole(text: str, column: str, *, least: int) -> int:
+    try:
+        found = int(text)
+    except ValueError:
+        found = least - 1
+    if found < least:
+        raise InvalidInput(
+            f"{column} is {text!r}.", accepted=f"A whole number of at least {least} is accepted."
+        )
+    return found
+
+
+def _duration(text: str, column: str) -> float:
+    """Cut to whole seconds, as the simulators that Carrel is compared with do it."""
+    found = _number(text, column, "seconds")
+    if not 0 <= found <= MOST_SECONDS:
+        raise InvalidInput(
+            f"{column} is {text!r}.",
+            accepted=f"0 to {MOST_SECONDS:,} seconds (ten years) are accepted.",
+        )
+    return float(int(found))
+
+
+def _clock(text: str, column: str, *, per_second: float = 1.0) -> float:
+    """Seconds on the trace's own clock."""
+    found = _number(text, column, "microseconds" if per_second == _MICROSECONDS else "seconds")
+    seconds = found / per_second
+    if abs(seconds) > LATEST:
+        raise InvalidInput(
+            f"{column} is {text!r}.",
+            accepted=f"At most {LATEST:,} seconds before or after 1970 are accepted.",
+        )
+    return seconds
+
+
+def _share(text: str, devices: int) -> Share | None:
+    """A part of one device; None for whole ones."""
+    if not text:
+        return None
+    found = _number(text, "share", "a part of one device")
+    if not 0 < found <= 1:
+        raise InvalidInput(
+            f"share is {text!r}.", accepted="A number above 0 and at most 1 is accepted."
+        )
+    if devices != 1:
+        raise InvalidInput(
+            f"share is {text!r} and devices is {devices}.",
+            accepted="With a share, devices is 1; without one, share is left empty.",
+        )
+    return Share(compute=found)
+
+
+def _gang(row: Row, devices: int) -> Gang | None:
+    """Equal members of a job, who have its devices together; None where nothing is said."""
+    text = row.get("members", "")
+    if not text:
+        for column in ("minimum", "arrangement"):
+            if row.get(column, ""):
+                raise InvalidInput(
+                    f"{column} is {row[column]!r} and members is empty.",
+                    accepted=f"Without members, {column} is left empty.",
+                )
+        return None
+    members = _whole(text, "members", least=1)
+    if devices % members:
+        raise InvalidInput(
+            f"members is {text!r} and devices is {devices}.",
+            accepted="devices are those of all members together, as many for each: a multiple "
+            "of members is accepted.",
+        )
+    return Gang(
+        members=members,
+        minimum=_minimum(row.get("minimum", ""), members),
+        arrangement=_arrangement(row.get("arrangement", "")),
+    )
+
+
+def _minimum(text: str, members: int) -> int:
+    """All of the members where nothing is said."""
+    found = _whole(text, "minimum", least=1) if text else members
+    if found > members:
+        raise InvalidInput(
+            f"minimum is {text!r} and members is {members}.",
+            accepted="At most as many members as are wanted are accepted.",
+        )
+    return found
+
+
+def _arrangement(text: str) -> Arrangement:
+    try:
+        return Arrangement(text or Arrangement.PACK)
+    except ValueError as error:
+        raise InvalidInput(
+            f"arrangement is {text!r}.", accepted=f"{' or '.join(Arrangement)} is accepted."
+        ) from error
+
+
+def _number(text: str, column: str, what: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = float("nan")
+    if not isfinite(found):
+        raise InvalidInput(f"{column} is {text!r}.", accepted=f"A number ({what}) is accepted.")
+    return found

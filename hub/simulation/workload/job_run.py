@@ -1,0 +1,157 @@
+"""One job on its way through a simulation: what it has done, and what is left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from ...scheduling.model.snapshot import Arrangement, Role, Waiting
+from ...scheduling.placement.device_pool import Placement
+from ...scheduling.placement.gangs import is_elastic
+from .jobs import Job
+
+EVERYBODY = "everybody"
+"""The group of those jobs that have no tenant."""
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Run:
+    """What a policy may look at, and what the figures are made of.
+
+    Attributes:
+        number: place in the order of submission, the last tie-break everywhere.
+        request: the same job as Carrel's scheduler sees it.
+        expected_seconds: what its estimate says; never changed.
+        placement: its devices while it runs.
+        since: when it last started.
+        held: devices that it has, or had last: of a gang with fewer members fewer than its size.
+        used: device-seconds up to its last stop.
+        left: seconds of work left at its last stop, by the trace.
+        turn: grows with every start and stop; an event that was meant for an earlier turn is void.
+        lost: device-seconds that were done twice because it was stopped.
+        again: the same in seconds.
+        spans: when it ran: beginnings and ends.
+        sizes: of each span, how many devices it had.
+    """
+
+    number: int
+    job: Job
+    request: Waiting
+    expected_seconds: float
+    left: float
+    placement: Placement | None = None
+    since: float = 0.0
+    held: float = 0.0
+    ended_at: float | None = None
+    used: float = 0.0
+    turn: int = 0
+    preemptions: int = 0
+    lost: float = 0.0
+    again: float = 0.0
+    spans: list[tuple[float, float]] = field(default_factory=list)
+    sizes: list[float] = field(default_factory=list)
+
+    def attained(self, now: float) -> float:
+        """Device-seconds that it has had."""
+        if self.placement is None:
+            return self.used
+        return self.used + (now - self.since) * self.held
+
+    def remaining(self, now: float) -> float:
+        """Seconds that it will still run, by the trace: only an oracle may ask."""
+        return self.left if self.placement is None else self.left - (now - self.since)
+
+    @property
+    def done(self) -> float:
+        """Device-seconds of its work that were done up to its last stop, those that are lost
+        aside, and as if all of its members had been there: its work takes as long without."""
+        return max(0.0, self.job.seconds - self.left) * self.job.size
+
+    def start(self, placement: Placement, now: float) -> None:
+        self.placement = placement
+        self.since = now
+        self.held = self.job.size if self.job.share else len(placement.devices)
+        self.turn += 1
+
+    def end(self, now: float) -> None:
+        self._leave(now)
+        self.left = 0.0
+        self.ended_at = now
+
+    def stop(self, now: float, restart_cost: float) -> None:
+        """Back to the queue; so many seconds of work will have to be done again."""
+        self.left = max(0.0, self.remaining(now)) + restart_cost
+        self.lost += restart_cost * self.held
+        self.again += restart_cost
+        self.preemptions += 1
+        self._leave(now)
+
+    def _leave(self, now: float) -> None:
+        self.used = self.attained(now)
+        self.spans.append((self.since, now))
+        self.sizes.append(self.held)
+        self.placement = None
+        self.turn += 1
+
+
+def request_of(
+    job: Job, *, node: int, expected: float, limit: float, restart_cost: float = 0.0
+) -> Waiting:
+    """The job as a request; one that is larger than a node becomes a gang of whole nodes.
+
+    Args:
+        node: devices of the largest node, of the model that it asks for.
+    """
+    return Waiting(
+        id=job.id,
+        kind=job.kind,
+        owner=job.user or group_of(job),
+        group=group_of(job),
+        devices=job.devices,
+        seconds=limit,
+        submitted_at=job.submitted_at,
+        model=job.model,
+        expected=min(expected, limit),
+        preemptible=job.preemptible,
+        restart_cost=restart_cost,
+        priority=job.priority,
+        deadline=job.deadline,
+        gang=_roles(job, node),
+        arrangement=Arrangement.PACK if job.gang is None else job.gang.arrangement,
+        share=job.share,
+    )
+
+
+def group_of(job: Job) -> str:
+    return job.tenant or EVERYBODY
+
+
+def whole(request: Waiting) -> Waiting:
+    """A gang that starts with no fewer members than it would like; all else as it is."""
+    if not is_elastic(request):
+        return request
+    gang = tuple(replace(role, minimum=role.wanted) for role in request.gang)
+    return replace(request, gang=gang)
+
+
+def _roles(job: Job, node: int) -> tuple[Role, ...]:
+    if job.gang is None:
+        return whole_nodes(job.devices, node)
+    if job.gang.members == 1:
+        return ()
+    return (
+        Role(
+            name="member",
+            devices=job.devices // job.gang.members,
+            wanted=job.gang.members,
+            minimum=job.gang.minimum,
+        ),
+    )
+
+
+def whole_nodes(devices: int, node: int) -> tuple[Role, ...]:
+    """As many whole nodes as go, and the rest on one more; nothing for what one node holds."""
+    if not 0 < node < devices:
+        return ()
+    count, rest = divmod(devices, node)
+    roles = (Role(name="node", devices=node, wanted=count, minimum=count),)
+    return (*roles, Role(name="rest", devices=rest)) if rest else roles

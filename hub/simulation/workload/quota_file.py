@@ -1,0 +1,192 @@
+"""Quotas of a simulated site: a TOML file with a table for each group of the tree.
+
+    [groups.vcvGl]
+    guaranteed = 160
+    max_devices = 176
+    weight = 2
+    max_seconds = "12h"
+    budget = "300h/term"
+
+The names of the keys are those of ``carrel.hub.scheduling.model.snapshot.Group``,
+but for what a replay
+does not look at: how long a session may idle. What is left out stays as it is, or is as wide as
+the pool: a file says only what it wants to change.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import fields, replace
+from math import inf
+from pathlib import Path
+from types import MappingProxyType
+
+from ...errors import InvalidInput
+from ...scheduling.model.snapshot import Group
+from ...scheduling.quota.tree import Tree
+
+_FILE = "A file in TOML with a table for each group is accepted, such as [groups.cs101]."
+_WHOLE = (int,)
+_KINDS: Mapping[str, tuple[type, ...]] = MappingProxyType(
+    {
+        "parent": (str,),
+        "weight": (int, float),
+        "sessions_borrow": (bool,),
+        "models": (list,),
+        **dict.fromkeys(
+            (
+                *("max_devices", "max_devices_per_user", "max_sessions"),
+                *("guaranteed", "borrowing", "lending"),
+            ),
+            _WHOLE,
+        ),
+    }
+)
+
+Written = Mapping[str, Callable[[str], object]]
+_NOTHING: Written = MappingProxyType({})
+
+
+def read_quota(
+    path: Path, devices: int, now: Iterable[Group] = (), written: Written = _NOTHING
+) -> tuple[Group, ...]:
+    """The groups of a file, for a pool of so many devices.
+
+    Args:
+        now: groups as they are; what the file leaves out of one of them stays.
+        written: limits that are text, and what reads them.
+
+    Raises:
+        InvalidInput: it cannot be read, or says what has no meaning here.
+    """
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise InvalidInput(f"There is no file {path}.", accepted=_FILE, field="quota") from error
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidInput(f"{path} cannot be read: {error}.", field="quota") from error
+    tables = found.pop("groups", None)
+    if not isinstance(tables, dict) or found:
+        raise InvalidInput(
+            f"{path.name} holds {', '.join(found) or 'no groups'}.",
+            accepted="A table for each group is accepted, such as [groups.cs101].",
+            field="quota",
+        )
+    groups = {group.name: group for group in now}
+    for name, table in tables.items():
+        groups[name] = _group(name, table, groups.get(name, wide_open(name, devices)), written)
+    for group in groups.values():
+        if group.parent is not None and group.parent not in groups:
+            raise InvalidInput(
+                f"The group {group.name} has the parent {group.parent!r}, which is not there.",
+                accepted=f"There are {', '.join(groups)}.",
+                field="quota",
+            )
+    return tuple(groups.values())
+
+
+def wide_open(name: str, devices: int) -> Group:
+    """A group that no limit holds back."""
+    return Group(name=name, max_devices=devices, max_devices_per_user=devices, max_seconds=2**53)
+
+
+def room_for_gangs(groups: Iterable[Group], devices: int) -> tuple[Group, ...]:
+    """The groups, where a limit as wide as the pool of so many devices holds no gang back.
+
+    A gang is counted with all members that it would like, beside what is held, also where it
+    would start with fewer: together these are at most twice the pool.
+    """
+
+    def most(limit: int) -> int:
+        return 2 * limit if limit >= devices else limit
+
+    return tuple(
+        replace(
+            group,
+            max_devices=most(group.max_devices),
+            max_devices_per_user=most(group.max_devices_per_user),
+        )
+        for group in groups
+    )
+
+
+def with_tenants(
+    groups: Iterable[Group], tenants: Iterable[str], devices: int
+) -> tuple[Group, ...]:
+    """One group for each tenant: as given, or without limits."""
+    given = {group.name: group for group in groups}
+    return (
+        *given.values(),
+        *(wide_open(name, devices) for name in sorted(set(tenants) - set(given))),
+    )
+
+
+def unused(named: Iterable[Group], groups: Iterable[Group], tenants: Collection[str]) -> list[str]:
+    """Of the groups that were named, those to which no tenant belongs, nor to one below."""
+    tree = Tree(groups)
+    return [group.name for group in named if tree.below(group.name).isdisjoint(tenants)]
+
+
+def _group(name: str, table: object, now: Group, written: Written) -> Group:
+    if not isinstance(table, dict):
+        raise InvalidInput(
+            f"groups.{name} is {table!r}.", accepted="A table is accepted.", field="quota"
+        )
+    changes = {
+        key: _text(name, key, value, written[key])
+        if key in written
+        else _value(name, key, value, written)
+        for key, value in table.items()
+    }
+    return replace(now, **changes)  # type: ignore[arg-type]  # checked above
+
+
+def _text(name: str, key: str, value: object, read: Callable[[str], object]) -> object:
+    """As it is written on the command line."""
+    if not isinstance(value, str):
+        raise InvalidInput(
+            f"groups.{name}.{key} is {value!r}.",
+            accepted="Text is accepted, as carrel group set reads it.",
+            field="quota",
+        )
+    try:
+        return read(value)
+    except InvalidInput as error:
+        raise InvalidInput(
+            f"groups.{name}.{key}: {error.message}", accepted=error.accepted, field="quota"
+        ) from None
+
+
+def _value(name: str, key: str, value: object, written: Written) -> object:
+    kinds = _KINDS.get(key)
+    if kinds is None:
+        looked_at = _KINDS.keys() | written.keys()
+        known = ", ".join(field.name for field in fields(Group) if field.name in looked_at)
+        raise InvalidInput(
+            f"groups.{name} has {key!r}, which no replay looks at.",
+            accepted=f"It looks at {known}.",
+            field="quota",
+        )
+    wrong = not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds)
+    if key == "weight" and value == 0:
+        wrong = True
+    if wrong or (isinstance(value, int | float) and not 0 <= value < inf):
+        raise InvalidInput(
+            f"groups.{name}.{key} is {value!r}.",
+            accepted=f"{_WORDS[kinds[0]]} is accepted.",
+            field="quota",
+        )
+    if isinstance(value, list):
+        return frozenset(str(each) for each in value)
+    return value
+
+
+_WORDS: Mapping[type, str] = MappingProxyType(
+    {
+        str: "The name of a group",
+        int: "A number that is not negative",
+        bool: "true or false",
+        list: "A list of models",
+    }
+)

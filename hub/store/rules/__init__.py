@@ -1,0 +1,1 @@
+"""What both stores share, as values: transitions of a request, checks, conversions."""

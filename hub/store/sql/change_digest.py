@@ -1,0 +1,56 @@
+"""One look for all who follow the store: what happened since, and how the pool stands."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, func, select
+
+from ...records.requests import Glance, LeaseState, Touched
+from . import queries as reading
+from .queue import Queue
+from .tables.core import events, group_teachers, leases, requests
+from .tables.pool_rows import read_devices, read_marks
+
+
+def glance(connection: Connection, after: int | None, queue: Queue) -> Glance:
+    last = connection.scalar(select(func.max(events.c.id))) or 0
+    return Glance(
+        last=last,
+        touched=() if after is None or after >= last else _touched(connection, after),
+        suspect=frozenset(connection.scalars(_SUSPECT)),
+        devices=tuple(read_devices(connection, read_marks(connection)).values()),
+        holdings=reading.holdings(connection),
+        waiting=sum(each.devices > 0 for each in queue.read(connection)),
+        taught=_taught(connection),
+    )
+
+
+_SUSPECT = select(leases.c.request_id).where(
+    leases.c.released_at.is_(None), leases.c.state == str(LeaseState.SUSPECT)
+)
+
+
+def _touched(connection: Connection, after: int) -> tuple[Touched, ...]:
+    newest = (
+        select(events.c.request_id, func.max(events.c.id).label("event_id"))
+        .where(events.c.id > after)
+        .group_by(events.c.request_id)
+        .subquery()
+    )
+    query = (
+        select(newest.c.request_id, newest.c.event_id, requests.c.owner, requests.c.group_name)
+        .join(requests, requests.c.id == newest.c.request_id)
+        .order_by(newest.c.event_id)
+    )
+    return tuple(
+        Touched(request_id=name, owner=owner, group=group, event_id=event_id)
+        for name, event_id, owner, group in connection.execute(query)
+    )
+
+
+def _taught(connection: Connection) -> dict[str, frozenset[str]]:
+    found: dict[str, frozenset[str]] = {}
+    for group, person in connection.execute(
+        select(group_teachers.c.group_name, group_teachers.c.person)
+    ):
+        found[person] = found.get(person, frozenset()) | {group}
+    return found

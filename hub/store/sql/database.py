@@ -1,0 +1,161 @@
+"""Opening a database: where it may lie, and which version of the tables it has.
+
+The tables are brought up to date here, in this process and in one transaction. Of two
+processes that open a database at once the second waits, and then finds nothing to do.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from threading import Lock
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, inspect
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import DatabaseError
+
+from ...errors import Refused
+from ...scheduling.quota.accounting import HALF_LIFE
+from .store import SqlStore
+from .tables.courses import courses
+from .transactions import BUSY_TIMEOUT, PATIENCE, Transactions
+
+MIGRATIONS = Path(__file__).parents[1] / "migrations"
+MOUNTS = Path("/proc/self/mountinfo")
+# Alembic keeps the migration at work in a global of its own.
+_ONE_AT_A_TIME = Lock()
+
+NETWORK_FILE_SYSTEMS = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "fuse.sshfs", "glusterfs", "fuse.glusterfs"}
+)
+"""Where locks and shared memory do not hold what SQLite's WAL mode needs of them."""
+
+
+def open_store(
+    url_or_path: str | Path,
+    *,
+    mountinfo: str | None = None,
+    patience: float = PATIENCE,
+    busy_timeout: float = BUSY_TIMEOUT,
+    half_life: float = HALF_LIFE,
+) -> SqlStore:
+    """Open a database, make it if there is none, and bring its tables up to date.
+
+    Args:
+        url_or_path: a file for SQLite, or a database URL.
+        mountinfo: text in the form of ``/proc/self/mountinfo``, which is read otherwise.
+        patience, busy_timeout: see ``hub.store.sql.transactions``.
+        half_life: seconds after which past use counts half.
+
+    Raises:
+        Refused: the file lies on a network file system, is no database of Carrel's, or was
+            written by a newer version.
+        Unavailable: the database stayed locked.
+    """
+    url = _url(url_or_path)
+    if url.get_backend_name() == "sqlite" and url.database:
+        path = Path(url.database).resolve()
+        if mountinfo is None:
+            mountinfo = MOUNTS.read_text() if MOUNTS.exists() else ""
+        refuse_network_file_system(path, mountinfo)
+        _create_private(path)
+    transactions = Transactions(url, patience=patience, busy_timeout=busy_timeout)
+    try:
+        transactions.write(migrate)
+    except DatabaseError as error:
+        transactions.close()
+        if "not a database" not in str(error.orig):
+            raise
+        raise Refused(
+            f"The file {url.database} is not a database.",
+            accepted="Name a file that Carrel made, or one that does not exist yet.",
+        ) from error
+    except BaseException:
+        transactions.close()
+        raise
+    return SqlStore(transactions, half_life=half_life)
+
+
+def _url(url_or_path: str | Path) -> URL:
+    if isinstance(url_or_path, str) and "://" in url_or_path:
+        return make_url(url_or_path)
+    return URL.create("sqlite", database=str(Path(url_or_path).expanduser().absolute()))
+
+
+def _create_private(path: Path) -> None:
+    """SQLite gives its other files the mode of this one."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    except OSError as error:
+        raise Refused(
+            f"The database {path} cannot be opened: {error.strerror}.",
+            accepted="Name a file in a folder that exists and can be written to.",
+        ) from error
+
+
+def refuse_network_file_system(path: Path, mountinfo: str) -> None:
+    """Raises Refused where ``path`` lies on a file system that SQLite must not use."""
+    kind, mounted_at = "", Path("/")
+    for line in mountinfo.splitlines():
+        # 36 35 98:0 /root /mount/point options [optional fields] - type source options
+        mount, _, system = line.partition(" - ")
+        if len(mount.split()) < 5 or not system:  # noqa: PLR2004  # proc(5): field 5
+            continue
+        point = Path(re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), mount.split()[4]))
+        # Of two mounts on one point the later one hides the other.
+        if path.is_relative_to(point) and point.is_relative_to(mounted_at):
+            kind, mounted_at = system.split()[0], point
+    if kind in NETWORK_FILE_SYSTEMS:
+        raise Refused(
+            f"The database {path} would lie on a network file system ({kind}, mounted at"
+            f" {mounted_at}), where SQLite can lose or destroy what was written.",
+            accepted="Put the state folder on a local disk.",
+        )
+
+
+def migrate(connection: Connection) -> None:
+    """Bring the tables up to date inside the caller's transaction."""
+    config = migrations(connection)
+    scripts = ScriptDirectory.from_config(config)
+    head = scripts.get_current_head()
+    (found,) = MigrationContext.configure(connection).get_current_heads() or (None,)
+    if found == head:
+        return
+    if found is None:
+        _refuse_foreign_tables(connection)
+    elif found not in known_revisions():
+        raise Refused(
+            f"The database was written by a newer Carrel (tables {found}); this one knows them"
+            f" up to {head}.",
+            accepted="Start the newer Carrel, or one with another state folder.",
+        )
+    with _ONE_AT_A_TIME:
+        command.upgrade(config, "head")
+
+
+def known_revisions() -> frozenset[str]:
+    """The versions of the tables that this Carrel can open."""
+    return frozenset(script.revision for script in ScriptDirectory(MIGRATIONS).walk_revisions())
+
+
+def migrations(connection: Connection) -> Config:
+    """Alembic's settings, for which there is no file: ``env.py`` reads the attributes."""
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    # All tables are in it: those of courses were added to the others.
+    config.attributes.update(connection=connection, metadata=courses.metadata)
+    return config
+
+
+def _refuse_foreign_tables(connection: Connection) -> None:
+    tables = sorted(inspect(connection).get_table_names())
+    if tables:
+        raise Refused(
+            f"The database holds tables that Carrel did not make: {', '.join(tables)}.",
+            accepted="Name a database of Carrel's own.",
+        )

@@ -1,0 +1,107 @@
+"""Marks and the audit list: each function is the inside of one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlalchemy import Connection, Row, delete, func, insert, select, update
+
+from ...records.audit import Action, Change, ChangeFilter
+from ...scheduling.model.snapshot import Mark, MarkKind
+from ...scheduling.model.states import TERMINAL
+from ..rules import checks as pool
+from .pool import group
+from .tables.core import changes, group_teachers, groups, marks, nodes, pins, requests
+from .tables.pool_rows import read_groups, read_seen
+
+
+def remove_group(connection: Connection, name: str, change: Change | None, *, at: float) -> None:
+    group(connection, name)
+    query = (
+        select(func.count())
+        .select_from(requests)
+        .where(requests.c.group_name == name, requests.c.state.not_in(sorted(map(str, TERMINAL))))
+    )
+    pool.check_removable(name, read_groups(connection), connection.scalar(query) or 0)
+    connection.execute(update(groups).where(groups.c.name == name).values(removed_at=at))
+    connection.execute(delete(group_teachers).where(group_teachers.c.group_name == name))
+    connection.execute(delete(pins).where(pins.c.group_name == name))
+    note(connection, change)
+
+
+def node_names(connection: Connection) -> tuple[str, ...]:
+    return tuple(sorted(connection.scalars(select(nodes.c.name))))
+
+
+def put_mark(connection: Connection, mark: Mark, change: Change | None) -> None:
+    pool.check_mark(mark, read_seen(connection).values(), node_names(connection))
+    _unmark(connection, mark.target, mark.kind)
+    connection.execute(
+        insert(marks).values(
+            target=mark.target,
+            kind=str(mark.kind),
+            since=mark.since,
+            why=mark.why,
+            set_by=mark.by,
+            until=mark.until,
+        )
+    )
+    note(connection, change)
+
+
+def remove_mark(connection: Connection, target: str, kind: MarkKind, change: Change | None) -> bool:
+    removed = _unmark(connection, target, kind)
+    if removed:
+        note(connection, change)
+    return removed
+
+
+def _unmark(connection: Connection, target: str, kind: MarkKind) -> bool:
+    gone = connection.execute(
+        delete(marks).where(marks.c.target == target, marks.c.kind == str(kind))
+    )
+    return bool(gone.rowcount)
+
+
+def note(connection: Connection, change: Change | None) -> None:
+    """Add a line to the audit list; there is no other way to write to it."""
+    if change is None:
+        return
+    connection.execute(
+        insert(changes).values(
+            at=change.at,
+            who=change.who,
+            action=str(change.action),
+            target=change.target,
+            why=change.why,
+            before=dict(change.before),
+            after=dict(change.after),
+        )
+    )
+
+
+def find_changes(connection: Connection, which: ChangeFilter) -> tuple[Change, ...]:
+    query = select(changes).order_by(changes.c.id.desc()).limit(max(0, which.limit))
+    if which.who is not None:
+        query = query.where(changes.c.who == which.who)
+    if which.action is not None:
+        query = query.where(changes.c.action == str(which.action))
+    if which.target is not None:
+        query = query.where(changes.c.target == which.target)
+    if which.older_than is not None:
+        query = query.where(changes.c.id < which.older_than)
+    return tuple(_changes(connection.execute(query)))
+
+
+def _changes(rows: Iterable[Row[*tuple[object, ...]]]) -> Iterable[Change]:
+    for row in rows:
+        yield Change(
+            id=row.id,
+            at=row.at,
+            who=row.who,
+            action=Action(row.action),
+            target=row.target,
+            why=row.why,
+            before=row.before,
+            after=row.after,
+        )

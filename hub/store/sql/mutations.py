@@ -1,0 +1,328 @@
+"""What changes requests and leases: each function is the inside of one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import fsum
+
+from sqlalchemy import Connection, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from ...errors import Conflict
+from ...records.requests import (
+    EventRecord,
+    LeaseRecord,
+    LeaseState,
+    LedgerKind,
+    NewEvent,
+    NewRequest,
+    RequestRecord,
+)
+from ...scheduling.model.plan import Start
+from ...scheduling.model.snapshot import Kind
+from ..rules import owner_transitions as wishes
+from ..rules import transitions as moves
+from ..rules.checks import Nodes, Room
+from ..rules.transitions import Interval, Step
+from . import pool
+from . import queries as reading
+from .tables.core import attempts, events, labels, lease_devices, leases, ledger, nodes, requests
+from .tables.pool_rows import read_devices, read_groups, read_marks
+from .tables.request_rows import (
+    LEASES,
+    REQUESTS,
+    attempt_changes,
+    lease_changes,
+    lease_columns,
+    read_leases,
+    read_requests,
+    request_changes,
+    request_columns,
+    to_events,
+)
+
+
+def submit(connection: Connection, new: NewRequest, now: float) -> RequestRecord:
+    first = _first(connection, new)
+    if first is not None:
+        return first
+    pool.group(connection, new.group)
+    step = moves.queued(new, now)
+    try:
+        with connection.begin_nested():
+            made = connection.execute(insert(requests).values(request_columns(step.request)))
+            _label(connection, made.inserted_primary_key, new)
+    except IntegrityError:
+        # Another writer was quicker, where the database allows more than one.
+        first = _first(connection, new)
+        if first is None:
+            raise Conflict(f"There is a request {new.id} already.") from None
+        return first
+    _tell(connection, step, now)
+    return reading.request(connection, new.id)
+
+
+def _label(connection: Connection, key: Sequence[object] | None, new: NewRequest) -> None:
+    """Its labels once more, where an index finds them."""
+    number = key[0] if key else None
+    rows = [{"number": number, "name": name, "value": v} for name, v in new.labels.items()]
+    if rows:
+        connection.execute(insert(labels), rows)
+
+
+def _first(connection: Connection, new: NewRequest) -> RequestRecord | None:
+    """The request that ``new`` repeats."""
+    first = reading.of_key(connection, new.owner, new.idempotency_key)
+    if first is None and new.kind is Kind.SESSION:
+        first = reading.live_session(connection, new.owner, new.server_name)
+    return first
+
+
+def grant(
+    connection: Connection, starts: Sequence[Start], *, now: float, until: float
+) -> tuple[LeaseRecord, ...]:
+    marks = read_marks(connection)
+    devices = read_devices(connection, marks)
+    room = Room(read_groups(connection).values(), reading.holdings(connection))
+    known = connection.scalars(select(nodes.c.name)).all()
+    places = Nodes(known, marks, reading.held_by_node(connection))
+    granted = []
+    for start in starts:
+        request = _find(connection, start.request_id)
+        wanted = tuple(start.devices)
+        taken = pool.taken(connection)
+        if request is None or not moves.grantable(request, wanted, devices, taken):
+            continue
+        node = devices[wanted[0]].node if wanted else places.choose(start)
+        if node is None or not room.allows(request):
+            continue
+        step = moves.grant(request, wanted, node=node, now=now, until=until)
+        if step.request.lease is not None and _kept(connection, request, step, now):
+            granted.append(step.request.lease)
+            room.take(request)
+            places.take(node)
+    return tuple(granted)
+
+
+def _find(connection: Connection, request_id: str) -> RequestRecord | None:
+    query = REQUESTS.where(requests.c.id == request_id).with_for_update(of=requests)
+    return next(iter(read_requests(connection, query)), None)
+
+
+def _kept(connection: Connection, before: RequestRecord, step: Step, now: float) -> bool:
+    """Keep a grant unless the database itself objects: a device was taken meanwhile."""
+    try:
+        with connection.begin_nested():
+            keep(connection, before, step, now)
+    except IntegrityError:
+        return False
+    return True
+
+
+def launch(connection: Connection, lease_id: str, *, now: float, token_hash: str) -> RequestRecord:
+    request = reading.request_of_lease(connection, lease_id)
+    step = moves.launch(request, lease_id, now=now)
+    token = token_hash or None
+    same = select(attempts.c.lease_id).where(attempts.c.token_hash == token)
+    if token and connection.scalar(same) not in (None, lease_id):
+        raise Conflict("Another attempt has this token already.")
+    connection.execute(
+        update(attempts).where(attempts.c.lease_id == lease_id).values(token_hash=token)
+    )
+    return keep(connection, request, step, now)
+
+
+def keep_place(
+    connection: Connection,
+    request_id: str,
+    server_name: str,
+    *,
+    now: float,
+    desk: NewRequest | None,
+) -> RequestRecord:
+    before = reading.request(connection, request_id)
+    step = wishes.kept(before, server_name)
+    name = step.request.server_name
+    live = reading.live_session(connection, before.owner, name)
+    wishes.check_name_is_free(before, name, live)
+    kept = keep(connection, before, step, now)
+    if desk is not None:
+        submit(connection, desk, now)
+    return kept
+
+
+def keep(connection: Connection, before: RequestRecord, step: Step, now: float) -> RequestRecord:
+    """Make a step last: the request, its lease, the charge and the events, all or nothing."""
+    request = step.request
+    if request is before:
+        return before
+    connection.execute(
+        update(requests).where(requests.c.id == request.id).values(request_changes(request))
+    )
+    if request.lease is not None and request.lease != before.lease:
+        if moves.epoch_of(before) == request.lease.epoch:
+            _change_lease(connection, request.lease)
+        else:
+            _add_lease(connection, request.lease)
+    if request.lease is not None and step.charge is not None:
+        _enter(connection, request, request.lease, step.charge)
+    if request.lease is not None and step.credit:
+        _credit(connection, request.lease)
+    _tell(connection, step, now)
+    return request
+
+
+def _add_lease(connection: Connection, lease: LeaseRecord) -> None:
+    connection.execute(insert(leases).values(lease_columns(lease)))
+    connection.execute(insert(attempts).values(lease_id=lease.id))
+    rows = [
+        {"lease_id": lease.id, "device_id": device, "position": position}
+        for position, device in enumerate(lease.devices)
+    ]
+    if rows:
+        connection.execute(insert(lease_devices), rows)
+
+
+def _change_lease(connection: Connection, lease: LeaseRecord) -> None:
+    connection.execute(update(leases).where(leases.c.id == lease.id).values(lease_changes(lease)))
+    connection.execute(
+        update(attempts).where(attempts.c.lease_id == lease.id).values(attempt_changes(lease))
+    )
+    if lease.state is LeaseState.RELEASED:
+        connection.execute(
+            update(lease_devices)
+            .where(lease_devices.c.lease_id == lease.id)
+            .values(released_at=lease.released_at)
+        )
+
+
+def _enter(
+    connection: Connection, request: RequestRecord, lease: LeaseRecord, interval: Interval
+) -> None:
+    """One line of the ledger."""
+    connection.execute(
+        insert(ledger).values(
+            lease_id=lease.id,
+            request_id=request.id,
+            epoch=lease.epoch,
+            owner=request.owner,
+            group_name=request.group,
+            devices=interval.devices,
+            starts_at=interval.starts_at,
+            ends_at=interval.ends_at,
+            device_seconds=interval.device_seconds,
+        )
+    )
+
+
+def _credit(connection: Connection, lease: LeaseRecord) -> None:
+    """The line that takes back everything which this lease was charged."""
+    query = select(ledger).where(ledger.c.lease_id == lease.id).order_by(ledger.c.id)
+    rows = connection.execute(query).all()
+    if not rows:
+        return
+    line = rows[0]._asdict() | {
+        "ends_at": rows[-1].ends_at,
+        "device_seconds": -fsum(row.device_seconds for row in rows),
+        "kind": str(LedgerKind.CREDIT),
+    }
+    del line["id"]
+    connection.execute(insert(ledger).values(line))
+
+
+def _tell(connection: Connection, step: Step, now: float) -> None:
+    """One event for each state that was entered, and for what else is to be told."""
+    rows = [
+        {
+            "request_id": step.request.id,
+            "epoch": moves.epoch_of(step.request),
+            "at": now,
+            "kind": "state",
+            "data": moves.event_data(step, state),
+        }
+        for state in step.entered
+    ]
+    rows += [
+        {
+            "request_id": step.request.id,
+            "epoch": moves.epoch_of(step.request),
+            "at": now,
+            "kind": told.kind,
+            "data": dict(told.data),
+        }
+        for told in step.told
+    ]
+    if rows:
+        connection.execute(insert(events), rows)
+
+
+def renew(connection: Connection, lease_ids: Sequence[str], *, now: float, until: float) -> None:
+    connection.execute(
+        update(leases)
+        .where(leases.c.id.in_(lease_ids), leases.c.released_at.is_(None))
+        .values(state=str(LeaseState.LIVE), seen_at=now, expires_at=until)
+    )
+
+
+def suspect(connection: Connection, lease_ids: Sequence[str]) -> None:
+    connection.execute(
+        update(leases)
+        .where(leases.c.id.in_(lease_ids), leases.c.released_at.is_(None))
+        .values(state=str(LeaseState.SUSPECT))
+    )
+
+
+def charge(connection: Connection, *, now: float) -> None:
+    # Not past ``now``: a sign of life from a clock that ran ahead is charged once it is true.
+    due = LEASES.where(leases.c.released_at.is_(None), leases.c.charged_until < now)
+    for lease in read_leases(connection, due):
+        upto = min(lease.seen_at, now)
+        after = moves.charged(lease, upto)
+        if after == lease:
+            continue
+        interval = moves.due(lease, upto)
+        _change_lease(connection, after)
+        if interval is not None:
+            request = reading.request(connection, lease.request_id)
+            _enter(connection, request, lease, interval)
+
+
+def add_events(
+    connection: Connection, lease_id: str, new: Sequence[NewEvent]
+) -> tuple[EventRecord, ...]:
+    request = reading.request_of_lease(connection, lease_id)
+    lease = moves.newest(request, lease_id)
+    first = min((event.seq for event in new), default=0)
+    query = select(events.c.seq).where(events.c.lease_id == lease_id, events.c.seq >= first)
+    seen = set(connection.scalars(query))
+    rows = []
+    for event in new:
+        if event.seq in seen:
+            continue
+        seen.add(event.seq)
+        rows.append(
+            {
+                "request_id": request.id,
+                "epoch": lease.epoch,
+                "lease_id": lease_id,
+                "seq": event.seq,
+                "at": event.at,
+                "kind": event.kind,
+                "data": dict(event.data),
+            }
+        )
+    if not rows:
+        return ()
+    last = connection.scalar(_LAST_EVENT) or 0
+    connection.execute(insert(events), rows)
+    if (after := moves.saved(lease, new)) != lease:
+        _change_lease(connection, after)
+    added = (
+        select(events)
+        .where(events.c.lease_id == lease_id, events.c.id > last)
+        .order_by(events.c.id)
+    )
+    return to_events(connection.execute(added))
+
+
+_LAST_EVENT = select(events.c.id).order_by(events.c.id.desc()).limit(1)

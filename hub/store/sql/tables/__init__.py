@@ -1,0 +1,1 @@
+"""The tables, their rows as values, conditions on them."""

@@ -1,0 +1,354 @@
+"""The tables of Carrel's database, and the rules that the database itself upholds.
+
+What must never happen is forbidden here, so that no mistake above can bring it about:
+
+* a device in two leases that are not released (``one_live_lease_per_device``),
+* two such leases of one request, two live sessions of one server,
+* two requests of one owner with one idempotency key,
+* one interval of a lease charged twice, one report of an attempt kept twice.
+
+Times are seconds since the epoch. Only what SQLite and PostgreSQL both have is used; partial
+unique indexes are in both.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    false,
+    text,
+)
+
+from ....scheduling.model.states import TERMINAL
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+    }
+)
+
+# SQLite counts by itself only in a column of its type INTEGER.
+Number = BigInteger().with_variant(Integer(), "sqlite")
+
+
+# What the partial indexes below are about; each names its condition for both databases.
+LIVE_SESSION = text("kind = 'session' AND ended_at IS NULL")
+_NOT_ENDED = text("ended_at IS NULL")
+CHANGED = text("ended_at IS NULL AND (changes > 0 OR moved_for <> '' OR stopped_for <> '')")
+_HAS_ENDED = text("ended_at IS NOT NULL")
+_NOT_RELEASED = text("released_at IS NULL")
+
+groups = Table(
+    "groups",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("parent", ForeignKey("groups.name")),
+    Column("max_devices", Integer, nullable=False),
+    Column("max_devices_per_user", Integer, nullable=False),
+    Column("max_seconds", Integer, nullable=False),
+    Column("idle_seconds", Integer, nullable=False, server_default="1800"),
+    Column("guaranteed", Integer, nullable=False, server_default="0"),
+    # No limit where there is none.
+    Column("borrowing", Integer),
+    Column("lending", Integer),
+    Column("weight", Double, nullable=False, server_default="1"),
+    Column("models", JSON(none_as_null=True)),
+    Column("max_sessions", Integer),
+    Column("sessions_borrow", Boolean, nullable=False, server_default=false()),
+    Column("budget_seconds", Double),
+    Column("budget_period", String),
+    # Its requests and its ledger stay, therefore it does.
+    Column("removed_at", Double),
+)
+
+group_teachers = Table(
+    "group_teachers",
+    metadata,
+    Column("group_name", ForeignKey("groups.name"), primary_key=True),
+    Column("person", String, primary_key=True),
+    Index("teacher_of_groups", "person"),
+)
+
+# Days are written as dates: which moments they are is a matter of the reader.
+terms = Table(
+    "terms",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("first", String, nullable=False),
+    Column("last", String, nullable=False),
+)
+
+reservations = Table(
+    "reservations",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("group_name", ForeignKey("groups.name"), nullable=False),
+    Column("devices", Integer, nullable=False),
+    Column("weekday", Integer),
+    Column("begins", String, nullable=False),
+    Column("ends", String, nullable=False),
+    Column("zone", String, nullable=False),
+    Column("first", String, nullable=False),
+    Column("last", String, nullable=False),
+    Column("why", Text, nullable=False),
+)
+
+# Which build of an image a group keeps to. The image may be gone from every engine.
+pins = Table(
+    "pins",
+    metadata,
+    Column("group_name", ForeignKey("groups.name"), primary_key=True),
+    Column("image", String, primary_key=True),
+    Column("digest", String, nullable=False),
+    Column("until", String),
+    Column("set_by", String, nullable=False),
+    Column("set_at", Double, nullable=False),
+)
+
+nodes = Table("nodes", metadata, Column("name", String, primary_key=True))
+
+devices = Table(
+    "devices",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("node", ForeignKey("nodes.name"), nullable=False),
+    Column("position", Integer, nullable=False),
+    Column("model", String, nullable=False),
+    Column("memory_bytes", BigInteger, nullable=False),
+    Column("simulated", Boolean, nullable=False),
+    Column("health", String, nullable=False),
+    Column("why", Text, nullable=False),
+)
+
+# A mark may name a device or a node, and outlives both.
+marks = Table(
+    "marks",
+    metadata,
+    Column("target", String, primary_key=True),
+    Column("kind", String, primary_key=True),
+    Column("since", Double, nullable=False),
+    Column("why", Text, nullable=False),
+    Column("set_by", String, nullable=False),
+    Column("until", Double),
+)
+
+# Lines are added and never changed. What they are about may be gone: no foreign keys.
+changes = Table(
+    "changes",
+    metadata,
+    Column("id", Number, primary_key=True),
+    Column("at", Double, nullable=False),
+    Column("who", String, nullable=False),
+    Column("action", String, nullable=False),
+    Column("target", String, nullable=False),
+    Column("why", Text, nullable=False),
+    Column("before", JSON, nullable=False),
+    Column("after", JSON, nullable=False),
+    Index("changes_of_target", "target", "id"),
+    Index("changes_of_who", "who", "id"),
+)
+
+_ENDED = ", ".join(f"'{state}'" for state in sorted(TERMINAL))
+
+requests = Table(
+    "requests",
+    metadata,
+    # The order of submission, whatever the clock said at the time.
+    Column("number", Number, primary_key=True),
+    Column("id", String, nullable=False, unique=True),
+    Column("kind", String, nullable=False),
+    Column("owner", String, nullable=False),
+    Column("group_name", ForeignKey("groups.name"), nullable=False),
+    Column("devices", Integer, nullable=False),
+    Column("seconds", Integer, nullable=False),
+    Column("idempotency_key", String, nullable=False),
+    Column("model", String),
+    Column("priority", String, nullable=False),
+    Column("server_name", String, nullable=False),
+    Column("job", JSON(none_as_null=True)),
+    Column("labels", JSON, nullable=False),
+    Column("state", String, nullable=False),
+    Column("epoch", Integer, nullable=False),
+    Column("target", String),
+    Column("cause_code", String),
+    Column("cause_message", Text),
+    Column("cause_details", Text),
+    Column("submitted_at", Double, nullable=False),
+    Column("started_at", Double),
+    Column("ended_at", Double),
+    Column("claim", Boolean, nullable=False, server_default=false()),
+    Column("claimed_at", Double),
+    Column("idle_warning", JSON(none_as_null=True)),
+    Column("kept_at", Double),
+    Column("preemptible", Boolean, nullable=False, server_default=false()),
+    Column("deadline", Double),
+    Column("expected", Double),
+    Column("notice", JSON(none_as_null=True)),
+    Column("changes", Integer, nullable=False, server_default="0"),
+    Column("moved_for", String, nullable=False, server_default=text("''")),
+    Column("stopped_for", String, nullable=False, server_default=text("''")),
+    Column("image", String, nullable=False, server_default=text("''")),
+    UniqueConstraint("owner", "idempotency_key"),
+    CheckConstraint("devices >= 0", name="devices"),
+    CheckConstraint(f"(ended_at IS NOT NULL) = (state IN ({_ENDED}))", name="ended"),
+    Index(
+        "one_live_session_per_server",
+        "owner",
+        "server_name",
+        unique=True,
+        sqlite_where=LIVE_SESSION,
+        postgresql_where=LIVE_SESSION,
+    ),
+    # Keeps the queue quick to read beside any number of requests that have ended. There is no
+    # index over all states, nor over groups, on purpose: with several of them a database would
+    # sort every request it finds there, and going through the newest first is quicker.
+    Index(
+        "requests_not_ended",
+        "state",
+        "number",
+        sqlite_where=_NOT_ENDED,
+        postgresql_where=_NOT_ENDED,
+    ),
+    # Mostly empty: whoever keeps the queue in memory asks it what to read again.
+    Index("requests_changed", "number", sqlite_where=CHANGED, postgresql_where=CHANGED),
+    Index("requests_of_owner", "owner", "number"),
+    # Not of those that live, which have an index of their own to be found by.
+    Index("requests_by_end", "ended_at", sqlite_where=_HAS_ENDED, postgresql_where=_HAS_ENDED),
+    # A person with a thousand jobs and no session is asked for both kinds by every desk.
+    Index("requests_of_owner_and_kind", "owner", "kind", "number"),
+)
+
+# The labels of ``requests.labels`` once more, to be found by.
+labels = Table(
+    "request_labels",
+    metadata,
+    Column("number", ForeignKey("requests.number"), primary_key=True),
+    Column("name", String, primary_key=True),
+    Column("value", String, nullable=False),
+    Index("requests_of_label", "name", "value", "number"),
+)
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("request_id", ForeignKey("requests.id"), nullable=False),
+    Column("epoch", Integer, nullable=False),
+    Column("node", String, nullable=False),
+    Column("state", String, nullable=False),
+    Column("granted_at", Double, nullable=False),
+    Column("expires_at", Double, nullable=False),
+    Column("seen_at", Double, nullable=False),
+    Column("charged_until", Double, nullable=False),
+    Column("released_at", Double),
+    UniqueConstraint("request_id", "epoch"),
+    CheckConstraint("(released_at IS NOT NULL) = (state = 'released')", name="released"),
+    # How full the pool was is asked of the newest hours: from these it is found at once.
+    Index("leases_by_grant", "granted_at"),
+    Index("leases_by_release", "released_at"),
+    Index(
+        "one_live_lease_per_request",
+        "request_id",
+        unique=True,
+        sqlite_where=_NOT_RELEASED,
+        postgresql_where=_NOT_RELEASED,
+    ),
+)
+
+# The history of a device outlives the device, therefore no foreign key to it.
+lease_devices = Table(
+    "lease_devices",
+    metadata,
+    Column("lease_id", ForeignKey("leases.id"), primary_key=True),
+    Column("device_id", String, primary_key=True),
+    Column("position", Integer, nullable=False),
+    Column("released_at", Double),
+    Index(
+        "one_live_lease_per_device",
+        "device_id",
+        unique=True,
+        sqlite_where=_NOT_RELEASED,
+        postgresql_where=_NOT_RELEASED,
+    ),
+)
+
+attempts = Table(
+    "attempts",
+    metadata,
+    Column("lease_id", ForeignKey("leases.id"), primary_key=True),
+    Column("token_hash", String, unique=True),
+    Column("launched_at", Double),
+    Column("pid", BigInteger),
+    Column("process_started_at", Double),
+    Column("saved_at", Double),
+)
+
+ledger = Table(
+    "ledger",
+    metadata,
+    Column("id", Number, primary_key=True),
+    Column("lease_id", ForeignKey("leases.id"), nullable=False),
+    Column("request_id", ForeignKey("requests.id"), nullable=False),
+    Column("epoch", Integer, nullable=False),
+    Column("owner", String, nullable=False),
+    Column("group_name", ForeignKey("groups.name"), nullable=False),
+    Column("devices", Integer, nullable=False),
+    Column("starts_at", Double, nullable=False),
+    Column("ends_at", Double, nullable=False),
+    Column("device_seconds", Double, nullable=False),
+    # A credit takes back what a lease was charged; there is at most one.
+    Column("kind", String, nullable=False, server_default="charge"),
+    UniqueConstraint("lease_id", "starts_at", "kind"),
+    CheckConstraint("ends_at > starts_at", name="interval"),
+    CheckConstraint("(device_seconds > 0) = (kind = 'charge')", name="kind"),
+    # What one person used, by group, day or request, is added up from this index alone.
+    Index(
+        "ledger_of_owner",
+        *("owner", "ends_at", "starts_at", "group_name", "request_id", "device_seconds"),
+    ),
+    Index("ledger_of_request", "request_id", "device_seconds"),
+    # And those of everybody over a span of time from this one.
+    Index("ledger_of_time", "ends_at", "starts_at", "owner", "group_name", "device_seconds"),
+)
+
+# How many devices were healthy from a moment on: a line for each change.
+capacity = Table(
+    "capacity",
+    metadata,
+    Column("id", Number, primary_key=True),
+    Column("at", Double, nullable=False),
+    Column("healthy", Integer, nullable=False),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("id", Number, primary_key=True),
+    Column("request_id", ForeignKey("requests.id"), nullable=False),
+    Column("epoch", Integer, nullable=False),
+    # Of what an attempt reports; both are NULL for a change of state.
+    Column("lease_id", ForeignKey("leases.id")),
+    Column("seq", Integer),
+    Column("at", Double, nullable=False),
+    Column("kind", String, nullable=False),
+    Column("data", JSON, nullable=False),
+    UniqueConstraint("lease_id", "seq"),
+    Index("events_of_request", "request_id", "id"),
+)

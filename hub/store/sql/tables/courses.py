@@ -1,0 +1,195 @@
+"""The tables of courses, in the same database as everything else.
+
+Nothing that a student handed in is ever taken away here: there is no cascade. What a course is
+called is the name of its group, and files are named by the SHA-256 of their contents.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    JSON,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Double,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+from .core import Number, metadata
+
+courses = Table(
+    "courses",
+    metadata,
+    Column("name", ForeignKey("groups.name"), primary_key=True),
+    Column("title", Text, nullable=False),
+    Column("image", String, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("created_by", String, nullable=False),
+    Column("archived_at", Double),
+)
+
+course_members = Table(
+    "course_members",
+    metadata,
+    Column("course", ForeignKey("courses.name"), primary_key=True),
+    Column("person", String, primary_key=True),
+    Column("role", String, nullable=False),
+    Column("full_name", Text, nullable=False),
+    Column("section", String, nullable=False),
+    Column("left_at", Double),
+    Index("courses_of_person", "person"),
+)
+
+assignments = Table(
+    "assignments",
+    metadata,
+    Column("course", ForeignKey("courses.name"), primary_key=True),
+    Column("name", String, primary_key=True),
+    Column("due", Double),
+    # By whose clock the due time was said: a later change of its rules moves nothing.
+    Column("zone", String, nullable=False),
+    Column("late", JSON, nullable=False),
+    Column("devices", Integer, nullable=False),
+    Column("seconds", Integer, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("hidden", Boolean, nullable=False),
+)
+
+
+def _of_an_assignment() -> ForeignKeyConstraint:
+    return ForeignKeyConstraint(
+        ["course", "assignment"], ["assignments.course", "assignments.name"]
+    )
+
+
+hand_outs = Table(
+    "hand_outs",
+    metadata,
+    Column("course", String, primary_key=True),
+    Column("assignment", String, primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("files", JSON, nullable=False),
+    Column("source", JSON, nullable=False),
+    Column("released_at", Double, nullable=False),
+    Column("released_by", String, nullable=False),
+    Column("tried", JSON(none_as_null=True)),
+    _of_an_assignment(),
+)
+
+fetches = Table(
+    "course_fetches",
+    metadata,
+    Column("course", String, primary_key=True),
+    Column("assignment", String, primary_key=True),
+    Column("person", String, primary_key=True),
+    Column("version", Integer, nullable=False),
+    Column("at", Double, nullable=False),
+    _of_an_assignment(),
+)
+
+submissions = Table(
+    "submissions",
+    metadata,
+    Column("id", Number, primary_key=True),
+    Column("course", String, nullable=False),
+    Column("assignment", String, nullable=False),
+    Column("person", String, nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("files", JSON, nullable=False),
+    Column("version", Integer, nullable=False),
+    _of_an_assignment(),
+    # Also the way to a student's own ones, the newest first.
+    UniqueConstraint("course", "assignment", "person", "number"),
+    CheckConstraint("number > 0", name="number"),
+)
+
+grading_runs = Table(
+    "grading_runs",
+    metadata,
+    Column("id", Number, primary_key=True),
+    # Of its request on the pool, which may be forgotten before what was graded is.
+    Column("request", String, nullable=False, unique=True),
+    Column("course", String, nullable=False),
+    Column("assignment", String, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("person", String, nullable=False),
+    Column("question", String, nullable=False),
+    Column("submissions", JSON, nullable=False),
+    Column("asked_at", Double, nullable=False),
+    Column("asked_by", String, nullable=False),
+    Column("expected", Double, nullable=False),
+    _of_an_assignment(),
+    Index("grading_of_assignment", "course", "assignment"),
+)
+
+# Written once: a run that is interrupted goes on with what has none.
+verdicts = Table(
+    "verdicts",
+    metadata,
+    Column("request", ForeignKey("grading_runs.request"), primary_key=True),
+    Column("submission", ForeignKey("submissions.id"), primary_key=True),
+    Column("at", Double, nullable=False),
+    Column("seconds", Double, nullable=False),
+    Column("cells", JSON, nullable=False),
+    Column("notes", JSON, nullable=False),
+    Column("why_not", Text, nullable=False),
+)
+
+# What students got back for one, as it is now: an earlier one goes.
+feedback = Table(
+    "feedback",
+    metadata,
+    Column("submission", ForeignKey("submissions.id"), primary_key=True),
+    Column("files", JSON, nullable=False),
+    Column("released_at", Double, nullable=False),
+    Column("released_by", String, nullable=False),
+)
+
+choices = Table(
+    "course_choices",
+    metadata,
+    Column("course", String, primary_key=True),
+    Column("assignment", String, primary_key=True),
+    Column("person", String, primary_key=True),
+    Column("number", Integer, nullable=False),
+    _of_an_assignment(),
+)
+
+extensions = Table(
+    "extensions",
+    metadata,
+    Column("id", Number, primary_key=True),
+    Column("course", String, nullable=False),
+    Column("assignment", String, nullable=False),
+    Column("person", String, nullable=False),
+    Column("section", String, nullable=False),
+    Column("seconds", Integer, nullable=False),
+    Column("given_at", Double, nullable=False),
+    Column("given_by", String, nullable=False),
+    Column("why", Text, nullable=False),
+    _of_an_assignment(),
+    CheckConstraint("(person = '') != (section = '')", name="whose"),
+    Index("extensions_of_assignment", "course", "assignment"),
+)
+
+# Of all courses where none is named: no foreign key.
+outages = Table(
+    "outages",
+    metadata,
+    Column("id", Number, primary_key=True),
+    Column("course", String, nullable=False),
+    Column("starts_at", Double, nullable=False),
+    Column("ends_at", Double, nullable=False),
+    Column("why", Text, nullable=False),
+    Column("recorded_at", Double, nullable=False),
+    Column("recorded_by", String, nullable=False),
+    CheckConstraint("ends_at > starts_at", name="span"),
+)

@@ -1,0 +1,355 @@
+"""Rows to values and back; nothing else knows the columns of a request or a lease."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, fields
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, and_, bindparam, func, select
+
+from ....records.notices import Notice, NoticeKind
+from ....records.requests import (
+    Cause,
+    CauseCode,
+    EventRecord,
+    Handle,
+    JobSpec,
+    LeaseRecord,
+    LeaseState,
+    LedgerEntry,
+    LedgerKind,
+    RequestRecord,
+)
+from ....scheduling.model.idleness import IdleWarning
+from ....scheduling.model.snapshot import Kind, PriorityClass, Waiting
+from ....scheduling.model.states import State
+from ...rules.transitions import epoch_of
+from .core import attempts, lease_devices, leases, ledger, requests
+
+MANY = 500
+"""How many names one question lists; databases have a limit to it."""
+_KINDS = {str(each): each for each in Kind}  # an enumeration itself takes several times as long
+_CLASSES = {str(each): each for each in PriorityClass}
+_STATES = {str(each): each for each in State}
+
+# Both sides of the join have columns of the same name: the lease's come with a prefix.
+_LEASE = [column.label(f"lease_{column.name}") for column in leases.c]
+_ATTEMPT = [
+    *(attempts.c.launched_at, attempts.c.pid, attempts.c.process_started_at),
+    attempts.c.saved_at,
+]
+
+LEASES: Select[*tuple[object, ...]] = select(*_LEASE, *_ATTEMPT).join_from(leases, attempts)
+"""Leases with their attempts."""
+
+REQUESTS: Select[*tuple[object, ...]] = (
+    select(requests, *_LEASE, *_ATTEMPT)
+    .outerjoin_from(
+        requests,
+        leases,
+        and_(leases.c.request_id == requests.c.id, leases.c.epoch == requests.c.epoch),
+    )
+    .outerjoin(attempts, attempts.c.lease_id == leases.c.id)
+)
+"""Requests with the newest lease of each."""
+
+
+def read_requests(
+    connection: Connection,
+    query: Select[*tuple[object, ...]],
+    values: Mapping[str, object] | None = None,
+) -> tuple[RequestRecord, ...]:
+    """Run a query made from ``REQUESTS``."""
+    rows = connection.execute(query, values).all()
+    held = _devices_of(connection, [row.lease_id for row in rows if row.lease_id is not None])
+    return tuple(_request(row, held) for row in rows)
+
+
+def read_leases(
+    connection: Connection, query: Select[*tuple[object, ...]]
+) -> tuple[LeaseRecord, ...]:
+    """Run a query made from ``LEASES``."""
+    rows = connection.execute(query).all()
+    held = _devices_of(connection, [row.lease_id for row in rows])
+    return tuple(_lease(row, held) for row in rows)
+
+
+WAITING = select(
+    requests.c.number,
+    requests.c.id,
+    requests.c.kind,
+    requests.c.owner,
+    requests.c.group_name,
+    requests.c.devices,
+    requests.c.seconds,
+    requests.c.submitted_at,
+    requests.c.model,
+    requests.c.priority,
+    requests.c.preemptible,
+    requests.c.deadline,
+    requests.c.expected,
+    requests.c.image,
+    requests.c.moved_for,
+    requests.c.stopped_for,
+)
+"""What the scheduler knows of a queued request: there may be thousands."""
+
+
+def read_waiting(connection: Connection, query: Select[*tuple[object, ...]]) -> dict[int, Waiting]:
+    """Run a query made from ``WAITING``; by number."""
+    return {
+        row.number: Waiting(
+            id=row.id,
+            kind=_KINDS[row.kind],
+            owner=row.owner,
+            group=row.group_name,
+            devices=row.devices,
+            seconds=row.seconds,
+            submitted_at=row.submitted_at,
+            model=row.model,
+            priority=_CLASSES[row.priority],
+            expected=row.expected,
+            preemptible=row.preemptible,
+            deadline=row.deadline,
+            image=row.image or "",
+            moved_for=row.moved_for,
+            stopped_for=row.stopped_for,
+        )
+        for row in connection.execute(query)
+    }
+
+
+def _devices_of(connection: Connection, lease_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+    held: dict[str, tuple[str, ...]] = {}
+    for first in range(0, len(lease_ids), MANY):
+        some = {"leases": lease_ids[first : first + MANY]}
+        for lease_id, device_id in connection.execute(_DEVICES, some):
+            held[lease_id] = (*held.get(lease_id, ()), device_id)
+    return held
+
+
+_DEVICES = (
+    select(lease_devices.c.lease_id, lease_devices.c.device_id)
+    .where(lease_devices.c.lease_id.in_(bindparam("leases", expanding=True)))
+    .order_by(lease_devices.c.lease_id, lease_devices.c.position)
+)
+
+
+def _lease(row: Row[*tuple[object, ...]], held: Mapping[str, tuple[str, ...]]) -> LeaseRecord:
+    handle = None
+    if row.pid is not None:
+        handle = Handle(pid=row.pid, started_at=row.process_started_at)
+    return LeaseRecord(
+        id=row.lease_id,
+        request_id=row.lease_request_id,
+        epoch=row.lease_epoch,
+        node=row.lease_node,
+        devices=held.get(row.lease_id, ()),
+        state=LeaseState(row.lease_state),
+        granted_at=row.lease_granted_at,
+        expires_at=row.lease_expires_at,
+        seen_at=row.lease_seen_at,
+        charged_until=row.lease_charged_until,
+        launched_at=row.launched_at,
+        released_at=row.lease_released_at,
+        handle=handle,
+        saved_at=row.saved_at,
+    )
+
+
+def _request(row: Row[*tuple[object, ...]], held: Mapping[str, tuple[str, ...]]) -> RequestRecord:
+    cause = None
+    if row.cause_code is not None:
+        cause = Cause(
+            code=CauseCode(row.cause_code), message=row.cause_message, details=row.cause_details
+        )
+    return RequestRecord(
+        id=row.id,
+        kind=_KINDS[row.kind],
+        owner=row.owner,
+        group=row.group_name,
+        devices=row.devices,
+        seconds=row.seconds,
+        idempotency_key=row.idempotency_key,
+        model=row.model,
+        priority=_CLASSES[row.priority],
+        server_name=row.server_name,
+        job=None if row.job is None else _job(row.job),
+        labels=row.labels,
+        state=_STATES[row.state],
+        submitted_at=row.submitted_at,
+        target=None if row.target is None else _STATES[row.target],
+        cause=cause,
+        started_at=row.started_at,
+        ended_at=row.ended_at,
+        lease=None if row.lease_id is None else _lease(row, held),
+        claim=row.claim,
+        claimed_at=row.claimed_at,
+        warning=None if row.idle_warning is None else _warning(row.idle_warning),
+        kept_at=row.kept_at,
+        preemptible=row.preemptible,
+        deadline=row.deadline,
+        expected=row.expected,
+        image=row.image,
+        notice=None if row.notice is None else _notice(row.notice),
+        changes=row.changes,
+        moved_for=row.moved_for,
+        stopped_for=row.stopped_for,
+    )
+
+
+def request_columns(request: RequestRecord) -> dict[str, object]:
+    """Everything of a new request."""
+    return {
+        "id": request.id,
+        "kind": str(request.kind),
+        "owner": request.owner,
+        "idempotency_key": request.idempotency_key,
+        "priority": str(request.priority),
+        "job": None if request.job is None else _job_columns(request.job),
+        "labels": dict(request.labels),
+        "submitted_at": request.submitted_at,
+        "preemptible": request.preemptible,
+        "deadline": request.deadline,
+        "image": request.image,
+        **request_changes(request),
+    }
+
+
+def _job_columns(job: JobSpec) -> dict[str, object]:
+    columns = {each.name: getattr(job, each.name) for each in fields(job)}
+    return columns | {"parameters": dict(job.parameters), "command": list(job.command)}
+
+
+def _job(columns: Mapping[str, Any]) -> JobSpec:
+    """Rows of an older Carrel lack some of the fields."""
+    return JobSpec(**{**columns, "command": tuple(columns.get("command", ()))})
+
+
+def _warning(columns: Mapping[str, Any]) -> IdleWarning:
+    return IdleWarning(**{**columns, "seen": tuple(columns["seen"])})
+
+
+def _notice(columns: Mapping[str, Any]) -> Notice:
+    return Notice(**{**columns, "kind": NoticeKind(columns["kind"])})
+
+
+def request_changes(request: RequestRecord) -> dict[str, object]:
+    """What moves change in a request."""
+    cause = request.cause
+    return {
+        "state": str(request.state),
+        "model": request.model,
+        "epoch": epoch_of(request),
+        "target": None if request.target is None else str(request.target),
+        "cause_code": None if cause is None else str(cause.code),
+        "cause_message": None if cause is None else cause.message,
+        "cause_details": None if cause is None else cause.details,
+        "started_at": request.started_at,
+        "ended_at": request.ended_at,
+        "group_name": request.group,
+        "devices": request.devices,
+        "seconds": request.seconds,
+        "expected": request.expected,
+        "changes": request.changes,
+        "moved_for": request.moved_for,
+        "stopped_for": request.stopped_for,
+        "server_name": request.server_name,
+        "claim": request.claim,
+        "claimed_at": request.claimed_at,
+        "idle_warning": None if request.warning is None else asdict(request.warning),
+        "kept_at": request.kept_at,
+        "notice": None if request.notice is None else asdict(request.notice),
+    }
+
+
+def lease_columns(lease: LeaseRecord) -> dict[str, object]:
+    """Everything of a new lease, without its devices and its attempt."""
+    return {
+        "id": lease.id,
+        "request_id": lease.request_id,
+        "epoch": lease.epoch,
+        "node": lease.node,
+        "granted_at": lease.granted_at,
+        "expires_at": lease.expires_at,
+        **lease_changes(lease),
+    }
+
+
+def lease_changes(lease: LeaseRecord) -> dict[str, object]:
+    """What moves change in a lease."""
+    return {
+        "state": str(lease.state),
+        "seen_at": lease.seen_at,
+        "charged_until": lease.charged_until,
+        "released_at": lease.released_at,
+    }
+
+
+def attempt_changes(lease: LeaseRecord) -> dict[str, object]:
+    """What moves change in an attempt."""
+    return {
+        "launched_at": lease.launched_at,
+        "pid": None if lease.handle is None else lease.handle.pid,
+        "process_started_at": None if lease.handle is None else lease.handle.started_at,
+        "saved_at": lease.saved_at,
+    }
+
+
+def to_events(rows: Iterable[Row[*tuple[object, ...]]]) -> tuple[EventRecord, ...]:
+    """Rows of ``select(events)``."""
+    return tuple(
+        EventRecord(
+            id=row.id,
+            request_id=row.request_id,
+            epoch=row.epoch,
+            at=row.at,
+            kind=row.kind,
+            data=row.data,
+        )
+        for row in rows
+    )
+
+
+def read_charged(connection: Connection, request_ids: Sequence[str]) -> Mapping[str, float]:
+    """Device-seconds in the ledger by request."""
+    rows = connection.execute(_CHARGED, {"requests": list(request_ids)}).all()
+    found: dict[str, float] = dict(rows)
+    return {request_id: found.get(request_id, 0.0) for request_id in request_ids}
+
+
+_CHARGED = (
+    select(ledger.c.request_id, func.sum(ledger.c.device_seconds))
+    .where(ledger.c.request_id.in_(bindparam("requests", expanding=True)))
+    .group_by(ledger.c.request_id)
+)
+
+
+def read_ledger(
+    connection: Connection, owner: str | None, request_id: str | None
+) -> tuple[LedgerEntry, ...]:
+    """Oldest first."""
+    query = select(ledger).order_by(ledger.c.id)
+    if owner is not None:
+        query = query.where(ledger.c.owner == owner)
+    if request_id is not None:
+        query = query.where(ledger.c.request_id == request_id)
+    return tuple(to_ledger(connection.execute(query)))
+
+
+def to_ledger(rows: Iterable[Row[*tuple[object, ...]]]) -> Iterator[LedgerEntry]:
+    for row in rows:
+        yield LedgerEntry(
+            id=row.id,
+            lease_id=row.lease_id,
+            request_id=row.request_id,
+            epoch=row.epoch,
+            owner=row.owner,
+            group=row.group_name,
+            devices=row.devices,
+            starts_at=row.starts_at,
+            ends_at=row.ends_at,
+            device_seconds=row.device_seconds,
+            kind=LedgerKind(row.kind),
+        )

@@ -1,0 +1,1 @@
+"""Sums of the ledger: by day, model, group; decayed; levels."""

@@ -1,0 +1,215 @@
+"""What ``carrel doctor`` looks at on this machine, whichever engine: disk, clock, ports, address.
+
+What there is to say about an engine comes from the engine itself (``hub.ports.ground``).
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Iterator
+from typing import Final
+from urllib.parse import urlsplit
+
+from ...courses.sandbox.local import doctor as checking
+from ...images.docker_cli import Docker
+from .. import plugins as engines
+from ..config.settings import LOCALHOST, Engine, Settings, StateFolder
+from ..config.site import SiteFile
+from ..errors import CarrelError, ImageFailed
+from ..interfaces.host import Finding, Verdict
+from ..messages import requests as wording
+from . import lock
+from . import tcp_ports as ports
+
+_GIB: Final = 1 << 30
+_FEW_BYTES: Final = 5 * _GIB
+_TOO_FEW_BYTES: Final = _GIB
+_SECONDS: Final = 5.0
+_DAY: Final = 86400.0
+_SOON_DAYS: Final = 14
+_HTTPS: Final = 443
+
+
+def findings(state: StateFolder, settings: Settings, *, url: str = "") -> Iterator[Finding]:
+    """One after the other, as they are found.
+
+    Args:
+        url: the address that people open, where something in front of Carrel speaks https.
+    """
+    yield _site_file(state)
+    yield _disk(state)
+    yield _clock()
+    yield from _ports(state, settings)
+    yield _address(settings, url)
+    if settings.engine is Engine.DOCKER:
+        yield _builder()
+    try:
+        ground = engines.ground(state, settings)
+        yield from ground.findings() if ground is not None else (_local(), checking.finding())
+    except CarrelError as error:
+        yield Finding(
+            subject="engine", verdict=Verdict.MISSING, what=error.message, mend=error.accepted
+        )
+
+
+def healthy(found: tuple[Finding, ...]) -> bool:
+    return all(each.verdict is not Verdict.MISSING for each in found)
+
+
+def _local() -> Finding:
+    return Finding(
+        subject="engine",
+        verdict=Verdict.WARNING,
+        what="Sessions and jobs are processes of one account, and not isolated from each other.",
+        mend=f"For people who do not trust each other: carrel up --engine {Engine.DOCKER}.",
+    )
+
+
+def _builder() -> Finding:
+    """Images may also come from elsewhere: nothing that runs needs it."""
+    try:
+        program = Docker().program
+    except ImageFailed as error:
+        return Finding(
+            subject="BuildKit",
+            verdict=Verdict.WARNING,
+            what=f"No image can be built here. {error.message}",
+            mend=error.accepted,
+        )
+    what = f"{program} builds images with secrets that stay in no layer."
+    return Finding(subject="BuildKit", verdict=Verdict.FINE, what=what)
+
+
+def _site_file(state: StateFolder) -> Finding:
+    try:
+        SiteFile.load(state)
+    except CarrelError as error:
+        return Finding(
+            subject="carrel.toml", verdict=Verdict.MISSING, what=error.message, mend=error.accepted
+        )
+    what = f"{state.site_file} is understood." if state.site_file.exists() else "There is none."
+    return Finding(subject="carrel.toml", verdict=Verdict.FINE, what=what)
+
+
+def _disk(state: StateFolder) -> Finding:
+    """Of the nearest folder that exists: a site may be looked at before its first start."""
+    folder = next(each for each in (state.root, *state.root.parents) if each.exists())
+    free = shutil.disk_usage(folder).free
+    what = f"{wording.size(free)} are free for {state.root}."
+    mend = "Make room, or move the state folder: outputs, logs and homes lie there."
+    if free < _TOO_FEW_BYTES:
+        return Finding(subject="disk", verdict=Verdict.MISSING, what=what, mend=mend)
+    if free < _FEW_BYTES:
+        return Finding(subject="disk", verdict=Verdict.WARNING, what=what, mend=mend)
+    return Finding(subject="disk", verdict=Verdict.FINE, what=what)
+
+
+def _clock() -> Finding:
+    """Leases, charges and reservations are written with the time of this machine."""
+    try:
+        said = subprocess.run(
+            ["timedatectl", "show", "--property=NTPSynchronized", "--value"],
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+        ).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return Finding(
+            subject="clock",
+            verdict=Verdict.UNKNOWN,
+            what="Nothing here says whether the clock is kept right (there is no timedatectl).",
+            mend="Run a time service, such as chrony.",
+        )
+    if said == "yes":
+        return Finding(subject="clock", verdict=Verdict.FINE, what="The clock is kept right.")
+    return Finding(
+        subject="clock",
+        verdict=Verdict.WARNING,
+        what="The clock of this machine is not kept right by a time service.",
+        mend="timedatectl set-ntp true, or install chrony.",
+    )
+
+
+def _ports(state: StateFolder, settings: Settings) -> Iterator[Finding]:
+    """Those of a Carrel that runs are its own."""
+    if state.run.is_dir() and lock.holder(state) is not None:
+        what = "Carrel runs, and holds its ports."
+        yield Finding(subject="ports", verdict=Verdict.FINE, what=what)
+        return
+    wanted = [(settings.ip, settings.port, "people connect to")]
+    for internal in ports.INTERNAL:
+        ip = settings.internal_ip if internal.reached else LOCALHOST
+        wanted.append((ip, getattr(settings, internal.field), f"{internal.title} listens on"))
+    for ip, port, use in wanted:
+        if port and ports.has_address(ip) and not ports.is_free(ip, port):
+            yield Finding(
+                subject="ports",
+                verdict=Verdict.MISSING,
+                what=f"Port {port}, which {use}, is taken by {ports.user_of(port)}.",
+                mend="Stop that program, or choose another one: carrel up --port PORT.",
+            )
+            return
+    yield Finding(
+        subject="ports", verdict=Verdict.FINE, what="The ports that Carrel uses are free."
+    )
+
+
+def _address(settings: Settings, url: str) -> Finding:
+    """Who carries passwords over a network without https gives them to it."""
+    parts = urlsplit(url or settings.url)
+    if parts.scheme == "https" and parts.hostname:
+        return _certificate(parts.hostname, parts.port or _HTTPS)
+    if settings.ip in (LOCALHOST, "localhost", "::1") and not url:
+        return Finding(
+            subject="certificate",
+            verdict=Verdict.FINE,
+            what=f"Carrel listens on {settings.ip} alone, which needs no certificate. "
+            "Name the address that people open with --url.",
+        )
+    return Finding(
+        subject="certificate",
+        verdict=Verdict.WARNING,
+        what=f"People open {url or settings.url} without https: passwords can be read on the way.",
+        mend="Put a web server with a certificate in front: docs/how-to/run-a-site.md.",
+    )
+
+
+def _certificate(host: str, port: int) -> Finding:
+    try:
+        with (
+            socket.create_connection((host, port), _SECONDS) as plain,
+            ssl.create_default_context().wrap_socket(plain, server_hostname=host) as secured,
+        ):
+            until = str((secured.getpeercert() or {}).get("notAfter", ""))
+    except ssl.SSLCertVerificationError as error:
+        return Finding(
+            subject="certificate",
+            verdict=Verdict.MISSING,
+            what=f"Browsers refuse the certificate of {host}: {error.verify_message}.",
+            mend="Renew it, and send the certificates between it and its authority with it.",
+        )
+    except OSError as error:
+        return Finding(
+            subject="certificate",
+            verdict=Verdict.MISSING,
+            what=f"{host} does not answer on port {port}: {error}.",
+            mend="Start the web server in front of Carrel, or name another address with --url.",
+        )
+    days = int((ssl.cert_time_to_seconds(until) - time.time()) // _DAY)
+    if days < _SOON_DAYS:
+        return Finding(
+            subject="certificate",
+            verdict=Verdict.WARNING,
+            what=f"The certificate of {host} ends in {wording.count(days, 'day')}.",
+            mend="Renew it; a certificate that renews itself never does this to you.",
+        )
+    return Finding(
+        subject="certificate",
+        verdict=Verdict.FINE,
+        what=f"The certificate of {host} holds for {wording.count(days, 'day')} more.",
+    )

@@ -1,0 +1,152 @@
+"""``carrel down``: the control plane, and everything that runs on a lease of this state."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+
+from .. import plugins as engines
+from ..config.settings import Settings, StateFolder
+from ..errors import BackendFailed, CarrelError, InvalidInput, NotFound, Unavailable
+from ..interfaces.host import Ground
+from ..interfaces.store import Store
+from ..records.requests import Cause, CauseCode, RequestRecord
+from ..scheduling.model.snapshot import Kind
+from ..scheduling.model.states import State
+from ..store import open_store
+from ..supervisor.stale import stop_stale
+from .lock import holder, locked
+from .processes import ProcessId, leased, stop_all
+
+# The supervisor needs up to 10 s for each of its three parts.
+_SUPERVISOR_STEPS = ((signal.SIGTERM, 40.0), (signal.SIGKILL, 5.0))
+_LEASE_STEPS = ((signal.SIGINT, 1.5), (signal.SIGTERM, 1.5), (signal.SIGKILL, 5.0))
+_CAUSE = Cause(code=CauseCode.STOPPED, message="Carrel was shut down by an administrator.")
+
+
+def down(state: StateFolder, say: Callable[[str], None]) -> None:
+    """Stop all of it; where nothing runs, say so.
+
+    Raises:
+        BackendFailed: something did not die.
+        Unavailable: the engine does not answer; what runs on it goes on.
+        InvalidInput: there is no Carrel in the folder.
+    """
+    if not state.settings.exists():
+        raise InvalidInput(f"There is no Carrel in {state.root}, so nothing was stopped.")
+    running = _stop_supervisor(state, say)
+    # From here on no supervisor can start and hand out what is being stopped.
+    with locked(state):
+        running = bool(stop_stale(state, say)) or running
+        settings = Settings.load(state)
+        try:
+            running = _stop_all(state, settings, say) or running
+        except Unavailable as error:
+            raise _unfinished(settings, error) from error
+    say("Everything is stopped." if running else f"Nothing of Carrel runs in {state.root}.")
+
+
+def _stop_supervisor(state: StateFolder, say: Callable[[str], None]) -> bool:
+    found = holder(state)
+    if found is None:
+        return False
+    say(f"Stopping the control plane (process {found.pid}).")
+    stop_all(lambda: (found,) if found.alive else (), _SUPERVISOR_STEPS)
+    return True
+
+
+def _stop_all(state: StateFolder, settings: Settings, say: Callable[[str], None]) -> bool:
+    ground = engines.ground(state, settings)
+    running = _stop_leases(state, ground, say)
+    if ground is not None:
+        ground.clear()
+    return running
+
+
+def _unfinished(settings: Settings, error: Unavailable) -> Unavailable:
+    where = f" (on this machine: {settings.docker_host})" if settings.docker_host else ""
+    return Unavailable(
+        f"{error} Carrel itself is stopped. What runs in containers of the engine with which it "
+        f"was started{where} goes on.",
+        accepted="Start that engine, and call `carrel down` again.",
+    )
+
+
+def _stop_leases(state: StateFolder, ground: Ground | None, say: Callable[[str], None]) -> bool:
+    found = _lease_ids(state, ground)
+    if not found:
+        return False
+    store = _store(state, say)
+    try:
+        for lease_id in found:
+            say(f"Stopping {_mark(store, lease_id)}.")
+        left = stop_all(lambda: _processes(state), _LEASE_STEPS)
+        if left:
+            pids = ", ".join(str(process.pid) for process in left)
+            raise BackendFailed(f"These processes do not end: {pids}.")
+        if ground is not None and (containers := ground.stop(found)):
+            raise BackendFailed(
+                f"The containers of these leases do not end: {', '.join(containers)}."
+            )
+        _finish(store, found)
+    finally:
+        if store is not None:
+            store.close()
+    return True
+
+
+def _processes(state: StateFolder) -> tuple[ProcessId, ...]:
+    # Called from a terminal inside a session this is one of them, and has to finish.
+    return tuple(one.process for one in leased(state.root) if one.process.pid != os.getpid())
+
+
+def _lease_ids(state: StateFolder, ground: Ground | None) -> tuple[str, ...]:
+    mine = os.getpid()
+    found = {one.lease_id for one in leased(state.root) if one.process.pid != mine}
+    return tuple(sorted(found if ground is None else found.union(ground.running())))
+
+
+def _store(state: StateFolder, say: Callable[[str], None]) -> Store | None:
+    """Without it the processes are stopped all the same, and the next start cleans up."""
+    if not state.database.exists():
+        return None
+    try:
+        return open_store(state.database)
+    except CarrelError as error:
+        say(f"{error} The next `carrel up` will find out what has ended.")
+        return None
+
+
+def _mark(store: Store | None, lease_id: str) -> str:
+    """Write down that the request is to end, and why; returns how people call it."""
+    request = _request(store, lease_id)
+    if store is None or request is None:
+        return f"what runs on lease {lease_id}"
+    store.stop(request.id, State.CANCELLED, _CAUSE, now=time.time())
+    what = "session" if request.kind is Kind.SESSION else str(request.kind)
+    if request.server_name:
+        what = f"{what} {request.server_name}"
+    return f"{what} {request.id} of {request.owner}; its request ends"
+
+
+def _request(store: Store | None, lease_id: str) -> RequestRecord | None:
+    if store is None:
+        return None
+    try:
+        request = store.request(store.lease(lease_id).request_id)
+    except NotFound:
+        # Processes of a lease that the store has forgotten are stopped like the others.
+        return None
+    return request if request.lease is not None and request.lease.id == lease_id else None
+
+
+def _finish(store: Store | None, lease_ids: Sequence[str]) -> None:
+    """Their death is confirmed: give the devices back and complete the ledger."""
+    if store is None:
+        return
+    now = time.time()
+    for lease_id in lease_ids:
+        if _request(store, lease_id) is not None:
+            store.finish(lease_id, now=now, charge_until=now)

@@ -1,0 +1,91 @@
+"""The engine below the three processes: its network before they start, and what runs on it."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from .. import plugins as engines
+from ..config.settings import LOCALHOST, Engine, Settings, StateFolder
+from ..config.site import SiteFile
+from ..errors import Conflict, InvalidInput, Unavailable
+from .processes import leased
+
+_BOOT_SECONDS = 120.0
+"""How long an engine that was there before may take to come up with the machine."""
+_ASK_SECONDS = 1.0
+
+
+def chosen(state: StateFolder, stored: Settings, wanted: Engine | None) -> Settings:
+    """The site's file has the last word, then the command line, then the last start.
+
+    Raises:
+        InvalidInput: the command line says otherwise than the file.
+        Conflict: something runs on the engine that is to be left.
+    """
+    site = SiteFile.load(state)
+    said = site.engine
+    if said is not None and wanted not in (None, said):
+        raise InvalidInput(
+            f"{state.site_file} says engine = {said.value!r}, and the command line {wanted}.",
+            accepted="Change the file, or leave --engine out.",
+        )
+    engine = said or wanted or stored.engine
+    host = stored.docker_host
+    if engine is Engine.DOCKER:
+        host = site.docker.host or engines.docker_host_of_environment() or host
+        host = host or engines.DEFAULT_DOCKER_HOST
+    left = frozenset[str]()
+    if engine is not stored.engine:
+        left = running(state, stored)
+    elif stored.docker_host and host != stored.docker_host:
+        # One that is gone holds nobody; it may be the same engine at another address.
+        with suppress(Unavailable):
+            left = running(state, stored)
+    if left:
+        where = stored.docker_host or stored.engine.value
+        raise Conflict(
+            f"{len(left)} sessions or jobs run on the engine {where!r}, and would "
+            "be forgotten there.",
+            accepted=f"Stop them first: carrel down --state {shlex.quote(str(state.root))}",
+        )
+    return stored.changed(engine=engine, docker_host=host)
+
+
+def grounded(state: StateFolder, settings: Settings, say: Callable[[str], None]) -> Settings:
+    """The settings with the address on which hub and service listen.
+
+    Raises:
+        Unavailable: the engine does not answer. One that did at an earlier start is waited for,
+            since the whole machine may have just been switched on.
+    """
+    ground = engines.ground(state, settings)
+    if ground is None:
+        return settings.changed(internal_ip=LOCALHOST)
+    deadline = time.monotonic() + (_BOOT_SECONDS if settings.docker_subnets else 0.0)
+    waiting = False
+    while True:
+        try:
+            found = ground.prepare(settings.docker_subnets)
+        except Unavailable as error:
+            if time.monotonic() >= deadline:
+                raise
+            if not waiting:
+                say(f"{error} Carrel waits for it.")
+            waiting = True
+            time.sleep(_ASK_SECONDS)
+        else:
+            return settings.changed(internal_ip=found.internal_ip, docker_subnets=found.subnets)
+
+
+def running(state: StateFolder, settings: Settings) -> frozenset[str]:
+    """The leases on which something runs.
+
+    Raises:
+        Unavailable: the engine does not answer.
+    """
+    found = {one.lease_id for one in leased(state.root)}
+    ground = engines.ground(state, settings)
+    return frozenset(found if ground is None else found.union(ground.running()))

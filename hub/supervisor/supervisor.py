@@ -1,0 +1,200 @@
+"""The loop that starts parts, restarts whichever dies, and stops them in order.
+
+It sleeps in one ``select`` on the processes' pidfds and on a pipe into which signals write,
+so that a death or a Ctrl-C is noticed at once.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from ..errors import Unavailable
+from .child_process import Backoff, Child, Part
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """Spans in seconds.
+
+    Attributes:
+        start: for all parts to become ready at the first start.
+        early_deaths: a part that dies so often before that is not going to make it.
+        ask: between two questions whether a part is ready.
+        stop: from SIGTERM to SIGKILL, for each part.
+    """
+
+    start: float = 180.0
+    early_deaths: int = 4
+    ask: float = 0.15
+    stop: float = 10.0
+
+
+class Supervisor:
+    def __init__(
+        self,
+        parts: Sequence[Part],
+        *,
+        logs: Path,
+        run: Path,
+        say: Callable[[str], None],
+        ready: Callable[[], bool] = lambda: True,
+        backoff: Backoff | None = None,
+        patience: Patience | None = None,
+    ) -> None:
+        self._children = [
+            Child(part, logs=logs, run=run, backoff=backoff or Backoff()) for part in parts
+        ]
+        self._say = say
+        self._everything_ready = ready
+        self._patience = patience or Patience()
+        self._selector = selectors.DefaultSelector()
+        self._stopping = False
+        self._complete = False
+        self._woken, self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._selector.register(self._woken, selectors.EVENT_READ)
+
+    @property
+    def children(self) -> tuple[Child, ...]:
+        return tuple(self._children)
+
+    def request_stop(self) -> None:
+        """Safe from a signal handler and from another thread. Twice means: at once."""
+        if self._stopping:
+            self._patience = Patience(stop=0.2)
+            for child in self._children:
+                child.kill()
+        self._stopping = True
+        os.write(self._wake, b".")
+
+    def run(self, when_ready: Callable[[], None]) -> None:
+        """Until a stop is requested. Whatever happens, no part is left running.
+
+        Raises:
+            Unavailable: the parts did not become ready, with the end of the log that tells.
+        """
+        try:
+            with self._signals():
+                try:
+                    self._start(when_ready)
+                    while not self._stopping:
+                        self._turn()
+                finally:
+                    self._stop_all()
+        finally:
+            self._selector.close()
+            os.close(self._woken)
+            os.close(self._wake)
+
+    def _start(self, when_ready: Callable[[], None]) -> None:
+        now = time.monotonic()
+        deadline = now + self._patience.start
+        for child in self._children:
+            self._start_child(child, now)
+        while not self._stopping:
+            if all(child.ready for child in self._children) and self._everything_ready():
+                self._complete = True
+                when_ready()
+                return
+            self._give_up(deadline)
+            self._turn()
+
+    def _turn(self) -> None:
+        """Wait for the next thing to happen, and deal with it."""
+        for key, _ in self._selector.select(self._until_next()):
+            if key.data is None:
+                os.read(self._woken, 512)
+            else:
+                self._died(key.data)
+        now = time.monotonic()
+        for child in self._children:
+            if self._stopping:
+                return
+            if child.due is not None and child.due <= now:
+                self._start_child(child, now)
+            elif child.process is not None:
+                self._ask(child)
+
+    def _start_child(self, child: Child, now: float) -> None:
+        child.start(now)
+        assert child.process is not None
+        self._selector.register(os.pidfd_open(child.process.pid), selectors.EVENT_READ, child)
+
+    def _died(self, child: Child) -> None:
+        self._unwatch(child)
+        now = time.monotonic()
+        status = child.bury(now)
+        if not self._stopping:
+            wait = max(0.0, (child.due or now) - now)
+            self._say(
+                f"{child.part.title} ended ({_ending(status)}) and is started again "
+                f"in {wait:.1f} s; its log is {child.log}."
+            )
+
+    def _ask(self, child: Child) -> None:
+        if not child.ready:
+            child.ready = child.part.ready()
+            if child.ready and child.starts > 1:
+                self._say(f"{child.part.title} is back.")
+        elif not child.settled:
+            child.settled = child.part.settled()
+
+    def _until_next(self) -> float | None:
+        """Seconds until something is due; None where only an event can be next."""
+        now = time.monotonic()
+        waits = [max(0.0, child.due - now) for child in self._children if child.due is not None]
+        if not self._complete or not all(c.ready and c.settled for c in self._children):
+            waits.append(self._patience.ask)
+        return min(waits, default=None)
+
+    def _give_up(self, deadline: float) -> None:
+        for child in self._children:
+            if child.deaths >= self._patience.early_deaths:
+                raise self._failed(child, f"ended {child.deaths} times at the start")
+        if time.monotonic() >= deadline:
+            late = next((c for c in self._children if not c.ready), self._children[-1])
+            raise self._failed(late, f"is not ready after {self._patience.start:.0f} s")
+
+    def _failed(self, child: Child, what: str) -> Unavailable:
+        end = child.tail() or "(it is empty)"
+        return Unavailable(f"{child.part.title} {what}. The end of {child.log}:\n{end}")
+
+    def _stop_all(self) -> None:
+        """The last one started is the first one stopped."""
+        self._stopping = True
+        for child in reversed(self._children):
+            self._unwatch(child)
+            child.stop(self._patience.stop)
+
+    def _unwatch(self, child: Child) -> None:
+        for key in list(self._selector.get_map().values()):
+            if key.data is child:
+                self._selector.unregister(key.fileobj)
+                os.close(key.fd)
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        def handle(_number: int, _frame: FrameType | None) -> None:
+            self.request_stop()
+
+        before = {number: signal.signal(number, handle) for number in _SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def _ending(status: int) -> str:
+    if status < 0:
+        return f"killed by {signal.Signals(-status).name}"
+    return f"exit status {status}"

@@ -1,0 +1,157 @@
+"""``carrel up``: from a state folder to a running control plane, and down again with Ctrl-C."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+
+import httpx
+from pydantic import ValidationError
+
+from ..accounts import demo
+from ..accounts.store import Accounts
+from ..config.settings import Engine, Secrets, Settings, StateFolder
+from ..errors import Unavailable
+from ..schemas import DeviceOut, PoolOut
+from ..store import open_store
+from ..supervisor.stale import stop_stale
+from . import host as engine
+from . import proxy
+from . import tcp_ports as ports
+from .components import everything_ready, parts
+from .lock import locked
+from .startup_message import Announcement, Person, command
+from .supervisor import Supervisor
+
+_ASK_SECONDS = 5.0
+_SEEDED = "demo-accounts"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpOptions:
+    """What the command line said; None leaves what the state folder says.
+
+    Attributes:
+        port: 0 chooses one that is free: the one of the last start if that is.
+    """
+
+    state: StateFolder
+    port: int | None = None
+    demo: bool = False
+    simulated_devices: int | None = None
+    engine: Engine | None = None
+    json: bool = False
+
+
+def up(options: UpOptions) -> None:
+    """Run until a signal. Raises CarrelError where it cannot start."""
+    state = options.state
+    state.create()
+    say = note if options.json else print_now
+    with locked(state):
+        stop_stale(state, note)
+        settings = ports.settle(engine.grounded(state, choose(options), say), note)
+        settings.save(state)
+        secrets = Secrets.ensure(state)
+        reachable = everything_ready(settings, secrets)
+        supervisor = Supervisor(
+            parts(state, settings, secrets, proxy.ensure()),
+            logs=state.logs,
+            run=state.run,
+            say=note,
+            ready=lambda: reachable() and (not settings.demo or sample_group_exists(state)),
+        )
+        say(f"Carrel starts in {state.root} …")
+        supervisor.run(lambda: _announce(options, settings, secrets))
+        say(_left_behind(state, settings))
+
+
+def choose(options: UpOptions) -> Settings:
+    """The stored settings, changed by what the command line says this time."""
+    known = options.state.settings.exists()
+    found = Settings.load(options.state) if known else Settings()
+    if options.port:
+        found = found.changed(port=options.port)
+    elif options.port == 0 and not (known and ports.is_free(found.ip, found.port)):
+        found = found.changed(port=0)
+    if options.demo:
+        found = found.changed(demo=True)
+    if options.simulated_devices is not None:
+        found = found.changed(simulated_devices=options.simulated_devices)
+    return engine.chosen(options.state, found, options.engine)
+
+
+def sample_group_exists(state: StateFolder) -> bool:
+    """The service makes it, with its members, as soon as the hub answers it."""
+    with closing(open_store(state.database)) as store:
+        return any(group.name == demo.DEMO_GROUP for group in store.groups())
+
+
+def people(state: StateFolder, settings: Settings) -> tuple[Person, ...]:
+    """Everybody with an account; the sample people are made at the first start of a demo."""
+    with closing(Accounts(state.accounts)) as accounts:
+        passwords: Mapping[str, str] = {}
+        seeded = state.hub / _SEEDED
+        if settings.demo and not seeded.exists():
+            passwords = demo.make_demo_accounts(accounts)
+            seeded.touch(mode=0o600)
+        roles = {one.name: one.role for one in demo.DEMO_ACCOUNTS} if settings.demo else {}
+        return tuple(
+            Person(
+                name=one.name,
+                role="admin" if one.admin else roles.get(one.name, "user"),
+                password=passwords.get(one.name),
+            )
+            for one in accounts.all()
+        )
+
+
+def devices(settings: Settings, secrets: Secrets) -> tuple[DeviceOut, ...] | None:
+    """The pool, as the service tells it to the installation itself."""
+    try:
+        answer = httpx.get(
+            f"{settings.service_url}/api/v1/pool",
+            headers={"Authorization": f"token {secrets.hub_token}"},
+            timeout=_ASK_SECONDS,
+            trust_env=False,
+        )
+        answer.raise_for_status()
+        return tuple(PoolOut.model_validate_json(answer.content).devices)
+    except (httpx.HTTPError, ValidationError) as error:
+        note(f"The service does not tell its devices: {error}.")
+        return None
+
+
+def note(text: str) -> None:
+    """For people, where stdout may be read by a program."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def print_now(text: str) -> None:
+    print(text, flush=True)
+
+
+def _announce(options: UpOptions, settings: Settings, secrets: Secrets) -> None:
+    announcement = Announcement(
+        state=options.state,
+        settings=settings,
+        people=people(options.state, settings),
+        devices=devices(settings, secrets),
+    )
+    print_now(announcement.as_json() if options.json else announcement.as_text())
+
+
+def _left_behind(state: StateFolder, settings: Settings) -> str:
+    try:
+        count = len(engine.running(state, settings))
+    except Unavailable as error:
+        return f"Carrel has stopped. {error} What runs there is taken over by the next start."
+    if not count:
+        return "Carrel has stopped. No session and no job was running."
+    running = "1 session or job runs" if count == 1 else f"{count} sessions and jobs run"
+    return (
+        f"Carrel has stopped; {running} on and will be taken over by the next start. "
+        f"To stop them too: {command('down', state)}"
+    )

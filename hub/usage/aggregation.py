@@ -1,0 +1,257 @@
+"""Figures about the past, from what the store gives: pure functions.
+
+A line of the ledger that spans midnight (UTC) belongs to two days, to each by the overlap; the
+parts add up to the line. How full the pool was is the mean over each part of a window, from
+what began and what ended in it: reading 100,000 leases for that is not needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import ceil, floor, fsum, inf
+
+from ..records.requests import LedgerEntry
+from ..records.usage import (
+    DAY,
+    Capacity,
+    Flow,
+    Granted,
+    LedgerFilter,
+    UsageBy,
+    Used,
+    WaitRow,
+    Waits,
+    Window,
+)
+from ..scheduling.model.snapshot import Kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """Device-seconds of one lease between two moments; ``open`` is not in the ledger yet.
+
+    ``model`` is that of the device, where they are of one device of the lease alone.
+    """
+
+    owner: str
+    group: str
+    request_id: str
+    starts_at: float
+    ends_at: float
+    device_seconds: float
+    open: bool = False
+    model: str = ""
+
+
+def charged(line: LedgerEntry) -> Interval:
+    """What a line of the ledger says was used, and when."""
+    return Interval(
+        owner=line.owner,
+        group=line.group,
+        request_id=line.request_id,
+        starts_at=line.starts_at,
+        ends_at=line.ends_at,
+        device_seconds=line.device_seconds,
+    )
+
+
+def of_one_device(interval: Interval, devices: int, model: str) -> Interval:
+    """The part that one of the devices of a lease has in it; all have the same."""
+    return replace(interval, device_seconds=interval.device_seconds / devices, model=model)
+
+
+def split(start: float, end: float, amount: float, edges: Sequence[float]) -> list[float]:
+    """An amount spread evenly over a span, cut at edges within it; the parts add up to it."""
+    cuts = [start, *(edge for edge in edges if start < edge < end), end]
+    parts = [amount * (b - a) / (end - start) for a, b in pairwise(cuts)]
+    parts[-1] = amount - fsum(parts[:-1])
+    return parts
+
+
+def midnights(start: float, end: float) -> list[float]:
+    """Where the days (UTC) change within a span."""
+    first, last = floor(start / DAY) + 1, ceil(end / DAY)
+    return [day * DAY for day in range(first, last)]
+
+
+def portions(interval: Interval, which: LedgerFilter, by: UsageBy) -> Iterator[Used]:
+    """The parts of an interval that lie in the window, each under what it is added up for."""
+    start, end = interval.starts_at, interval.ends_at
+    since = -inf if which.since is None else which.since
+    until = inf if which.until is None else which.until
+    of_person = by in (UsageBy.OWNER, UsageBy.REQUEST)
+    edges = sorted({since, until, *(midnights(start, end) if by is UsageBy.DAY else ())})
+    cuts = [start, *(edge for edge in edges if start < edge < end), end]
+    parts = split(start, end, interval.device_seconds, edges) if end > start else []
+    for (first, last), amount in zip(pairwise(cuts), parts, strict=False):
+        if last <= since or first >= until:
+            continue
+        yield Used(
+            owner=interval.owner if of_person else "",
+            group=interval.group if of_person else "",
+            request_id=interval.request_id if by is UsageBy.REQUEST else "",
+            day=floor(first / DAY) * DAY if by is UsageBy.DAY else None,
+            model=interval.model if by is UsageBy.MODEL else "",
+            charged=0.0 if interval.open else amount,
+            open=amount if interval.open else 0.0,
+            first=first,
+            last=last,
+        )
+
+
+def added_up(found: Iterable[Used], by: UsageBy) -> tuple[Used, ...]:
+    """One row for each of what it is added up for; in order."""
+    rows: dict[tuple[object, ...], list[Used]] = {}
+    for used in found:
+        key = (used.day, used.week, used.term, used.owner, used.group, used.request_id, used.model)
+        rows.setdefault(key, []).append(used)
+    made = [
+        parts[0]
+        if len(parts) == 1
+        else replace(
+            parts[0],
+            charged=fsum(part.charged for part in parts),
+            open=fsum(part.open for part in parts),
+            first=min(part.first for part in parts),
+            last=max(part.last for part in parts),
+        )
+        for parts in rows.values()
+    ]
+    if by is UsageBy.REQUEST:
+        return tuple(sorted(made, key=lambda row: (-row.last, row.request_id)))
+    if by in (UsageBy.DAY, UsageBy.WEEK, UsageBy.TERM):
+        return tuple(sorted(made, key=lambda row: row.first))
+    return tuple(sorted(made, key=lambda row: (row.owner, row.group, row.model)))
+
+
+def every_day(rows: Sequence[Used], since: float, until: float) -> tuple[Used, ...]:
+    """Rows by day, with the days between on which nothing was used."""
+    known = {row.day: row for row in rows}
+    first, last = floor(since / DAY), ceil(until / DAY)
+    days = [day * DAY for day in range(first, last)]
+    return tuple(known.get(day) or Used(day=day, first=day, last=day) for day in days)
+
+
+# -- waits, and how full the pool was ---------------------------------------------------------
+
+
+def nearest_rank(ordered: Sequence[float], percent: int) -> float:
+    """The smallest value that so many percent of all do not exceed."""
+    return ordered[-(-percent * len(ordered) // 100) - 1]
+
+
+def waits_of_parts(window: Window, granted: Iterable[Granted]) -> list[dict[Kind, list[float]]]:
+    """By part of the window, in which they ended, and by kind; the shortest first."""
+    parts: list[dict[Kind, list[float]]] = [{} for _ in range(window.buckets)]
+    since, width, last = window.since, window.width, window.buckets - 1
+    for kind, at, waited in granted:
+        parts[min(int((at - since) / width), last)].setdefault(kind, []).append(waited)
+    for part in parts:
+        for several in part.values():
+            several.sort()
+    return parts
+
+
+def ranked(parts: Iterable[Mapping[Kind, Sequence[float]]]) -> Waits:
+    """Of each part, and of the whole; what is given is in order."""
+    rows, whole = list[WaitRow](), dict[Kind, list[float]]()
+    for bucket, part in enumerate(parts):
+        for kind in sorted(part):
+            rows.append(_wait_row(bucket, kind, part[kind]))
+            whole.setdefault(kind, []).extend(part[kind])
+    together = [_wait_row(0, kind, sorted(whole[kind])) for kind in sorted(whole)]
+    return Waits(parts=tuple(rows), whole=tuple(together))
+
+
+def waits(window: Window, granted: Iterable[Granted]) -> Waits:
+    """How long those waited who were first granted devices in a window."""
+    return ranked(waits_of_parts(window, granted))
+
+
+def _wait_row(bucket: int, kind: Kind, ordered: Sequence[float]) -> WaitRow:
+    return WaitRow(
+        bucket=bucket,
+        kind=kind,
+        count=len(ordered),
+        median=nearest_rank(ordered, 50),
+        ninetieth=nearest_rank(ordered, 90),
+    )
+
+
+def bucket_of(window: Window, at: float) -> int:
+    return int((at - window.since) / window.width)
+
+
+def flow(window: Window, moments: Iterable[tuple[float, float]]) -> tuple[Flow, ...]:
+    """Moments with amounts, by the part of the window they fall into."""
+    found: dict[int, list[tuple[float, float]]] = {}
+    for at, amount in moments:
+        begun = max(at, window.since)
+        found.setdefault(bucket_of(window, begun), []).append((begun - window.since, amount))
+    return tuple(
+        Flow(
+            bucket=bucket,
+            amount=fsum(amount for _, amount in found[bucket]),
+            offset=fsum(offset * amount for offset, amount in found[bucket]),
+        )
+        for bucket in sorted(found)
+    )
+
+
+def mean_levels(
+    window: Window, begun: Sequence[Flow], ended: Sequence[Flow], now: float
+) -> tuple[float, ...]:
+    """How much there was on average in each part that has begun by ``now``.
+
+    Up to a moment t, what began at s has lasted t - s; summed, that needs only how much began
+    and the sum of the s. The level is what this grew by within the part, over its length.
+    """
+    amounts, offsets = [0.0] * window.buckets, [0.0] * window.buckets
+    for flows, sign in ((begun, 1.0), (ended, -1.0)):
+        for each in flows:
+            bucket = min(each.bucket, window.buckets - 1)
+            amounts[bucket] += sign * each.amount
+            offsets[bucket] += sign * each.offset
+    levels: list[float] = []
+    amount, offset = 0.0, 0.0
+    for bucket in range(window.buckets):
+        start = bucket * window.width
+        end = min((bucket + 1) * window.width, now - window.since)
+        if end <= start:
+            break
+        before = amount * start - offset
+        amount, offset = amount + amounts[bucket], offset + offsets[bucket]
+        levels.append(max(0.0, (amount * end - offset - before) / (end - start)))
+    return tuple(levels)
+
+
+def mean_capacity(
+    window: Window, changes: Sequence[Capacity], now: float
+) -> tuple[float | None, ...]:
+    """Healthy devices on average in each part that has begun; None before anybody counted."""
+    means: list[float | None] = []
+    ends = [*(change.at for change in changes[1:]), inf]
+    for bucket in range(window.buckets):
+        start = window.since + bucket * window.width
+        end = min(start + window.width, now)
+        if end <= start:
+            break
+        seconds = known = 0.0
+        for change, until in zip(changes, ends, strict=False):
+            overlap = max(0.0, min(until, end) - max(change.at, start))
+            seconds, known = seconds + overlap * change.healthy, known + overlap
+        means.append(seconds / known if known else None)
+    return tuple(means)
+
+
+def share(leased: Sequence[float], healthy: Sequence[float | None]) -> tuple[float | None, ...]:
+    """Part of the healthy device time that was on lease; None where there was none.
+
+    A device that fell ill under a lease is still lent: the share ends at 1.
+    """
+    return tuple(
+        min(1.0, used / there) if there else None
+        for used, there in zip(leased, healthy, strict=True)
+    )

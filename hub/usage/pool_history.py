@@ -1,0 +1,80 @@
+"""Levels and waits of the parts of time that are over: these stay as they were, so once is enough.
+
+How full the pool was is asked again and again, for the same weeks but for the newest hours. Only
+the parts that are not known yet, or not over yet, are read from the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..records.usage import History, Waits, Window
+from ..scheduling.model.snapshot import Kind
+from . import aggregation as history
+
+SETTLED_SECONDS = 60.0
+"""After so long, whatever happened in a part of time has been written down."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One part of a window: mean levels, and the waits that ended in it, in order."""
+
+    leased: float
+    queued: float
+    waits: Mapping[Kind, Sequence[float]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Of every part of a window that has begun."""
+
+    leased: tuple[float, ...]
+    queued: tuple[float, ...]
+    waits: Waits
+
+
+@dataclass(slots=True)
+class Past:
+    """Kept by the service; what it knows is right for any window of the same width and group."""
+
+    _known: dict[tuple[str | None, float], dict[float, Part]] = field(default_factory=dict)
+    _newest: float = 0.0
+
+    def read(self, store: History, window: Window, now: float) -> Found:
+        if now < self._newest - SETTLED_SECONDS:
+            # The clock was put back: what was over may not be over any more.
+            self._known, self._newest = {}, now
+        self._newest = max(self._newest, now)
+        key = (window.group, window.width)
+        known = self._known.get(key, {})
+        starts = [window.since + number * window.width for number in range(window.buckets)]
+        first = next((n for n, start in enumerate(starts) if start not in known), window.buckets)
+        parts = [known[start] for start in starts[:first]]
+        if first < window.buckets:
+            parts += self._newer(store, window, starts[first], now)
+        begun = [start for start in starts if start < now][: len(parts)]
+        settled = now - SETTLED_SECONDS - window.width
+        # Replaced as a whole: several threads may read. What has left the window is forgotten.
+        self._known[key] = {
+            start: part for start, part in zip(begun, parts, strict=True) if start <= settled
+        }
+        return Found(
+            leased=tuple(part.leased for part in parts),
+            queued=tuple(part.queued for part in parts),
+            waits=history.ranked([part.waits for part in parts]),
+        )
+
+    @staticmethod
+    def _newer(store: History, window: Window, since: float, now: float) -> list[Part]:
+        buckets = round((window.until - since) / window.width)
+        rest = Window(since=since, until=window.until, buckets=buckets, group=window.group)
+        levels, granted = store.levels(rest), store.granted(rest)
+        leased = history.mean_levels(rest, levels.leased, levels.released, now)
+        queued = history.mean_levels(rest, levels.queued, levels.left, now)
+        waits = history.waits_of_parts(rest, granted)
+        return [
+            Part(leased=lent, queued=waited, waits=of_part)
+            for lent, waited, of_part in zip(leased, queued, waits, strict=False)
+        ]

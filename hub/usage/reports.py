@@ -1,0 +1,240 @@
+"""What was used and how long people waited: who may ask for what, and the figures as wire values.
+
+People see what they were charged, teachers their groups, administrators everything. How full
+the pool was and how long waits were tells of others: that is for administrators, and of a
+course for its teachers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import get_args
+
+from ..errors import Forbidden, InvalidInput, NotFound
+from ..interfaces.files import Identity
+from ..records.usage import DAY, LedgerFilter, UsageBy, Used, WaitRow, Window
+from ..requests import serializers as views
+from ..requests.serializers import Viewer
+from ..runtime.context import Commands
+from ..scheduling.quota.tree import Tree
+from ..schemas import UsageReport, UsageRowOut
+from ..schemas.pool_history import HistoryOut, PeriodOut, Span, WaitsOut
+from . import aggregation as history
+from .pool_history import Past
+from .rollup import regrouped
+
+MOST_ROWS = 1000
+HOUR = 3600.0
+_SPANS = MappingProxyType({"day": (24, HOUR), "week": (28, 6 * HOUR), "term": (18, 7 * DAY)})
+"""Number and length of the parts; a term has 18 weeks."""
+_MONDAY = 4 * DAY
+"""The first one of the calendar that counts from 1970: lengths are counted from it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageAsked:
+    """A question about device-seconds; empty means: any.
+
+    Attributes:
+        group: with those below it.
+        mine: only what the asker was charged; None: unless a group is named.
+        rows: how many sums to show at most; by request, the newest.
+        lines: how many lines of the ledger to show, the newest.
+        before: only lines with a smaller id.
+        counted: say how many sums are left out; else whether any are.
+    """
+
+    group: str = ""
+    since: float | None = None
+    until: float | None = None
+    by: UsageBy = UsageBy.OWNER
+    mine: bool | None = None
+    rows: int = MOST_ROWS
+    lines: int = MOST_ROWS
+    before: int | None = None
+    counted: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Asked by people for themselves; what they may not see is left out, or does not exist."""
+
+    commands: Commands
+    past: Past = field(default_factory=Past)
+
+    def usage(
+        self, who: Identity, asked: UsageAsked, *, groups_of: Collection[str] | None = None
+    ) -> UsageReport:
+        """Sums, what they are made of, and the lines of the ledger.
+
+        ``groups_of``: as in ``Looking.budgets``.
+
+        Raises:
+            InvalidInput: the span ends before it begins.
+            NotFound: an administrator names a group that there never was.
+        """
+        _check_span(asked.since, asked.until)
+        store, now = self.commands.store, self.commands.clock()
+        which = self._which(who, asked)
+        budgets = self.commands.budgets(who, asked.group, groups_of=groups_of)
+        with store.together():
+            by_owner = store.used(which, UsageBy.OWNER, now=now)
+            if asked.group and not by_owner and who.admin:
+                store.group(asked.group)
+            match asked.by:
+                case UsageBy.REQUEST:
+                    found = store.used_requests(
+                        which, now=now, most=asked.rows + 1, counted=asked.counted
+                    )
+                    rows, total = found.rows, found.total
+                case UsageBy.OWNER | UsageBy.USER | UsageBy.GROUP as by:
+                    rows = regrouped(by_owner, which, by, groups=store.groups, terms=store.terms)
+                    total = len(rows)
+                case _:
+                    rows = store.used(which, asked.by, now=now)
+                    total = len(rows)
+            # Who wants none is not told whether there are any.
+            most = asked.lines + 1 if asked.lines else 0
+            lines = store.ledger_lines(which, limit=most, before=asked.before) if most else ()
+        return UsageReport(
+            device_seconds=sum(used.total for used in by_owner),
+            by_group=[views.usage_out(used) for used in by_owner],
+            by=asked.by.value,
+            since=asked.since,
+            until=asked.until,
+            rows=[row_out(used) for used in rows[: asked.rows]],
+            budgets=budgets,
+            rows_left_out=max(0, total - asked.rows),
+            ledger=[views.ledger_out(line) for line in reversed(lines[: asked.lines])],
+            ledger_complete=0 < most > len(lines) and asked.before is None,
+        )
+
+    def used(self, who: Identity, asked: UsageAsked, by: UsageBy) -> tuple[Used, ...]:
+        """What ``usage`` tells the sum of, added up for something else as well."""
+        which = self._which(who, asked)
+        return self.commands.store.used(which, by, now=self.commands.clock())
+
+    def pool(self, who: Identity, span: str, group: str = "") -> HistoryOut:
+        """How full the pool was and how long waits were, of one group or of all.
+
+        Raises:
+            Forbidden: of all groups, by somebody who is no administrator.
+            NotFound: there is no such group, or it is not the asker's to see.
+        """
+        if group:
+            self.check_course(who, group)
+        elif not who.admin:
+            raise Forbidden(
+                "How the whole pool is used is for administrators.",
+                accepted="The name of a group that you teach.",
+            )
+        return self._history(_span(span), group)
+
+    def check_course(self, who: Identity, group: str) -> None:
+        """Raises NotFound unless they teach the group, or are an administrator."""
+        known = {each.name for each in self.commands.store.groups()}
+        if group not in known or not (who.admin or group in self.teaches(who)):
+            raise NotFound(f"There is no group {group} that you teach.")
+
+    def teaches(self, who: Identity) -> list[str]:
+        return sorted(self.commands.store.taught_by(who.name))
+
+    # -- within ---------------------------------------------------------------------------
+
+    def _which(self, who: Identity, asked: UsageAsked) -> LedgerFilter:
+        mine = not asked.group if asked.mine is None else asked.mine
+        teaches = self.commands.store.taught_by(who.name)
+        viewer = Viewer(identity=who, teaches=teaches)
+        return LedgerFilter(
+            owner=who.name if mine else None,
+            groups=self._with_those_below(asked.group) if asked.group else None,
+            reader=None if mine or viewer.sees_all else who.name,
+            reader_groups=teaches,
+            since=asked.since,
+            until=asked.until,
+        )
+
+    def _with_those_below(self, group: str) -> frozenset[str]:
+        return Tree(self.commands.store.groups()).below(group) | {group}
+
+    def _history(self, span: Span, group: str) -> HistoryOut:
+        store, now = self.commands.store, self.commands.clock()
+        window = window_of(span, now, group)
+        with store.together():
+            found, healthy_at = self.past.read(store, window, now), store.capacity(now)
+        leased, waits = found.leased, found.waits
+        healthy = history.mean_capacity(window, healthy_at, now)
+        shares = history.share(leased, healthy)
+        return HistoryOut(
+            span=span,
+            group=group,
+            periods=[
+                PeriodOut(
+                    starts_at=window.since + number * window.width,
+                    ends_at=window.since + (number + 1) * window.width,
+                    leased=leased[number],
+                    healthy=healthy[number],
+                    share=shares[number],
+                    queued=found.queued[number],
+                    waits=[_waits_out(row) for row in waits.parts if row.bucket == number],
+                )
+                for number in range(len(leased))
+            ],
+            waits=[_waits_out(row) for row in waits.whole],
+        )
+
+
+def window_of(span: Span, now: float, group: str = "") -> Window:
+    """The newest parts of this length, the last of which is not over yet."""
+    count, width = _SPANS[span]
+    until = _MONDAY + ((now - _MONDAY) // width + 1) * width
+    return Window(since=until - count * width, until=until, buckets=count, group=group or None)
+
+
+def row_out(used: Used) -> UsageRowOut:
+    return UsageRowOut(
+        owner=used.owner,
+        group=used.group,
+        request_id=used.request_id,
+        day=_day(used.day),
+        week=_day(used.week),
+        term=used.term,
+        own=used.own,
+        above=used.above,
+        model=used.model,
+        charged=used.charged,
+        open=used.open,
+        first_at=used.first,
+        last_at=used.last,
+    )
+
+
+def _day(begins: float | None) -> str:
+    return "" if begins is None else f"{datetime.fromtimestamp(begins, UTC):%Y-%m-%d}"
+
+
+def _waits_out(row: WaitRow) -> WaitsOut:
+    return WaitsOut(
+        kind=str(row.kind),
+        count=row.count,
+        median_seconds=row.median,
+        ninetieth_seconds=row.ninetieth,
+    )
+
+
+def _check_span(since: float | None, until: float | None) -> None:
+    if since is not None and until is not None and since >= until:
+        raise InvalidInput("The span ends before it begins.", accepted="A 'since' before 'until'.")
+
+
+def _span(given: str) -> Span:
+    for span in get_args(Span):
+        if given == span:
+            found: Span = span
+            return found
+    raise InvalidInput(
+        f"There is no span {given[:40]!r}.", accepted=f"One of: {', '.join(get_args(Span))}."
+    )

@@ -1,0 +1,107 @@
+"""Device-seconds by user, group, week and term: made of the sums by owner and by day.
+
+A week begins on Monday at midnight UTC, and a day belongs to the term that a budget of that day
+would be of, so that weeks and terms are those of the budgets. What a group used is what it and
+the groups below it used, as its budget counts it; ``own`` says what it used without those below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from math import floor, fsum
+from types import MappingProxyType
+
+from ..records.calendar import Term, term_of
+from ..records.usage import DAY, LedgerFilter, UsageBy, Used
+from ..scheduling.model.snapshot import Group
+from ..scheduling.quota.tree import Tree
+from .aggregation import added_up
+
+MADE_OF: Mapping[UsageBy, UsageBy] = MappingProxyType(
+    {
+        UsageBy.USER: UsageBy.OWNER,
+        UsageBy.GROUP: UsageBy.OWNER,
+        UsageBy.WEEK: UsageBy.DAY,
+        UsageBy.TERM: UsageBy.DAY,
+    }
+)
+"""Which sums these are made of; the others are added up from the ledger itself."""
+
+_WEEK = 7
+_THURSDAY = 3
+"""The first day of 1970, counted from Monday."""
+
+
+def regrouped(
+    rows: Iterable[Used],
+    which: LedgerFilter,
+    by: UsageBy,
+    *,
+    groups: Callable[[], Iterable[Group]],
+    terms: Callable[[], Iterable[Term]],
+) -> tuple[Used, ...]:
+    """Rows by ``MADE_OF[by]`` added up further; any others are what was asked for already."""
+    match by:
+        case UsageBy.USER:
+            return added_up((replace(row, group="") for row in rows), by)
+        case UsageBy.GROUP:
+            return _by_group(rows, which, Tree(groups()))
+        case UsageBy.WEEK:
+            return added_up((replace(row, day=None, week=_monday(row.first)) for row in rows), by)
+        case UsageBy.TERM:
+            known = tuple(terms())
+            return added_up(
+                (replace(row, day=None, term=_term(known, row.first)) for row in rows), by
+            )
+        case _:
+            return tuple(rows)
+
+
+def _monday(at: float) -> float:
+    day = floor(at / DAY)
+    return (day - (day + _THURSDAY) % _WEEK) * DAY
+
+
+def _term(terms: Iterable[Term], at: float) -> str:
+    found = term_of(terms, at)
+    return "" if found is None else found.name
+
+
+def _by_group(rows: Iterable[Used], which: LedgerFilter, tree: Tree) -> tuple[Used, ...]:
+    """Each one after the one above it, siblings by name."""
+    within: dict[str, list[Used]] = {}
+    for row in rows:
+        for name in _chain(tree, row.group):
+            within.setdefault(name, []).append(row)
+    shown = {name for name, parts in within.items() if _has_line(name, parts, which)}
+    ordered = sorted(shown, key=lambda name: _chain(tree, name)[::-1])
+    return tuple(_line(name, within[name], shown, tree) for name in ordered)
+
+
+def _chain(tree: Tree, name: str) -> tuple[str, ...]:
+    """A group and those above it; one that was removed stands alone."""
+    return tuple(group.name for group in tree.known(name)) or (name,)
+
+
+def _has_line(name: str, parts: Iterable[Used], which: LedgerFilter) -> bool:
+    """Not those above the groups that were asked for.
+
+    Nor does a reader get lines of groups above their own that would count a part of each alone.
+    """
+    if which.groups is not None and name not in which.groups:
+        return False
+    own = any(part.group == name for part in parts)
+    return own or which.reader is None or name in which.reader_groups
+
+
+def _line(name: str, parts: list[Used], shown: set[str], tree: Tree) -> Used:
+    return Used(
+        group=name,
+        above=next((each for each in _chain(tree, name)[1:] if each in shown), ""),
+        own=fsum(part.total for part in parts if part.group == name),
+        charged=fsum(part.charged for part in parts),
+        open=fsum(part.open for part in parts),
+        first=min(part.first for part in parts),
+        last=max(part.last for part in parts),
+    )

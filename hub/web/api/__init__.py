@@ -1,0 +1,1 @@
+"""REST routes, by feature."""

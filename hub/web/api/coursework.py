@@ -1,0 +1,49 @@
+"""REST about courses for those who take them: trying one's own work, and one's grades."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+
+from ...schemas.checks import CheckOut, ChecksOut
+from ...schemas.courses import SubmitIn
+from ...schemas.grading import MyGradeOut
+from ..dependencies.bodies import json_body
+from ..dependencies.callers import ERRORS, Carrel, Reader, Writer
+from ..openapi.description import body_of
+from .courses import AssignmentName, CourseName
+
+router = APIRouter(
+    responses=ERRORS, tags=["courses"], prefix="/courses/{course}/assignments/{assignment}"
+)
+
+
+@router.post("/checks", summary="Check one's own work", openapi_extra=body_of(SubmitIn))
+def check(
+    web: Carrel,
+    who: Writer,
+    course: CourseName,
+    assignment: AssignmentName,
+    body: Annotated[SubmitIn, Depends(json_body(SubmitIn))],
+) -> CheckOut:
+    """Runs the visible tests as grading does: a request on the pool. Nothing of it counts.
+
+    Without files it is about what the caller handed in last. The same files again are the check
+    that is under way.
+    """
+    return web.courses.check(who, course, assignment, body)
+
+
+@router.get("/checks", summary="My checks")
+def checks(web: Carrel, who: Reader, course: CourseName, assignment: AssignmentName) -> ChecksOut:
+    """The caller's own of the last day, the newest first; nobody else sees what came out."""
+    return web.courses.checks(who, course, assignment)
+
+
+@router.get("/my-grade", summary="My grade")
+def my_grade(
+    web: Carrel, who: Reader, course: CourseName, assignment: AssignmentName
+) -> MyGradeOut:
+    """For students: the own points, cell by cell, as they were when feedback was released."""
+    return web.courses.my_grade(who, course, assignment)

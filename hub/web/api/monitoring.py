@@ -1,0 +1,40 @@
+"""What supervisors and monitoring ask: ``/healthz``, ``/readyz`` and ``/metrics``.
+
+The first two need no sign-in, and say no more than which part does not answer.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from fastapi import APIRouter, Request
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import JSONResponse, Response
+
+from ..dependencies.callers import Carrel
+from ..dependencies.context import web_of
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/healthz")
+async def healthz() -> dict[str, str]:
+    """The process answers; it asks nobody else."""
+    return {"status": "ok"}
+
+
+@router.get("/readyz")
+def readyz(web: Carrel) -> JSONResponse:
+    """It can do its work: store, loop and hub answer."""
+    found = web.readiness.look()
+    status = HTTPStatus.OK if found.ready else HTTPStatus.SERVICE_UNAVAILABLE
+    return JSONResponse(found.model_dump(), status)
+
+
+@router.get("/metrics")
+async def metrics(request: Request) -> Response:
+    web = web_of(request)
+    await web.gate.monitor(request)
+    text = await run_in_threadpool(web.metrics.text)
+    return Response(text, headers={"Content-Type": CONTENT_TYPE_LATEST})

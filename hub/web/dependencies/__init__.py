@@ -1,0 +1,1 @@
+"""What routes ask for: context, caller, visitor, body, upload; and error answers."""

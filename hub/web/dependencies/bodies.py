@@ -1,0 +1,136 @@
+"""Reads what callers send: bounded, and refused with a sentence where it is not JSON."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ...config.settings import SERVICE_PREFIX
+from ...errors import InvalidInput, TooLarge
+from ...messages.validation import invalid_body
+from .errors import API_PREFIX, answer
+
+MAX_API_BYTES = 48 * 1024 * 1024
+"""A notebook of the largest size (32 MiB) with what JSON in JSON adds to it."""
+MAX_FORM_BYTES = 256 * 1024
+SUBMIT_PREFIX = f"{SERVICE_PREFIX}submit"
+"""Its form holds a notebook."""
+COURSE_PREFIX = f"{SERVICE_PREFIX}course"
+"""Of one course and of the list of them: their forms hold rosters and folders of files."""
+_DRAIN_BYTES = 1024 * 1024 * 1024
+_DRAIN_SECONDS = 30.0
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+def json_body(model: type[_Model]) -> Callable[[Request], Awaitable[_Model]]:
+    """A dependency that reads one model, strictly: mistakes are answered, not guessed at."""
+
+    async def read(request: Request) -> _Model:
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json":
+            raise InvalidInput(
+                f"The body is of the type {kind[:60] or 'nothing'!r}.",
+                accepted="Send JSON with 'Content-Type: application/json'.",
+            )
+        data = await request.body()
+        # Tens of megabytes take a while: not on the event loop.
+        return await run_in_threadpool(parse, model, data)
+
+    return read
+
+
+def parse(model: type[_Model], data: bytes) -> _Model:
+    """Raises InvalidInput, with a sentence about the first mistake."""
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidInput(
+            f"The body is not UTF-8: byte {error.start} cannot be read.",
+            accepted="Send JSON in UTF-8.",
+        ) from None
+    try:
+        return model.model_validate_json(data)
+    except ValidationError as error:
+        raise invalid_body(error, model) from None
+
+
+class BodyLimit:
+    """Refuses a body that is too large before it is read, or as soon as it turns out to be."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        large = scope["path"].startswith((API_PREFIX, SUBMIT_PREFIX, COURSE_PREFIX))
+        limit = MAX_API_BYTES if large else MAX_FORM_BYTES
+        guard = _Guard(receive, send, limit)
+        declared = dict(scope["headers"]).get(b"content-length", b"0")
+        if declared.isdigit() and int(declared) > limit:
+            guard.exceeded = True
+            refused = await answer(Request(scope), too_large(limit))
+            await refused(scope, receive, guard.send)
+        else:
+            await self._app(scope, guard.receive, guard.send)
+
+
+class _Guard:
+    """Counts what comes in; after a refusal, throws the rest away before hanging up.
+
+    A caller that still sends would otherwise see a broken connection and no answer.
+    """
+
+    def __init__(self, receive: Receive, send: Send, limit: int) -> None:
+        self._receive = receive
+        self._send = send
+        self._limit = limit
+        self._came = 0
+        self._all_read = False
+        self.exceeded = False
+
+    async def receive(self) -> Message:
+        message = await self._next()
+        if self._came > self._limit:
+            self.exceeded = True
+            raise too_large(self._limit)
+        return message
+
+    async def send(self, message: Message) -> None:
+        if not self.exceeded:
+            await self._send(message)
+        elif message["type"] == "http.response.body" and not message.get("more_body"):
+            await self._send({**message, "more_body": True})
+            await self._drain()
+            await self._send({"type": "http.response.body", "body": b""})
+        else:
+            await self._send(message)
+
+    async def _drain(self) -> None:
+        try:
+            async with asyncio.timeout(_DRAIN_SECONDS):
+                while not self._all_read and self._came < _DRAIN_BYTES:
+                    await self._next()
+        except TimeoutError:
+            return
+
+    async def _next(self) -> Message:
+        message = await self._receive()
+        self._came += len(message.get("body", b""))
+        self._all_read = message["type"] != "http.request" or not message.get("more_body")
+        return message
+
+
+def too_large(limit: int) -> TooLarge:
+    return TooLarge(
+        "What was sent is too large.",
+        accepted=f"At most {limit // 1024:,} KiB together; clear large outputs from the notebook.",
+    )

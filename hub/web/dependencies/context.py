@@ -1,0 +1,94 @@
+"""What every route of the service works with, found again from the request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from jinja2 import Environment
+from starlette.requests import Request
+
+from ....courses.services import CourseDesk
+from ...administration.service import Administration
+from ...admission.quotes import Quotes
+from ...config.settings import Settings
+from ...controller.idle_culling import Idling
+from ...extending import Extending
+from ...interfaces.files import Clock, Identity
+from ...requests.amendments import Changing
+from ...runtime.context import Commands
+from ...sessions.held import Claims
+from ...usage.reports import Figures
+from ..live.change_feed import Looks
+from ..live.sse import Streams
+from ..monitoring.metrics import Metrics
+from ..monitoring.readiness import Readiness
+from ..security.access import Gate
+from ..security.signer import Seal
+from .group_choices import GroupBook
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Web:
+    """Passed around whole; made once by ``build_app``."""
+
+    commands: Commands
+    claims: Claims
+    changing: Changing
+    extending: Extending
+    quotes: Quotes
+    idling: Idling
+    administration: Administration
+    courses: CourseDesk
+    figures: Figures
+    metrics: Metrics
+    readiness: Readiness
+    groups: GroupBook
+    gate: Gate
+    seal: Seal
+    streams: Streams
+    looks: Looks
+    settings: Settings
+    templates: Environment
+    clock: Clock
+
+    def render(self, template: str, **values: object) -> str:
+        """A page or a part of one."""
+        given = values.get("who")
+        who = given if isinstance(given, Identity) else None
+        teaches = self.figures.teaches(who) if who else []
+        runs_courses = who and (who.admin or teaches or self.courses.grades_somewhere(who))
+        return self.templates.get_template(template).render(
+            settings=self.settings,
+            now=self.clock(),
+            teaches=teaches,
+            runs_courses=runs_courses,
+            **values,
+        )
+
+
+def web_of(request: Request) -> Web:
+    web: Web = request.app.state.web
+    return web
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def of_one_moment(route: Callable[P, T]) -> Callable[P, T]:
+    """For a page that only reads: all of it is read and drawn in one transaction.
+
+    Not for one that asks the hub for anything: see ``Store.together``.
+    """
+
+    @wraps(route)
+    def reads(*given: P.args, **named: P.kwargs) -> T:
+        web = named["web"]
+        assert isinstance(web, Web), "routes are called with their arguments by name"
+        with web.commands.store.together():
+            return route(*given, **named)
+
+    return reads

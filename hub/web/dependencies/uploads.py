@@ -1,0 +1,91 @@
+"""Forms that hold files: rosters, and folders of an assignment."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Request
+from starlette.datastructures import UploadFile
+
+from ....courses.files.bundle import MAX_FILES, Parcel, unpacked
+from ...errors import InvalidInput
+from ...schemas.courses import FileIn
+from ..security.csrf import FIELD, HEADER
+from .context import web_of
+from .visitors import Guest
+
+_MOST_FIELDS = 100
+_LONGEST_FIELD = 4 << 20
+"""A roster of the largest size, in the longest letters of UTF-8, comes back from its preview."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uploaded:
+    """Fields by name, and files by the name of their field, each with its own."""
+
+    fields: Mapping[str, str]
+    files: Mapping[str, tuple[tuple[str, bytes], ...]]
+
+    def text(self, field: str) -> str:
+        """Of one file. Raises InvalidInput, beside the field; empty where none was chosen."""
+        for name, content in self.files.get(field, ()):
+            try:
+                return content.decode("utf-8-sig")
+            except UnicodeDecodeError:
+                raise InvalidInput(
+                    f"{name[:80]} is no text in UTF-8.",
+                    accepted="A table saved as 'CSV UTF-8'.",
+                    field=field,
+                ) from None
+        return ""
+
+    def folder(self, field: str) -> list[FileIn]:
+        """The files of a field, or what a single .zip among them holds.
+
+        Raises:
+            InvalidInput, TooLarge: of the files, or of the archive.
+        """
+        found = self.files.get(field, ())
+        if not found:
+            return []
+        if len(found) == 1 and found[0][0].lower().endswith(".zip"):
+            files = _without_outer(unpacked(found[0][1]))
+        else:
+            files = Parcel.of(found).files
+        return [
+            FileIn(name=name, content=base64.b64encode(content).decode())
+            for name, content in files.items()
+        ]
+
+
+def _without_outer(parcel: Parcel) -> Mapping[str, bytes]:
+    """An archive of a folder holds that folder; meant is what is in it."""
+    outer, _, _ = next(iter(parcel.files)).partition("/")
+    inside = f"{outer}/"
+    if not all(name.startswith(inside) for name in parcel.files):
+        return parcel.files
+    return {name.removeprefix(inside): content for name, content in parcel.files.items()}
+
+
+async def _uploaded(request: Request, visitor: Guest) -> Uploaded:
+    """Raises Forbidden where it was not sent from one of our own pages."""
+    form = await request.form(
+        max_files=MAX_FILES + 1, max_fields=_MOST_FIELDS, max_part_size=_LONGEST_FIELD
+    )
+    given = form.get(FIELD)
+    token = request.headers.get(HEADER) or (given if isinstance(given, str) else None)
+    web_of(request).gate.csrf.check(request, visitor.session, token)
+    fields: dict[str, str] = {}
+    files: dict[str, tuple[tuple[str, bytes], ...]] = {}
+    for name, value in form.multi_items():
+        if not isinstance(value, UploadFile):
+            fields[name] = value
+        elif value.filename:
+            files[name] = (*files.get(name, ()), (value.filename, await value.read()))
+    return Uploaded(fields=fields, files=files)
+
+
+Uploads = Annotated[Uploaded, Depends(_uploaded)]

@@ -1,0 +1,88 @@
+"""People with a browser, as the pages' routes meet them: who it is, and what they filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+from urllib.parse import parse_qsl
+
+from fastapi import Depends, Request
+from starlette.datastructures import FormData
+from starlette.responses import HTMLResponse, Response
+
+from ...errors import InvalidInput, NotSignedIn
+from ..pages.login import to_sign_in
+from ..security.access import Visitor
+from ..security.csrf import FIELD, HEADER
+from .context import web_of
+
+_MOST_FIELDS = 1200
+
+
+class SignInFirst(Exception):
+    """A page was asked for by somebody unknown: they are led to the sign-in."""
+
+
+async def _visitor(request: Request) -> Visitor:
+    visitor = await web_of(request).gate.visitor(request)
+    if visitor is None:
+        if request.headers.get("hx-request") or request.method != "GET":
+            raise NotSignedIn("You are not signed in any more.", accepted="Open the desk again.")
+        raise SignInFirst
+    return visitor
+
+
+async def _follower(request: Request) -> Visitor:
+    """A stream, or a part of a page, cannot be led to the sign-in."""
+    visitor = await web_of(request).gate.visitor(request)
+    if visitor is None:
+        raise NotSignedIn("You are not signed in any more.", accepted="Open the desk again.")
+    return visitor
+
+
+Guest = Annotated[Visitor, Depends(_visitor)]
+Follower = Annotated[Visitor, Depends(_follower)]
+
+
+async def _pairs(request: Request, visitor: Guest) -> list[tuple[str, str]]:
+    """Like ``_form``, with every value of a field that was sent several times."""
+    web = web_of(request)
+    try:
+        sent = (await request.body()).decode()
+    except UnicodeDecodeError:
+        raise InvalidInput("The form is not UTF-8.", accepted="Use the form on the page.") from None
+    pairs = parse_qsl(sent, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+    token = request.headers.get(HEADER) or dict(pairs).get(FIELD)
+    web.gate.csrf.check(request, visitor.session, token)
+    return pairs
+
+
+Pairs = Annotated[list[tuple[str, str]], Depends(_pairs)]
+
+
+def _form(pairs: Pairs) -> Mapping[str, str]:
+    """The fields of a form that was sent from one of our own pages. Raises Forbidden."""
+    return dict(pairs)
+
+
+Form = Annotated[Mapping[str, str], Depends(_form)]
+
+
+async def _upload(request: Request, visitor: Guest) -> FormData:
+    """A form that may hold a file. Raises Forbidden."""
+    fields = await request.form(max_files=1, max_fields=_MOST_FIELDS)
+    given = fields.get(FIELD)
+    token = request.headers.get(HEADER) or (given if isinstance(given, str) else None)
+    web_of(request).gate.csrf.check(request, visitor.session, token)
+    return fields
+
+
+Upload = Annotated[FormData, Depends(_upload)]
+
+
+async def on_sign_in_first(request: Request, _error: Exception) -> Response:
+    return to_sign_in(request.url.path + (f"?{request.url.query}" if request.url.query else ""))
+
+
+def html(page: str, status: int = 200) -> Response:
+    return HTMLResponse(page, status)

@@ -1,0 +1,1 @@
+"""Forms as they were filled in, and what was wrong with them."""

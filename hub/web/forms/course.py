@@ -1,0 +1,206 @@
+"""The forms of a course's teachers as they were filled in, and what they ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import fields as dataclass_fields
+from datetime import datetime
+from typing import Self, TypeVar
+from zoneinfo import ZoneInfo
+
+from pydantic import BaseModel, ValidationError
+
+from ....courses.deadlines import rules as due
+from ...errors import InvalidInput
+from ...messages.validation import invalid_body
+from ...schemas import parsers as values
+from ...schemas.courses import (
+    AssignmentOut,
+    CloneIn,
+    CourseIn,
+    ExtensionIn,
+    FileIn,
+    OutageIn,
+    ReleaseIn,
+)
+from .fields import read
+from .group import shown
+
+M = TypeVar("M", bound=BaseModel)
+_NAMES = 100
+_LONGEST_NAME = 64
+_SECTION = "section:"
+"""Before the name of a section, where people and sections are in one list."""
+
+
+def names(text: str) -> list[str]:
+    """With commas or blanks between them."""
+    return [name[:_LONGEST_NAME] for name in text.replace(",", " ").lower().split()][:_NAMES]
+
+
+def _valid(model: type[M], field: str = "", **given: object) -> M:
+    """Raises InvalidInput; what the form calls ``field`` is ``seconds`` to the model."""
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        refused = invalid_body(error, model)
+        refused.field = field if refused.field == "seconds" else refused.field
+        raise refused from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CourseForm:
+    """A new course.
+
+    Attributes:
+        students: the roster that was shown, which need not be chosen again.
+    """
+
+    name: str = ""
+    title: str = ""
+    teachers: str = ""
+    image: str = ""
+    parent: str = ""
+    guaranteed: str = ""
+    max_devices: str = ""
+    max_devices_per_user: str = ""
+    budget: str = ""
+    students: str = ""
+
+    @classmethod
+    def filled(cls, fields: Mapping[str, str]) -> Self:
+        given = {each.name: fields.get(each.name, "").strip() for each in dataclass_fields(cls)}
+        return cls(**given | {"name": given["name"].lower()})
+
+    def body(self) -> CourseIn:
+        """Raises InvalidInput, naming the field."""
+        if not self.name:
+            raise InvalidInput("A course needs a name.", accepted="Such as cs101.", field="name")
+        return _valid(
+            CourseIn,
+            name=self.name[:_LONGEST_NAME],
+            title=self.title[:200],
+            teachers=names(self.teachers),
+            students=self.students,
+            image=self.image[:160],
+            parent=self.parent[:_LONGEST_NAME] or None,
+            guaranteed=self._number("guaranteed", self.guaranteed),
+            max_devices=self._number("max_devices", self.max_devices),
+            max_devices_per_user=self._number("max_devices_per_user", self.max_devices_per_user),
+            budget=read(values.budget, self.budget, "budget") if self.budget else None,
+        )
+
+    def _number(self, field: str, text: str) -> int | None:
+        """None where it is left empty: it stays as it is."""
+        return read(values.devices, text, field) if text else None
+
+
+def clone_body(fields: Mapping[str, str]) -> CloneIn:
+    """Raises InvalidInput, naming the field."""
+    name = fields.get("name", "").strip().lower()[:_LONGEST_NAME]
+    if not name:
+        raise InvalidInput("The new course needs a name.", accepted="Such as cs102.", field="name")
+    return _valid(
+        CloneIn,
+        name=name,
+        title=fields.get("title", "").strip()[:200],
+        teachers=names(fields.get("teachers", "")),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseForm:
+    """An assignment as it is to be released; all that is not a file is asked for as it stands.
+
+    Attributes:
+        due: as a browser has it, ``2027-02-01T18:00``; empty for never.
+        zone: of the clock that shows it.
+    """
+
+    assignment: str = ""
+    due: str = ""
+    zone: str = ""
+    late: str = "none"
+    devices: str = "0"
+    time: str = "10m"
+
+    @classmethod
+    def filled(cls, fields: Mapping[str, str]) -> Self:
+        return cls(
+            **{each.name: fields.get(each.name, "").strip() for each in dataclass_fields(cls)}
+        )
+
+    @classmethod
+    def of(cls, assignment: AssignmentOut) -> Self:
+        at = assignment.class_due
+        return cls(
+            assignment=assignment.name,
+            due="" if at is None else clock_text(at, assignment.zone),
+            zone="" if at is None else assignment.zone,
+            late=assignment.late,
+            devices=str(assignment.devices),
+            time=shown(assignment.seconds),
+        )
+
+    def body(self, files: list[FileIn]) -> ReleaseIn:
+        """Raises InvalidInput, naming the field."""
+        return _valid(
+            ReleaseIn,
+            "time",
+            files=files,
+            due=moment_text(self.due, self.zone),
+            late=self.late[:200],
+            devices=read(values.devices, self.devices or "0", "devices"),
+            seconds=read(values.seconds, self.time, "time"),
+        )
+
+
+def clock_text(at: float, zone: str) -> str:
+    """A moment as a browser's field has it, by the clock of a zone."""
+    there = datetime.fromtimestamp(at, ZoneInfo(zone)).replace(tzinfo=None)
+    return there.isoformat(timespec="seconds" if there.second else "minutes")
+
+
+def moment_text(text: str, zone: str) -> str:
+    """As a command takes it; empty for never."""
+    return f"{text.replace('T', ' ')} {zone or 'UTC'}" if text else ""
+
+
+def extension_body(fields: Mapping[str, str]) -> ExtensionIn:
+    """Raises InvalidInput, naming the field."""
+    person, section = person_or_section(fields)
+    return _valid(
+        ExtensionIn,
+        "span",
+        person=person,
+        section=section,
+        seconds=read(values.seconds, fields.get("span", "").strip(), "span"),
+        why=fields.get("why", "").strip()[:500],
+    )
+
+
+def person_or_section(fields: Mapping[str, str]) -> tuple[str, str]:
+    """One of them, and the other empty. Raises InvalidInput where nobody was chosen."""
+    whom = fields.get("whom", "").strip()
+    if not whom:
+        raise InvalidInput("For whom?", accepted="A section or a student.", field="person")
+    if whom.startswith(_SECTION):
+        return "", whom.removeprefix(_SECTION).strip()[:200]
+    return whom[:64], ""
+
+
+def outage_body(fields: Mapping[str, str], course: str) -> OutageIn:
+    """Of this course, or where the form says so of all. Raises InvalidInput, naming the field."""
+
+    def moment(field: str) -> float:
+        text = moment_text(fields.get(field, "").strip(), fields.get("zone", "").strip())
+        return read(due.read_due, text, field)[0]
+
+    return _valid(
+        OutageIn,
+        starts_at=moment("starts_at"),
+        ends_at=moment("ends_at"),
+        course="" if fields.get("all") == "yes" else course,
+        why=fields.get("why", "").strip()[:500],
+    )

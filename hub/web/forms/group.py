@@ -1,0 +1,131 @@
+"""The form of a group, as it was filled in: spans as people write them, names by commas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from dataclasses import fields as dataclass_fields
+from math import inf
+from typing import TypeVar
+
+from ...errors import InvalidInput
+from ...schemas import parsers as values
+from ...schemas.admin import GroupIn, QuotaOut
+from ...schemas.calendar import BudgetIn
+from .fields import read
+
+_NAMES = 1000
+_BASICS = ("name", "parent", "max_devices", "max_devices_per_user", "max_time", "idle", "teachers")
+_SPANS = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupForm:
+    """Its fields as text, ready to be shown again beside what was wrong with them."""
+
+    name: str = ""
+    parent: str = ""
+    max_devices: str = "0"
+    max_devices_per_user: str = "0"
+    max_time: str = "8h"
+    idle: str = "30m"
+    guaranteed: str = "0"
+    borrow: str = ""
+    lend: str = ""
+    weight: str = "1"
+    models: str = ""
+    max_sessions: str = ""
+    budget: str = ""
+    sessions_borrow: str = "no"
+    teachers: str = ""
+
+    @classmethod
+    def of(cls, group: QuotaOut) -> GroupForm:
+        return cls(
+            name=group.name,
+            parent=group.parent or "",
+            max_devices=str(group.max_devices),
+            max_devices_per_user=str(group.max_devices_per_user),
+            max_time=shown(group.max_seconds),
+            idle=shown(group.idle_seconds),
+            guaranteed=str(group.guaranteed),
+            borrow=_or_empty(group.borrowing),
+            lend=_or_empty(group.lending),
+            weight=f"{group.weight:g}",
+            models=", ".join(group.models or ()),
+            max_sessions=_or_empty(group.max_sessions),
+            budget=_budget_text(group.budget),
+            sessions_borrow="yes" if group.sessions_borrow else "no",
+            teachers=", ".join(group.teachers),
+        )
+
+    @classmethod
+    def filled(cls, fields: Mapping[str, str]) -> GroupForm:
+        given = {
+            each.name: fields.get(
+                each.name, "" if each.name in _BASICS else str(each.default)
+            ).strip()
+            for each in dataclass_fields(cls)
+        }
+        return cls(**given | {"name": given["name"].lower()})
+
+    def body(self) -> GroupIn:
+        """Raises InvalidInput, naming the field."""
+        return GroupIn(
+            parent=self.parent[:64] or None,
+            max_devices=read(values.devices, self.max_devices, "max_devices"),
+            max_devices_per_user=read(
+                values.devices, self.max_devices_per_user, "max_devices_per_user"
+            ),
+            max_seconds=read(_span, self.max_time, "max_time"),
+            idle_seconds=read(_span, self.idle, "idle"),
+            guaranteed=read(values.devices, self.guaranteed, "guaranteed"),
+            borrowing=_if_any(values.devices, self.borrow, "borrow"),
+            lending=_if_any(values.devices, self.lend, "lend"),
+            weight=_weight(self.weight),
+            models=[name.strip()[:255] for name in self.models.split(",") if name.strip()] or None,
+            max_sessions=_if_any(values.devices, self.max_sessions, "max_sessions"),
+            budget=_if_any(values.budget, self.budget, "budget"),
+            sessions_borrow=self.sessions_borrow == "yes",
+            teachers=[name[:64] for name in self.teachers.replace(",", " ").split()][:_NAMES],
+        )
+
+
+def shown(seconds: int) -> str:
+    """As people write it: ``2h``, ``90m``; ``0`` for never."""
+    if seconds == 0:
+        return "0"
+    size, unit = next((size, unit) for size, unit in _SPANS if seconds % size == 0)
+    return f"{seconds // size}{unit}"
+
+
+def _if_any(reader: Callable[[str], T], text: str, field: str) -> T | None:
+    return read(reader, text, field) if text else None
+
+
+def _or_empty(limit: int | None) -> str:
+    return "" if limit is None else str(limit)
+
+
+def _budget_text(budget: BudgetIn | None) -> str:
+    return "" if budget is None else values.budget_text(budget.device_seconds, budget.period)
+
+
+def _weight(text: str) -> float:
+    try:
+        weight = float(text)
+    except ValueError:
+        weight = 0.0
+    if not 0 < weight < inf:
+        raise InvalidInput(
+            f"{text[:40]!r} is no weight.",
+            accepted="A number above 0; 1 is the ordinary one.",
+            field="weight",
+        )
+    return weight
+
+
+def _span(text: str) -> int:
+    return 0 if text == "0" else values.seconds(text)

@@ -1,0 +1,229 @@
+"""The form that submits a job: what was filled in, what it means, and what was wrong with it."""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeVar
+
+from pydantic import JsonValue
+
+from ...admission.notebook import CheckedNotebook, check_name, check_notebook
+from ...admission.parameters import ParameterField
+from ...admission.policy import GroupChoice
+from ...errors import CarrelError, InvalidInput, NotAMember, TooLarge
+from ...schemas import MODEL_LENGTH, JobIn, NotebookIn
+from ...schemas import parsers as values
+from .. import zones
+from .fields import read
+
+PARAMETER = "parameter-"
+_PLAIN = (
+    "kind", "group", "devices", "model", "time", "memory", "retries", "labels", "kernel", "output",
+    "command", "workdir", "key", "source", "priority", "preemptible", "deadline", "zone", "image",
+    "internet",
+)  # fmt: skip  # the form's fields, part by part
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notebook:
+    """The chosen notebook, looked into."""
+
+    name: str
+    content: str
+    checked: CheckedNotebook
+
+    @classmethod
+    def read(cls, name: str, data: bytes) -> Notebook:
+        """Raises InvalidInput or TooLarge, beside the field ``notebook``."""
+        name = name.replace("\\", "/").rpartition("/")[2]
+        try:
+            text = data.decode()
+            check_name(name, "notebook name")
+            return cls(name=name, content=text, checked=check_notebook(name, text))
+        except UnicodeDecodeError:
+            raise InvalidInput(
+                f"{name} is not UTF-8.", accepted="A Jupyter notebook (.ipynb).", field="notebook"
+            ) from None
+        except (InvalidInput, TooLarge) as error:
+            error.field = "notebook"
+            raise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmitForm:
+    """The entries as they were typed.
+
+    Attributes:
+        key: makes a form that is sent twice one job.
+        zone: of the browser, in which a deadline is read.
+        source: where the notebook is from: empty for an upload, ``home:PATH``, ``again:ID``.
+        parameters: entries by the parameter's name; what is empty stays the notebook's own.
+        carried: of a job that runs again, the parameters that have no field.
+        archive: of a job that runs again, the files that were uploaded with it.
+        notebook: as it came with the form.
+    """
+
+    kind: str = "notebook"
+    group: str = ""
+    devices: str = "0"
+    model: str = ""
+    time: str = "1h"
+    memory: str = ""
+    retries: str = "0"
+    priority: str = "normal"
+    preemptible: str = "yes"
+    deadline: str = ""
+    zone: str = ""
+    labels: str = ""
+    kernel: str = ""
+    output: str = ""
+    command: str = ""
+    workdir: str = ""
+    image: str = ""
+    internet: str = "yes"
+    source: str = ""
+    key: str = field(default_factory=lambda: secrets.token_urlsafe(12))
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    carried: Mapping[str, JsonValue] = field(default_factory=dict)
+    archive: str = ""
+    notebook: Notebook | None = None
+    problem: str = ""
+    accepted: str = ""
+    field: str = ""
+
+    @classmethod
+    def filled(cls, fields: Mapping[str, object]) -> SubmitForm:
+        texts = {name: text for name, text in fields.items() if isinstance(text, str)}
+        given = {name: texts[name].strip() for name in _PLAIN if texts.get(name, "").strip()}
+        parameters = {
+            name.removeprefix(PARAMETER): text
+            for name, text in texts.items()
+            if name.startswith(PARAMETER)
+        }
+        kept = [name for name in ("devices", "time", "retries") if name in texts]
+        blank: dict[str, str] = dict.fromkeys(kept, "")
+        return cls(**(blank | given), parameters=parameters)  # type: ignore[arg-type]
+
+    @property
+    def fields(self) -> tuple[ParameterField, ...] | None:
+        """The notebook's parameters; None where it has none that can be read."""
+        return self.notebook.checked.fields if self.notebook else None
+
+    def entry(self, parameter: ParameterField) -> str:
+        """What stands in a parameter's field."""
+        return self.parameters.get(parameter.name, parameter.shown)
+
+    def job(self, now: float) -> JobIn:
+        """Raises InvalidInput, which names the field."""
+        common = {
+            "group": self.group,
+            "devices": read(values.devices, self.devices, "devices"),
+            "model": self.model[:MODEL_LENGTH] or None,
+            "seconds": read(values.seconds, self.time, "time"),
+            "memory_bytes": read(values.memory_bytes, self.memory, "memory") if self.memory else 0,
+            "retries": _read("retries", int, self.retries or "0", "A whole number, 0 for none."),
+            "priority": self.priority if self.priority in _PRIORITIES else "normal",
+            "preemptible": self.preemptible != "no",
+            "deadline": self._deadline(now),
+            "labels": dict(read(values.label, part, "labels") for part in self._words("labels")),
+            "archive": self.archive,
+            "workdir": self.workdir,
+            "image": self.image,
+            "internet": self.internet != "no",
+            "idempotency_key": self.key,
+        }
+        if not self.group:
+            raise InvalidInput("No group is chosen.", accepted="One of the list.", field="group")
+        more = self._command() if self.kind == "command" else self._notebook()
+        return JobIn.model_validate({**common, **more})
+
+    def _deadline(self, now: float) -> float | None:
+        if not self.deadline:
+            return None
+        return read(lambda text: zones.moment(text, self.zone, now), self.deadline, "deadline")
+
+    def _words(self, name: Literal["command", "labels"]) -> list[str]:
+        try:
+            return shlex.split(self.command if name == "command" else self.labels)
+        except ValueError as error:
+            raise InvalidInput(
+                f"The {name} cannot be split into words: {error}.",
+                accepted=_QUOTED[name],
+                field=name,
+            ) from None
+
+    def _command(self) -> dict[str, object]:
+        words = self._words("command")
+        if not words:
+            raise InvalidInput(
+                "There is no command.",
+                accepted="Such as: python train.py --lr 0.1",
+                field="command",
+            )
+        return {"command": words}
+
+    def _notebook(self) -> dict[str, object]:
+        if self.notebook is None:
+            raise InvalidInput(
+                "No notebook is chosen.", accepted="A Jupyter notebook (.ipynb).", field="notebook"
+            )
+        return {
+            "notebook": NotebookIn(name=self.notebook.name, content=self.notebook.content),
+            "parameters": {**self.carried, **self._given(self.fields or ())},
+            "kernel": self.kernel,
+            "output": self.output,
+        }
+
+    def _given(self, known: tuple[ParameterField, ...]) -> dict[str, JsonValue]:
+        """Only what differs from the notebook, so that its receipt says what was chosen."""
+        return {
+            parameter.name: parameter.read(entry)
+            for parameter in known
+            if (entry := self.entry(parameter)) != parameter.shown
+            and (entry.strip() or parameter.type == "text")
+        }
+
+    def refused(self, error: CarrelError, groups: list[GroupChoice]) -> SubmitForm:
+        """The same entries with the refusal, beside the field that caused it."""
+        return replace(
+            self,
+            problem=error.message,
+            accepted=error.accepted,
+            field=_ALIASES.get(error.field, error.field) or self._field_of(error, groups),
+        )
+
+    def _field_of(self, error: CarrelError, groups: list[GroupChoice]) -> str:
+        if isinstance(error, NotAMember):
+            return "group"
+        chosen = next((group for group in groups if group.name == self.group), None)
+        if chosen is None:
+            return ""
+        try:
+            devices, seconds = int(self.devices), values.seconds(self.time)
+        except (ValueError, InvalidInput):
+            return ""
+        if seconds > chosen.max_seconds:
+            return "time"
+        most = min(chosen.max_devices, chosen.max_devices_per_user)
+        return "" if 0 <= devices <= most else "devices"
+
+
+_PRIORITIES = ("opportunistic", "normal", "urgent")
+_QUOTED = {
+    "command": "Quote as in a shell, such as: python train.py --name 'my run'.",
+    "labels": "Such as sweep=7 'kind=first try'.",
+}
+_ALIASES = {"seconds": "time", "memory_bytes": "memory"}
+
+
+def _read(name: str, kind: Callable[[str], _Value], text: str, accepted: str) -> _Value:
+    try:
+        return kind(text)
+    except ValueError:
+        raise InvalidInput(
+            f"{text[:40]!r} is no number of {name}.", accepted=accepted, field=name
+        ) from None

@@ -1,0 +1,122 @@
+"""Where a submitted notebook comes from: an upload, one's own home, or a job that runs again."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+
+from pydantic import JsonValue
+
+from ...admission.parameters import FieldType
+from ...errors import CarrelError
+from ...files.home_notebooks import HomeFiles
+from ...interfaces.files import Identity
+from ...schemas import JobIn
+from ..dependencies.context import Web
+from .job import Notebook, SubmitForm
+
+HOME = "home:"
+AGAIN = "again:"
+_STEPS = (("h", 3600), ("m", 60), ("s", 1))
+_SIZES = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
+
+Sent = tuple[str, bytes] | None
+"""Name and content of the file that came with the form."""
+
+
+def with_notebook(web: Web, who: Identity, form: SubmitForm, sent: Sent) -> SubmitForm:
+    """The form with what it runs, read anew from where it says.
+
+    Raises:
+        CarrelError: it is not there, or is no notebook; beside the field ``notebook``.
+    """
+    if form.source.startswith(AGAIN) and sent is None:
+        return _again(web, who, form)
+    if form.kind == "command":
+        return form
+    if form.source.startswith(HOME):
+        return replace(form, notebook=from_home(web, who, form.source.removeprefix(HOME)))
+    return replace(form, notebook=Notebook.read(*sent)) if sent else form
+
+
+def from_home(web: Web, who: Identity, path: str) -> Notebook:
+    """Raises CarrelError, beside the field ``notebook``."""
+    try:
+        return Notebook.read(*HomeFiles(web.commands.files).notebook(who.name, path))
+    except CarrelError as error:
+        error.field = "notebook"
+        raise
+
+
+def of_job(web: Web, who: Identity, request_id: str) -> SubmitForm:
+    """A form that is filled in like a job that was submitted before.
+
+    Raises:
+        NotFound: there is no such job, or its files are not kept any more.
+    """
+    job = web.commands.same_job(who, request_id)
+    form = SubmitForm(
+        kind="notebook" if job.notebook else "command",
+        group=job.group,
+        devices=str(job.devices),
+        model=job.model or "",
+        time=_span(job.seconds),
+        memory=_size(job.memory_bytes),
+        retries=str(job.retries),
+        priority=job.priority,
+        preemptible="yes" if job.preemptible else "no",
+        labels=shlex.join(f"{name}={value}" for name, value in job.labels.items()),
+        kernel=job.kernel,
+        output=job.output,
+        command=shlex.join(job.command),
+        workdir=job.workdir,
+        image=job.image,
+        internet="yes" if job.internet else "no",
+        source=f"{AGAIN}{request_id}",
+    )
+    form = _with_job(form, job)
+    return replace(form, parameters=_entries(form, job.parameters))
+
+
+def _again(web: Web, who: Identity, form: SubmitForm) -> SubmitForm:
+    return _with_job(form, web.commands.same_job(who, form.source.removeprefix(AGAIN)))
+
+
+def _with_job(form: SubmitForm, job: JobIn) -> SubmitForm:
+    """What a form cannot hold: the notebook itself, files, parameters without a field."""
+    form = replace(form, archive=job.archive)
+    if job.notebook is not None:
+        found = Notebook.read(job.notebook.name, job.notebook.content.encode())
+        form = replace(form, notebook=found)
+    known = {field.name for field in form.fields or ()}
+    carried = {name: value for name, value in job.parameters.items() if name not in known}
+    return replace(form, carried=carried)
+
+
+def _entries(form: SubmitForm, given: Mapping[str, JsonValue]) -> dict[str, str]:
+    entries = {}
+    for field in form.fields or ():
+        if field.name in given:
+            value = given[field.name]
+            as_it_is = field.type is FieldType.TEXT and isinstance(value, str)
+            entries[field.name] = str(value) if as_it_is else json.dumps(value, ensure_ascii=False)
+    return entries
+
+
+def _span(seconds: int) -> str:
+    """``1h30m``."""
+    parts = []
+    for unit, size in _STEPS:
+        number, seconds = divmod(seconds, size)
+        parts += [f"{number}{unit}"] if number else []
+    return "".join(parts)
+
+
+def _size(size_bytes: int) -> str:
+    """``8GiB``; empty for any."""
+    if not size_bytes:
+        return ""
+    unit, step = next((u for u in _SIZES if size_bytes % u[1] == 0), _SIZES[-1])
+    return f"{size_bytes / step:g}{unit}" if size_bytes % step else f"{size_bytes // step}{unit}"

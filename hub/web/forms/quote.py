@@ -1,0 +1,100 @@
+"""What a form's choices would have to expect, shown before anything is sent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ...admission.policy import GroupChoice
+from ...admission.quotes import Quotes
+from ...errors import CarrelError
+from ...interfaces.files import Identity
+from ...schemas import LARGEST, QuoteIn, QuoteOut
+from ...schemas import parsers as values
+from .session import StartForm
+
+_CHOICES = 9
+"""No device, and up to eight."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuoteView:
+    """One line for each number of devices, and which of them is chosen.
+
+    Attributes:
+        problem: why nothing can be said; empty where something can.
+        held: devices that the person holds in this group now.
+        most: devices that the group lets one person hold.
+    """
+
+    choices: tuple[QuoteOut, ...] = ()
+    chosen: QuoteOut | None = None
+    problem: str = ""
+    held: int = 0
+    most: int = 0
+
+    @property
+    def waits(self) -> bool:
+        return self.chosen is not None and self.chosen.admitted and not self.chosen.starts_now
+
+    @property
+    def others(self) -> tuple[QuoteOut, ...]:
+        return tuple(quote for quote in self.choices if quote is not self.chosen)
+
+
+def asked(fields: Mapping[str, str]) -> QuoteIn:
+    """What the form asks for, as far as it is filled in.
+
+    Raises:
+        InvalidInput: a number is none.
+    """
+    if fields.get("for") == "job":
+        kind, options = "job", StartForm.filled({**fields, "hours": "1"}).options()
+        seconds: float = values.seconds(fields.get("time", "").strip())
+    else:
+        kind, options = "session", StartForm.filled(fields).options()
+        seconds = options.hours * 3600
+    limits = {"devices": max(0, min(options.devices, LARGEST)), "seconds": _whole(seconds)}
+    form = {"kind": kind, "group": fields.get("group", ""), "model": options.model}
+    may_be_stopped = fields.get("preemptible") != "no"
+    return QuoteIn.model_validate({**form, **limits, "preemptible": may_be_stopped})
+
+
+def quote(
+    quotes: Quotes,
+    who: Identity,
+    fields: Mapping[str, str],
+    groups: Sequence[GroupChoice],
+    held: Mapping[str, int],
+) -> QuoteView:
+    """Asks for the chosen number of devices and for every other one that the group allows."""
+    try:
+        wanted = asked(fields)
+    except CarrelError as error:
+        return QuoteView(problem=f"{error.message} {error.accepted}".strip())
+    group = next((g for g in groups if g.name == wanted.group), None)
+    most = min(group.max_devices, group.max_devices_per_user) if group else 0
+    numbers = sorted({*range(min(most + 1, _CHOICES)), wanted.devices})
+    questions = [_with(wanted, number) for number in numbers]
+    try:
+        answers = quotes.quotes(who, questions)
+    except CarrelError as error:
+        return QuoteView(problem=f"{error.message} {error.accepted}".strip())
+    return QuoteView(
+        choices=tuple(answers),
+        chosen=answers[numbers.index(wanted.devices)],
+        held=held.get(wanted.group, 0),
+        most=most,
+    )
+
+
+def _with(wanted: QuoteIn, devices: int) -> QuoteIn:
+    """The same with so many devices; on CPU instead of them, a model means nothing."""
+    dropped = {"model": None} if wanted.devices and not devices else {}
+    return wanted.model_copy(update={"devices": devices, **dropped})
+
+
+def _whole(seconds: float) -> int:
+    """At least a second; what is no number of hours is refused when it is sent."""
+    return int(max(1.0, min(seconds, float(LARGEST)))) if not math.isnan(seconds) else 1

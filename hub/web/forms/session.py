@@ -1,0 +1,110 @@
+"""The form that starts a session: what was filled in, and what was wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+
+from ...admission.policy import GroupChoice
+from ...client.job_builder import model_choices
+from ...errors import CarrelError, Conflict, InvalidInput, NotAMember
+from ...records.images import MOST as IMAGE_LENGTH
+from ...schemas import MODEL_LENGTH, DeviceOut, RequestOut, SessionIn
+from ...schemas import parsers as values
+from ..html.urls import MOST_NEXT
+from .fields import read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartForm:
+    """The form that starts a session, as it was filled in, with what was wrong with it."""
+
+    server_name: str = ""
+    devices: str = "1"
+    model: str = ""
+    hours: str = "1"
+    group: str = ""
+    image: str = ""
+    next: str = ""
+    problem: str = ""
+    accepted: str = ""
+    field: str = ""
+
+    @classmethod
+    def filled(cls, fields: Mapping[str, str]) -> StartForm:
+        return cls(
+            server_name=fields.get("server_name", "").strip(),
+            devices=fields.get("devices", "").strip(),
+            model=fields.get("model", "").strip()[:MODEL_LENGTH],
+            hours=fields.get("hours", "").strip(),
+            group=fields.get("group", "").strip(),
+            image=fields.get("image", "").strip()[:IMAGE_LENGTH],
+            next=fields.get("next", "")[:MOST_NEXT],
+        )
+
+    @classmethod
+    def beside(cls, sessions: Sequence[RequestOut], *, server_name: str, wanted: str) -> StartForm:
+        """For one more session: with a name that is free, unless a name was asked for."""
+        taken = {session.server_name for session in sessions}
+        free = (f"gpu-{number}" if number > 1 else "gpu" for number in count(1))
+        name = "" if "" not in taken else next(name for name in free if name not in taken)
+        return cls(server_name=server_name or name, next=wanted[:MOST_NEXT])
+
+    def options(self) -> SessionIn:
+        """Raises InvalidInput for what is no number."""
+        return SessionIn(
+            devices=read(values.devices, self.devices, "devices"),
+            model=self.model or None,
+            hours=_hours(self.hours),
+            group=self.group,
+            image=self.image,
+        )
+
+    def refused(self, error: CarrelError, groups: list[GroupChoice]) -> StartForm:
+        """The same entries with the refusal beside the field that caused it."""
+        return replace(
+            self,
+            problem=error.message,
+            accepted=error.accepted,
+            field=error.field or self._field_of(error, groups),
+        )
+
+    def _field_of(self, error: CarrelError, groups: list[GroupChoice]) -> str:
+        if isinstance(error, NotAMember):
+            return "group"
+        if isinstance(error, Conflict):
+            return "server_name"
+        chosen = next((group for group in groups if group.name == self.group), None)
+        if chosen is None:
+            return ""
+        options = self.options()
+        if not 0 < options.hours * 3600 <= chosen.max_seconds:
+            return "hours"
+        most = min(chosen.max_devices, chosen.max_devices_per_user)
+        return "" if 0 <= options.devices <= most else "devices"
+
+
+def _hours(text: str) -> float:
+    try:
+        return float(text.replace(",", "."))
+    except ValueError:
+        raise InvalidInput(
+            f"{text[:40]!r} is no number of hours.", accepted="A number such as 1.5.", field="hours"
+        ) from None
+
+
+def device_choices(groups: list[GroupChoice]) -> int:
+    """The most devices that any of the groups lets one person hold."""
+    return max((min(g.max_devices, g.max_devices_per_user) for g in groups), default=0)
+
+
+def offered_models(
+    groups: Sequence[GroupChoice], devices: Iterable[DeviceOut], chosen: str
+) -> list[str]:
+    """Device models to choose from; none where there is no choice.
+
+    What is ``chosen`` is among them, so that a form shows what it will send.
+    """
+    found = set(model_choices((group.models for group in groups), devices))
+    return sorted(found | ({chosen} if chosen else set()))

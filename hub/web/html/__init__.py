@@ -1,0 +1,1 @@
+"""How values look in a page: filters, addresses, plots, sandboxed content."""

@@ -1,0 +1,176 @@
+"""Filters for the templates: how times and amounts are written into a page.
+
+Times leave the service in UTC; a small script shows them in the reader's zone.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache, lru_cache
+from time import gmtime, strftime
+from typing import Literal
+
+from jinja2 import Environment
+from jinja2.filters import do_urlencode
+from markupsafe import Markup, escape
+
+from ...calendar_words import reserved_words
+from ...messages import audit_log as change_words
+from ...messages import requests as wording
+from ...messages.timed_text import Dated, expected_words, reason_words, start_words
+from ...schemas import DeviceOut, RequestOut
+from ...schemas.admin import ChangeOut
+
+Show = Literal["clock", "coming", "seconds", "day", "date", "in", "left", "ago"]
+_STEP = 1024
+_SIZES = ("KiB", "MiB", "GiB", "TiB")
+_DATE = "%d %b %Y %H:%M UTC"
+_WITHOUT_SCRIPT = {"date": _DATE, "day": _DATE, "seconds": "%H:%M:%S UTC"}
+
+
+@lru_cache(maxsize=20_000)  # a page has hundreds, and most of them are on the next page too
+def moment(at: float | None, show: Show = "clock") -> Markup:
+    """A ``<time>`` that the script in the page rewrites.
+
+    clock: 14:05 (with the day, unless it is today) · seconds: 14:05:07 · day: 24 Nov, 14:05 ·
+    date: with year and seconds · coming: 14:05 (in about 2 h), "any moment" once it is here ·
+    in: "in about 2 h" · left: counts down · ago: "5 min ago".
+    """
+    if at is None:
+        return Markup("")
+    there = gmtime(at)
+    exact = strftime("%Y-%m-%dT%H:%M:%SZ", there)
+    words = strftime(_WITHOUT_SCRIPT.get(show, "%H:%M UTC"), there)
+    # Nothing in it needs escaping.
+    return Markup(f'<time datetime="{exact}" data-show="{show}">{words}</time>')  # noqa: S704
+
+
+def dated(line: Dated) -> Markup:
+    """A sentence with its times in it."""
+    return Markup("").join(
+        escape(part.before) + moment(part.at, part.show) + escape(part.after) for part in line
+    )
+
+
+@cache
+def badge(name: str) -> Markup:
+    """The state of a request, of which there are few, as every list shows it."""
+    there = Markup('<span class="state state-{0}" title="{1}">{2}</span>')
+    return there.format(name, wording.state_meaning(name), wording.state(name))
+
+
+def standing(request: RequestOut) -> Markup:
+    """Its state, and what its owner has to do about it."""
+    return badge("held" if request.claim_by is not None else request.state)
+
+
+def urlencode(value: str | Mapping[str, object]) -> str:
+    """A part of an address, as Jinja's own filter writes it, which does it anew each time."""
+    return _quoted(value) if isinstance(value, str) else do_urlencode(value)
+
+
+_quoted = lru_cache(maxsize=20_000)(do_urlencode)
+
+
+def pretty(value: object) -> str:
+    """A parameter's value as JSON, in plain characters."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def title(request: RequestOut) -> str:
+    """What a request is called."""
+    if request.kind == "session":
+        return wording.server(request.server_name)
+    return wording.work(request.kind, request.notebook, request.command, request.labels)
+
+
+def pairs(values: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Its items, in its order."""
+    return tuple(values.items())
+
+
+def shell(command: Sequence[str]) -> str:
+    """A command as it would be typed."""
+    return shlex.join(command)
+
+
+def size(size_bytes: int) -> str:
+    """``0 bytes``, ``1.2 KiB``, ``3.4 GiB``."""
+    if size_bytes < _STEP:
+        return wording.count(size_bytes, "byte")
+    exponent = min(int(math.log(size_bytes, _STEP)), len(_SIZES))
+    amount, unit = size_bytes / _STEP**exponent, _SIZES[exponent - 1]
+    return f"{amount:.1f} {unit}"
+
+
+def short(seconds: float) -> str:
+    """How long a cell took: ``0.02 s``, ``12.3 s``, ``4 min 5 s``."""
+    if seconds < 10:  # noqa: PLR2004  # a second digit tells something only up to here
+        return f"{seconds:.2f} s"
+    return f"{seconds:.1f} s" if seconds < 60 else wording.duration(seconds)  # noqa: PLR2004
+
+
+def differences(change: ChangeOut) -> Markup:
+    """``devices at one time: 4 → 2`` and ``longest time limit: 8 h → 2 h``, each on its line."""
+    found = change_words.differences(change.before, change.after, lambda at: moment(at, "date"))
+    return Markup("").join(
+        Markup('<span class="change">{}: {}</span> ').format(name, Markup(" → ").join(sides))
+        for name, sides in found
+    )
+
+
+def free_by_model(devices: Collection[DeviceOut]) -> list[str]:
+    """``1 of 2 Simulated GPU``: of each model, by name."""
+    there = Counter(device.model for device in devices)
+    free = Counter(device.model for device in devices if device.state == "free")
+    return [f"{free[model]} of {there[model]} {model}" for model in sorted(there)]
+
+
+def filters() -> Mapping[str, Callable[..., object]]:
+    return {
+        "moment": moment,
+        "dated": dated,
+        "expected": expected_words,
+        "start": start_words,
+        "reasons": reason_words,
+        "badge": badge,
+        "standing": standing,
+        "duration": wording.duration,
+        "free_by_model": free_by_model,
+        "differences": differences,
+        "devices": wording.devices,
+        "device_seconds": wording.device_seconds,
+        "memory": wording.memory,
+        "pretty": pretty,
+        "pairs": pairs,
+        "reserved": reserved_words,
+        "state": wording.state,
+        "server": wording.server,
+        "title": title,
+        "urlencode": urlencode,
+        "shell": shell,
+        "size": size,
+        "short": short,
+    }
+
+
+def drawn_once(environment: Environment) -> Callable[..., Markup]:
+    """``drawn("row.html", id=…, state=…)``: a part that shows these values and nothing else.
+
+    Lists have a hundred rows, and most of them are on the next page as they were on the last; so
+    is a plot in which nothing has happened.
+    """
+
+    @lru_cache(maxsize=5_000)
+    def drawn(template: str, values: tuple[tuple[str, object], ...]) -> Markup:
+        page = environment.get_template(template).render(values)
+        return Markup(page)  # noqa: S704  # the template escapes what needs it
+
+    def draw(template: str, **values: object) -> Markup:
+        return drawn(template, tuple(values.items()))
+
+    return draw

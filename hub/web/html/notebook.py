@@ -1,0 +1,38 @@
+"""A notebook as a page to read, rendered by nbconvert; only ever answered inside a sandbox."""
+
+from __future__ import annotations
+
+import nbformat
+
+from ...errors import InvalidInput, TooLarge
+from .frame_style import Theme, notebook_style
+
+_MOST_BYTES = 4 * 1024 * 1024
+
+
+def notebook_page(name: str, content: bytes, theme: Theme) -> str:
+    """The notebook as HTML. It may hold scripts: the answer must forbid them.
+
+    Raises:
+        TooLarge: rendering it would keep the service busy.
+        InvalidInput: it cannot be read.
+    """
+    # nbconvert takes half a second to import; only this page needs it.
+    from nbconvert import HTMLExporter  # noqa: PLC0415
+
+    if len(content) > _MOST_BYTES:
+        raise TooLarge(
+            f"{name} has {len(content) / 2**20:.0f} MiB, which is too much to be shown as a page.",
+            accepted="Download it and open it in JupyterLab.",
+        )
+    try:
+        node = nbformat.reads(content.decode(), as_version=4)  # type: ignore[no-untyped-call]
+    except (ValueError, nbformat.ValidationError) as error:
+        raise InvalidInput(
+            f"{name} cannot be read as a notebook.", accepted="Download it as it is."
+        ) from error
+    exporter = HTMLExporter(template_name="basic", sanitize_html=False)  # type: ignore[no-untyped-call]
+    exporter.embed_images = False
+    body, _ = exporter.from_notebook_node(node)
+    head = f"<meta charset=utf-8><title>Notebook</title><style>{notebook_style(theme)}</style>"
+    return f"<!doctype html><html lang=en>{head}{body}"

@@ -1,0 +1,52 @@
+"""Static files: Carrel's own, and the hub's theme.
+
+The theme is read from the installed JupyterHub and served from here, so that pages keep
+their looks while the hub restarts, and always have those of the installed version.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+
+from fastapi import FastAPI, Request
+from jupyterhub._data import DATA_FILES_PATH
+from starlette.responses import Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+from ...config.settings import SERVICE_PREFIX
+
+_HERE = Path(__file__).parents[1]
+_THEME = Path("static") / "css" / "style.min.css"
+_IMPORT = re.compile(r"""@import\s*(?:url\()?["'][^"']*["']\)?\s*;""")
+
+
+class _Files(StaticFiles):
+    """May be kept by browsers, but is asked for again (and mostly not sent again)."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        response = await super().get_response(path, scope)
+        response.headers["Cache-Control"] = "no-cache"
+        return response
+
+
+def install(app: FastAPI) -> None:
+    css = theme()
+    tag = f'"{hashlib.sha256(css).hexdigest()[:16]}"'
+
+    @app.get(f"{SERVICE_PREFIX}static/theme.css", include_in_schema=False)
+    def theme_css(request: Request) -> Response:
+        headers = {"ETag": tag, "Cache-Control": "no-cache"}
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=headers)
+        return Response(css, media_type="text/css; charset=utf-8", headers=headers)
+
+    app.mount(f"{SERVICE_PREFIX}static", _Files(directory=_HERE / "static"), name="static")
+
+
+def theme() -> bytes:
+    """The hub's Bootstrap theme without its icon fonts, which no page of Carrel uses."""
+    text = (Path(DATA_FILES_PATH) / _THEME).read_text(encoding="utf-8-sig")
+    return _IMPORT.sub("", text).encode()

@@ -1,0 +1,118 @@
+"""One look at the store for each beat, however many streams are open.
+
+Every stream asks for the newest look and compares what is in it with what it has told; only a
+stream for which there may be news reads the store for itself, with the rights of its reader.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from starlette.concurrency import run_in_threadpool
+
+from ...interfaces.files import Identity
+from ...records.requests import Glance
+from ...requests.serializers import Viewer
+from ...runtime.context import Commands
+from ...runtime.notifier import Pulse
+
+_REMEMBERED = 10_000
+_LONG_AGO = 60.0
+"""Seconds after which nobody has followed: what happened meanwhile is not read up on."""
+
+Clues = tuple[object, ...]
+"""Equal clues: no news."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What was seen with one beat."""
+
+    beat: int
+    at: float
+    glance: Glance
+
+    def viewer(self, who: Identity | None) -> Viewer:
+        """Somebody with the rights of that moment."""
+        teaches = self.glance.taught.get(who.name, frozenset()) if who else frozenset()
+        return Viewer(identity=who, teaches=teaches)
+
+
+@dataclass(slots=True)
+class Told:
+    """The clues at the time of a stream's last own reading."""
+
+    clues: Clues | None = None
+
+
+class Looks:
+    """The newest look, and when something last happened to each request and for each reader."""
+
+    def __init__(self, commands: Commands, pulse: Pulse) -> None:
+        self._commands = commands
+        self._pulse = pulse
+        self._newest: Look | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._of_request: OrderedDict[str, int] = OrderedDict()
+        self._forgotten = 0
+        """The newest event of all requests that are not remembered."""
+        self._of_reader: dict[tuple[str, str], int] = {}
+        """The newest event by owner and group, of those later than the next."""
+        self._begun = 0
+
+    async def newest(self) -> Look:
+        """A look that began after the newest beat at the time of the call.
+
+        Raises:
+            CarrelError: the store does not answer.
+        """
+        beat = self._pulse.count
+        while self._newest is None or self._newest.beat < beat:
+            if self._reading is None:
+                self._reading = asyncio.create_task(self._read())
+            # Others wait for it too, whatever becomes of this one.
+            await asyncio.shield(self._reading)
+        return self._newest
+
+    async def _read(self) -> None:
+        beat, before = self._pulse.count, self._newest
+        at = asyncio.get_running_loop().time()
+        after = before.glance.last if before and at - before.at < _LONG_AGO else None
+        try:
+            glance = await run_in_threadpool(self._commands.glance, after)
+        finally:
+            self._reading = None
+        if after is None:
+            self._of_request.clear()
+            self._of_reader.clear()
+            self._begun = self._forgotten = glance.last
+        for each in glance.touched:
+            self._of_request[each.request_id] = each.event_id
+            self._of_request.move_to_end(each.request_id)
+            self._of_reader[each.owner, each.group] = each.event_id
+        while len(self._of_request) > _REMEMBERED:
+            self._forgotten = self._of_request.popitem(last=False)[1]
+        self._newest = Look(beat=beat, at=at, glance=glance)
+
+    def _clues(self, request_id: str, look: Look, who: Identity | None) -> Clues:
+        """What tells whether one request may look different to this reader."""
+        return (
+            self._of_request.get(request_id, self._forgotten),
+            look.viewer(who).teaches,
+            self._commands.waits().get(request_id),
+            request_id in look.glance.suspect,
+        )
+
+    def newest_event(self, viewer: Viewer) -> int:
+        """The newest event of all that this viewer may see."""
+        seen = (at for reader, at in self._of_reader.items() if viewer.may_see(*reader))
+        return max(seen, default=self._begun)
+
+    async def news(self, told: Told, request_id: str, who: Identity | None) -> bool:
+        """Whether one request may look different to this reader than at the last call."""
+        look = await self.newest()
+        clues = self._clues(request_id, look, who)
+        before, told.clues = told.clues, clues
+        return clues != before

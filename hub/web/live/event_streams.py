@@ -1,0 +1,146 @@
+"""What the event streams say.
+
+* one request: ``status`` (a RequestOut) at once and whenever it changes, the stored events
+  under their own names and ids, ``end`` after the terminal status;
+* a page: ``changed`` whenever what this person sees may have changed;
+* a waiting page: ``status`` (a piece of HTML), and ``ready`` once the session can be entered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+
+import anyio
+from starlette.concurrency import run_in_threadpool
+
+from ...errors import CarrelError
+from ...interfaces.files import Identity
+from ...schemas import EventOut, RequestOut
+from ..dependencies.context import Web
+from ..pages.wait_view import WaitView
+from .change_feed import Clues, Told
+from .page_fingerprint import VOLATILE, Page
+from .sse import ALIVE, message
+
+_SLOWEST_POLL_SECONDS = 2.0
+_log = logging.getLogger(__name__)
+
+
+async def request_events(
+    web: Web, who: Identity | None, request_id: str, after: int
+) -> AsyncGenerator[bytes, None]:
+    """The life of one request; ``who`` is None for the hub itself, which then counts as present."""
+    if who is not None:
+        async for part in _follow(web, who, request_id, after):
+            yield part
+        return
+    await run_in_threadpool(web.commands.attach, request_id)
+    try:
+        async for part in _follow(web, None, request_id, after):
+            yield part
+    finally:
+        with anyio.CancelScope(shield=True):
+            await run_in_threadpool(web.commands.detach, request_id)
+
+
+async def _follow(
+    web: Web, who: Identity | None, request_id: str, after: int
+) -> AsyncGenerator[bytes, None]:
+    def request() -> RequestOut:
+        return web.commands.request(who, request_id)
+
+    def batch() -> list[EventOut]:
+        return web.commands.events(who, request_id, after)
+
+    shown: str | None = None
+    told = Told()
+    try:
+        async for changed in web.streams.rounds():
+            if not await web.looks.news(told, request_id, who) and changed:
+                yield ALIVE
+                continue
+            # In this order: the events are then at least as new as the status.
+            now = await run_in_threadpool(request)
+            signature = now.model_dump_json(exclude=VOLATILE)
+            status = message("status", now.model_dump_json()) if signature != shown else b""
+            quiet = not status
+            # Whoever connects learns first how things stand, then how they came about; from
+            # then on in the order in which it happens.
+            if shown is None:
+                yield status
+                status = b""
+            shown = signature
+            # They hold what cells printed: never all of them at once.
+            while events := await run_in_threadpool(batch):
+                after, quiet = events[-1].id, False
+                yield b"".join(message(e.kind, e.model_dump_json(), event_id=e.id) for e in events)
+            if now.ended:
+                yield status + message("end")
+                return
+            if status or quiet:
+                yield status or ALIVE
+    except CarrelError as error:
+        # The reader comes back and then gets this as a proper answer.
+        _log.warning("The stream of %s ends early: %s", request_id, error)
+
+
+async def page_events(web: Web, who: Identity) -> AsyncGenerator[bytes, None]:
+    """``changed`` for the desk and the other pages of one person."""
+
+    page = Page(web, who)
+    shown: Clues | None = None
+    async for changed in web.streams.rounds():
+        try:
+            now = await page.look(silence=not changed)
+        except CarrelError as error:
+            _log.warning("A page's stream ends early: %s", error)
+            return
+        # In silence, whoever is charged still gets the newest sum.
+        news = now != shown or (page.charging and not changed)
+        shown = now
+        yield message("changed") if news else ALIVE
+
+
+async def wait_events(
+    web: Web, who: Identity, request_id: str, csrf: str
+) -> AsyncGenerator[bytes, None]:
+    """Follows one session from the queue into the open door."""
+
+    def read() -> tuple[WaitView, str]:
+        view = WaitView(request=web.commands.request(who, request_id))
+        return view, web.render("wait_status.html", view=view, csrf=csrf)
+
+    shown: str | None = None
+    told = Told()
+    try:
+        async for changed in web.streams.rounds():
+            if not await web.looks.news(told, request_id, who) and changed:
+                yield ALIVE
+                continue
+            view, html = await run_in_threadpool(read)
+            news = view.signature != shown
+            shown = view.signature
+            yield message("status", html) if news else ALIVE
+            if view.request.ended:
+                yield message("end")
+                return
+            if view.request.state == "running":
+                break
+        pause = 0.1
+        while not web.streams.closed:
+            view, html = await run_in_threadpool(read)
+            if view.request.ended:
+                yield message("status", html) + message("end")
+                return
+            if await run_in_threadpool(
+                web.commands.server_ready, who.name, view.request.server_name
+            ):
+                yield message("ready") + message("end")
+                return
+            yield ALIVE
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.5, _SLOWEST_POLL_SECONDS)
+    except CarrelError as error:
+        _log.warning("The waiting page of %s ends early: %s", request_id, error)

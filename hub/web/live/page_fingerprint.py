@@ -1,0 +1,79 @@
+"""What the open page of one person shows, as something that changes when the page does."""
+
+from __future__ import annotations
+
+import hashlib
+
+from starlette.concurrency import run_in_threadpool
+
+from ...interfaces.files import Identity
+from ...requests.serializers import Viewer
+from ...scheduling.model.states import LIVE, TERMINAL
+from ..dependencies.context import Web
+from .change_feed import Clues, Look
+
+VOLATILE = {"device_seconds"}
+"""Grows with every second; alone it is no news."""
+
+
+class Page:
+    """Reads only what may have changed since the last time."""
+
+    def __init__(self, web: Web, who: Identity) -> None:
+        self._web = web
+        self._who = who
+        self._clues: Clues | None = None
+        self._requests = ""
+        self._live: frozenset[str] = frozenset()
+        self._standing: Clues | None = None
+        self._pool = ""
+        self.charging = False
+        """Whether this person holds a device."""
+
+    async def look(self, *, silence: bool) -> Clues:
+        """Equal to the one before while nothing that the page shows has changed.
+
+        In silence everything is read again.
+        """
+        look = await self._web.looks.newest()
+        viewer = look.viewer(self._who)
+        await self._look_at_requests(look, viewer, silence)
+        await self._look_at_pool(look, viewer)
+        return (self._requests, self._pool)
+
+    async def _look_at_requests(self, look: Look, viewer: Viewer, silence: bool) -> None:
+        waits = self._web.commands.waits()
+        newest = self._web.looks.newest_event(viewer)
+
+        def clues() -> Clues:
+            places = tuple(waits.get(request_id) for request_id in sorted(self._live))
+            return (newest, viewer.teaches, places, self._live & look.glance.suspect)
+
+        if silence or self._clues != clues():
+            self._requests, self._live = await run_in_threadpool(self._read)
+            # Of the time before the reading: what changed meanwhile is read once more.
+            self._clues = clues()
+
+    def _read(self) -> tuple[str, frozenset[str]]:
+        found = [
+            request
+            for states in (LIVE, TERMINAL)
+            for request in self._web.commands.requests(
+                self._who, kind=None, states=states, mine=False, limit=200
+            )
+        ]
+        seen = hashlib.sha256()
+        for request in found:
+            seen.update(request.model_dump_json(exclude=VOLATILE).encode())
+        live = frozenset(request.id for request in found if not request.ended)
+        return seen.hexdigest(), live
+
+    async def _look_at_pool(self, look: Look, viewer: Viewer) -> None:
+        glance = look.glance
+        standing = (glance.devices, glance.holdings, glance.waiting, viewer.teaches)
+        if standing == self._standing:
+            return
+        self._standing = standing
+        pool = await run_in_threadpool(self._web.commands.pool_at, glance, viewer)
+        self._pool = pool.model_dump_json()
+        self.charging = any(tile.state == "yours" for tile in pool.devices)

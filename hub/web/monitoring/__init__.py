@@ -1,0 +1,1 @@
+"""Metrics, readiness, ids of calls."""

@@ -1,0 +1,160 @@
+"""``GET /metrics``: what a monitoring system asks for, in the text form of Prometheus.
+
+Everything is read when it is asked for; nothing is counted beside the store but the cycles of
+the loop. What needs the whole store is kept for ten seconds, however many ask.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+from prometheus_client.exposition import generate_latest
+
+from .... import __version__
+from ...records.usage import WAIT_BOUNDS, Census
+from ...runtime.context import Commands
+from ...runtime.loop_metrics import CYCLE_BOUNDS, Vitals
+from ...scheduling.model.snapshot import Device, Health, Snapshot
+from ..live.sse import Streams
+
+_FRESH_SECONDS = 10.0
+_UNDECIDED = "undecided"
+"""Reason of what was submitted after the last decision."""
+
+
+@dataclass(slots=True, eq=False)
+class Metrics:
+    """A collector over what the service knows."""
+
+    commands: Commands
+    vitals: Vitals
+    streams: Streams
+    clock: Callable[[], float] = time.monotonic
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _known: tuple[float, Census, Snapshot] | None = None
+
+    def text(self) -> bytes:
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(self)
+        return generate_latest(registry)
+
+    def collect(self) -> Iterator[Metric]:
+        """As prometheus-client asks."""
+        census, snapshot = self._read()
+        yield InfoMetricFamily("carrel", "Which Carrel this is.", value={"version": __version__})
+        yield self._queue(snapshot)
+        yield from _devices(snapshot)
+        yield _leases(census)
+        yield _waits(census)
+        yield _ends(census)
+        yield from self._cycles()
+        yield GaugeMetricFamily(
+            "carrel_event_streams", "Event streams that are open.", value=self.streams.open
+        )
+        yield GaugeMetricFamily(
+            "carrel_store_bytes", "Size of the database.", value=census.size_bytes
+        )
+
+    def _read(self) -> tuple[Census, Snapshot]:
+        with self._lock:
+            now = self.clock()
+            if self._known is None or now - self._known[0] >= _FRESH_SECONDS:
+                self._known = (now, self.commands.store.census(), self.commands.store.snapshot(now))
+            return self._known[1:]
+
+    def _queue(self, snapshot: Snapshot) -> Metric:
+        family = GaugeMetricFamily(
+            "carrel_queue_requests", "Requests that wait.", labels=["reason", "kind"]
+        )
+        found = Counter[tuple[str, str]]()
+        for waiting in snapshot.waiting:
+            wait = self.commands.board.wait_of(waiting.id)
+            found[str(wait.reason) if wait else _UNDECIDED, str(waiting.kind)] += 1
+        for labels, number in sorted(found.items()):
+            family.add_metric(labels, number)
+        return family
+
+    def _cycles(self) -> Iterator[Metric]:
+        cycles = self.vitals.cycles()
+        family = HistogramMetricFamily("carrel_cycle_seconds", "Cycles of the scheduling loop.")
+        family.add_metric(
+            [], _buckets(CYCLE_BOUNDS, cycles.within, cycles.count), sum_value=cycles.seconds
+        )
+        yield family
+        yield CounterMetricFamily(
+            "carrel_cycle_failures", "Cycles that ended with an error.", value=cycles.failed
+        )
+
+
+def _devices(snapshot: Snapshot) -> Iterator[Metric]:
+    held = {name for holding in snapshot.holdings for name in holding.devices}
+    states = Counter((_state(d, held), str(d.simulated).lower()) for d in snapshot.devices)
+    family = GaugeMetricFamily("carrel_devices", "Devices.", labels=["state", "simulated"])
+    for labels, number in sorted(states.items()):
+        family.add_metric(labels, number)
+    yield family
+    healthy = [d for d in snapshot.devices if d.health is Health.OK and d.quarantine is None]
+    leased = sum(device.id in held for device in healthy)
+    yield GaugeMetricFamily(
+        "carrel_utilisation_ratio",
+        "Part of the healthy devices that is on lease now, from 0 to 1.",
+        value=leased / len(healthy) if healthy else 0.0,
+    )
+
+
+def _state(device: Device, held: set[str]) -> str:
+    """The first that holds; a device that is sick under a lease is sick."""
+    if device.health in (Health.GONE, Health.SICK):
+        return str(device.health)
+    if device.quarantine is not None:
+        return "quarantined"
+    if device.id in held:
+        return "leased"
+    if device.health is Health.BUSY:
+        return "busy"
+    return "drained" if device.draining else "free"
+
+
+def _leases(census: Census) -> Metric:
+    family = GaugeMetricFamily("carrel_leases", "Leases that are not released.", labels=["kind"])
+    for kind, number in sorted(census.leases.items()):
+        family.add_metric([kind], number)
+    return family
+
+
+def _waits(census: Census) -> Metric:
+    family = HistogramMetricFamily(
+        "carrel_wait_seconds",
+        "How long requests waited for devices until they were first granted them.",
+        labels=["kind"],
+    )
+    for kind, found in sorted(census.waits.items()):
+        buckets = _buckets(WAIT_BOUNDS, found.within, found.count)
+        family.add_metric([kind], buckets, sum_value=found.seconds)
+    return family
+
+
+def _ends(census: Census) -> Metric:
+    family = CounterMetricFamily(
+        "carrel_requests_ended", "Requests that have ended, by cause.", labels=["kind", "cause"]
+    )
+    for (kind, code), number in sorted(census.ends.items()):
+        family.add_metric([kind, code], number)
+    return family
+
+
+def _buckets(bounds: Sequence[float], within: Sequence[int], count: int) -> list[tuple[str, float]]:
+    pairs = zip((str(bound) for bound in bounds), within, strict=True)
+    return [*pairs, ("+Inf", count)]

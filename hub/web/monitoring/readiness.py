@@ -1,0 +1,65 @@
+"""Whether the service can do its work: each part that it needs is asked."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from pydantic import BaseModel
+
+from ...errors import CarrelError, Unavailable
+from ...runtime.loop_metrics import Vitals
+
+Check = Callable[[], None]
+"""Raises a CarrelError where the part is not well."""
+CYCLE_SECONDS = 30.0
+"""Without a completed cycle for so long, nothing is being scheduled."""
+_FRESH_SECONDS = 2.0
+
+
+class CheckOut(BaseModel):
+    ok: bool
+    message: str
+
+
+class ReadyOut(BaseModel):
+    ready: bool
+    checks: dict[str, CheckOut]
+
+
+@dataclass(slots=True)
+class Readiness:
+    """Asks each part; an answer holds for two seconds, however many ask."""
+
+    checks: Mapping[str, Check] = field(default_factory=dict)
+    clock: Callable[[], float] = time.monotonic
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _known: tuple[float, ReadyOut] | None = None
+
+    def look(self) -> ReadyOut:
+        with self._lock:
+            now = self.clock()
+            if self._known is None or now - self._known[0] >= _FRESH_SECONDS:
+                found = {name: _asked(check) for name, check in self.checks.items()}
+                ready = ReadyOut(ready=all(each.ok for each in found.values()), checks=found)
+                self._known = (now, ready)
+            return self._known[1]
+
+
+def _asked(check: Check) -> CheckOut:
+    try:
+        check()
+    except CarrelError as error:
+        return CheckOut(ok=False, message=error.message)
+    return CheckOut(ok=True, message="It answers.")
+
+
+def going_round(vitals: Vitals) -> None:
+    """Raises Unavailable unless the loop has lately completed a cycle."""
+    since = vitals.since_cycle()
+    if since is None:
+        raise Unavailable("The scheduling loop has not completed a cycle yet.")
+    if since > CYCLE_SECONDS:
+        raise Unavailable(f"The scheduling loop last completed a cycle {since:.0f} s ago.")

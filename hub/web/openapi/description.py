@@ -1,0 +1,180 @@
+"""The OpenAPI description: bodies are read by hand, and described here all the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from ...schemas import (
+    ChangeIn,
+    ErrorOut,
+    EventsIn,
+    ExtendIn,
+    JobIn,
+    KernelsIn,
+    OpenSessionIn,
+    QuotesIn,
+    SessionIn,
+    StartedIn,
+    StopIn,
+)
+from ...schemas.admin import DrainIn, GroupIn, PersonIn, QuarantineIn
+from ...schemas.calendar import ReservationIn, TermIn
+from ...schemas.courses import (
+    CloneIn,
+    CourseIn,
+    ExtensionIn,
+    OutageIn,
+    ReleaseIn,
+    RosterIn,
+    SubmitIn,
+)
+from ...schemas.grading import FeedbackIn, GradeIn, VerdictIn
+from ...schemas.images import PinIn
+from ..dependencies.errors import PROBLEM_TYPE
+from .examples import ANSWER_EXAMPLES, BODY_EXAMPLES, problem_example
+
+_BODIES: tuple[type[BaseModel], ...] = (
+    ChangeIn,
+    CloneIn,
+    CourseIn,
+    DrainIn,
+    EventsIn,
+    ExtendIn,
+    ExtensionIn,
+    FeedbackIn,
+    GradeIn,
+    GroupIn,
+    JobIn,
+    KernelsIn,
+    OpenSessionIn,
+    OutageIn,
+    PersonIn,
+    PinIn,
+    QuarantineIn,
+    QuotesIn,
+    ReleaseIn,
+    ReservationIn,
+    RosterIn,
+    SessionIn,
+    StartedIn,
+    StopIn,
+    SubmitIn,
+    TermIn,
+    VerdictIn,
+)
+_REF = "#/components/schemas/{model}"
+
+ABOUT = """
+Notebook sessions and batch notebook jobs on one shared pool of devices.
+
+**Callers.** People are signed in through JupyterHub. Programs send a JupyterHub token,
+`Authorization: token …`, with the scopes `access:services!service=carrel` and
+`custom:carrel:read` (to look) or `custom:carrel:submit` (to change things).
+A change that a browser asks for with its cookie needs the page's form token in
+`X-Carrel-CSRF`.
+
+**Times** are seconds since the epoch (UTC), spans are seconds.
+
+**Errors** are `application/problem+json` (RFC 9457). `code` is stable and made for programs,
+`detail` is a sentence for people, and `accepted` says what would have been accepted, where that
+helps. `request_id` is the id of the call, as in the header `X-Request-ID` of every answer; a
+well-formed one that you send is kept.
+
+**Rights.** What is not yours to see is answered with 404, as if it did not exist. Teachers see
+the requests of the groups they teach, administrators all.
+
+**Words.** A *request* asks for something to run (a session or a job). It waits in one queue
+until it is granted a *lease* on named *devices*, and ends with a *cause*.
+"""
+
+
+_PROBLEMS = {
+    400: "A value is malformed: says which, and what is accepted.",
+    401: "Nobody the hub knows.",
+    403: "Known, but not entitled; or a cross-site call.",
+    404: "It does not exist, or is not yours to see.",
+    409: "Refused, or the state of things does not allow it.",
+    413: "The body, or something in it, is larger than accepted.",
+    503: "A part that is needed does not answer; try again.",
+}
+_SECURITY = {
+    "token": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "Authorization",
+        "description": "`token …`, with a token that JupyterHub made.",
+    },
+    "cookie": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": "carrel-session",
+        "description": "Of a browser that is signed in.",
+    },
+}
+
+
+def problems(*statuses: int) -> dict[int | str, dict[str, object]]:
+    """The errors that an operation may answer with."""
+    schema = {"$ref": _REF.format(model=ErrorOut.__name__)}
+    return {
+        status: {
+            "description": _PROBLEMS[status],
+            "content": {PROBLEM_TYPE: {"schema": schema, "example": problem_example(status)}},
+        }
+        for status in statuses
+    }
+
+
+def body_of(model: type[BaseModel]) -> dict[str, Any]:
+    """What an operation says about its body."""
+    content: dict[str, Any] = {"schema": {"$ref": _REF.format(model=model.__name__)}}
+    if model.__name__ in BODY_EXAMPLES:
+        content["examples"] = BODY_EXAMPLES[model.__name__]
+    return {"requestBody": {"required": True, "content": {"application/json": content}}}
+
+
+def describe(app: FastAPI) -> None:
+    """Let the app's description contain the bodies' models, the examples and who may call."""
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            made = get_openapi(
+                title=app.title, version=app.version, description=ABOUT, routes=app.routes
+            )
+            schemas = made.setdefault("components", {}).setdefault("schemas", {})
+            _, found = models_json_schema(
+                [(model, "validation") for model in _BODIES], ref_template=_REF
+            )
+            schemas.update(found["$defs"])
+            _, answers = models_json_schema([(ErrorOut, "serialization")], ref_template=_REF)
+            schemas.update(answers["$defs"])
+            for unused in ("HTTPValidationError", "ValidationError"):
+                schemas.pop(unused, None)
+            made["components"]["securitySchemes"] = _SECURITY
+            for path in made["paths"].values():
+                for operation in path.values():
+                    _complete(operation)
+            app.openapi_schema = made
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way
+
+
+def _complete(operation: dict[str, Any]) -> None:
+    # FastAPI's own error; ours takes its place.
+    operation["responses"].pop("422", None)
+    if operation["operationId"].startswith("health"):
+        operation["responses"] = {"200": operation["responses"]["200"]}
+    else:
+        own = {"hub", "attempts"} & set(operation["tags"])
+        operation["security"] = [{"token": []}] if own else [{"token": []}, {"cookie": []}]
+    for response in operation["responses"].values():
+        content = response.get("content", {}).get("application/json", {})
+        name = content.get("schema", {}).get("$ref", "").rpartition("/")[2]
+        if name in ANSWER_EXAMPLES:
+            content["example"] = ANSWER_EXAMPLES[name]

@@ -1,0 +1,239 @@
+"""Examples for the API's description: what is sent, and what comes back."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from ...errors import (
+    CarrelError,
+    IllegalMove,
+    InvalidInput,
+    NotAMember,
+    NotFound,
+    NotSignedIn,
+    TooLarge,
+    Unavailable,
+)
+from . import admin_examples as administration
+from . import course_examples as courses
+from . import usage_examples as history
+
+_AT = 1_795_258_800.0
+_NOTEBOOK = (
+    '{"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": {"name": "python3", '
+    '"display_name": "Python 3"}}, "cells": [{"id": "a", "cell_type": "code", "metadata": {}, '
+    '"source": "print(1)", "outputs": [], "execution_count": null}]}'
+)
+
+BODY_EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
+    **administration.BODIES,
+    **courses.BODIES,
+    "JobIn": {
+        "notebook": {
+            "summary": "A notebook on one device",
+            "value": {
+                "group": "cs101",
+                "devices": 1,
+                "seconds": 3600,
+                "notebook": {"name": "train.ipynb", "content": _NOTEBOOK},
+                "labels": {"sweep": "7"},
+                "idempotency_key": "train-7",
+            },
+        },
+        "command": {
+            "summary": "A command in a folder of the home, tried again if it is lost",
+            "value": {
+                "group": "cs101",
+                "devices": 1,
+                "seconds": 7200,
+                "command": ["python", "train.py", "--lr", "0.1"],
+                "workdir": "thesis/code",
+                "memory_bytes": 8589934592,
+                "retries": 2,
+            },
+        },
+    },
+    "SessionIn": {
+        "session": {
+            "summary": "Two hours with one device",
+            "value": {"devices": 1, "hours": 2.0, "group": "cs101"},
+        },
+        "held": {
+            "summary": "The same, held for its owner when the device comes",
+            "value": {"devices": 1, "hours": 2.0, "group": "cs101", "claim": True},
+        },
+    },
+    "KernelsIn": {
+        "idle": {
+            "summary": "Two kernels, and no cell for ten minutes",
+            "value": {"count": 2, "running": 0, "cell_seconds_ago": 600.0},
+        }
+    },
+    "ChangeIn": {
+        "change": {
+            "summary": "With one device instead of two, from the same place in the queue",
+            "value": {"devices": 1},
+        },
+        "any_model": {
+            "summary": "With a device of any model instead of one",
+            "value": {"model": None},
+        },
+    },
+    "ExtendIn": {
+        "extend": {
+            "summary": "Half an hour more than the hour it has; safe to repeat",
+            "value": {"seconds": 1800, "seen_seconds": 3600},
+        }
+    },
+    "QuotesIn": {
+        "quotes": {
+            "summary": "An hour with one device, or with two",
+            "value": {
+                "quotes": [
+                    {"kind": "session", "group": "cs101", "devices": 1, "seconds": 3600},
+                    {"kind": "session", "group": "cs101", "devices": 2, "seconds": 3600},
+                ]
+            },
+        }
+    },
+}
+
+_REQUEST: dict[str, Any] = {
+    "id": "j-7f3k2m9p",
+    "kind": "job",
+    "owner": "student1",
+    "group": "cs101",
+    "devices": 1,
+    "seconds": 3600,
+    "state": "queued",
+    "submitted_at": _AT,
+    "notebook": "train.ipynb",
+    "output": "train.ipynb",
+    "labels": {"sweep": "7"},
+    "wait": {
+        "place": 2,
+        "ahead": 1,
+        "reason": "behind_others",
+        "sentence": "Place 2. 1 request is ahead of it.",
+        "expected_at": _AT + 1800,
+        "latest_at": _AT + 1800,
+    },
+    "ended": False,
+}
+
+ANSWER_EXAMPLES: dict[str, dict[str, Any]] = {
+    **administration.ANSWERS,
+    **courses.ANSWERS,
+    **history.ANSWERS,
+    "RequestOut": _REQUEST,
+    "RequestsOut": {"requests": [_REQUEST], "next": "j-7f3k2m9p"},
+    "FilesOut": {
+        "files": [{"name": "plots/loss.png", "size": 18342, "modified_at": _AT}],
+        "left_out": 0,
+    },
+    "GroupsOut": {
+        "groups": [
+            {
+                "name": "cs101",
+                "max_devices": 4,
+                "max_devices_per_user": 2,
+                "max_seconds": 28800,
+                "teachers": ["teacher1"],
+            }
+        ]
+    },
+    "WatchOut": {
+        "state": "running",
+        "warning": {
+            "stops_at": _AT + 600,
+            "message": "This session has done nothing for 30 min and holds 1 device.",
+            "seen": [
+                "Its kernel ran no cell.",
+                "Its processes used 0.4 s of CPU.",
+                "NVIDIA H200 #0 did no work; 1 process on it, 3 GiB of its memory in use.",
+            ],
+            "can_keep": True,
+        },
+        "again_seconds": 5.0,
+    },
+    "QueueOut": {
+        "queue": [
+            {
+                "place": 1,
+                "kind": "session",
+                "devices": 1,
+                "sentence": "Place 1.",
+                "expected_at": _AT + 600,
+                "yours": False,
+            },
+            {
+                "place": 2,
+                "kind": "job",
+                "devices": 1,
+                "sentence": "Place 2. 1 request is ahead of it.",
+                "expected_at": _AT + 1800,
+                "yours": True,
+                "request_id": "j-7f3k2m9p",
+                "owner": "student1",
+                "group": "cs101",
+                "title": "train.ipynb",
+            },
+        ],
+        "total": 2,
+    },
+    "QuotesOut": {
+        "quotes": [
+            {
+                "admitted": True,
+                "sentence": "It would wait at place 2, for about 30 min. 1 request is ahead of it.",
+                "group": "cs101",
+                "devices": 1,
+                "starts_now": False,
+                "place": 2,
+                "ahead": 1,
+                "expected_at": _AT + 1800,
+                "latest_at": _AT + 1800,
+                "device_seconds": 3600.0,
+                "message": "",
+                "accepted": "",
+            },
+            {
+                "admitted": False,
+                "sentence": "One person may hold at most 1 device in cs101 at one time; you asked "
+                "for 2. Ask for 0 to 1.",
+                "group": "cs101",
+                "devices": 2,
+                "message": "One person may hold at most 1 device in cs101 at one time; you asked "
+                "for 2.",
+                "accepted": "Ask for 0 to 1.",
+            },
+        ]
+    },
+    "MeOut": {"name": "student1", "admin": False, "groups": ["cs101"], "teaches": []},
+}
+
+_PROBLEMS: dict[int, CarrelError] = {
+    400: InvalidInput("The field 'devices' is 'two' (text).", accepted="A whole number."),
+    401: NotSignedIn("You are not signed in.", accepted="Send a JupyterHub token."),
+    403: NotAMember("You are not a member of cs102.", accepted="Your groups: cs101."),
+    404: NotFound("There is no request j-7f3k2m9p."),
+    409: IllegalMove("A request that is succeeded cannot grant."),
+    413: TooLarge("train.ipynb has 40 MiB.", accepted="At most 32 MiB."),
+    503: Unavailable("JupyterHub does not answer.", accepted="Try again in a moment."),
+}
+
+
+def problem_example(status: int) -> dict[str, Any]:
+    """An error of this status, as it is answered."""
+    error = _PROBLEMS[status]
+    said = {"code": error.code, "accepted": error.accepted}
+    return {
+        "type": "about:blank",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": error.message,
+        **said,
+        "request_id": "r-5f0c6a2be19d4c37",
+        "error": {**said, "message": error.message},
+    }

@@ -1,0 +1,1 @@
+"""Web pages for people: desk, sessions, usage, and folders by feature."""

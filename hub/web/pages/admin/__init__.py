@@ -1,0 +1,1 @@
+"""Quotas, people, pool, calendar, images, audit."""

@@ -1,0 +1,291 @@
+"""Pages for administrators: the quota tree, people, nodes and devices, and who changed what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query
+from starlette.responses import RedirectResponse, Response
+
+from ....administration.service import check
+from ....config.settings import SERVICE_PREFIX
+from ....errors import CarrelError, InvalidInput
+from ....records.audit import Action
+from ....schemas.admin import ConsequencesOut, DrainIn, PasswordOut, PersonIn, QuarantineIn
+from ... import zones
+from ...dependencies.callers import Carrel
+from ...dependencies.context import Web
+from ...dependencies.visitors import Form, Guest, html
+from ...forms.group import GroupForm
+from ...security.access import Visitor
+from ..login import SEE_OTHER
+
+ADMIN = f"{SERVICE_PREFIX}admin"
+
+router = APIRouter(include_in_schema=False, prefix="/admin")
+
+
+# -- groups and quotas ------------------------------------------------------------------------
+
+
+@router.get("")
+def quotas(
+    web: Carrel, visitor: Guest, edit: Annotated[str, Query(max_length=64)] = ""
+) -> Response:
+    """The tree with use beside each group; ``edit`` opens one of them."""
+    check(visitor.identity)
+    form = _group_form(web, visitor, edit) if edit else None
+    return _quotas(web, visitor, form)
+
+
+@router.get("/live")
+def quotas_live(web: Carrel, visitor: Guest) -> Response:
+    """The table alone, for the page that watches it."""
+    tree = web.administration.tree(visitor.identity)
+    return html(web.render("admin_tree.html", tree=tree))
+
+
+@router.post("/groups")
+def set_group(web: Carrel, visitor: Guest, fields: Form) -> Response:
+    """First what it would mean; then, where that was agreed to, the change itself."""
+    who, form = visitor.identity, GroupForm.filled(fields)
+    check(who)
+    save = fields.get("do") == "save"
+    try:
+        said = web.administration.set_group(who, form.name, form.body(), dry_run=not save)
+    except CarrelError as error:
+        return _quotas(web, visitor, form, error=error)
+    if save:
+        return RedirectResponse(f"{ADMIN}?edit={form.name}#group-form", SEE_OTHER)
+    return _quotas(web, visitor, form, said=said)
+
+
+@router.post("/groups/remove")
+def remove_group(web: Carrel, visitor: Guest, fields: Form) -> Response:
+    name = fields.get("name", "")
+    check(visitor.identity)
+    try:
+        web.administration.remove_group(visitor.identity, name)
+    except CarrelError as error:
+        return _quotas(web, visitor, _group_form(web, visitor, name), error=error)
+    return RedirectResponse(ADMIN, SEE_OTHER)
+
+
+def _quotas(
+    web: Web,
+    visitor: Visitor,
+    form: GroupForm | None,
+    *,
+    said: ConsequencesOut | None = None,
+    error: CarrelError | None = None,
+) -> Response:
+    page = web.render(
+        "admin.html",
+        tree=web.administration.tree(visitor.identity),
+        form=form,
+        blank=GroupForm(max_devices_per_user="1"),
+        models=sorted({device.model for device in web.commands.store.devices()}),
+        said=said,
+        error=error,
+        **_around(web, visitor),
+    )
+    return html(page, error.http_status if error else 200)
+
+
+def _group_form(web: Web, visitor: Visitor, name: str) -> GroupForm | None:
+    tree = web.administration.tree(visitor.identity)
+    found = next((group for group in tree.groups if group.name == name), None)
+    return None if found is None else GroupForm.of(found)
+
+
+# -- people -----------------------------------------------------------------------------------
+
+
+@router.get("/people")
+def people(web: Carrel, visitor: Guest) -> Response:
+    check(visitor.identity)
+    return _people(web, visitor)
+
+
+@router.post("/people")
+def add_person(web: Carrel, visitor: Guest, fields: Form) -> Response:
+    check(visitor.identity)
+    body = PersonIn(
+        name=fields.get("name", "").strip()[:64] or "?",
+        admin=fields.get("admin") == "yes",
+        groups=[group[:64] for group in fields.get("groups", "").replace(",", " ").split()][:100],
+    )
+    try:
+        made = web.administration.add_person(visitor.identity, body)
+    except CarrelError as error:
+        return _people(web, visitor, error=error, filled=fields)
+    return _people(web, visitor, made=made)
+
+
+@router.post("/people/password")
+def reset_password(web: Carrel, visitor: Guest, fields: Form) -> Response:
+    check(visitor.identity)
+    try:
+        made = web.administration.reset_password(visitor.identity, fields.get("name", ""))
+    except CarrelError as error:
+        return _people(web, visitor, error=error)
+    return _people(web, visitor, made=made)
+
+
+@router.post("/people/remove")
+def remove_person(web: Carrel, visitor: Guest, fields: Form) -> Response:
+    check(visitor.identity)
+    try:
+        web.administration.remove_person(visitor.identity, fields.get("name", ""))
+    except CarrelError as error:
+        return _people(web, visitor, error=error)
+    return RedirectResponse(f"{ADMIN}/people", SEE_OTHER)
+
+
+def _people(
+    web: Web,
+    visitor: Visitor,
+    *,
+    made: PasswordOut | None = None,
+    error: CarrelError | None = None,
+    filled: Mapping[str, str] | None = None,
+) -> Response:
+    """A new password is in this one answer and nowhere else."""
+    page = web.render(
+        "admin_people.html",
+        found=web.administration.people(visitor.identity),
+        made=made,
+        error=error,
+        filled=filled or {},
+        **_around(web, visitor),
+    )
+    return html(page, error.http_status if error else 200)
+
+
+# -- nodes and devices ------------------------------------------------------------------------
+
+
+@router.get("/pool")
+def pool(
+    web: Carrel, visitor: Guest, target: Annotated[str, Query(max_length=128)] = ""
+) -> Response:
+    """Every node with its devices; ``target`` opens one of them."""
+    check(visitor.identity)
+    return _pool(web, visitor, target)
+
+
+@router.get("/pool/live")
+def pool_live(web: Carrel, visitor: Guest) -> Response:
+    check(visitor.identity)
+    return html(web.render("admin_devices.html", **_devices(web, visitor)))
+
+
+@router.post("/pool")
+def mark(web: Carrel, visitor: Guest, fields: Form) -> Response:
+    """Drain, undrain, quarantine or release; the page says what came of it."""
+    check(visitor.identity)
+    target = fields.get("target", "")
+    try:
+        until = _until(web, fields) if fields.get("do") in ("preview", "drain") else None
+        said = _marked(web, visitor, target, fields, until)
+    except CarrelError as error:
+        return _pool(web, visitor, target, error=error, filled=fields)
+    return _pool(web, visitor, target, said=said, filled=fields, until=until)
+
+
+def _until(web: Web, fields: Mapping[str, str]) -> float | None:
+    """When a drain stops what is left."""
+    given = fields.get("until", "").strip()
+    return zones.moment(given, fields.get("zone", ""), web.clock()) if given else None
+
+
+def _marked(
+    web: Web, visitor: Visitor, target: str, fields: Mapping[str, str], until: float | None
+) -> ConsequencesOut:
+    who, do = visitor.identity, fields.get("do", "")
+    why = fields.get("why", "").strip()[:500]
+    match do:
+        case "preview" | "drain":
+            body = DrainIn(why=why, until=until)
+            return web.administration.drain(who, target, body, dry_run=do == "preview")
+        case "undrain":
+            return web.administration.undrain(who, target)
+        case "quarantine":
+            # Without a reason it is refused further in, in the words of every other door.
+            reason = QuarantineIn.model_construct(why=why)
+            return web.administration.quarantine(who, target, reason)
+        case "release":
+            return web.administration.release(who, target)
+        case _:
+            raise InvalidInput("The form says nothing to do.", accepted="Use its buttons.")
+
+
+def _pool(
+    web: Web,
+    visitor: Visitor,
+    target: str,
+    *,
+    said: ConsequencesOut | None = None,
+    error: CarrelError | None = None,
+    filled: Mapping[str, str] | None = None,
+    until: float | None = None,
+) -> Response:
+    page = web.render(
+        "admin_pool.html",
+        target=target,
+        until=until,
+        said=said,
+        error=error,
+        filled=filled or {},
+        **_devices(web, visitor),
+        **_around(web, visitor),
+    )
+    return html(page, error.http_status if error else 200)
+
+
+def _devices(web: Web, visitor: Visitor) -> dict[str, object]:
+    found = web.commands.pool(visitor.identity)
+    nodes = web.administration.nodes(visitor.identity)
+    return {
+        "nodes": nodes,
+        "reservations": found.reservations,
+        "devices": {
+            node.name: [each for each in found.devices if each.node == node.name] for node in nodes
+        },
+    }
+
+
+# -- who changed what -------------------------------------------------------------------------
+
+
+@router.get("/audit")
+def audit(
+    *,
+    web: Carrel,
+    visitor: Guest,
+    who: Annotated[str, Query(max_length=255)] = "",
+    action: Annotated[str, Query(max_length=32)] = "",
+    target: Annotated[str, Query(max_length=128)] = "",
+    before: Annotated[int | None, Query(ge=1, le=2**53)] = None,
+) -> Response:
+    """Newest first; every filter and every page has its own address."""
+    found = web.administration.audit(
+        visitor.identity, by=who.strip(), action=action, target=target.strip(), before=before
+    )
+    chosen = {"who": who.strip(), "action": action, "target": target.strip()}
+    older = [*((name, value) for name, value in chosen.items() if value)]
+    page = web.render(
+        "admin_audit.html",
+        found=found,
+        chosen=chosen,
+        actions=list(Action),
+        older=f"{ADMIN}/audit?" + urlencode([*older, ("before", found.next)]),
+        **(_around(web, visitor)),
+    )
+    return html(page)
+
+
+def _around(web: Web, visitor: Visitor) -> dict[str, object]:
+    return {"who": visitor.identity, "csrf": web.gate.csrf.issue(visitor.session)}

@@ -1,0 +1,108 @@
+"""The page on which administrators keep terms and reservations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from fastapi import APIRouter
+from starlette.responses import RedirectResponse, Response
+
+from ....administration.service import check
+from ....config.settings import SERVICE_PREFIX
+from ....errors import CarrelError, InvalidInput
+from ....groups.calendar import Meaning
+from ....schemas import parsers as values
+from ....schemas.calendar import ReservationIn, TermIn
+from ...dependencies.callers import Carrel
+from ...dependencies.context import Web
+from ...dependencies.visitors import Form, Guest, html
+from ...forms.fields import read
+from ...security.access import Visitor
+from ..login import SEE_OTHER
+
+CALENDAR = f"{SERVICE_PREFIX}admin/calendar"
+
+
+class _Entry(Protocol):
+    def __call__(self, name: str, most: int = 100) -> str: ...
+
+
+router = APIRouter(include_in_schema=False, prefix="/admin/calendar")
+
+
+@router.get("")
+def calendar(web: Carrel, visitor: Guest) -> Response:
+    check(visitor.identity)
+    return _page(web, visitor)
+
+
+@router.post("")
+def change(web: Carrel, visitor: Guest, fields: Form) -> Response:
+    """Make or remove a term or a reservation, or tell what one would mean: by the button."""
+    check(visitor.identity)
+    try:
+        if fields.get("do") == "preview":
+            body = _reservation(_entries(fields))
+            said = web.administration.preview_reservation(visitor.identity, body)
+            return _page(web, visitor, said=said, filled=fields)
+        _do(web, visitor, fields)
+    except CarrelError as error:
+        return _page(web, visitor, error=error, filled=fields)
+    return RedirectResponse(CALENDAR, SEE_OTHER)
+
+
+def _do(web: Web, visitor: Visitor, fields: Mapping[str, str]) -> None:
+    entry = _entries(fields)
+    who, name = visitor.identity, entry("name", 64)
+    match fields.get("do", ""):
+        case "term":
+            body = TermIn(first=entry("first", 10), last=entry("last", 10))
+            web.administration.put_term(who, name.lower(), body)
+        case "remove-term":
+            web.administration.remove_term(who, name)
+        case "reserve":
+            web.administration.reserve(who, _reservation(entry))
+        case "unreserve":
+            web.administration.unreserve(who, name)
+        case _:
+            raise InvalidInput("The form says nothing to do.", accepted="Use its buttons.")
+
+
+def _entries(fields: Mapping[str, str]) -> _Entry:
+    def entry(name: str, most: int = 100) -> str:
+        return fields.get(name, "").strip()[:most]
+
+    return entry
+
+
+def _reservation(entry: _Entry) -> ReservationIn:
+    return ReservationIn(
+        group=entry("group", 64) or "?",
+        devices=read(lambda text: values.devices(text, least=1), entry("devices"), "devices"),
+        when=entry("when"),
+        until=entry("until", 10),
+        why=entry("why", 500),
+    )
+
+
+def _page(
+    web: Web,
+    visitor: Visitor,
+    *,
+    said: Meaning | None = None,
+    error: CarrelError | None = None,
+    filled: Mapping[str, str] | None = None,
+) -> Response:
+    page = web.render(
+        "admin_calendar.html",
+        terms=web.administration.agenda.terms(),
+        reservations=web.commands.reservations(visitor.identity),
+        groups=[group.name for group in web.commands.store.groups()],
+        said=said,
+        error=error,
+        filled=filled or {},
+        who=visitor.identity,
+        csrf=web.gate.csrf.issue(visitor.session),
+    )
+    return html(page, error.http_status if error else 200)

@@ -1,0 +1,1 @@
+"""Courses for teachers, graders and students."""

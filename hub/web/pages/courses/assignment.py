@@ -1,0 +1,181 @@
+"""The page of an assignment for who takes a course: get it, check it, hand it in, see points."""
+
+from __future__ import annotations
+
+import base64
+import io
+import zipfile
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+from starlette.responses import RedirectResponse, Response
+
+from ....errors import CarrelError, NotFound
+from ....schemas.courses import AssignmentOut, SubmitIn
+from ...api.courses import AssignmentName, CourseName, SubmissionId
+from ...dependencies.callers import Carrel, attachment
+from ...dependencies.context import Web
+from ...dependencies.uploads import Uploads
+from ...dependencies.visitors import Follower, Guest, html
+from ...html.cell_output import SANDBOXED
+from ...html.urls import course_url
+from ...security.access import Visitor
+from ..login import SEE_OTHER
+
+PageName = Annotated[str, Path(max_length=512)]
+
+router = APIRouter(include_in_schema=False, prefix="/course/{course}/assignment/{assignment}")
+
+
+@router.get("")
+def show(web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName) -> Response:
+    """As whoever asks has it."""
+    return _page(web, visitor, course, assignment)
+
+
+@router.get("/live")
+def show_live(
+    web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName
+) -> Response:
+    """How it stands: the first of the parts that change by themselves."""
+    return html(web.render("assignment_stand.html", **_stand(web, visitor, course, assignment)))
+
+
+@router.get("/live/work")
+def work_live(
+    web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName
+) -> Response:
+    """What was checked and handed in: the other one."""
+    work = {
+        "course": web.courses.show(visitor.identity, course),
+        "mine": _mine(web, visitor, course, assignment),
+        "checks": web.courses.checks(visitor.identity, course, assignment).checks,
+    }
+    return html(web.render("assignment_work.html", **work))
+
+
+@router.get("/hand-out")
+def hand_out(
+    web: Carrel, visitor: Follower, course: CourseName, assignment: AssignmentName
+) -> Response:
+    """The newest version as a .zip, in a folder of the assignment's name."""
+    made = web.courses.hand_out(visitor.identity, course, assignment)
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in made.files:
+            archive.writestr(f"{assignment}/{file.name}", base64.b64decode(file.content))
+    return Response(
+        packed.getvalue(),
+        media_type="application/zip",
+        headers={"Content-Disposition": attachment(f"{assignment}.zip")},
+    )
+
+
+@router.post("/submit")
+def submit(
+    web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName, sent: Uploads
+) -> Response:
+    """All of it or nothing: back to the page with the receipt, or with what was wrong."""
+    try:
+        mine = _mine(web, visitor, course, assignment)
+        body = SubmitIn(files=sent.folder("files"), version=mine.fetched_version)
+        receipt = web.courses.submit(visitor.identity, course, assignment, body)
+    except CarrelError as error:
+        return _page(web, visitor, course, assignment, error=error, tried="submit")
+    page = course_url(course, "assignment", assignment)
+    return RedirectResponse(f"{page}#receipt-{receipt.number}", SEE_OTHER)
+
+
+@router.post("/check")
+def check(
+    web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName, sent: Uploads
+) -> Response:
+    """On the files that came, or on what was handed in last."""
+    try:
+        body = SubmitIn(files=sent.folder("files"))
+        web.courses.check(visitor.identity, course, assignment, body)
+    except CarrelError as error:
+        return _page(web, visitor, course, assignment, error=error, tried="check")
+    page = course_url(course, "assignment", assignment)
+    return RedirectResponse(f"{page}#check-title", SEE_OTHER)
+
+
+@router.get("/feedback/{submission}/{name}")
+def feedback(
+    *,
+    web: Carrel,
+    visitor: Guest,
+    course: CourseName,
+    assignment: AssignmentName,
+    submission: SubmissionId,
+    name: PageName,
+) -> Response:
+    """A page that its teacher gave back, framed."""
+    _feedback_page(web, visitor, submission, name)
+    page = web.render(
+        "assignment_feedback.html",
+        course=course,
+        assignment=assignment,
+        submission=submission,
+        name=name,
+        address=course_url(course, "assignment", assignment),
+        who=visitor.identity,
+        csrf=web.gate.csrf.issue(visitor.session),
+    )
+    return html(page)
+
+
+@router.get("/feedback/{submission}/{name}/content")
+def feedback_content(
+    web: Carrel, visitor: Follower, submission: SubmissionId, name: PageName
+) -> Response:
+    """Of one's own submission alone, whatever course the address names. Nothing in it runs."""
+    page = _feedback_page(web, visitor, submission, name)
+    return Response(page, media_type="text/html; charset=utf-8", headers=SANDBOXED)
+
+
+def _feedback_page(web: Web, visitor: Visitor, submission: int, name: str) -> bytes:
+    for file in web.courses.feedback(visitor.identity, submission):
+        if file.name == name and name.endswith(".html"):
+            return base64.b64decode(file.content)
+    raise NotFound(f"There is no feedback {name[:80]!r} on this submission.")
+
+
+def _mine(web: Web, visitor: Visitor, course: str, assignment: str) -> AssignmentOut:
+    for each in web.courses.assignments(visitor.identity, course).assignments:
+        if each.name == assignment:
+            return each
+    raise NotFound(f"{course} has no assignment {assignment[:80]!r}.")
+
+
+def _stand(web: Web, visitor: Visitor, course: str, assignment: str) -> dict[str, object]:
+    who = visitor.identity
+    place = web.courses.show(who, course)
+    student = place.role == "student"
+    return {
+        "course": place,
+        "mine": _mine(web, visitor, course, assignment),
+        "result": web.courses.my_grade(who, course, assignment) if student else None,
+        "address": course_url(course, "assignment", assignment),
+    }
+
+
+def _page(
+    web: Web,
+    visitor: Visitor,
+    course: str,
+    assignment: str,
+    *,
+    error: CarrelError | None = None,
+    tried: str = "",
+) -> Response:
+    page = web.render(
+        "assignment.html",
+        **_stand(web, visitor, course, assignment),
+        checks=web.courses.checks(visitor.identity, course, assignment).checks,
+        error=error,
+        tried=tried,
+        who=visitor.identity,
+        csrf=web.gate.csrf.issue(visitor.session),
+    )
+    return html(page, status=error.http_status if error else 200)

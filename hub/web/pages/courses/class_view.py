@@ -1,0 +1,129 @@
+"""A class as the page of a grading shows it: everybody, how they stand, and what each cell gave."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ....schemas.courses import MemberOut, ReceiptOut
+from ....schemas.grading import CellScoreOut, GradeOut, GradesOut, GradingOut
+
+
+class Standing(StrEnum):
+    """How far somebody's work is, as a teacher looks for it."""
+
+    LOOK = "to look at"
+    FAILED = "not gradable"
+    WAITS = "not graded yet"
+    GRADED = "graded"
+    LATE = "too late to count"
+    NOTHING = "nothing handed in"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One student.
+
+    Attributes:
+        grade: of what counts; None where nothing does.
+        late: what came too late, where nothing counts: the newest.
+        cells: in the order of the questions; None where there is none.
+    """
+
+    person: str
+    full_name: str
+    section: str
+    standing: Standing
+    grade: GradeOut | None
+    late: ReceiptOut | None
+    cells: tuple[CellScoreOut | None, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Which of them to show; empty means all."""
+
+    text: str = ""
+    section: str = ""
+    standing: str = ""
+
+    def takes(self, row: Row) -> bool:
+        wanted = self.text.casefold()
+        return (
+            wanted in f"{row.person} {row.full_name}".casefold()
+            and self.section in ("", row.section)
+            and self.standing in ("", row.standing)
+        )
+
+
+def rows_of(
+    found: GradesOut, members: Iterable[MemberOut], receipts: Iterable[ReceiptOut]
+) -> list[Row]:
+    """By name: the class, and whoever else handed in."""
+    grades = {grade.person: grade for grade in found.grades}
+    newest = {receipt.person: receipt for receipt in receipts}
+    students = {
+        each.person: each for each in members if each.role == "student" and each.left_at is None
+    }
+    gone = {each.person for each in members if each.left_at is not None}
+    return [
+        _row(name, found.questions, grades.get(name), newest.get(name), students.get(name))
+        for name in sorted({*students, *newest} - gone)
+    ]
+
+
+def _row(
+    name: str,
+    questions: Sequence[str],
+    grade: GradeOut | None,
+    newest: ReceiptOut | None,
+    member: MemberOut | None,
+) -> Row:
+    by_id = {cell.cell: cell for cell in grade.cells} if grade else {}
+    return Row(
+        person=name,
+        full_name=member.full_name if member else "",
+        section=member.section if member else "",
+        standing=_standing(grade, newest),
+        grade=grade,
+        late=newest if grade is None else None,
+        cells=tuple(by_id.get(question) for question in questions),
+    )
+
+
+def _standing(grade: GradeOut | None, newest: ReceiptOut | None) -> Standing:
+    if grade is None:
+        return Standing.NOTHING if newest is None else Standing.LATE
+    if grade.graded_at is None:
+        return Standing.WAITS
+    if grade.why_not:
+        return Standing.FAILED
+    return Standing.LOOK if grade.review else Standing.GRADED
+
+
+def counted(rows: Iterable[Row]) -> list[tuple[str, int]]:
+    """How many there are of each standing, in the order in which one looks at them."""
+    found = Counter(row.standing for row in rows)
+    return [(str(standing), found[standing]) for standing in Standing if found[standing]]
+
+
+def interrupted(run: GradingOut) -> str:
+    """Why a run ended before its end, and what to do; empty where it did not."""
+    if not run.ended or run.state == "succeeded":
+        return ""
+    left = run.total - run.done
+    then = f"Grade again, and it goes on with the other {left}." if left else "All were graded."
+    return f"{run.cause or 'It was interrupted.'} {then}"
+
+
+def due_feedback(found: GradesOut, since: float | None) -> list[str]:
+    """Who was graded and has no feedback of after that, or none of after ``since``."""
+    return [
+        grade.person
+        for grade in found.grades
+        if grade.graded_at is not None
+        and not grade.why_not
+        and (grade.feedback_at or 0.0) < (grade.graded_at if since is None else since)
+    ]

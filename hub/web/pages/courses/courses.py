@@ -1,0 +1,84 @@
+"""The courses that somebody teaches: their list, and the form that makes one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fastapi import APIRouter
+from starlette.responses import RedirectResponse, Response
+
+from ....errors import CarrelError
+from ....schemas.admin import ConsequencesOut
+from ....schemas.courses import CourseOut
+from ...dependencies.callers import Carrel
+from ...dependencies.context import Web
+from ...dependencies.uploads import Uploaded, Uploads
+from ...dependencies.visitors import Guest, html
+from ...forms.course import CourseForm
+from ...html.urls import course_url
+from ...security.access import Visitor
+from ..admin.images import image_choices
+from ..login import SEE_OTHER
+
+TOP = "#main"
+"""Where a redirect names no place in its page, browsers go to the one that the form named."""
+_STAFF = ("teacher", "grader")
+
+router = APIRouter(include_in_schema=False, prefix="/courses")
+
+
+@router.get("")
+def courses(web: Carrel, visitor: Guest) -> Response:
+    """Those in which the visitor is a teacher or a grader; administrators see all."""
+    return _page(web, visitor, CourseForm())
+
+
+@router.post("")
+def create(web: Carrel, visitor: Guest, sent: Uploads) -> Response:
+    """First what it would make; then, where that was agreed to, the course itself."""
+    who, form = visitor.identity, CourseForm.filled(sent.fields)
+    try:
+        form = _with_roster(form, sent)
+        body = form.body()
+        if sent.fields.get("do") != "create":
+            return _page(web, visitor, form, said=web.courses.preview(who, body))
+        made = web.courses.create(who, body)
+    except CarrelError as error:
+        return _page(web, visitor, form, error=error)
+    if made.notes:
+        return _page(web, visitor, CourseForm(), made=made)
+    return RedirectResponse(course_url(made.name, "teach") + TOP, SEE_OTHER)
+
+
+def _with_roster(form: CourseForm, sent: Uploaded) -> CourseForm:
+    """A file that was chosen takes the place of the one that was shown before."""
+    return replace(form, students=sent.text("roster") or form.students)
+
+
+def _page(
+    web: Web,
+    visitor: Visitor,
+    form: CourseForm,
+    *,
+    said: ConsequencesOut | None = None,
+    made: CourseOut | None = None,
+    error: CarrelError | None = None,
+) -> Response:
+    who = visitor.identity
+    mine = [each for each in web.courses.all(who).courses if each.role in _STAFF]
+    known = {course.name for course in mine}
+    groups = [group.name for group in web.commands.store.groups()] if who.admin else []
+    page = web.render(
+        "courses.html",
+        courses=mine,
+        others=[name for name in web.figures.teaches(who) if name not in known],
+        form=form,
+        said=said,
+        made=made,
+        error=error,
+        groups=groups,
+        images=image_choices(web, who, groups, form.image) if who.admin else [],
+        who=who,
+        csrf=web.gate.csrf.issue(visitor.session),
+    )
+    return html(page, error.http_status if error else 200)

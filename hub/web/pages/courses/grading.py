@@ -1,0 +1,232 @@
+"""The page of a grading: how far it is, and a verdict for each student and cell."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import asdict
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Depends, Query
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from .....courses.gradebook.csv_export import csv_text
+from ....errors import CarrelError, InvalidInput
+from ....schemas.base import LARGEST
+from ....schemas.grading import GradeIn, GradesOut
+from ...api.courses import AssignmentName, CourseName
+from ...dependencies.callers import Carrel, attachment
+from ...dependencies.context import Web
+from ...dependencies.visitors import Form, Guest, html
+from ...html.urls import course_url
+from ...security.access import Visitor
+from ..login import SEE_OTHER
+from .class_view import Choice, counted, due_feedback, interrupted, rows_of
+
+_PATIENCE_SECONDS = 4.0
+
+router = APIRouter(include_in_schema=False, prefix="/course/{course}/grading/{assignment}")
+
+
+async def _choice(
+    text: Annotated[str, Query(max_length=100)] = "",
+    section: Annotated[str, Query(max_length=200)] = "",
+    standing: Annotated[str, Query(max_length=40)] = "",
+) -> Choice:
+    return Choice(text=text.strip(), section=section, standing=standing)
+
+
+Chosen = Annotated[Choice, Depends(_choice)]
+
+
+@router.get("")
+def grading(
+    web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName, chosen: Chosen
+) -> Response:
+    """For teachers and graders."""
+    return _page(web, visitor, course, assignment, chosen)
+
+
+@router.get("/live")
+def grading_live(
+    web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName, chosen: Chosen
+) -> Response:
+    """The part of that page that changes by itself."""
+    shown = _shown(web, visitor, course, assignment, chosen)
+    return html(web.render("grading_live.html", csrf=_csrf(web, visitor), **shown))
+
+
+@router.get("/csv")
+def table(web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName) -> Response:
+    """As ``carrel course grades --csv``."""
+    found = web.courses.grades(visitor.identity, course, assignment)
+    saved = {"Content-Disposition": attachment(f"{course}-{assignment}.csv")}
+    return Response(csv_text(found), media_type="text/csv; charset=utf-8", headers=saved)
+
+
+@router.post("")
+def act(
+    web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName, fields: Form
+) -> Response:
+    """Grade the class, or a part of it, or let a late submission count: by the button."""
+    try:
+        _do(web, visitor, course, assignment, fields)
+    except CarrelError as error:
+        return _page(web, visitor, course, assignment, Choice(), error=error)
+    person = fields.get("person", "") if fields.get("back") == "student" else ""
+    student = ("student", person) if person else ()
+    return RedirectResponse(course_url(course, "grading", assignment, *student), SEE_OTHER)
+
+
+def _do(
+    web: Web, visitor: Visitor, course: str, assignment: str, fields: Mapping[str, str]
+) -> None:
+    match fields.get("do", "grade"):
+        case "grade":
+            body = GradeIn(
+                question=fields.get("question", "").strip()[:200],
+                person=fields.get("person", "").strip()[:64],
+            )
+            web.courses.grade(visitor.identity, course, assignment, body)
+        case "count" | "uncount" as do:
+            number = fields.get("submission", "")
+            if not (number.isascii() and number.isdigit() and int(number[:20]) <= LARGEST):
+                raise InvalidInput("There is no such submission.", accepted="Use the buttons.")
+            web.courses.choose(visitor.identity, int(number), counts=do == "count")
+        case _:
+            raise InvalidInput("The form says nothing to do.", accepted="Use its buttons.")
+
+
+# -- feedback ---------------------------------------------------------------------------------
+
+
+@router.post("/feedback")
+def release_feedback(
+    *,
+    request: Request,
+    web: Carrel,
+    visitor: Guest,
+    course: CourseName,
+    assignment: AssignmentName,
+    fields: Form,
+) -> Response:
+    """To everybody who was graded, or to one: as many as come in a while, and then the others.
+
+    A page takes nbgrader a moment for each student; the page goes on by itself.
+    """
+    who, person = visitor.identity, fields.get("person", "")[:64]
+    try:
+        if person:
+            web.courses.release_feedback(who, course, assignment, person)
+            page = course_url(course, "grading", assignment, "student", person)
+            return RedirectResponse(page, SEE_OTHER)
+        since, after = _since(web, fields), fields.get("after", "")
+        found = web.courses.grades(who, course, assignment)
+        due = [each for each in due_feedback(found, since) if each > after]
+        tried, problems = _released(web, visitor, found, due)
+        missed = _missed(web, visitor, course, assignment, since) if tried == len(due) else []
+    except CarrelError as error:
+        return _page(web, visitor, course, assignment, Choice(), error=error)
+    told = {
+        "left": len(due) - tried,
+        "after": due[tried - 1] if tried else "",
+        "missed": {each: problems.get(each, "") for each in missed},
+        "since": "" if since is None else since,
+        "address": course_url(course, "grading", assignment),
+        "csrf": _csrf(web, visitor),
+    }
+    if request.headers.get("hx-request"):
+        return html(web.render("grading_feedback.html", told=told))
+    return _page(web, visitor, course, assignment, Choice(), told=told)
+
+
+def _since(web: Web, fields: Mapping[str, str]) -> float | None:
+    """None for whoever lacks feedback; else all whose feedback is older than this moment."""
+    given = fields.get("since", "")
+    if given in {"", "now"}:
+        return web.clock() if given else None
+    try:
+        return float(given)
+    except ValueError:
+        raise InvalidInput(
+            "The form says no moment.", accepted="Use the buttons of the page."
+        ) from None
+
+
+def _released(
+    web: Web, visitor: Visitor, found: GradesOut, due: list[str]
+) -> tuple[int, dict[str, str]]:
+    """How many were tried before the patience ended, and by name what went wrong."""
+    until, problems = time.monotonic() + _PATIENCE_SECONDS, dict[str, str]()
+    giving = web.courses.release_to_class(visitor.identity, found.course, found.assignment, due)
+    with closing(giving):
+        for tried, (person, problem) in enumerate(giving, 1):
+            if problem is not None:
+                problems[person] = str(problem)
+            if time.monotonic() > until:
+                return tried, problems
+    return len(due), problems
+
+
+def _missed(
+    web: Web, visitor: Visitor, course: str, assignment: str, since: float | None
+) -> list[str]:
+    """Who was graded and still has none, when everybody was tried."""
+    return due_feedback(web.courses.grades(visitor.identity, course, assignment), since)
+
+
+# -- within -----------------------------------------------------------------------------------
+
+
+def _shown(
+    web: Web, visitor: Visitor, course: str, assignment: str, chosen: Choice
+) -> dict[str, object]:
+    who = visitor.identity
+    found = web.courses.grades(who, course, assignment)
+    members = web.courses.members(who, course).members
+    receipts = web.courses.receipts(who, course, assignment).receipts
+    place = web.courses.show(who, course)
+    rows = rows_of(found, members, receipts)
+    return {
+        "found": found,
+        "place": place,
+        "open": place.archived_at is None,
+        "rows": [row for row in rows if chosen.takes(row)],
+        "everybody": len(rows),
+        "counts": counted(rows),
+        "sections": sorted({row.section for row in rows if row.section}),
+        "interrupted": interrupted(found.run) if found.run else "",
+        "lacking": len(due_feedback(found, None)),
+        "given": sum(grade.feedback_at is not None for grade in found.grades),
+        "chosen": chosen,
+        "address": course_url(course, "grading", assignment),
+        "query": urlencode({name: value for name, value in asdict(chosen).items() if value}),
+    }
+
+
+def _page(
+    web: Web,
+    visitor: Visitor,
+    course: str,
+    assignment: str,
+    chosen: Choice,
+    *,
+    error: CarrelError | None = None,
+    told: Mapping[str, object] | None = None,
+) -> Response:
+    page = web.render(
+        "grading.html",
+        **_shown(web, visitor, course, assignment, chosen),
+        error=error,
+        told=told,
+        who=visitor.identity,
+        csrf=_csrf(web, visitor),
+    )
+    return html(page, status=error.http_status if error else 200)
+
+
+def _csrf(web: Web, visitor: Visitor) -> str:
+    return web.gate.csrf.issue(visitor.session)

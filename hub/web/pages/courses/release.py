@@ -1,0 +1,96 @@
+"""The page that releases an assignment from its teacher's files, or changes what was released."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from .....courses.releases.messages import sentences
+from .....courses.roster.access import GRADED_BY
+from ....errors import CarrelError, InvalidInput
+from ....schemas.courses import AssignmentOut, ReleasedOut
+from ...api.courses import CourseName
+from ...dependencies.callers import Carrel
+from ...dependencies.context import Web
+from ...dependencies.uploads import Uploads
+from ...dependencies.visitors import Guest, html
+from ...forms.course import ReleaseForm
+from ...security.access import Visitor
+
+router = APIRouter(include_in_schema=False, prefix="/course/{course}/release")
+
+
+@router.get("")
+def release_page(
+    web: Carrel,
+    visitor: Guest,
+    course: CourseName,
+    assignment: Annotated[str, Query(max_length=64)] = "",
+) -> Response:
+    """An empty form, or that of an assignment as it stands."""
+    known = _known(web, visitor, course, assignment)
+    form = ReleaseForm() if known is None else ReleaseForm.of(known)
+    return _page(web, visitor, course, form, known)
+
+
+@router.post("")
+def release(web: Carrel, visitor: Guest, course: CourseName, sent: Uploads) -> Response:
+    """On to the report, or back to the form with what was wrong.
+
+    The same files again are no new version, so that a page that is loaded anew does no harm.
+    """
+    form = ReleaseForm.filled(sent.fields)
+    try:
+        body = form.body(sent.folder("files"))
+        before = _known(web, visitor, course, form.assignment)
+        if not body.files and (before is None or not before.version):
+            raise InvalidInput(
+                f"{form.assignment or 'It'} has no files yet.",
+                accepted="The notebooks that its teacher wrote, with what belongs to them.",
+                field="files",
+            )
+        made = web.courses.release(visitor.identity, course, form.assignment, body)
+    except CarrelError as error:
+        known = _known(web, visitor, course, form.assignment)
+        return _page(web, visitor, course, form, known, error=error)
+    known = _known(web, visitor, course, made.assignment)
+    return _page(web, visitor, course, form, known, made=made)
+
+
+def _known(web: Web, visitor: Visitor, course: str, name: str) -> AssignmentOut | None:
+    """Raises Forbidden to students."""
+    web.courses.place(visitor.identity, course, GRADED_BY)
+    found = web.courses.assignments(visitor.identity, course).assignments
+    return next((each for each in found if each.name == name), None)
+
+
+def _page(
+    web: Web,
+    visitor: Visitor,
+    course: str,
+    form: ReleaseForm,
+    known: AssignmentOut | None,
+    *,
+    made: ReleasedOut | None = None,
+    error: CarrelError | None = None,
+) -> Response:
+    who = visitor.identity
+    shown = made
+    if shown is None and known is not None and known.version:
+        shown = web.courses.released(who, course, known.name)
+    page = web.render(
+        "release.html",
+        course=web.courses.show(who, course),
+        form=replace(form, assignment=known.name) if known is not None else form,
+        known=known,
+        made=made,
+        shown=shown,
+        report=list(sentences(shown.report)) if shown is not None else [],
+        error=error,
+        who=who,
+        csrf=web.gate.csrf.issue(visitor.session),
+    )
+    return html(page, error.http_status if error else 200)

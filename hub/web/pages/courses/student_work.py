@@ -1,0 +1,113 @@
+"""One student's work in an assignment, for those who grade it: each verdict, receipt and file."""
+
+from __future__ import annotations
+
+import base64
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+from starlette.responses import Response
+
+from .....courses.roster.access import GRADED_BY
+from ....errors import NotFound
+from ...api.courses import AssignmentName, CourseName, SubmissionId
+from ...dependencies.callers import SAFE_CONTENT, Carrel, attachment
+from ...dependencies.visitors import Follower, Guest, html
+from ...html.cell_output import SANDBOXED
+from ...html.urls import course_url
+
+Person = Annotated[str, Path(max_length=64)]
+FileName = Annotated[str, Path(max_length=1000)]
+
+router = APIRouter(
+    include_in_schema=False, prefix="/course/{course}/grading/{assignment}/student/{person}"
+)
+
+
+@router.get("")
+def student(
+    web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName, person: Person
+) -> Response:
+    """For teachers and graders, also of somebody who has left."""
+    who = visitor.identity
+    web.courses.place(who, course, GRADED_BY)
+    found = web.courses.grades(who, course, assignment)
+    receipts = web.courses.receipts(who, course, assignment, person=person).receipts
+    if not receipts:
+        raise NotFound(f"{person} has handed in nothing for {assignment}.")
+    names = [grade.person for grade in found.grades]
+    here = names.index(person) if person in names else None
+    page = web.render(
+        "graded.html",
+        found=found,
+        place=web.courses.show(who, course),
+        person=person,
+        grade=found.grades[here] if here is not None else None,
+        receipts=receipts,
+        before=names[here - 1] if here else "",
+        after=names[here + 1] if here is not None and here + 1 < len(names) else "",
+        address=course_url(course, "grading", assignment),
+        who=who,
+        csrf=web.gate.csrf.issue(visitor.session),
+    )
+    return html(page)
+
+
+@router.get("/preview")
+def preview(
+    web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName, person: Person
+) -> Response:
+    """What the student would be given now: a frame for each notebook."""
+    who = visitor.identity
+    found = web.courses.grades(who, course, assignment)
+    grade = next((each for each in found.grades if each.person == person), None)
+    if grade is None or grade.graded_at is None:
+        raise NotFound(f"Nothing of {person} in {assignment} has been graded yet.")
+    page = web.render(
+        "graded_preview.html",
+        found=found,
+        place=web.courses.show(who, course),
+        grade=grade,
+        notebooks=list(dict.fromkeys(cell.notebook for cell in grade.cells)),
+        address=course_url(course, "grading", assignment),
+        who=who,
+        csrf=web.gate.csrf.issue(visitor.session),
+    )
+    return html(page)
+
+
+@router.get("/preview/{name}/content")
+def preview_content(
+    *,
+    web: Carrel,
+    visitor: Follower,
+    course: CourseName,
+    assignment: AssignmentName,
+    person: Person,
+    name: FileName,
+) -> Response:
+    """One page of it. Nothing in it runs."""
+    page = web.courses.preview_feedback(visitor.identity, course, assignment, person, name)
+    return Response(page, media_type="text/html; charset=utf-8", headers=SANDBOXED)
+
+
+@router.get("/file/{submission}/{name:path}")
+def file(
+    *,
+    web: Carrel,
+    visitor: Follower,
+    course: CourseName,
+    submission: SubmissionId,
+    name: FileName,
+) -> Response:
+    """A file of a submission, as it was handed in, to be kept and never shown."""
+    web.courses.place(visitor.identity, course, GRADED_BY)
+    for each in web.courses.handed_in(visitor.identity, submission).files:
+        if each.name == name:
+            saved = {"Content-Disposition": attachment(name.rpartition("/")[2])}
+            return Response(
+                base64.b64decode(each.content),
+                media_type="application/octet-stream",
+                headers=SAFE_CONTENT | saved,
+            )
+    raise NotFound(f"There is no file {name[:80]!r} in this submission.")

@@ -1,0 +1,167 @@
+"""The pages of one course for its teachers and graders: its assignments, its time, its people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import groupby
+
+from fastapi import APIRouter
+from starlette.responses import RedirectResponse, Response
+
+from ....errors import CarrelError, InvalidInput
+from ....schemas.admin import ConsequencesOut
+from ....schemas.courses import MemberOut
+from ...api.courses import CourseName
+from ...dependencies.callers import Carrel
+from ...dependencies.context import Web
+from ...dependencies.uploads import Uploads
+from ...dependencies.visitors import Form, Guest, html
+from ...forms.course import clone_body, extension_body, outage_body, person_or_section
+from ...html.urls import course_url
+from ...security.access import Visitor
+from ..login import SEE_OTHER
+from .courses import TOP
+
+router = APIRouter(include_in_schema=False, prefix="/course/{course}")
+
+
+# -- the overview -----------------------------------------------------------------------------
+
+
+@router.get("/teach")
+def teach(web: Carrel, visitor: Guest, course: CourseName) -> Response:
+    """For teachers and graders."""
+    return _overview(web, visitor, course)
+
+
+@router.post("/teach")
+def change(web: Carrel, visitor: Guest, course: CourseName, fields: Form) -> Response:
+    """Give time or take it back, record an outage, archive or clone: by the button pressed."""
+    try:
+        target, said = _do(web, visitor, course, fields)
+    except CarrelError as error:
+        return _overview(web, visitor, course, error=error, filled=fields)
+    if said is not None:
+        return _overview(web, visitor, course, said=said)
+    return RedirectResponse(course_url(target, "teach") + TOP, SEE_OTHER)
+
+
+def _do(
+    web: Web, visitor: Visitor, course: str, fields: Mapping[str, str]
+) -> tuple[str, ConsequencesOut | None]:
+    """The course whose page comes next, and what is to be told there."""
+    who, desk = visitor.identity, web.courses
+    match fields.get("do", ""):
+        case "extend":
+            name = fields.get("assignment", "")[:64]
+            return course, desk.extend(who, course, name, extension_body(fields))
+        case "take-back":
+            name = fields.get("assignment", "")[:64]
+            person, section = person_or_section(fields)
+            return course, desk.take_time_back(who, course, name, person=person, section=section)
+        case "outage":
+            return course, desk.record_outage(who, outage_body(fields, course))
+        case "archive":
+            desk.archive(who, course)
+        case "bring-back":
+            desk.archive(who, course, undo=True)
+        case "clone":
+            return desk.clone(who, course, clone_body(fields)).name, None
+        case _:
+            raise InvalidInput("The form says nothing to do.", accepted="Use its buttons.")
+    return course, None
+
+
+def _overview(
+    web: Web,
+    visitor: Visitor,
+    course: str,
+    *,
+    said: ConsequencesOut | None = None,
+    error: CarrelError | None = None,
+    filled: Mapping[str, str] | None = None,
+) -> Response:
+    who = visitor.identity
+    members = web.courses.members(who, course).members
+    here = [each for each in members if each.left_at is None]
+    page = web.render(
+        "teach.html",
+        course=web.courses.show(who, course),
+        assignments=web.courses.assignments(who, course).assignments,
+        sections=by_section(here),
+        students=[each for each in here if each.role == "student"],
+        left=len(members) - len(here),
+        extensions=web.courses.extensions(who, course).extensions,
+        outages=[o for o in web.courses.outages(who).outages if o.course in ("", course)],
+        said=said,
+        error=error,
+        filled=filled or {},
+        who=who,
+        csrf=web.gate.csrf.issue(visitor.session),
+    )
+    return html(page, error.http_status if error else 200)
+
+
+# -- people -----------------------------------------------------------------------------------
+
+
+@router.get("/people")
+def people(web: Carrel, visitor: Guest, course: CourseName) -> Response:
+    """Everybody by section, also those who have left."""
+    return _people(web, visitor, course)
+
+
+@router.post("/people")
+def roster(web: Carrel, visitor: Guest, course: CourseName, sent: Uploads) -> Response:
+    """First what a roster changes; then, where that was agreed to, the change itself."""
+    table = sent.fields.get("students", "")
+    try:
+        # A file that was chosen takes the place of the one that was shown before.
+        chosen = sent.text("roster")
+        apply = sent.fields.get("do") == "apply" and not chosen
+        table = chosen or table
+        if not table:
+            raise InvalidInput("No roster was chosen.", accepted="A table (CSV).", field="students")
+        said = web.courses.roster(visitor.identity, course, table, dry_run=not apply)
+    except CarrelError as error:
+        return _people(web, visitor, course, error=error)
+    if apply:
+        return RedirectResponse(course_url(course, "people"), SEE_OTHER)
+    return _people(web, visitor, course, said=said, table=table)
+
+
+def _people(
+    web: Web,
+    visitor: Visitor,
+    course: str,
+    *,
+    said: ConsequencesOut | None = None,
+    table: str = "",
+    error: CarrelError | None = None,
+) -> Response:
+    who = visitor.identity
+    found = web.courses.members(who, course)
+    page = web.render(
+        "teach_people.html",
+        course=web.courses.show(who, course),
+        teachers=found.teachers,
+        sections=by_section([each for each in found.members if each.left_at is None]),
+        left=[each for each in found.members if each.left_at is not None],
+        said=said,
+        table=table,
+        error=error,
+        who=who,
+        csrf=web.gate.csrf.issue(visitor.session),
+    )
+    return html(page, error.http_status if error else 200)
+
+
+def by_section(members: list[MemberOut]) -> list[tuple[str, list[MemberOut]]]:
+    """In the order of their names; whoever is in none comes last."""
+
+    def section(member: MemberOut) -> tuple[bool, str]:
+        return member.section == "", member.section
+
+    return [
+        (name, list(found)) for (_, name), found in groupby(sorted(members, key=section), section)
+    ]

@@ -1,0 +1,210 @@
+"""What the desk shows, gathered in one go; pages only lay it out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...admission.policy import GroupChoice
+from ...interfaces.files import HomeUse, Identity
+from ...messages import requests as wording
+from ...requests.pagination import Wanted
+from ...runtime.context import Commands
+from ...scheduling.model.snapshot import Kind
+from ...scheduling.model.states import LIVE, TERMINAL
+from ...schemas import BudgetOut, DeviceOut, PoolOut, RequestOut, UsageReport
+from ...schemas.calendar import ReservationOut
+
+_LISTED = 200
+_JOBS_LIVE = 20
+_JOBS_ENDED = 5
+_OTHERS_SHOWN = 50
+_RESERVED_SHOWN = 3
+_ENDED_LOOKED_AT = 20
+_RECENT_SECONDS = 24 * 3600.0
+_ORDERLY = frozenset({"succeeded", "stopped", "cancelled"})
+
+
+TILE_STATES = (
+    "free", "yours", "held", "taken", "busy", "draining", "quarantined", "sick", "gone",
+)  # fmt: skip  # one row, from free to gone
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meter:
+    """Devices that I hold in a group, of as many as it lets me hold."""
+
+    group: str
+    held: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tile:
+    """A device as the desk shows it: ``state`` is one word of TILE_STATES."""
+
+    device: DeviceOut
+    state: str
+    why: str
+
+
+def _tile(device: DeviceOut, held: RequestOut | None, mine: frozenset[str]) -> Tile:
+    """What matters most to whoever looks: that it is theirs, that it is held, that it is out."""
+    state: str = device.state
+    why = device.why
+    if held is not None and device.state in ("yours", "taken"):
+        state = "held"
+        why = "waits for you: claim it" if held.id in mine else "waits to be claimed"
+    elif device.quarantined and device.state in ("free", "sick", "draining"):
+        state = "quarantined"
+    elif device.draining and device.state == "free":
+        state = "draining"
+    return Tile(device=device, state=state, why=why or wording.tile_meaning(state))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """Everything on the desk that changes by itself.
+
+    Attributes:
+        sessions: of mine, those that have not ended.
+        mishaps: of mine, sessions of the last day that ended otherwise than they should.
+        jobs: mine that have not ended, then the newest that have.
+        groups: those that I may use, with their limits.
+        budgets: those that bind in my groups.
+        first_in_line: of what I wait for, what comes next.
+        others: requests of other people that I may see as a teacher or an administrator,
+            live ones first.
+        home: how full my home is, where it has a limit.
+    """
+
+    sessions: tuple[RequestOut, ...]
+    mishaps: tuple[RequestOut, ...]
+    jobs: tuple[RequestOut, ...]
+    first_in_line: RequestOut | None
+    others: tuple[RequestOut, ...]
+    pool: PoolOut
+    usage: UsageReport
+    budgets: tuple[BudgetOut, ...]
+    groups: tuple[GroupChoice, ...]
+    home: HomeUse | None = None
+
+    @property
+    def held(self) -> tuple[RequestOut, ...]:
+        """Sessions whose device is here and waits for me; what ends first comes first."""
+        found = [r for r in self.sessions if r.claim_by is not None]
+        return tuple(sorted(found, key=lambda r: r.claim_by or 0.0))
+
+    @property
+    def waits(self) -> bool:
+        """Whether I wait for anything that could be told by a notification."""
+        return any(r.wait is not None for r in self.sessions)
+
+    @property
+    def meters(self) -> tuple[Meter, ...]:
+        """What I hold in each group that lends me devices, and in any where I hold some."""
+        mine = [*self.sessions, *self.jobs]
+        held = Counter[str]()
+        for request in mine:
+            # What was stopped and waits again shows the lease that it had.
+            if request.lease is not None and request.lease.released_at is None:
+                held[request.group] += len(request.lease.devices)
+        most = {g.name: min(g.max_devices, g.max_devices_per_user) for g in self.groups}
+        names = dict.fromkeys([*most, *held])
+        return tuple(
+            Meter(group=name, held=held[name], most=most.get(name, 0))
+            for name in names
+            if held[name] or most.get(name, 0)
+        )
+
+    def may_extend(self, request: RequestOut, seconds: float, now: float) -> bool:
+        """Whether its group allows that much more, and it was not told to go; whether somebody
+        waits is asked on the click."""
+        if request.warning is not None and request.warning.final:
+            return False
+        group = next((group for group in self.groups if group.name == request.group), None)
+        left = max(0.0, (request.ends_by or now) - now)
+        return group is None or left + seconds <= group.max_seconds
+
+    @property
+    def reservations(self) -> list[ReservationOut]:
+        """Of everybody, the very next ones."""
+        return self.pool.reservations[:_RESERVED_SHOWN]
+
+    @property
+    def tiles(self) -> tuple[Tile, ...]:
+        """The pool, in its own order."""
+        held = {
+            device.id: request
+            for request in (*self.sessions, *self.others)
+            if request.claim_by is not None and request.lease is not None
+            for device in request.lease.devices
+        }
+        mine = frozenset(request.id for request in self.sessions)
+        return tuple(_tile(device, held.get(device.id), mine) for device in self.pool.devices)
+
+    @property
+    def legend(self) -> tuple[tuple[str, int], ...]:
+        """How many tiles there are of each state, in the order of the words."""
+        counted = Counter(tile.state for tile in self.tiles)
+        return tuple((state, counted[state]) for state in TILE_STATES if counted[state])
+
+    @property
+    def charging(self) -> int:
+        """Devices that count towards my device-seconds just now."""
+        return sum(tile.state == "yours" for tile in self.pool.devices)
+
+
+def gather(
+    commands: Commands, who: Identity, groups: Sequence[GroupChoice] = (), *, now: float
+) -> Desk:
+    """Reads the desk of one person, without asking the hub for anything: within ``together``."""
+    lists = [
+        # What is alive is asked for by itself: nothing that came after it pushes it off the desk.
+        Wanted(kind=Kind.SESSION, states=LIVE, limit=_LISTED),
+        Wanted(kind=Kind.SESSION, states=TERMINAL, limit=_ENDED_LOOKED_AT),
+        Wanted(kind=Kind.JOB, states=LIVE, limit=_JOBS_LIVE),
+        Wanted(kind=Kind.JOB, states=TERMINAL, limit=_JOBS_ENDED),
+    ]
+    if who.admin or commands.store.taught_by(who.name):
+        lists.append(Wanted(states=LIVE, mine=False, limit=2 * _OTHERS_SHOWN, brief=True))
+    pages = commands.several(who, lists)
+    sessions, ended, live, done, *seen = (tuple(page.requests) for page in pages)
+    names = [group.name for group in groups]
+    return Desk(
+        sessions=sessions,
+        mishaps=tuple(r for r in ended if _mishap(r, now))[:3],
+        jobs=(*live, *done),
+        first_in_line=commands.next_in_line(who),
+        others=_others(commands, who, *seen),
+        pool=commands.pool(who, groups_of=names),
+        usage=commands.usage(who),
+        budgets=tuple(commands.budgets(who, groups_of=names)),
+        groups=tuple(groups),
+        home=commands.home_use(who),
+    )
+
+
+def _others(
+    commands: Commands, who: Identity, live: Sequence[RequestOut] | None = None
+) -> tuple[RequestOut, ...]:
+    """What runs and waits first, then what has ended; nothing is asked for a plain member."""
+    if live is None:
+        return ()
+    found = [request for request in live if request.owner != who.name]
+    if len(found) < _OTHERS_SHOWN:
+        ended = Wanted(states=TERMINAL, mine=False, limit=2 * _OTHERS_SHOWN, brief=True)
+        seen = commands.several(who, [ended])[0].requests
+        found += [request for request in seen if request.owner != who.name]
+    return tuple(found[:_OTHERS_SHOWN])
+
+
+def _mishap(request: RequestOut, now: float) -> bool:
+    return (
+        request.ended
+        and request.cause is not None
+        and request.cause.code not in _ORDERLY
+        and request.ended_at is not None
+        and now - request.ended_at < _RECENT_SECONDS
+    )

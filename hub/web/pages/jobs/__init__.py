@@ -1,0 +1,1 @@
+"""Submit, list and follow jobs."""

@@ -1,0 +1,138 @@
+"""The page of one request: how it stands, its cells, outputs, files and log, live."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request
+from starlette.responses import RedirectResponse, Response
+
+from ....config.settings import SERVICE_PREFIX
+from ....errors import NotFound
+from ....interfaces.files import Identity
+from ....requests.queries import EVENTS_AT_ONCE
+from ....schemas import EventOut
+from ...dependencies.callers import Carrel, RequestId, last_event_id
+from ...dependencies.context import Web
+from ...dependencies.visitors import Follower, Form, Guest, html
+from ...html.cell_output import SANDBOXED, content
+from ...html.frame_style import theme_of
+from ...html.notebook import notebook_page
+from ...live.sse import EventStream
+from ..login import SEE_OTHER
+from .feed import Feed, job_feed, page_values
+from .timeline import History
+
+EventId = Annotated[int, Path(ge=1, le=2**62)]
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/requests/{request_id}")
+def show(web: Carrel, visitor: Guest, request_id: RequestId) -> Response:
+    """Everything that is stored; what comes later is appended by the feed."""
+    who = visitor.identity
+    # In this order: the feed goes on after the events, and sends a newer state by itself.
+    request = web.commands.request(who, request_id)
+    csrf = web.gate.csrf.issue(visitor.session)
+    with web.commands.store.together():
+        told = _events(web, who, request_id) if request.kind != "session" else []
+        values = page_values(web, visitor, request, csrf)
+    history = History.of(told)
+    return html(web.render("request.html", history=history, **values))
+
+
+@router.get("/requests/{request_id}/why")
+def why(web: Carrel, visitor: Follower, request_id: RequestId) -> Response:
+    """What the pages of somebody who waits ask for when they are shown, and again later.
+
+    They tell the expected start themselves, where the plan has one.
+    """
+    request = web.commands.request(visitor.identity, request_id)
+    return html(
+        web.render(
+            "why.html",
+            why=web.commands.why(visitor.identity, request_id),
+            yours=request.owner == visitor.identity.name,
+            told=request.wait is not None and request.wait.expected_at is not None,
+            csrf=web.gate.csrf.issue(visitor.session),
+        )
+    )
+
+
+@router.get("/requests/{request_id}/feed")
+def feed(
+    *,
+    web: Carrel,
+    visitor: Follower,
+    request: Request,
+    request_id: RequestId,
+    after: Annotated[int, Query(ge=0, le=2**62)] = 0,
+    epoch: Annotated[int, Query(ge=0, le=2**31)] = 0,
+) -> Response:
+    web.commands.request(visitor.identity, request_id)
+    last = max(after, last_event_id(request))
+    return EventStream(
+        job_feed(Feed(web=web, visitor=visitor, request_id=request_id, after=last, epoch=epoch))
+    )
+
+
+@router.get("/requests/{request_id}/outputs/{event_id}")
+def output(
+    web: Carrel, visitor: Follower, request: Request, request_id: RequestId, event_id: EventId
+) -> Response:
+    """A picture or a piece of HTML that a cell put out. Nothing in it runs."""
+    event = _event(web, visitor.identity, request_id, event_id)
+    found = content(event.data.get("output"), theme_of(request)) if event is not None else None
+    if found is None:
+        raise NotFound(f"{request_id} has no picture or HTML with the number {event_id}.")
+    # A picture never changes: the browser may keep it, for this person only.
+    picture = found.mime.startswith("image/")
+    keep = {"Cache-Control": "private, max-age=3600" if picture else "no-store"}
+    return Response(found.data, media_type=found.mime, headers={**SANDBOXED, **keep})
+
+
+@router.get("/requests/{request_id}/notebook")
+def notebook(web: Carrel, visitor: Guest, request_id: RequestId) -> Response:
+    """The output notebook as far as it is, framed."""
+    request = web.commands.request(visitor.identity, request_id)
+    return html(
+        web.render(
+            "notebook.html",
+            request=request,
+            who=visitor.identity,
+            csrf=web.gate.csrf.issue(visitor.session),
+        )
+    )
+
+
+@router.get("/requests/{request_id}/notebook/content")
+def notebook_content(
+    web: Carrel, visitor: Follower, request: Request, request_id: RequestId
+) -> Response:
+    name, written = web.commands.output(visitor.identity, request_id)
+    page = notebook_page(name, written, theme_of(request))
+    return Response(page, media_type="text/html; charset=utf-8", headers=SANDBOXED)
+
+
+@router.post("/requests/{request_id}/again")
+def again(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> Response:
+    """The same job with the same settings, as a request of whoever asks."""
+    made = web.commands.submit_job(
+        visitor.identity, web.commands.same_job(visitor.identity, request_id)
+    )
+    return RedirectResponse(f"{SERVICE_PREFIX}requests/{made.id}", SEE_OTHER)
+
+
+def _events(web: Web, who: Identity, request_id: str) -> list[EventOut]:
+    found: list[EventOut] = []
+    while True:
+        batch = web.commands.events(who, request_id, found[-1].id if found else 0)
+        found += batch
+        if len(batch) < EVENTS_AT_ONCE:
+            return found
+
+
+def _event(web: Web, who: Identity, request_id: str, event_id: int) -> EventOut | None:
+    found = web.commands.events(who, request_id, event_id - 1, limit=1)
+    return found[0] if found and found[0].id == event_id else None

@@ -1,0 +1,146 @@
+"""What an open page of a request is told: the parts that changed, and each event's piece once.
+
+* ``parts``: those of the page's parts (state, facts, files) whose text is new;
+* one ``piece`` per stored event, with its id, made of htmx out-of-band swaps;
+* ``end`` after the terminal status.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
+
+from starlette.concurrency import run_in_threadpool
+
+from ....errors import CarrelError
+from ....schemas import EventOut, FilesOut, RequestOut
+from ...dependencies.context import Web
+from ...live.change_feed import Told
+from ...live.sse import ALIVE, message
+from ...security.access import Visitor
+from .timeline import Attempt, Cell, History, cell_number, cut_sentence, fold, is_over
+
+_SESSION_PARTS = ("state", "facts")
+_PARTS = (*_SESSION_PARTS, "files")
+_log = logging.getLogger(__name__)
+
+
+def files_of(web: Web, visitor: Visitor, request: RequestOut) -> FilesOut:
+    """What the job has put into its output folder so far."""
+    if request.kind == "session" or request.lease is None:
+        return FilesOut(files=[])
+    return web.commands.files_of(visitor.identity, request.id)
+
+
+def page_values(web: Web, visitor: Visitor, request: RequestOut, csrf: str) -> dict[str, object]:
+    """What the parts of the page are rendered with."""
+    return {
+        "request": request,
+        "ledger": web.commands.ledger(visitor.identity, request.id),
+        "files": files_of(web, visitor, request),
+        "who": visitor.identity,
+        "csrf": csrf,
+    }
+
+
+@dataclass(slots=True, kw_only=True)
+class Feed:
+    """One open page: what it has been told so far."""
+
+    web: Web
+    visitor: Visitor
+    request_id: str
+    after: int
+    epoch: int
+    _csrf: str = ""
+    _shown: dict[str, str] = field(default_factory=dict)
+    _signature: str = ""
+    _cells: dict[tuple[int, int], Cell] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        # One for the whole stream: a new one would make every part look changed.
+        self._csrf = self.web.gate.csrf.issue(self.visitor.session)
+
+    def read(self, *, silence: bool = False) -> tuple[bytes, bool]:
+        """What is new, and whether it was the end. Blocks.
+
+        In silence it looks also for files: a cell that writes one may say nothing of it.
+        """
+        who, commands = self.visitor.identity, self.web.commands
+        request = commands.request(who, self.request_id)
+        sent = []
+        while batch := commands.events(who, self.request_id, self.after):
+            if request.kind != "session":  # its page has no cells and no files
+                sent += [message("piece", self._piece(e), event_id=e.id) for e in batch]
+            self.after = batch[-1].id
+        parts = self._parts(request, silence or bool(sent))
+        if parts:
+            sent.append(message("parts", parts))
+        if request.ended:
+            sent.append(message("end"))
+        return b"".join(sent), request.ended
+
+    def _parts(self, request: RequestOut, look: bool) -> str:
+        signature = request.model_dump_json(exclude={"device_seconds"})
+        if signature == self._signature and not look:
+            return ""
+        self._signature = signature
+        values = page_values(self.web, self.visitor, request, self._csrf)
+        new = []
+        for part in _SESSION_PARTS if request.kind == "session" else _PARTS:
+            html = self.web.render(f"request_{part}.html", **values)
+            if self._shown.get(part) != html:
+                self._shown[part] = html
+                new.append(f'<div id="request-{part}" hx-swap-oob="innerHTML">{html}</div>')
+        return "".join(new)
+
+    def _piece(self, event: EventOut) -> str:
+        if event.epoch < 1:
+            return ""
+        new_attempt, self.epoch = event.epoch > self.epoch, max(self.epoch, event.epoch)
+        number = cell_number(event)
+        cell, output = None, None
+        if number and event.kind.startswith("cell_"):
+            key = (event.epoch, number)
+            cell = self._cells.setdefault(key, Cell(epoch=event.epoch, number=number))
+            output = fold(cell, event)
+        return self.web.render(
+            "job_piece.html",
+            request_id=self.request_id,
+            event=event,
+            attempt=Attempt(epoch=event.epoch) if new_attempt else None,
+            cell=cell,
+            output=output,
+            cut=cut_sentence(event) if event.kind == "cut" else "",
+            unfinished=self._unfinished(event) if is_over(event) else (),
+        )
+
+    def _unfinished(self, last: EventOut) -> list[Cell]:
+        """The cells that an attempt's end has stopped; also those begun before this feed."""
+        history, after = History(), 0
+        while batch := self.web.commands.events(self.visitor.identity, self.request_id, after):
+            after = batch[-1].id
+            for event in batch:
+                if event.epoch == last.epoch and event.id <= last.id:
+                    history.add(event)
+        return history.attempts[last.epoch].stop()
+
+
+async def job_feed(feed: Feed) -> AsyncGenerator[bytes, None]:
+    """Follows the request until it has ended."""
+    told = Told()
+    async for changed in feed.web.streams.rounds():
+        try:
+            looks, who = feed.web.looks, feed.visitor.identity
+            if not await looks.news(told, feed.request_id, who) and changed:
+                yield ALIVE
+                continue
+            news, ended = await run_in_threadpool(feed.read, silence=not changed)
+        except CarrelError as error:
+            # The page comes back and then gets this as a proper answer.
+            _log.warning("The feed of %s ends early: %s", feed.request_id, error)
+            return
+        yield news or ALIVE
+        if ended:
+            return

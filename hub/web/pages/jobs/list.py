@@ -1,0 +1,221 @@
+"""The list of requests: filtered, page by page, and cancelled in bulk once it was confirmed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from ....config.settings import SERVICE_PREFIX
+from ....errors import CarrelError
+from ....interfaces.files import Identity
+from ....requests.pagination import Wanted
+from ....scheduling.model.states import TERMINAL, State
+from ....schemas import RequestOut, RequestsOut
+from ...dependencies.callers import Carrel
+from ...dependencies.context import Web
+from ...dependencies.visitors import Guest, Pairs, html
+from ...security.access import Visitor
+
+_PER_PAGE = 100
+_AT_ONCE = 1000
+_PATIENCE_SECONDS = 8.0
+_LIVE = frozenset(State) - TERMINAL - {State.STOPPING}
+_ENDED_BADLY = frozenset({State.FAILED, State.TIMED_OUT})
+_BY_CHOICE = {
+    "": None,
+    "live": frozenset(State) - TERMINAL,
+    "ended": frozenset(TERMINAL),
+    "bad": _ENDED_BADLY,
+}
+_CHOICES = (
+    ("", "any"),
+    ("live", "not ended"),
+    ("ended", "ended"),
+    ("bad", "failed or timed out"),
+    *((str(state), str(state).replace("_", " ")) for state in State),
+)
+_TABS = (("", "All"), ("live", "Not ended"), ("ended", "Ended"), ("bad", "Failed"))
+_FILTERS = ("state", "kind", "group", "label", "text", "whose", "owner", "node")
+
+router = APIRouter(include_in_schema=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """As it stands in the address of the page; empty means: any."""
+
+    state: str = ""
+    kind: str = ""
+    group: str = ""
+    label: str = ""
+    text: str = ""
+    whose: str = "mine"
+    owner: str = ""
+    node: str = ""
+    cursor: str = ""
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """Without the place in the list."""
+        return [(name, value) for name in _FILTERS if (value := str(getattr(self, name)))]
+
+    def url(self, cursor: str = "") -> str:
+        return f"{SERVICE_PREFIX}requests?" + urlencode(
+            [*self.pairs, *([("cursor", cursor)] if cursor else [])]
+        )
+
+    def tab(self, state: str) -> str:
+        """The same list with another choice of states, from its beginning."""
+        return replace(self, state=state).url()
+
+    def wanted(self) -> Wanted:
+        states = _BY_CHOICE.get(self.state, frozenset({self.state}))
+        return Wanted(
+            kind=self.kind or None,
+            states=frozenset(map(str, states)) if states else None,
+            labels=tuple(self.label.split()),
+            text=self.text,
+            group=self.group or None,
+            owner=self.owner or None,
+            node=self.node or None,
+            mine=self.whose != "all",
+            limit=_PER_PAGE,
+            cursor=self.cursor,
+        )
+
+
+@router.get("/requests")
+def list_requests(
+    *,
+    web: Carrel,
+    visitor: Guest,
+    state: Annotated[str, Query(max_length=20)] = "",
+    kind: Annotated[str, Query(max_length=20)] = "",
+    group: Annotated[str, Query(max_length=64)] = "",
+    label: Annotated[str, Query(max_length=1000)] = "",
+    text: Annotated[str, Query(max_length=200)] = "",
+    whose: Annotated[str, Query(max_length=10)] = "mine",
+    owner: Annotated[str, Query(max_length=255)] = "",
+    node: Annotated[str, Query(max_length=255)] = "",
+    cursor: Annotated[str, Query(max_length=64)] = "",
+) -> Response:
+    """Newest first; every filter and every page has its own address."""
+    chosen = Filter(
+        state=state,
+        kind=kind,
+        group=group.strip(),
+        label=label.strip(),
+        text=text.strip(),
+        whose=whose,
+        owner=owner.strip(),
+        node=node.strip(),
+        cursor=cursor,
+    )
+    groups = () if visitor.identity.admin else web.groups.now(visitor.identity)
+    with web.commands.store.together():
+        return _list(web, visitor, chosen, [group.name for group in groups])
+
+
+def _list(web: Web, visitor: Visitor, chosen: Filter, groups: Sequence[str]) -> Response:
+    who, error = visitor.identity, None
+    try:
+        found = web.commands.find_requests(who, replace(chosen.wanted(), brief=True))
+    except CarrelError as refused:
+        found, error = RequestsOut(requests=[]), refused
+    page = web.render(
+        "requests.html",
+        filter=chosen,
+        found=found,
+        error=error,
+        states=_CHOICES,
+        tabs=_TABS,
+        groups=sorted({*_groups_seen(web, who, groups), *filter(None, [chosen.group])}),
+        first_page=chosen.url(),
+        next_page=chosen.url(found.next) if found.next else "",
+        who=who,
+        csrf=web.gate.csrf.issue(visitor.session),
+    )
+    return html(page, error.http_status if error else 200)
+
+
+def _groups_seen(web: Web, who: Identity, own: Sequence[str]) -> Iterable[str]:
+    """Those whose requests may be in the list."""
+    if who.admin:
+        return (group.name for group in web.commands.store.groups())
+    return (*own, *web.figures.teaches(who))
+
+
+@router.post("/requests/cancel")
+def cancel_many(web: Carrel, visitor: Guest, pairs: Pairs) -> Response:
+    """First the question with the number, then the deed, as far as it comes in a while."""
+    fields, who = dict(pairs), visitor.identity
+    chosen = Filter(**{name: fields[name] for name in _FILTERS if name in fields})
+    everything = fields.get("which") == "all"
+    ids = [value for name, value in pairs if name == "id" and not everything]
+    targets = list(_cancellable(web, who, chosen) if everything else _named(web, who, ids))
+    done, problems = 0, list[str]()
+    if fields.get("confirmed") == "yes":
+        reason = fields.get("reason", "").strip()[:500]
+        done, problems = _cancel(web, who, targets, reason)
+        targets = targets[done + len(problems) :]
+    return html(
+        web.render(
+            "requests_cancel.html",
+            filter=chosen,
+            which="all" if everything else "chosen",
+            ids=[] if everything else [target.id for target in targets],
+            left=len(targets),
+            others=any(target.owner != who.name for target in targets),
+            done=done,
+            problems=problems[:5],
+            back=chosen.url(),
+            who=who,
+            csrf=web.gate.csrf.issue(visitor.session),
+        )
+    )
+
+
+def _cancellable(web: Web, who: Identity, chosen: Filter) -> Iterator[RequestOut]:
+    """Everything that the filter finds and that has not ended."""
+    wanted = replace(chosen.wanted(), limit=_AT_ONCE)
+    live = frozenset(map(str, _LIVE))
+    states = live & wanted.states if wanted.states is not None else live
+    if not states:
+        return
+    wanted = replace(wanted, states=states)
+    while True:
+        page = web.commands.find_requests(who, wanted)
+        yield from page.requests
+        if not page.next:
+            return
+        wanted = replace(wanted, cursor=page.next)
+
+
+def _named(web: Web, who: Identity, ids: Sequence[str]) -> Iterator[RequestOut]:
+    for request_id in ids:
+        request = web.commands.request(who, request_id)
+        if not request.ended and request.state != "stopping":
+            yield request
+
+
+def _cancel(
+    web: Web, who: Identity, targets: Sequence[RequestOut], reason: str
+) -> tuple[int, list[str]]:
+    """How many were cancelled before the patience ended, and what went wrong."""
+    until, done, problems = time.monotonic() + _PATIENCE_SECONDS, 0, list[str]()
+    # The newest first, which is how they are listed: nothing behind it is started in between.
+    for target in targets:
+        if time.monotonic() > until:
+            break
+        try:
+            web.commands.cancel(who, target.id, reason)
+            done += 1
+        except CarrelError as error:
+            problems.append(f"{target.id}: {error}")
+    return done, problems

@@ -1,0 +1,133 @@
+"""The page that submits a job: a notebook with its parameters, or a command."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from pydantic import ValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData, UploadFile
+from starlette.responses import RedirectResponse, Response
+
+from ....config.settings import SERVICE_PREFIX
+from ....errors import CarrelError
+from ....files.home_notebooks import HomeFiles, HomeFolder
+from ....messages.validation import invalid_body
+from ....schemas import JobIn
+from ...dependencies.callers import Carrel
+from ...dependencies.context import Web
+from ...dependencies.visitors import Guest, Upload, html
+from ...forms.job import SubmitForm
+from ...forms.job_source import HOME, Sent, of_job, with_notebook
+from ...forms.session import device_choices, offered_models
+from ...security.access import Visitor
+from ..admin.images import image_choices
+from ..login import SEE_OTHER
+
+_FORM_HEADER = "X-Carrel-Form"
+"""Tells the page that a refusal is its own form, to be shown in the form's place."""
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/submit")
+def submit_page(
+    web: Carrel, visitor: Guest, again: Annotated[str, Query(max_length=64)] = ""
+) -> Response:
+    """An empty form, or one that is filled in like a job that was submitted ``again``."""
+    form = of_job(web, visitor.identity, again) if again else SubmitForm()
+    return html(_page(web, visitor, form, "submit.html"))
+
+
+@router.get("/submit/home")
+def home(
+    web: Carrel, visitor: Guest, path: Annotated[str, Query(max_length=4096)] = ""
+) -> Response:
+    """One folder of one's own home, to pick a notebook from."""
+    folder, error = HomeFolder(path="", folders=(), notebooks=()), None
+    try:
+        folder = HomeFiles(web.commands.files).folder(visitor.identity.name, path)
+    except CarrelError as refused:
+        error = refused
+    page = web.render("submit_home.html", folder=folder, error=error)
+    # htmx shows only what went well: the sentence stands in the list's place.
+    return html(page)
+
+
+@router.post("/submit/inspect")
+async def inspect(web: Carrel, visitor: Guest, fields: Upload) -> Response:
+    """The part of the form that depends on the chosen notebook."""
+    sent = await _chosen(fields)
+    return await run_in_threadpool(_inspected, web, visitor, fields, sent)
+
+
+@router.post("/submit")
+async def submit(web: Carrel, visitor: Guest, request: Request, fields: Upload) -> Response:
+    """On to the job's page, or back to the form with what was wrong."""
+    sent = await _chosen(fields)
+    within_page = bool(request.headers.get("hx-request"))
+    return await run_in_threadpool(_submitted, web, visitor, fields, sent, within_page)
+
+
+async def _chosen(fields: FormData) -> Sent:
+    found = fields.get("notebook")
+    if isinstance(found, UploadFile) and found.filename:
+        return found.filename, await found.read()
+    return None
+
+
+def _inspected(web: Web, visitor: Visitor, fields: FormData, sent: Sent) -> Response:
+    pick = fields.get("pick")
+    source = f"{HOME}{pick}" if isinstance(pick, str) and pick else ""
+    # What was entered for another notebook means nothing for this one.
+    form = replace(SubmitForm.filled(fields), kind="notebook", source=source, parameters={})
+    try:
+        form = with_notebook(web, visitor.identity, form, sent)
+    except CarrelError as error:
+        form = form.refused(error, [])
+    return html(_page(web, visitor, form, "submit_notebook.html"))
+
+
+def _submitted(
+    web: Web, visitor: Visitor, fields: FormData, sent: Sent, within_page: bool
+) -> Response:
+    form = SubmitForm.filled(fields)
+    try:
+        form = with_notebook(web, visitor.identity, form, sent)
+        made = web.commands.submit_job(visitor.identity, _job(form, web.clock()))
+    except CarrelError as error:
+        refused = form.refused(error, web.commands.groups_for(visitor.identity))
+        template = "submit_form.html" if within_page else "submit.html"
+        answer = html(_page(web, visitor, refused, template), error.http_status)
+        answer.headers[_FORM_HEADER] = "refused"
+        return answer
+    target = f"{SERVICE_PREFIX}requests/{made.id}"
+    if within_page:
+        return Response(status_code=200, headers={"HX-Redirect": target})
+    return RedirectResponse(target, SEE_OTHER)
+
+
+def _job(form: SubmitForm, now: float) -> JobIn:
+    try:
+        return form.job(now)
+    except ValidationError as error:
+        raise invalid_body(error, JobIn) from None
+
+
+def _page(web: Web, visitor: Visitor, form: SubmitForm, template: str) -> str:
+    groups = web.groups.now(visitor.identity)
+    pool = web.commands.pool(visitor.identity, groups_of=[group.name for group in groups])
+    return web.render(
+        template,
+        form=form,
+        groups=groups,
+        most_devices=device_choices(groups),
+        models=offered_models(groups, pool.devices, form.model),
+        images=image_choices(web, visitor.identity, [g.name for g in groups], form.image),
+        keeps_inside=web.commands.backend.keeps_inside,
+        pool=pool,
+        who=visitor.identity,
+        csrf=web.gate.csrf.issue(visitor.session),
+    )

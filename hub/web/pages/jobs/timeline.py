@@ -1,0 +1,180 @@
+"""A job's stored events as its page shows them: attempts, cells, outputs.
+
+Opened anew the page holds everything that is stored; from then on each event becomes a piece
+that is appended, so that nothing is sent twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from pydantic import JsonValue
+
+from ....messages.requests import memory
+from ....scheduling.model.states import State
+from ....schemas import EventOut
+from ...html.cell_output import Form, Shown, join, plain, shown
+
+_CELL_TEXT = 64 * 1024
+_CELL_OUTPUTS = 100
+_UNDER_WAY = frozenset({State.GRANTED, State.STARTING, State.RUNNING, State.STOPPING})
+
+
+@dataclass(slots=True, kw_only=True)
+class Cell:
+    """A code cell of one attempt.
+
+    Attributes:
+        number: among the code cells, from 1.
+        state: running, done, failed, or stopped: its attempt was over before it was.
+        left_out: outputs that the page leaves to the notebook.
+    """
+
+    epoch: int
+    number: int
+    state: str = "running"
+    started_at: float | None = None
+    seconds: float | None = None
+    outputs: list[Shown] = field(default_factory=list)
+    left_out: int = 0
+
+    @property
+    def key(self) -> str:
+        """For ids within the page."""
+        return f"{self.epoch}-{self.number}"
+
+    def add(self, output: Shown) -> None:
+        last = self.outputs[-1] if self.outputs else None
+        if last is not None and _goes_on(last, output):
+            self.outputs[-1] = replace(last, text=join(last.text, output))
+        else:
+            self.outputs.append(output)
+        while self.outputs and self._too_much():
+            if len(self.outputs) == 1:
+                self.outputs[0] = replace(self.outputs[0], text=self.outputs[0].text[-_CELL_TEXT:])
+                self.left_out = max(self.left_out, 1)
+                return
+            del self.outputs[0]
+            self.left_out += 1
+
+    def _too_much(self) -> bool:
+        text = sum(len(output.text) for output in self.outputs)
+        return len(self.outputs) > _CELL_OUTPUTS or text > _CELL_TEXT
+
+
+@dataclass(slots=True, kw_only=True)
+class Attempt:
+    """One try at running the job."""
+
+    epoch: int
+    moves: list[EventOut] = field(default_factory=list)
+    cells: dict[int, Cell] = field(default_factory=dict)
+    cuts: list[str] = field(default_factory=list)
+
+    def stop(self) -> list[Cell]:
+        """It is over; returns the cells that it has left unfinished."""
+        for cell in self.cells.values():
+            if cell.state == "running":
+                cell.state = "stopped"
+        return [cell for cell in self.cells.values() if cell.state == "stopped"]
+
+
+@dataclass(slots=True, kw_only=True)
+class History:
+    """Everything that the stored events tell."""
+
+    attempts: dict[int, Attempt] = field(default_factory=dict)
+    last_id: int = 0
+
+    @classmethod
+    def of(cls, events: Iterable[EventOut]) -> History:
+        made = cls()
+        for event in events:
+            made.add(event)
+        return made
+
+    @property
+    def epoch(self) -> int:
+        return max(self.attempts, default=0)
+
+    def add(self, event: EventOut) -> None:
+        self.last_id = event.id
+        if event.epoch < 1:
+            return  # before the first attempt: the state says it
+        attempt = self.attempts.setdefault(event.epoch, Attempt(epoch=event.epoch))
+        number = cell_number(event)
+        match event.kind:
+            case "state":
+                attempt.moves.append(event)
+                if is_over(event):
+                    attempt.stop()
+            case "cut":
+                attempt.cuts.append(cut_sentence(event))
+            case "cell_started" | "cell_output" | "cell_failed" | "cell_finished" if number:
+                found = attempt.cells.setdefault(number, Cell(epoch=event.epoch, number=number))
+                fold(found, event)
+
+
+def fold(cell: Cell, event: EventOut) -> Shown | None:
+    """Take one event into its cell; returns the output that it brought."""
+    match event.kind:
+        case "cell_started":
+            cell.started_at = event.at
+        case "cell_output":
+            output = shown(event.id, event.data.get("output"))
+            if output is not None:
+                cell.add(output)
+            return output
+        case "cell_failed":
+            # Nobody is at the keyboard: it was cancelled, or its time was over.
+            interrupted = event.data.get("ename") == "KeyboardInterrupt"
+            cell.state = "stopped" if interrupted else "failed"
+            if cell.started_at is not None:
+                cell.seconds = max(0.0, event.at - cell.started_at)
+            if interrupted or any(before.form is Form.ERROR for before in cell.outputs):
+                return None  # no error of the notebook, or it has come as an output, too
+            output = failure(event)
+            cell.add(output)
+            return output
+        case "cell_finished":
+            cell.seconds = _number(event.data.get("seconds"))
+            if cell.state == "running":
+                cell.state = "done"
+    return None
+
+
+def is_over(event: EventOut) -> bool:
+    """Whether this change of state ends the attempt."""
+    return event.kind == "state" and event.data.get("state") not in _UNDER_WAY
+
+
+def failure(event: EventOut) -> Shown:
+    """The traceback of a failed cell."""
+    told = event.data.get("traceback") or (
+        f"{event.data.get('ename', 'Error')}: {event.data.get('evalue', '')}"
+    )
+    return Shown(form=Form.ERROR, event_id=event.id, text=plain(str(told)))
+
+
+def cell_number(event: EventOut) -> int | None:
+    number = event.data.get("number")
+    return number if isinstance(number, int) and number > 0 else None
+
+
+def cut_sentence(event: EventOut) -> str:
+    """What was left out, and how much of it."""
+    size = event.data.get("bytes")
+    what = plain(str(event.data.get("what", "output")))[:200]
+    begin = "Cut in all" if event.data.get("all") is True else "Cut"
+    if isinstance(size, int) and size >= 1 << 20:
+        return f"{begin}: {what} ({memory(size)})."
+    return f"{begin}: {what} ({size} bytes)." if isinstance(size, int) else f"{begin}: {what}."
+
+
+def _goes_on(last: Shown, output: Shown) -> bool:
+    return output.form is Form.STREAM and last.form is Form.STREAM and last.name == output.name
+
+
+def _number(value: JsonValue) -> float | None:
+    return float(value) if isinstance(value, int | float) else None

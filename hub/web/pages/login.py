@@ -1,0 +1,124 @@
+"""Signs people in through the hub's OAuth, and out again.
+
+Nothing is kept in memory between the two halves of a sign-in, so that the service may be
+restarted in the middle: the browser carries a signed state, from which the PKCE verifier
+is derived again.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Request
+from starlette.responses import RedirectResponse, Response
+
+from ...config.settings import SERVICE_PREFIX
+from ...errors import Forbidden, NotSignedIn
+from ..dependencies.context import Web, web_of
+from ..security.access import SESSION_COOKIE, SESSION_PURPOSE
+from ..security.signer import same
+
+HUB_LOGOUT = "/hub/logout"
+SEE_OTHER = 303
+_STATE_COOKIE = "carrel-state-"
+_STATE_PURPOSE = "oauth-state"
+_STATE_SECONDS = 600
+_SEGMENT = r"[A-Za-z0-9~_%-][A-Za-z0-9.~_%-]{0,99}"
+_OWN_PAGE = re.compile(
+    rf"{re.escape(SERVICE_PREFIX)}(?:|usage|course/{_SEGMENT}|wait/{_SEGMENT}|requests/{_SEGMENT})"
+)
+_STATE = re.compile(r"[A-Za-z0-9_-]{20,60}")
+
+router = APIRouter(include_in_schema=False)
+
+
+def own_page(wanted: str) -> str:
+    """The page to go to after a sign-in: one of ours from the list, else the desk."""
+    return wanted if _OWN_PAGE.fullmatch(wanted) else SERVICE_PREFIX
+
+
+def to_sign_in(wanted: str) -> RedirectResponse:
+    """Sends the browser to the sign-in, and from there back to where it wanted to go."""
+    query = urlencode({"next": own_page(wanted)})
+    return RedirectResponse(f"{SERVICE_PREFIX}login?{query}", SEE_OTHER)
+
+
+@router.get("/login")
+async def login(request: Request, next: str = SERVICE_PREFIX) -> Response:
+    """The first half: remember where to go, and hand over to the hub."""
+    web = web_of(request)
+    state = secrets.token_urlsafe(24)
+    hub = web.gate.sign_in.authorize_url(state, _verifier(web, state))
+    answer = RedirectResponse(hub, SEE_OTHER)
+    answer.set_cookie(
+        _STATE_COOKIE + state[:8],
+        web.seal.wrap(_STATE_PURPOSE, f"{state}|{own_page(next)}"),
+        max_age=_STATE_SECONDS,
+        path=SERVICE_PREFIX,
+        httponly=True,
+        samesite="lax",
+        secure=is_https(request),
+    )
+    return answer
+
+
+@router.get("/oauth_callback")
+async def oauth_callback(
+    request: Request, code: str = "", state: str = "", error: str = ""
+) -> Response:
+    """The second half: the hub sent the browser back with a code."""
+    web = web_of(request)
+    wanted = _wanted(web, request, state)
+    if error:
+        raise Forbidden(
+            "JupyterHub did not let you in.",
+            accepted="Ask your administrator for access to Carrel.",
+        )
+    if not code:
+        raise NotSignedIn("JupyterHub sent no sign-in code.", accepted="Sign in once more.")
+    token = await web.gate.sign_in.token_for_code(code, _verifier(web, state))
+    answer = RedirectResponse(own_page(wanted), SEE_OTHER)
+    answer.set_cookie(
+        SESSION_COOKIE,
+        web.seal.wrap(SESSION_PURPOSE, token),
+        path=SERVICE_PREFIX,
+        httponly=True,
+        samesite="lax",
+        secure=is_https(request),
+    )
+    answer.delete_cookie(_STATE_COOKIE + state[:8], path=SERVICE_PREFIX)
+    return answer
+
+
+def signed_out() -> RedirectResponse:
+    """Forget the sign-in here, and let the hub forget its own."""
+    answer = RedirectResponse(HUB_LOGOUT, SEE_OTHER)
+    answer.delete_cookie(SESSION_COOKIE, path=SERVICE_PREFIX)
+    return answer
+
+
+def is_https(request: Request) -> bool:
+    """Whether the browser's connection is encrypted, as the proxies in between tell."""
+    web = web_of(request)
+    told = request.headers.get("x-forwarded-proto", "").partition(",")[0].strip().lower()
+    return "https" in (told, request.url.scheme, web.settings.url.partition(":")[0])
+
+
+def _verifier(web: Web, state: str) -> str:
+    return web.seal.mac("pkce", state)
+
+
+def _wanted(web: Web, request: Request, state: str) -> str:
+    """Where this browser wanted to go. Raises NotSignedIn for a state that is not its own."""
+    cookie = ""
+    if _STATE.fullmatch(state):
+        cookie = request.cookies.get(_STATE_COOKIE + state[:8], "")
+    known, _, wanted = (web.seal.unwrap(_STATE_PURPOSE, cookie) or "").partition("|")
+    if not known or not same(known, state):
+        raise NotSignedIn(
+            "This sign-in was not begun in this browser, or it took too long.",
+            accepted="Sign in once more.",
+        )
+    return wanted

@@ -1,0 +1,265 @@
+"""Pages about the past: one's own use, the pool's for administrators, a course's for teachers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
+from typing import Annotated, TypedDict
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Depends, Path, Query
+from starlette.responses import Response
+
+from ...administration.service import check
+from ...config.settings import SERVICE_PREFIX
+from ...errors import CarrelError
+from ...messages import usage as usage_words
+from ...messages.usage import Line
+from ...records.usage import DAY, UsageBy, Used
+from ...requests.pagination import Wanted
+from ...scheduling.model.states import LIVE
+from ...schemas import UsageReport, UsageRowOut, UsedBy
+from ...schemas import parsers as values
+from ...schemas.pool_history import HistoryOut
+from ...usage import aggregation as history
+from ...usage.reports import UsageAsked, row_out
+from ..dependencies.callers import Carrel
+from ..dependencies.context import Web, of_one_moment
+from ..dependencies.visitors import Guest, html
+from ..html.plot import Plot
+from ..security.access import Visitor
+from . import usage_plots as history_plots
+
+_DAYS = 30
+_MOST_DAYS = 366
+"""How many days are drawn; a longer time has the newest of them."""
+_ROWS = 50
+_LINES = 50
+_LIVE_SHOWN = 50
+_SUMS = ("owner", *usage_words.HEADS)
+"""What can be added up in the table: by request and by line, they are always there."""
+
+router = APIRouter(include_in_schema=False)
+
+Span = Annotated[str, Query(max_length=8)]
+Group = Annotated[str, Query(max_length=64)]
+Course = Annotated[str, Path(max_length=64)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """As it stands in the address: days in UTC, the last one included.
+
+    ``by``: what is added up beside what is always shown.
+    ``before`` is the line of the ledger that the lines shown come before; 0 for the newest.
+    """
+
+    since: str
+    until: str = ""
+    group: str = ""
+    whose: str = "mine"
+    by: UsedBy = "owner"
+    before: int = 0
+
+    def url(self, page: str) -> str:
+        pairs = [(field.name, getattr(self, field.name)) for field in fields(self)]
+        return f"{SERVICE_PREFIX}{page}?" + urlencode([pair for pair in pairs if pair[1]])
+
+    def asked(self) -> UsageAsked:
+        """Raises InvalidInput."""
+        return UsageAsked(
+            group=self.group,
+            since=values.day(self.since),
+            until=values.day(self.until) + DAY if self.until else None,
+            mine=self.whose != "all",
+            by=UsageBy.REQUEST,
+            rows=_ROWS,
+            lines=_LINES,
+            before=self.before or None,
+            counted=False,
+        )
+
+    def of_group(self, group: str) -> str:
+        """Address of the page of this group alone, with those below it."""
+        return replace(self, group=group, before=0).url("usage")
+
+    def older(self, report: UsageReport) -> str:
+        """Address of the page with the lines before these; empty where there are none."""
+        if report.ledger_complete or len(report.ledger) < _LINES:
+            return ""
+        return replace(self, before=report.ledger[0].id).url("usage")
+
+
+async def _choice(
+    web: Carrel,
+    *,
+    since: Annotated[str, Query(max_length=10)] = "",
+    until: Annotated[str, Query(max_length=10)] = "",
+    group: Group = "",
+    whose: Annotated[str, Query(max_length=10)] = "mine",
+    by: UsedBy = "owner",
+    before: Annotated[int | None, Query(ge=1, le=2**53)] = None,
+) -> Choice:
+    since = since or _first_day(web)
+    return Choice(since=since, until=until, group=group, whose=whose, by=by, before=before or 0)
+
+
+Chosen = Annotated[Choice, Depends(_choice)]
+
+
+@router.get("/usage")
+def usage(web: Carrel, visitor: Guest, chosen: Chosen) -> Response:
+    """The sums that people are charged by: by day, model and request, down to the ledger."""
+    # The hub is asked first: nothing waits for it within a transaction.
+    mine = web.groups.names(visitor.identity)
+    error = None
+    with web.commands.store.together():
+        try:
+            found = _used(web, visitor, chosen, mine)
+        except CarrelError as refused:
+            error = refused
+            chosen = Choice(since=_first_day(web), whose=chosen.whose, by=chosen.by)
+            found = _used(web, visitor, chosen, mine)
+        report = found["usage"]
+        named = {*(line.group for line in report.by_group), *filter(None, [chosen.group])}
+        if visitor.identity.admin:
+            named |= {each.name for each in web.commands.store.groups()}
+        page = web.render(
+            "usage.html",
+            title="Usage" if chosen.whose == "all" else "My usage",
+            groups=sorted(named),
+            sums=_SUMS,
+            error=error,
+            **found,
+            **_around(visitor, web),
+        )
+    return html(page, error.http_status if error else 200)
+
+
+@router.get("/usage/live")
+def usage_live(web: Carrel, visitor: Guest, chosen: Chosen) -> Response:
+    """The part of that page that changes by itself."""
+    mine = web.groups.names(visitor.identity)
+    with web.commands.store.together():
+        return html(web.render("usage_live.html", **_used(web, visitor, chosen, mine)))
+
+
+class _Used(TypedDict):
+    """What the part of the usage page that changes is made of."""
+
+    usage: UsageReport
+    plot: Plot
+    models: Sequence[UsageRowOut]
+    lines: Sequence[Line]
+    chosen: Choice
+    most: int
+
+
+def _used(web: Web, visitor: Visitor, chosen: Choice, mine: Collection[str]) -> _Used:
+    """Raises InvalidInput, NotFound."""
+    who, asked = visitor.identity, chosen.asked()
+    by = UsageBy(chosen.by)
+    report = web.figures.usage(who, asked, groups_of=mine)
+    days = web.figures.used(who, asked, UsageBy.DAY)
+    plot = history_plots.by_day(report, _all_days(report, days, web.clock()))
+    models = [row_out(each) for each in web.figures.used(who, asked, UsageBy.MODEL)]
+    rows = []
+    if by in usage_words.HEADS and by is not UsageBy.MODEL:
+        known = days if by is UsageBy.DAY else web.figures.used(who, asked, by)
+        rows = [row_out(each) for each in known]
+    return {
+        "usage": report,
+        "plot": plot,
+        "models": models,
+        "lines": usage_words.lines(by, rows),
+        "chosen": chosen,
+        "most": _ROWS,
+    }
+
+
+@router.get("/admin/use")
+@of_one_moment
+def use(web: Carrel, visitor: Guest, span: Span = "week", group: Group = "") -> Response:
+    """How full the pool was, and how long waits were."""
+    check(visitor.identity)
+    found = web.figures.pool(visitor.identity, span, group)
+    page = web.render(
+        "admin_use.html",
+        found=found,
+        plots=_plots(found),
+        groups=[each.name for each in web.commands.store.groups()],
+        **_around(visitor, web),
+    )
+    return html(page)
+
+
+@router.get("/admin/use/live")
+@of_one_moment
+def use_live(web: Carrel, visitor: Guest, span: Span = "week", group: Group = "") -> Response:
+    """The plots alone, for the page that watches them."""
+    check(visitor.identity)
+    found = web.figures.pool(visitor.identity, span, group)
+    return html(web.render("history_plots.html", found=found, plots=_plots(found)))
+
+
+@router.get("/course/{group}")
+@of_one_moment
+def course(web: Carrel, visitor: Guest, group: Course, span: Span = "week") -> Response:
+    """The requests, the use and the waits of a course; nobody else knows that it exists."""
+    found = _course(web, visitor, group, span)
+    is_course = web.courses.is_course(group)
+    page = web.render("course.html", is_course=is_course, **found, **_around(visitor, web))
+    return html(page)
+
+
+@router.get("/course/{group}/live")
+@of_one_moment
+def course_live(web: Carrel, visitor: Guest, group: Course, span: Span = "week") -> Response:
+    """The part of that page that changes by itself."""
+    return html(web.render("course_live.html", **_course(web, visitor, group, span)))
+
+
+def _course(web: Web, visitor: Visitor, group: str, span: str) -> dict[str, object]:
+    """Raises NotFound."""
+    who = visitor.identity
+    web.figures.check_course(who, group)
+    found = web.figures.pool(who, span, group)
+    since = found.periods[0].starts_at
+    live = Wanted(group=group, mine=False, states=LIVE, limit=_LIVE_SHOWN, brief=True)
+    used = UsageAsked(group=group, since=since, by=UsageBy.USER, lines=0)
+    # Whoever may see a course is told of its budgets and reservations, member or not.
+    coming = web.commands.reservations(who, groups_of=())
+    return {
+        "group": group,
+        "live": web.commands.find_requests(who, live),
+        "usage": web.figures.usage(who, used, groups_of=()),
+        "reservations": [each for each in coming if each.group == group],
+        "found": found,
+        "plots": _plots(found),
+    }
+
+
+def _plots(found: HistoryOut) -> dict[str, object]:
+    return {
+        "utilisation": history_plots.utilisation(found),
+        "queue": history_plots.queue(found),
+        "waits": history_plots.waits(found),
+    }
+
+
+def _all_days(report: UsageReport, days: Sequence[Used], now: float) -> list[UsageRowOut]:
+    """With the days between on which nothing was used."""
+    since = report.since or now
+    until = min(now, report.until or now)
+    since = max(since, until - _MOST_DAYS * DAY)
+    return [row_out(day) for day in history.every_day(days, since, until)]
+
+
+def _first_day(web: Web) -> str:
+    """Where nothing was chosen."""
+    return f"{datetime.fromtimestamp(web.clock() - (_DAYS - 1) * DAY, UTC):%Y-%m-%d}"
+
+
+def _around(visitor: Visitor, web: Web) -> dict[str, object]:
+    return {"who": visitor.identity, "csrf": web.gate.csrf.issue(visitor.session)}

@@ -1,0 +1,161 @@
+"""Who calls, and whether they may: people, programs, the hub, and attempts.
+
+| caller | shows | may |
+| --- | --- | --- |
+| a person | the signed cookie of a sign-in | everything of their own; changes need a form token |
+| a program | a JupyterHub token | read with custom:carrel:read, change with custom:carrel:submit |
+| the hub | the installation's hub token | open and end sessions, follow every request |
+| an attempt | the token of its lease | report under that lease |
+| monitoring | the metrics token, or one with custom:carrel:metrics | read /metrics |
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from starlette.requests import Request
+
+from ...errors import Forbidden, NotSignedIn
+from ...interfaces.files import Identity
+from ...runtime.context import Commands
+from .csrf import HEADER, Csrf
+from .hub_oauth import ACCESS_SCOPE, METRICS_SCOPE, READ_SCOPE, SUBMIT_SCOPE, Person, SignIn
+from .signer import Seal, same
+
+SESSION_COOKIE = "carrel-session"
+SESSION_PURPOSE = "session"
+_HUB_SESSION_COOKIE = "jupyterhub-session-id"
+_AUTHORIZATION = re.compile(r"(?:token|bearer)\s+(\S+)\s*", re.IGNORECASE)
+_HOW = "Send a JupyterHub token as 'Authorization: token …', or sign in with a browser."
+_HOW_TO_MONITOR = "Send what `carrel metrics-token` prints as 'Authorization: Bearer …'."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visitor:
+    """A person with a browser; ``session`` is what their form tokens are bound to."""
+
+    identity: Identity
+    session: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Identifies callers; every method raises a CarrelError for those who may not pass."""
+
+    sign_in: SignIn
+    seal: Seal
+    csrf: Csrf
+    hub_token: str
+    metrics_token: str = ""
+
+    async def visitor(self, request: Request) -> Visitor | None:
+        """The person behind the cookie; None where there is none or it has run out."""
+        cookie = request.cookies.get(SESSION_COOKIE, "")
+        # Only a token that came from a sign-in here counts: a narrow API token put into a
+        # cookie would otherwise get round its own scopes.
+        token = self.seal.unwrap(SESSION_PURPOSE, cookie)
+        if token is None:
+            return None
+        person = await self.sign_in.person(token, request.cookies.get(_HUB_SESSION_COOKIE, ""))
+        if person is None:
+            return None
+        _check_access(person)
+        return Visitor(identity=person.identity, session=cookie)
+
+    async def reader(self, request: Request) -> Identity:
+        who = await self.reader_or_hub(request)
+        if who is None:
+            raise Forbidden("The hub's own token is for the hub; this answers people.")
+        return who
+
+    async def reader_or_hub(self, request: Request) -> Identity | None:
+        """Somebody who may read; None is the hub itself."""
+        token = token_of(request)
+        if token is None:
+            return (await self._signed_in(request)).identity
+        if self.is_hub(token):
+            return None
+        return (await self._program(token, READ_SCOPE, "read")).identity
+
+    async def writer(self, request: Request) -> Identity:
+        """Somebody who may change things; a cookie needs the form token in a header."""
+        token = token_of(request)
+        if token is None:
+            visitor = await self._signed_in(request)
+            self.csrf.check(request, visitor.session, request.headers.get(HEADER))
+            return visitor.identity
+        if self.is_hub(token):
+            raise Forbidden("The hub's own token cannot act as a person.")
+        return (await self._program(token, SUBMIT_SCOPE, "submit")).identity
+
+    def hub(self, request: Request) -> None:
+        token = token_of(request)
+        if token is None:
+            raise NotSignedIn("This is for the hub itself.", accepted="It sends its own token.")
+        if not self.is_hub(token):
+            raise Forbidden("This is for the hub itself.", accepted="Only its own token opens it.")
+
+    def attempt(self, request: Request, lease_id: str, commands: Commands) -> None:
+        """Raises Forbidden unless the token is the one of this lease. Blocks."""
+        token = token_of(request)
+        if token is None:
+            raise NotSignedIn(
+                "This is for the attempt that runs under the lease.",
+                accepted="It sends the token that it was started with.",
+            )
+        if commands.lease_of_token(token) != lease_id:
+            raise Forbidden("This token belongs to another lease.")
+
+    async def monitor(self, request: Request) -> None:
+        """Raises NotSignedIn or Forbidden unless the token may read the metrics."""
+        token = token_of(request)
+        if token is None:
+            raise NotSignedIn("The metrics need a token.", accepted=_HOW_TO_MONITOR)
+        # Without the hub, too: that it is away is what monitoring wants to know.
+        if not (self.metrics_token and same(token, self.metrics_token)):
+            await self._program(token, METRICS_SCOPE, "read the metrics")
+
+    def is_hub(self, token: str) -> bool:
+        return same(token, self.hub_token)
+
+    async def _signed_in(self, request: Request) -> Visitor:
+        visitor = await self.visitor(request)
+        if visitor is None:
+            raise NotSignedIn("You are not signed in.", accepted=_HOW)
+        return visitor
+
+    async def _program(self, token: str, scope: str, verb: str) -> Person:
+        person = await self.sign_in.person(token)
+        if person is None:
+            raise NotSignedIn("JupyterHub does not know this token.", accepted=_HOW)
+        _check_access(person)
+        if not person.may(scope):
+            raise Forbidden(
+                f"This token may not {verb}.",
+                accepted=f"It needs the scope {scope}; the hub's Token page makes such tokens.",
+            )
+        return person
+
+
+def token_of(request: Request) -> str | None:
+    """The token of the Authorization header; None where there is no such header.
+
+    Raises:
+        NotSignedIn: the header is of another kind.
+    """
+    header = request.headers.get("authorization")
+    if header is None:
+        return None
+    found = _AUTHORIZATION.fullmatch(header)
+    if found is None:
+        raise NotSignedIn("The Authorization header cannot be read.", accepted=_HOW)
+    return found.group(1)
+
+
+def _check_access(person: Person) -> None:
+    if not person.may(ACCESS_SCOPE):
+        raise Forbidden(
+            "This account or token may not use Carrel.",
+            accepted=f"It needs the scope {ACCESS_SCOPE}; ask your administrator.",
+        )

@@ -1,0 +1,61 @@
+"""Makes sure that a change asked for with a cookie comes from a page of Carrel itself.
+
+Two independent proofs: a token signed for this very sign-in (hidden form field, or the header
+``X-Carrel-CSRF``), which another site cannot read; and the browser's own word for where the
+call comes from (``Sec-Fetch-Site``, else ``Origin``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from urllib.parse import urlsplit
+
+from starlette.requests import Request
+
+from ...errors import Forbidden
+from .signer import Seal, same
+
+HEADER = "X-Carrel-CSRF"
+FIELD = "csrf"
+_PURPOSE = "csrf"
+_FOREIGN = "This change was asked for by a page of another site."
+_ADVICE = "Open the page again and repeat it there; programs send an API token instead."
+
+
+class Csrf:
+    """Issues and checks form tokens."""
+
+    def __init__(self, seal: Seal, public_url: str) -> None:
+        self._seal = seal
+        self._public_host = urlsplit(public_url).netloc
+
+    def issue(self, session: str) -> str:
+        """A token for forms of this sign-in (the value of its cookie)."""
+        nonce = secrets.token_urlsafe(12)
+        return f"{nonce}.{self._seal.mac(_PURPOSE, nonce + _hash(session))}"
+
+    def check(self, request: Request, session: str, token: str | None) -> None:
+        """Raises Forbidden, with a sentence."""
+        self._check_origin(request)
+        if not token:
+            raise Forbidden("This change came without its form token.", accepted=_ADVICE)
+        nonce, _, mac = token.partition(".")
+        if not same(mac, self._seal.mac(_PURPOSE, nonce + _hash(session))):
+            raise Forbidden("The form token is of another sign-in.", accepted=_ADVICE)
+
+    def _check_origin(self, request: Request) -> None:
+        site = request.headers.get("sec-fetch-site")
+        origin = request.headers.get("origin")
+        if site is not None and site != "same-origin":
+            raise Forbidden(_FOREIGN, accepted=_ADVICE)
+        if origin is not None:
+            ours = {request.headers.get("host", ""), self._public_host}
+            if urlsplit(origin).netloc not in ours - {""}:
+                raise Forbidden(_FOREIGN, accepted=_ADVICE)
+        elif site is None:
+            raise Forbidden("The browser hides where this change comes from.", accepted=_ADVICE)
+
+
+def _hash(session: str) -> str:
+    return hashlib.sha256(session.encode("utf-8", "replace")).hexdigest()

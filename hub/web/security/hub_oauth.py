@@ -1,0 +1,169 @@
+"""Asks JupyterHub who somebody is, and signs people in through its OAuth.
+
+``HubOAuth`` is used outside of tornado: it talks to the hub and keeps answers for a minute,
+so that a removed account can look for no longer. On top of it, the last answer for a token
+outlives an absent hub for an hour, so that whoever is signed in goes on while the hub restarts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+from urllib.parse import urlencode
+
+from jupyterhub.services.auth import HubOAuth, check_scopes
+from tornado.web import HTTPError
+
+from ...config.settings import SERVICE_PREFIX, Settings
+from ...errors import NotSignedIn, Unavailable
+from ...interfaces.files import Identity
+
+SERVICE_NAME = "carrel"
+CLIENT_ID = f"service-{SERVICE_NAME}"
+ACCESS_SCOPE = f"access:services!service={SERVICE_NAME}"
+READ_SCOPE = "custom:carrel:read"
+SUBMIT_SCOPE = "custom:carrel:submit"
+METRICS_SCOPE = "custom:carrel:metrics"
+_OF_A_SERVER = "access:servers!server="
+
+_HUB_SECONDS = 5.0
+"""How long the hub may take to answer before it counts as away."""
+_CACHE_SECONDS = 60
+"""How long an answer of the hub holds."""
+_SESSION_SECONDS = 5.0
+"""The same for the token of a session, which ends with it."""
+_AWAY_SECONDS = 3600.0
+"""How long a known identity stands in for an absent hub."""
+_REMEMBERED = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Person:
+    """Whom a token speaks for, and what the token may do."""
+
+    identity: Identity
+    scopes: frozenset[str]
+
+    @property
+    def in_session(self) -> bool:
+        """Whether this is the token of a session's server."""
+        return any(scope.startswith(_OF_A_SERVER) for scope in self.scopes)
+
+    def may(self, scope: str) -> bool:
+        """Whether the token has the scope, for everybody or for its own user."""
+        own = scope if "!" in scope else f"{scope}!user={self.identity.name}"
+        return bool(check_scopes({scope, own}, set(self.scopes)))
+
+
+class SignIn(Protocol):
+    """What the web layer needs of the hub; the tests bring their own."""
+
+    async def person(self, token: str, session_id: str = "") -> Person | None:
+        """None where the hub does not know the token. Raises Unavailable."""
+
+    async def token_for_code(self, code: str, verifier: str) -> str:
+        """The last step of OAuth. Raises NotSignedIn."""
+
+    def authorize_url(self, state: str, verifier: str) -> str:
+        """Where the browser goes to sign in."""
+
+
+class HubSignIn:
+    """``SignIn`` through JupyterHub."""
+
+    def __init__(self, oauth: HubOAuth, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._oauth = oauth
+        self._clock = clock
+        self._known: OrderedDict[tuple[str, str], tuple[float, Person]] = OrderedDict()
+
+    @classmethod
+    def of(cls, settings: Settings, service_token: str) -> Self:
+        """For an installation's hub; nothing is read from the environment."""
+        return cls(
+            HubOAuth(
+                api_url=settings.hub_api_url,
+                api_token=service_token,
+                base_url=SERVICE_PREFIX,
+                hub_host="",
+                hub_prefix="/hub/",
+                oauth_client_id=CLIENT_ID,
+                oauth_redirect_uri=f"{SERVICE_PREFIX}oauth_callback",
+                oauth_authorization_url="/hub/api/oauth2/authorize",
+                oauth_token_url=f"{settings.hub_api_url}/oauth2/token",
+                access_scopes={ACCESS_SCOPE},
+                cookie_options={},
+                cache_max_age=_CACHE_SECONDS,
+            )
+        )
+
+    async def person(self, token: str, session_id: str = "") -> Person | None:
+        key = (session_id, hashlib.sha256(token.encode("utf-8", "replace")).hexdigest())
+        since, known = self._known.get(key, (0.0, None))
+        in_session = known is not None and known.in_session
+        if in_session and self._clock() - since <= _SESSION_SECONDS:
+            return known
+        try:
+            async with asyncio.timeout(_HUB_SECONDS):
+                model = await self._oauth.user_for_token(
+                    token, use_cache=not in_session, session_id=session_id, sync=False
+                )
+        except (HTTPError, TimeoutError) as error:
+            return self._remembered(key, error)
+        if model is None or model.get("kind") != "user":
+            self._known.pop(key, None)
+            return None
+        person = _person(model)
+        self._known[key] = (self._clock(), person)
+        self._known.move_to_end(key)
+        while len(self._known) > _REMEMBERED:
+            self._known.popitem(last=False)
+        return person
+
+    def _remembered(self, key: tuple[str, str], error: Exception) -> Person:
+        since, person = self._known.get(key, (0.0, None))
+        if person is None or self._clock() - since > _AWAY_SECONDS:
+            raise Unavailable(
+                "JupyterHub does not answer, so nobody can be signed in just now.",
+                accepted="It is restarted by itself; try again in a few seconds.",
+            ) from error
+        return person
+
+    async def token_for_code(self, code: str, verifier: str) -> str:
+        try:
+            async with asyncio.timeout(_HUB_SECONDS):
+                token = await self._oauth.token_for_code(code, code_verifier=verifier, sync=False)
+        except (HTTPError, TimeoutError, KeyError) as error:
+            raise NotSignedIn(
+                "JupyterHub did not confirm this sign-in.",
+                accepted="Sign in once more; if that fails too, JupyterHub may be restarting.",
+            ) from error
+        return str(token)
+
+    def authorize_url(self, state: str, verifier: str) -> str:
+        challenge = hashlib.sha256(verifier.encode()).digest()
+        query = {
+            "client_id": self._oauth.oauth_client_id,
+            "redirect_uri": self._oauth.oauth_redirect_uri,
+            "response_type": "code",
+            "state": state,
+            "code_challenge": base64.urlsafe_b64encode(challenge).decode().rstrip("="),
+            "code_challenge_method": "S256",
+        }
+        return f"{self._oauth.oauth_authorization_url}?{urlencode(query)}"
+
+
+def _person(model: dict[str, Any]) -> Person:  # the hub's JSON, checked by use
+    return Person(
+        identity=Identity(
+            name=str(model["name"]),
+            admin=bool(model.get("admin")),
+            groups=frozenset(str(group) for group in model.get("groups") or ()),
+        ),
+        scopes=frozenset(str(scope) for scope in model.get("scopes") or ()),
+    )

@@ -1,0 +1,35 @@
+"""The starts that are under way: nothing may be concluded from seeing nothing of them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ...hub.errors import BackendFailed
+
+
+class Starting:
+    """Which leases are being started, from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._leases: set[str] = set()
+
+    @contextmanager
+    def busy_with(self, lease_id: str) -> Iterator[None]:
+        """Raises BackendFailed where it is being started already."""
+        with self._lock:
+            if lease_id in self._leases:
+                raise BackendFailed(f"Attempt {lease_id} is being started already.")
+            self._leases.add(lease_id)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._leases.discard(lease_id)
+
+    def now(self) -> frozenset[str]:
+        """Ask before looking: what has started by then is seen, what has not is named here."""
+        with self._lock:
+            return frozenset(self._leases)

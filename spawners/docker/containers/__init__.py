@@ -1,0 +1,1 @@
+"""What a container is created with: template, mounts, logs."""

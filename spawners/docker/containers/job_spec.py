@@ -1,0 +1,170 @@
+"""A job's attempt as a container sees it: where its files lie, and what it is told."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ....hub.attempts.output_limits import Limits
+from ....hub.attempts.spec import CLAIM, FILES, LOG, NOTICE, PROGRESS, SAVED, Order
+from ....hub.files.safe_fs import Owner, give_folder, lies_in
+from ....hub.interfaces.backend import BackendSettings, DockerOptions, LaunchOrder
+from ....hub.records.requests import COURSE_DATA, Json
+from ...devices.environment import readable
+from ...processes.lease_processes import LEASE_VARIABLE
+from .home_mounts import course_data, inside, mounts
+from .template import ARCHIVE, ATTEMPT, INPUT, Bounds, Mount, Task, container
+
+KIND = "job"
+NO_NETWORK = "none"
+_RUNNER = f'exec python -m carrel.spawners.runner {ATTEMPT} >>"{ATTEMPT}/{LOG}" 2>&1'
+"""What the runner prints before it has a log of its own belongs into the same file."""
+_WAITING = ("python", "-m", "carrel.spawners.runner", "--wait", ATTEMPT)
+_PATHS = {
+    "CARREL_OUTPUT_DIR": f"{ATTEMPT}/{FILES}",
+    "CARREL_PROGRESS": f"{ATTEMPT}/{PROGRESS}",
+    "CARREL_NOTICE": f"{ATTEMPT}/{NOTICE}",
+    "CARREL_SAVED": f"{ATTEMPT}/{SAVED}",
+}
+"""Where a job tells how it is, whoever's it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Jobs:
+    """Forms the containers of one installation's jobs."""
+
+    settings: BackendSettings
+    options: DockerOptions
+    limits: Limits
+
+    @property
+    def owner(self) -> Owner | None:
+        """Whose an attempt's files become; a service that is not root can give nothing away."""
+        return self.options.owner
+
+    def prepare(self, order: LaunchOrder) -> None:
+        """The attempt's folder and what it reads, as the user inside may.
+
+        Raises:
+            OSError: something there is not what it should be.
+        """
+        order.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if self.owner is not None:
+            give_folder(order.folder, self.owner)
+            for path in filter(None, (order.input_path, order.archive_path)):
+                # These lie beside the attempts' folders, where only the service writes.
+                if path.exists():
+                    os.chown(path, *self.owner, follow_symlinks=False)
+        self._order(order).write(order.folder, owner=self.owner)
+
+    def body(
+        self, order: LaunchOrder, *, image: str, network: str, cdi: frozenset[str]
+    ) -> dict[str, Json]:
+        """For the engine's create call."""
+        options = self.options
+        return container(
+            Task(
+                installation=self.settings.installation,
+                lease_id=order.lease_id,
+                request_id=order.request_id,
+                epoch=order.epoch,
+                owner=order.owner,
+                kind=KIND,
+                image=image,
+                command=("/bin/sh", "-c", _RUNNER),
+                uid=options.uid,
+                network=network,
+                outside=order.job.internet,
+                bounds=self._bounds,
+                environment={
+                    **_environment(order),
+                    **course_data(self.settings, order.group),
+                },
+                mounts=self.mounts(order),
+                devices=order.devices,
+                cdi=cdi,
+                workdir=inside(order.owner),
+            )
+        )
+
+    def waiting_body(self, name: str, *, image: str, mounts: tuple[Mount, ...]) -> dict[str, Json]:
+        """Of a container that waits for a job: the same, of nobody, and without a network."""
+        return container(
+            Task(
+                installation=self.settings.installation,
+                lease_id="",
+                request_id="",
+                epoch=0,
+                owner="",
+                kind=KIND,
+                image=image,
+                command=_WAITING,
+                uid=self.options.uid,
+                network=NO_NETWORK,
+                bounds=self._bounds,
+                environment={"HOME": "/tmp", LEASE_VARIABLE: name, **_PATHS},  # noqa: S108
+                mounts=mounts,
+                warm=name,
+            )
+        )
+
+    @property
+    def _bounds(self) -> Bounds:
+        options = self.options
+        return Bounds(memory=options.memory, cpus=options.cpus, pids=options.pids, tmp=options.tmp)
+
+    def mounts(self, order: LaunchOrder) -> tuple[Mount, ...]:
+        """What a job finds of the host's folders."""
+        found = [Mount(source=str(order.folder.resolve()), target=ATTEMPT)]
+        if order.input_path.exists():
+            found.append(_read(order.input_path, INPUT))
+        if order.archive_path is not None:
+            found.append(_read(order.archive_path, ARCHIVE))
+        return (*found, *mounts(self.settings, order.owner, order.group))
+
+    def _order(self, order: LaunchOrder) -> Order:
+        return Order(
+            lease_id=order.lease_id,
+            request_id=order.request_id,
+            epoch=order.epoch,
+            token=order.token,
+            service_url=self.settings.service_url,
+            input_path=INPUT,
+            notebook_name=order.job.notebook_name,
+            output_name=order.job.output_name,
+            parameters=order.job.parameters,
+            kernel=order.job.kernel,
+            home=inside(order.owner),
+            devices=tuple(readable(device) for device in order.devices),
+            device_ids=tuple(device.id for device in order.devices),
+            command=order.job.command,
+            workdir=order.job.workdir,
+            archive_path=ARCHIVE if order.archive_path else "",
+            memory_bytes=order.job.memory_bytes,
+            image=order.image,
+            owner=order.owner,
+            course_data=course_data(self.settings, order.group).get(COURSE_DATA, ""),
+            limits=self.limits,
+        )
+
+
+def was_claimed(folder: Path) -> bool:
+    """Whether a runner has begun there."""
+    return lies_in(folder, CLAIM)
+
+
+def _read(path: Path, target: str) -> Mount:
+    return Mount(source=str(path.resolve()), target=target, read_only=True)
+
+
+def _environment(order: LaunchOrder) -> Mapping[str, str]:
+    return {
+        "HOME": inside(order.owner),
+        "USER": order.owner,
+        "LOGNAME": order.owner,
+        LEASE_VARIABLE: order.lease_id,
+        "CARREL_REQUEST": order.request_id,
+        **_PATHS,
+    }

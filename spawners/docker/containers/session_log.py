@@ -1,0 +1,34 @@
+"""The end of a session's log, kept when its container goes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+from ....hub.files.filenames import safe_name
+
+KIND: Final = "session"
+SERVER: Final = "carrel.server"
+"""Label of a session's container: the name of the server, which may be empty."""
+KEPT_LINES: Final = 2000
+TAIL_LINES: Final = 25
+
+
+def path_of(state: Path, owner: str, server: str) -> Path:
+    """``USER.log`` and ``USER--SERVER.log``; no safe name holds two hyphens in a row."""
+    name = f"{safe_name(owner)}--{safe_name(server)}" if server else safe_name(owner)
+    return state / "logs" / "sessions" / f"{name}.log"
+
+
+def keep(path: Path, text: str) -> None:
+    """Write the last session's log over the one before."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text)
+
+
+def tail(text: str) -> str:
+    """For whoever wants to know why it ended."""
+    return "\n".join(text.rstrip().splitlines()[-TAIL_LINES:])

@@ -1,0 +1,70 @@
+"""Where an installation's networks may lie: nowhere that this host reaches already."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from ....hub.errors import Unavailable
+from ..engine.client import Engine
+
+POOL: Final = ipaddress.IPv4Network("10.192.0.0/10")
+RANGE: Final = 20
+"""Prefix length of an installation's range: 255 networks of 13 containers each."""
+_ROUTES: Final = Path("/proc/net/route")
+
+
+def taken(engine: Engine) -> tuple[ipaddress.IPv4Network, ...]:
+    """What this host reaches already, and what its engine has given away."""
+    known = (subnet for network in engine.networks() for subnet in network.subnets)
+    given = (ipaddress.IPv4Network(subnet) for subnet in known if ":" not in subnet)
+    return (*given, *routes(_ROUTES.read_text()))
+
+
+def routes(table: str) -> tuple[ipaddress.IPv4Network, ...]:
+    """The networks of the kernel's table, without the route to everywhere."""
+    found = []
+    for line in table.splitlines()[1:]:
+        columns = line.split()
+        address, mask = (_address(columns[at]) for at in (1, 7))
+        network = ipaddress.IPv4Network(f"{address}/{mask}")
+        if network.prefixlen:
+            found.append(network)
+    return tuple(found)
+
+
+def has_address(ip: str) -> bool:
+    """Whether this machine has it now; an interface may still be coming up."""
+    with socket.socket() as probe:
+        try:
+            probe.bind((ip, 0))
+        except OSError:
+            return False
+    return True
+
+
+def free_range(used: Iterable[ipaddress.IPv4Network], installation: str) -> str:
+    """The installation's own place in the pool, or the next one that overlaps nothing.
+
+    Raises:
+        Unavailable: everything is used.
+    """
+    known = tuple(used)
+    candidates = tuple(POOL.subnets(new_prefix=RANGE))
+    first = int(installation, 16) % len(candidates)
+    for step in range(len(candidates)):
+        candidate = candidates[(first + step) % len(candidates)]
+        if not any(candidate.overlaps(each) for each in known):
+            return str(candidate)
+    raise Unavailable(
+        f"Every range in {POOL} overlaps a network of this host.",
+        accepted="Choose another one: docker_subnets in settings.json, such as 172.30.0.0/20.",
+    )
+
+
+def _address(column: str) -> ipaddress.IPv4Address:
+    """As the kernel prints it: hexadecimal, the last byte first."""
+    return ipaddress.IPv4Address(bytes.fromhex(column)[::-1])

@@ -1,0 +1,1 @@
+"""What carrel doctor finds out about an engine."""

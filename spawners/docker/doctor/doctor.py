@@ -1,0 +1,155 @@
+"""What ``carrel doctor`` looks at in one Docker engine, one thing after the other.
+
+What the engine tells about itself is read by ``symptoms``; what only a container on its machine
+can find out is tried by ``trials``.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ....hub.errors import BackendFailed, Unavailable
+from ....hub.interfaces.backend import BackendSettings, DockerHost, DockerOptions
+from ....hub.interfaces.host import Finding, Verdict
+from ....hub.messages import requests as wording
+from ..containers.subnets import has_address, taken
+from ..containers.template import LABEL, WARM, lease_of
+from ..engine.client import Engine
+from ..engine.images import digest_of, images_on, tools
+from . import engine_info as symptoms
+from .container_trials import Trials
+from .engine_info import Info
+
+_FEW_BYTES: Final = 10 << 30
+_DRIVER: Final = Path("/proc/driver/nvidia")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doctor:
+    """Looks at the engine of one node."""
+
+    engine: Engine
+    host: DockerHost
+    settings: BackendSettings
+
+    def findings(self) -> Iterator[Finding]:
+        try:
+            info = self.engine.info()
+        except Unavailable as error:
+            yield self._silent(error)
+            return
+        driver = self._first and _DRIVER.exists()
+        yield symptoms.version(self._found, info)
+        yield symptoms.limits(self._found, info)
+        yield symptoms.isolation(self._found, info)
+        yield symptoms.devices(self._found, info, driver=driver)
+        yield from symptoms.habits(self._found, info)
+        yield symptoms.clock(self._found, info)
+        if self._first:
+            yield self._disk(info)
+            yield self._ranges()
+            yield from self._address()
+            root = os.geteuid() == 0
+            yield symptoms.homes(self._found, self._options, root=root)
+            yield symptoms.waiting(self._found, self._options, self._ready(), root=root)
+        yield from self._tried()
+
+    def _tried(self) -> Iterator[Finding]:
+        default = self._options.image
+        try:
+            known = images_on(self.engine, default)
+            digest_of(known, "", node=self.host.node)
+            image = tools(known, node=self.host.node)
+        except BackendFailed as error:
+            yield self._found("image", Verdict.MISSING, error.message, error.accepted)
+            return
+        trials = Trials(
+            engine=self.engine,
+            host=self.host,
+            settings=self.settings,
+            options=self._options,
+            image=image,
+            found=self._found,
+        )
+        yield trials.firewall()
+        if not self._first:
+            yield trials.shared_folders()
+        if self.host.address and has_address(self._options.address):
+            yield from trials.ways()
+
+    @property
+    def _options(self) -> DockerOptions:
+        assert self.settings.docker is not None
+        return self.settings.docker
+
+    @property
+    def _first(self) -> bool:
+        """Whether it is the engine of this machine."""
+        return self.host == self._options.hosts[0]
+
+    def _found(self, subject: str, verdict: Verdict, what: str, mend: str = "") -> Finding:
+        node = "" if self._first else f"{self.host.node}: "
+        return Finding(
+            subject=f"{node}{subject}",
+            verdict=verdict,
+            what=what,
+            mend="" if verdict is Verdict.FINE else mend,
+        )
+
+    def _silent(self, error: Unavailable) -> Finding:
+        mend = "Start it there, and let this account in: ssh keys, or the files of TLS."
+        if self._first:
+            mend = (
+                "Install it (Debian's package docker.io) and start it: systemctl start docker. "
+                "An account that is not root has to be in the group docker."
+            )
+        what = f"{error.message} It was looked for at {self.host.url}."
+        return self._found("engine", Verdict.MISSING, what, mend)
+
+    def _disk(self, info: Info) -> Finding:
+        root = Path(str(info.get("DockerRootDir", "")))
+        try:
+            free = shutil.disk_usage(root).free
+        except OSError:
+            what = f"Only root can see how much room there is in {root}."
+            return self._found("engine's disk", Verdict.UNKNOWN, what, f"df -h {root}")
+        verdict = Verdict.FINE if free >= _FEW_BYTES else Verdict.WARNING
+        what = f"{wording.size(free)} are free for images and containers in {root}."
+        return self._found("engine's disk", verdict, what, "carrel images prune")
+
+    def _ready(self) -> int:
+        """How many containers wait for jobs; the service makes them, while it runs."""
+        found = self.engine.containers({LABEL: self.settings.installation, WARM: ""})
+        return sum(each.running and not lease_of(each.name, each.labels) for each in found)
+
+    def _ranges(self) -> Finding:
+        if not self._options.subnets:
+            what = "A free range for networks is chosen at the first start."
+            return self._found("networks", Verdict.FINE, what)
+        mine = ipaddress.IPv4Network(self._options.subnets)
+        others = [
+            each for each in taken(self.engine) if each.overlaps(mine) and not each.subnet_of(mine)
+        ]
+        if others:
+            return self._found(
+                "networks",
+                Verdict.MISSING,
+                f"The networks of this installation ({mine}) overlap {others[0]}, which this "
+                "host reaches otherwise.",
+                "carrel down; take docker_subnets out of settings.json; carrel up.",
+            )
+        return self._found("networks", Verdict.FINE, f"{mine} overlaps nothing else.")
+
+    def _address(self) -> Iterator[Finding]:
+        """The one on which other machines reach this one; nothing where there is none."""
+        address = self._options.address
+        if address and not has_address(address):
+            what = f"This machine does not have the address {address}, which carrel.toml says."
+            mend = "`ip address` lists those that it has: one that the other nodes reach."
+            yield self._found("address", Verdict.MISSING, what, mend)

@@ -1,0 +1,1 @@
+"""One Docker engine, asked with time-outs."""

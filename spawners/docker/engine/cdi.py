@@ -1,0 +1,30 @@
+"""GPUs by the names under which newer engines give them (CDI, the Container Device Interface)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from ....hub.records.requests import Json
+from ....hub.scheduling.model.snapshot import Device
+from .client import Engine
+
+GPU: Final = "nvidia.com/gpu"
+EVERY_GPU: Final = f"{GPU}=all"
+
+
+def names(engine: Engine, devices: Sequence[Device]) -> frozenset[str]:
+    """What this engine lists; it is asked only where there is a device that it could give."""
+    if all(device.simulated for device in devices):
+        return frozenset()
+    return listed(engine.info())
+
+
+def listed(info: Mapping[str, Json]) -> frozenset[str]:
+    """Of what an engine tells about itself; older ones know nothing of it."""
+    found = info.get("DiscoveredDevices")
+    if not isinstance(found, list):
+        return frozenset()
+    return frozenset(
+        str(each["ID"]) for each in found if isinstance(each, Mapping) and "ID" in each
+    )

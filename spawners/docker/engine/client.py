@@ -1,0 +1,401 @@
+"""One Docker engine, asked with time-outs; what it says wrong becomes a sentence for people.
+
+Everything here blocks. An engine that is down is ``Unavailable``, so that whoever needs it
+waits; an engine that refuses is ``BackendFailed``, with what would mend it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, cast
+
+import docker
+import docker.tls
+import docker.types
+import requests.exceptions
+from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+
+from ....hub.errors import BackendFailed, Unavailable
+from ....hub.interfaces.backend import DockerHost
+from ....hub.records.requests import Handle, Json
+
+SECONDS: Final = 5.0
+START_SECONDS: Final = 30.0
+_EXIT_BY_SIGNAL: Final = 128
+_SHORT = 300
+_CONFLICT = 409
+_MOST_CLIENTS: Final = 16
+"""One for each time-out in use."""
+_MOST_CONNECTIONS: Final = 32
+"""That one keeps open: a class may come at once."""
+
+
+class ImageMissing(BackendFailed):
+    """A container cannot be made without it."""
+
+
+class Taken(BackendFailed):
+    """Something of this name (or these addresses) exists, or is in that state, already."""
+
+
+class _Missing(BackendFailed):
+    """There is no such container or network."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """A container as the list shows it: enough to know what it is for, and whether it runs."""
+
+    id: str
+    name: str
+    labels: Mapping[str, str]
+    running: bool
+    created: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Container:
+    """One container in full.
+
+    Attributes:
+        handle: its init on the host; None where it does not run.
+        exit_status: negative for a signal; None before it has ended.
+        out_of_memory: the engine says that it was killed for memory.
+        error: what the engine could not do for it.
+        last_words: the end of what a session printed; empty while it runs.
+    """
+
+    id: str
+    state: str
+    handle: Handle | None
+    exit_status: int | None
+    out_of_memory: bool
+    error: str
+    last_words: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    id: str
+    name: str
+    labels: Mapping[str, str]
+    subnets: tuple[str, ...]
+    created: float
+
+
+class Engine:
+    """Usable from any thread."""
+
+    def __init__(self, host: DockerHost) -> None:
+        self.node = host.node
+        self._host = host
+        self._lock = threading.Lock()
+        self._clients: dict[float, docker.APIClient] = {}
+
+    # -- containers -----------------------------------------------------------------------
+
+    def containers(self, labels: Mapping[str, str]) -> tuple[Listed, ...]:
+        """All with these labels, whatever became of them; an empty value stands for any."""
+        wanted = [f"{name}={value}" if value else name for name, value in labels.items()]
+        with self._asked() as client:
+            found = client.containers(all=True, filters={"label": wanted})
+        return tuple(
+            Listed(
+                id=each["Id"],
+                name=each["Names"][0].removeprefix("/") if each.get("Names") else "",
+                labels=dict(each.get("Labels") or {}),
+                # A paused one holds its devices as well as one that works.
+                running=each["State"] not in ("created", "exited", "dead"),
+                created=float(each["Created"]),
+            )
+            for each in found
+        )
+
+    def inspect(self, name: str) -> Container | None:
+        """None where there is none of this name or id."""
+        try:
+            with self._asked() as client:
+                found = client.inspect_container(name)
+        except _Missing:
+            return None
+        return _container(found)
+
+    def create(self, name: str, body: Mapping[str, Json], *, timeout: float = START_SECONDS) -> str:
+        """Make a container as ``template`` describes it; returns its id.
+
+        Raises:
+            BackendFailed: its image is missing, there is no space, or what the engine says.
+        """
+        with self._asked(timeout) as client:
+            made = client.create_container_from_config(dict(body), name)
+        return cast(str, made["Id"])
+
+    def start(self, container: str, *, timeout: float = START_SECONDS) -> None:
+        with self._asked(timeout) as client:
+            client.start(container)
+
+    def rename(self, container: str, name: str) -> None:
+        """Raises Taken where another one has this name."""
+        with self._asked() as client:
+            client.rename(container, name)
+
+    def kill(self, container: str, signal: str) -> None:
+        """One that does not run (any more) is fine."""
+        with _done_already(), self._asked() as client:
+            client.kill(container, signal)
+
+    def remove(self, container: str) -> None:
+        """Whatever it does; one that is gone is fine."""
+        with _done_already(), self._asked(START_SECONDS) as client:
+            client.remove_container(container, force=True, v=True)
+
+    def wait(self, container: str, seconds: float) -> int | None:
+        """Its exit status, or None if it runs on after so long."""
+        try:
+            with self._asked(seconds) as client:
+                return int(client.wait(container, timeout=seconds)["StatusCode"])
+        except (_Missing, Unavailable):
+            return None
+
+    def logs(self, container: str, *, lines: int) -> str:
+        try:
+            with self._asked() as client:
+                said = client.logs(container, stdout=True, stderr=True, tail=lines)
+        except (_Missing, Taken):
+            return ""  # it is gone, or on its way
+        return cast(bytes, said).decode(errors="replace")
+
+    def run_inside(self, container: str, command: Sequence[str]) -> None:
+        """Run a program in a running container, as its user, to its end.
+
+        What it prints is not returned: the client loses the beginning of it at times
+        (docker-py, issue 2042).
+        """
+        with self._asked() as client:
+            client.exec_start(client.exec_create(container, list(command))["Id"])
+
+    def cpu_seconds(self, container: str) -> float | None:
+        """What all its processes have used so far; None where it does not run."""
+        try:
+            with self._asked() as client:
+                found = client.stats(container, stream=False, one_shot=True)
+        except BackendFailed:
+            return None
+        used = found.get("cpu_stats", {}).get("cpu_usage", {}).get("total_usage")
+        return None if used is None else used / 1e9
+
+    def processes(self, container: str) -> tuple[tuple[int, int, float], ...]:
+        """Pid, parent's pid (both as the host counts) and CPU seconds of each process."""
+        try:
+            with self._asked() as client:
+                found = client.top(container, "-eo pid,ppid,cputimes")
+        except BackendFailed:
+            return ()
+        rows = found.get("Processes") or ()
+        return tuple((int(pid), int(parent), float(used)) for pid, parent, used in rows)
+
+    def run_once(
+        self, name: str, body: Mapping[str, Json], *, seconds: float = START_SECONDS
+    ) -> tuple[int | None, str]:
+        """Run a container to its end and remove it: its exit status and what it printed."""
+        self.remove(name)
+        container = self.create(name, body)
+        try:
+            self.start(container)
+            status = self.wait(container, seconds)
+            return status, self.logs(container, lines=2000)
+        finally:
+            self.remove(container)
+
+    # -- networks -------------------------------------------------------------------------
+
+    def networks(self, label: str = "") -> tuple[Network, ...]:
+        """Those with a label, or all."""
+        filters = {"label": [label]} if label else None
+        with self._asked() as client:
+            found = client.networks(filters=filters)
+        return tuple(_network(each) for each in found)
+
+    def create_network(
+        self,
+        name: str,
+        *,
+        bridge: str,
+        subnet: str,
+        gateway: str,
+        outside: bool,
+        labels: Mapping[str, str],
+    ) -> None:
+        """A bridge of its own, whose containers do not see each other.
+
+        ``outside``: what leaves it for other hosts bears the address of this one.
+
+        Raises:
+            Taken: another one has its name, its addresses or its bridge.
+        """
+        pool = docker.types.IPAMPool(subnet=subnet, gateway=gateway)
+        with self._asked(START_SECONDS) as client:
+            client.create_network(
+                name,
+                driver="bridge",
+                options={
+                    "com.docker.network.bridge.name": bridge,
+                    "com.docker.network.bridge.enable_icc": "false",
+                    "com.docker.network.bridge.enable_ip_masquerade": str(outside).lower(),
+                },
+                ipam=docker.types.IPAMConfig(pool_configs=[pool]),
+                check_duplicate=True,
+                labels=dict(labels),
+            )
+
+    def move(self, container: str, *, out_of: str, into: str) -> None:
+        """A running container to another network."""
+        with self._asked(START_SECONDS) as client:
+            client.disconnect_container_from_network(container, out_of)
+            client.connect_container_to_network(container, into)
+
+    def users_of(self, network: str) -> int | None:
+        """How many running containers are connected; None where there is no such network."""
+        try:
+            with self._asked() as client:
+                found = client.inspect_network(network)
+        except _Missing:
+            return None
+        return len(found.get("Containers") or {})
+
+    def remove_network(self, network: str) -> bool:
+        """False where it is in use."""
+        try:
+            with self._asked(START_SECONDS) as client:
+                client.remove_network(network)
+        except _Missing:
+            return True
+        except BackendFailed:
+            return False
+        return True
+
+    # -- the engine itself ----------------------------------------------------------------
+
+    def info(self) -> Mapping[str, Json]:
+        with self._asked() as client:
+            return cast(Mapping[str, Json], client.info())
+
+    def images(self, label: str) -> tuple[Mapping[str, Json], ...]:
+        """As the engine lists them, the newest first."""
+        with self._asked() as client:
+            found = client.images(filters={"label": label})
+        return tuple(sorted(found, key=lambda each: -int(each["Created"])))
+
+    # -- inside ---------------------------------------------------------------------------
+
+    @contextmanager
+    def _asked(self, seconds: float = SECONDS) -> Iterator[docker.APIClient]:
+        """A client for one question; whatever comes back wrong leaves as an error of ours."""
+        try:
+            yield self._client(seconds)
+        except APIError as error:
+            raise in_words(error, self.node) from error
+        except (DockerException, requests.exceptions.RequestException, OSError) as error:
+            slow = isinstance(error, requests.exceptions.Timeout) or "timed out" in str(error)
+            what = f"is slow: no answer within {seconds:g} s" if slow else "does not answer"
+            raise Unavailable(f"The Docker engine on {self.node} {what}.") from error
+
+    def _client(self, seconds: float) -> docker.APIClient:
+        with self._lock:
+            known = self._clients.get(seconds)
+        if known is None:
+            known = connect(self._host, seconds)
+            with self._lock:
+                if len(self._clients) < _MOST_CLIENTS:
+                    self._clients[seconds] = known
+        return known
+
+
+def connect(host: DockerHost, seconds: float, **more: object) -> docker.APIClient:
+    """A client with this time-out; it asks the engine for its version at once.
+
+    ``more`` is what an administrator says of clients; it has the last word.
+    """
+    tls: docker.tls.TLSConfig | bool = False
+    if host.tls_cert:
+        pair = (host.tls_cert, host.tls_key)
+        tls = docker.tls.TLSConfig(client_cert=pair, ca_cert=host.tls_ca, verify=True)
+    ssh = host.url.startswith("ssh://")
+    own = {"version": "auto", "timeout": seconds, "tls": tls, "use_ssh_client": ssh}
+    own |= {"max_pool_size": _MOST_CONNECTIONS}
+    return docker.APIClient(host.url, **(own | more))
+
+
+def in_words(error: APIError, node: str) -> BackendFailed:
+    """What the engine of this node refused, and what would mend it."""
+    said = _said(error)
+    lower = said.lower()
+    if isinstance(error, ImageNotFound) or (isinstance(error, NotFound) and "image" in lower):
+        return ImageMissing(
+            f"The image is not on {node}: {said}.",
+            accepted="An administrator can build it there: carrel images build.",
+        )
+    if isinstance(error, NotFound):
+        return _Missing(f"The Docker engine on {node} says: {said}.")
+    if "no space left" in lower or "disk quota" in lower:
+        return BackendFailed(
+            f"The disk of {node} is full: no container can be made there.",
+            accepted="An administrator can make room: carrel images prune.",
+        )
+    overlaps = any(word in lower for word in ("overlaps", "already exists", "conflicts with"))
+    kind = Taken if error.status_code == _CONFLICT or overlaps else BackendFailed
+    return kind(f"The Docker engine on {node} says: {said}.")
+
+
+@contextmanager
+def _done_already() -> Iterator[None]:
+    """What was to be ended has ended, or is being ended."""
+    try:
+        yield
+    except (_Missing, Taken):
+        return
+
+
+def _said(error: APIError) -> str:
+    text = str(error.explanation or error).strip().rstrip(".")
+    return text if len(text) <= _SHORT else text[: _SHORT - 1] + "…"
+
+
+def _container(found: Mapping[str, Any]) -> Container:  # Any: JSON of the engine
+    state = found["State"]
+    status = str(state["Status"])
+    runs = status not in ("created", "exited", "dead") and state["Pid"]
+    began = seconds_of(state["StartedAt"])
+    ended = status in ("exited", "dead")
+    return Container(
+        id=found["Id"],
+        state=status,
+        handle=Handle(pid=int(state["Pid"]), started_at=began) if runs else None,
+        exit_status=exit_status(int(state["ExitCode"])) if ended else None,
+        out_of_memory=bool(state.get("OOMKilled")) and ended,
+        error=str(state.get("Error") or ""),
+    )
+
+
+def exit_status(code: int) -> int:
+    """As a process has it: the init of a container tells a signal as 128 and its number."""
+    return -(code - _EXIT_BY_SIGNAL) if code > _EXIT_BY_SIGNAL else code
+
+
+def seconds_of(moment: str) -> float:
+    return datetime.fromisoformat(moment).timestamp()
+
+
+def _network(found: Mapping[str, Any]) -> Network:  # Any: JSON of the engine
+    pools = (found.get("IPAM") or {}).get("Config") or ()
+    return Network(
+        id=found["Id"],
+        name=found["Name"],
+        labels=dict(found.get("Labels") or {}),
+        subnets=tuple(pool["Subnet"] for pool in pools if pool.get("Subnet")),
+        created=seconds_of(found["Created"]),
+    )

@@ -1,0 +1,1 @@
+"""Machines of the pool: devices, running containers, warm pool, clean-up."""

@@ -1,0 +1,67 @@
+"""The GPUs of another machine, as a container there sees them; here the driver is asked itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, cast
+
+from ....hub.errors import BackendFailed, Unavailable
+from ....hub.records.requests import Json
+from ...devices import nvml
+from ..containers.template import KIND, LABEL
+from ..engine import cdi
+from ..engine.client import Engine
+
+_SECONDS: Final = 20.0
+_RUNTIME: Final = "nvidia"
+
+
+def gpus(engine: Engine, installation: str, image: str) -> nvml.Inventory:
+    """What NVML lists there.
+
+    Raises:
+        Unavailable: the engine does not answer, or the driver fails.
+    """
+    info = engine.info()
+    runtimes = cast(Mapping[str, Json], info.get("Runtimes") or {})
+    by_name = cdi.EVERY_GPU in cdi.listed(info)
+    if _RUNTIME not in runtimes and not by_name:
+        return nvml.Inventory(reason=f"The engine on {engine.node} gives no GPU to containers.")
+    name = f"carrel-{installation}-gpus"
+    try:
+        status, said = engine.run_once(
+            name, body(installation, image, by_name=by_name), seconds=_SECONDS
+        )
+    except BackendFailed as error:
+        raise Unavailable(f"The GPUs of {engine.node} cannot be listed: {error}") from error
+    if status != 0:
+        last = said.strip().splitlines()[-1:] or [f"exit status {status}"]
+        raise Unavailable(f"The GPUs of {engine.node} cannot be listed: {last[0]}")
+    return nvml.parse(said, engine.node)
+
+
+def body(installation: str, image: str, *, by_name: bool) -> dict[str, Json]:
+    """A container of the service itself, which sees every GPU and nothing else.
+
+    ``by_name``: as the engine lists them, which needs no runtime of its own (CDI).
+    """
+    every: dict[str, Json] = {"Driver": "nvidia", "Count": -1, "Capabilities": [["gpu"]]}
+    if by_name:
+        every = {"Driver": "cdi", "DeviceIDs": [cdi.EVERY_GPU]}
+    return {
+        "Image": image,
+        "Entrypoint": [],
+        "Cmd": ["python", "-m", "carrel.spawners.devices.driver"],
+        "Env": [
+            f"NVIDIA_VISIBLE_DEVICES={'void' if by_name else 'all'}",
+            "NVIDIA_DRIVER_CAPABILITIES=utility",
+        ],
+        "Labels": {LABEL: installation, KIND: "probe"},
+        "HostConfig": {
+            "NetworkMode": "none",
+            "CapDrop": ["ALL"],
+            "SecurityOpt": ["no-new-privileges:true"],
+            "ReadonlyRootfs": True,
+            "DeviceRequests": [every],
+        },
+    }

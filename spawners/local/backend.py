@@ -1,0 +1,308 @@
+"""The local engine: a job is a runner process on this machine, in a session of its own.
+
+A runner outlives the service that started it. What is needed to find it again lies outside
+this process: the lease id in its environment, and the attempt's folder.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from ...hub.attempts.journal import read_journal
+from ...hub.attempts.output_limits import Limits
+from ...hub.attempts.spec import CLAIM, EVENTS, FILES, LOG, NOTICE, PROGRESS, SAVED, Order
+from ...hub.errors import BackendFailed, Unavailable
+from ...hub.interfaces.backend import (
+    Activity,
+    BackendSettings,
+    LaunchOrder,
+    Life,
+    NodeState,
+    Sighting,
+)
+from ...hub.records.notices import Notice
+from ...hub.records.requests import Handle, NewEvent
+from ...hub.scheduling.model.idleness import DeviceUse
+from ...hub.scheduling.model.snapshot import Device
+from ..common import notice_file as notices
+from ..common.course_links import course_data
+from ..common.in_flight_starts import Starting
+from ..devices import nvml
+from ..devices.activity import Meter, use_of, use_of_simulated
+from ..devices.environment import device_environment, readable
+from ..devices.foreign_processes import Strangers
+from ..devices.simulated import simulated_devices
+from ..processes import lease_processes as processes
+from .kernelspecs import installed_kernels
+
+KEPT_VARIABLES: Final = frozenset(
+    {
+        "CONDA_DEFAULT_ENV",
+        "CONDA_PREFIX",
+        "CONDA_ROOT",
+        "JUPYTER_PATH",
+        "LANG",
+        "LC_ALL",
+        "LC_CTYPE",
+        "LD_LIBRARY_PATH",
+        "PATH",
+        "PYTHONPATH",
+        "REQUESTS_CA_BUNDLE",
+        "SSL_CERT_DIR",
+        "SSL_CERT_FILE",
+        "TMPDIR",
+        "TZ",
+        "VIRTUAL_ENV",
+    }
+)
+"""What a job inherits from the service; everything else may be a secret and stays here."""
+_REMEMBERED = 1000
+
+log = logging.getLogger(__name__)
+
+
+def create(settings: BackendSettings) -> LocalBackend:
+    """The factory of the entry point group ``carrel.backends``."""
+    return LocalBackend(settings)
+
+
+class LocalBackend:
+    """Runs jobs as processes of the service's own account (``hub.ports.backend.Backend``)."""
+
+    name = "local"
+    keeps_inside = False
+
+    def __init__(
+        self, settings: BackendSettings, *, node: str = "", limits: Limits | None = None
+    ) -> None:
+        self._settings = settings
+        self._limits = limits or Limits()
+        self._node = node or socket.gethostname()
+        self._lock = threading.Lock()
+        self._children: dict[str, subprocess.Popen[bytes]] = {}
+        self._starting = Starting()
+        self._meter = Meter()
+        self._strangers = Strangers()
+        self._reason = ""
+
+    # -- devices --------------------------------------------------------------------------
+
+    def inventory(self) -> tuple[Device, ...]:
+        """Raises Unavailable where the driver hangs or fails."""
+        if self._settings.simulated_devices is not None:
+            return simulated_devices(self._node, self._settings.simulated_devices)
+        inventory = nvml.read(self._node)
+        if inventory.reason != self._reason:
+            self._reason = inventory.reason
+            log.info("devices: %s", inventory.reason or "all are listed again")
+        return self._strangers.marked(inventory.found)
+
+    def nodes(self) -> tuple[NodeState, ...]:
+        """This machine alone."""
+        return ()
+
+    def images(self) -> None:
+        """Processes of this machine run in none."""
+
+    def kernels(self, home: Path) -> frozenset[str]:
+        return installed_kernels(home)
+
+    # -- attempts -------------------------------------------------------------------------
+
+    def start(self, order: LaunchOrder) -> Handle:
+        """At most one runner per lease: one that lives is adopted, and given the new token."""
+        with self._starting.busy_with(order.lease_id):
+            try:
+                order.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                self._order(order).write(order.folder)
+                running = self._oldest(order.lease_id)
+                if running is not None:
+                    return running
+                if (order.folder / CLAIM).exists():
+                    raise BackendFailed(
+                        f"Attempt {order.lease_id} has been run before and has ended."
+                    )
+                return self._launch(order)
+            except OSError as error:
+                raise BackendFailed(f"The runner could not be started: {error}.") from error
+
+    def _order(self, order: LaunchOrder) -> Order:
+        return Order(
+            lease_id=order.lease_id,
+            request_id=order.request_id,
+            epoch=order.epoch,
+            token=order.token,
+            service_url=self._settings.service_url,
+            input_path=str(order.input_path.resolve()),
+            notebook_name=order.job.notebook_name,
+            output_name=order.job.output_name,
+            parameters=order.job.parameters,
+            kernel=order.job.kernel,
+            home=str(order.home.resolve()),
+            devices=tuple(readable(device) for device in order.devices),
+            device_ids=tuple(device.id for device in order.devices),
+            command=order.job.command,
+            workdir=order.job.workdir,
+            archive_path=str(order.archive_path.resolve()) if order.archive_path else "",
+            memory_bytes=order.job.memory_bytes,
+            limits=self._limits,
+        )
+
+    def _launch(self, order: LaunchOrder) -> Handle:
+        descriptor = os.open(order.folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            child = subprocess.Popen(
+                [sys.executable, "-m", "carrel.spawners.runner", str(order.folder.resolve())],
+                stdin=subprocess.DEVNULL,
+                stdout=descriptor,
+                stderr=descriptor,
+                cwd=order.home,
+                env=job_environment(order, self._settings.state),
+                start_new_session=True,
+            )
+        finally:
+            os.close(descriptor)
+        with self._lock:
+            self._children[order.lease_id] = child
+            self._forget_oldest()
+        # Readable even if the child has ended already: it is ours, and not reaped yet.
+        return processes.handle_of(psutil.Process(child.pid))
+
+    def look(self, leases: Mapping[str, Handle | None]) -> Mapping[str, Sighting]:
+        """Cheap while the first processes live; /proc is read only for the others."""
+        starting = self._starting.now()
+        seen: dict[str, Sighting] = {}
+        for lease in leases:
+            handle = leases[lease]
+            if lease in starting:
+                seen[lease] = Sighting(life=Life.UNKNOWN)
+            elif processes.find(handle, state=self._settings.state) is not None:
+                seen[lease] = Sighting(life=Life.ALIVE, handle=handle)
+        missing = {lease: handle for lease, handle in leases.items() if lease not in seen}
+        if missing:
+            seen.update(self._search(missing))
+        return seen
+
+    def _search(self, leases: Mapping[str, Handle | None]) -> dict[str, Sighting]:
+        try:
+            found = processes.scan(leases, state=self._settings.state)
+        except OSError as error:
+            log.warning("processes cannot be listed: %s", error)
+            return {lease: Sighting(life=Life.UNKNOWN) for lease in leases}
+        sightings = {}
+        for lease, members in found.items():
+            handle = processes.oldest(members)
+            sightings[lease] = Sighting(
+                life=Life.ALIVE if handle else Life.DEAD,
+                handle=handle,
+                exit_status=self._exit_status(lease),
+            )
+        return sightings
+
+    def activity(self, leases: Mapping[str, Handle | None]) -> Activity:
+        self._meter.forget_others(leases)
+        cpu_seconds = {}
+        try:
+            found = processes.scan(leases, state=self._settings.state)
+        except OSError as error:
+            log.warning("processes cannot be listed: %s", error)
+        else:
+            cpu_seconds = {
+                lease: self._meter.read(lease, members, leases[lease])
+                for lease, members in found.items()
+                if members
+            }
+        return Activity(cpu_seconds=cpu_seconds, devices=self._uses())
+
+    def _uses(self) -> dict[str, DeviceUse]:
+        if self._settings.simulated_devices is not None:
+            pretended = simulated_devices(self._node, self._settings.simulated_devices)
+            return {device.id: use_of_simulated(device) for device in pretended}
+        try:
+            found = nvml.read(self._node).found
+        except Unavailable as error:
+            log.warning("the use of devices is not known: %s", error)
+            return {}
+        return {each.device.id: use_of(each) for each in found}
+
+    def stop(self, lease_id: str, handle: Handle | None, *, patience: float = 4.0) -> bool:
+        try:
+            ended = processes.stop_set(lease_id, handle, patience, state=self._settings.state)
+        except OSError as error:
+            log.warning("processes cannot be listed: %s", error)
+            return False
+        self._exit_status(lease_id)  # reaps it
+        return ended
+
+    def ask_to_save(
+        self, lease_id: str, handle: Handle | None, folder: Path, notice: Notice
+    ) -> None:
+        if not notices.write(folder, notice):
+            return
+        try:
+            processes.ask(lease_id, handle, signal.SIGUSR1, state=self._settings.state)
+        except OSError as error:
+            log.warning("processes cannot be listed: %s", error)
+
+    def withdraw(self, folder: Path) -> None:
+        notices.remove(folder)
+
+    def make_room(self) -> None:
+        """Nothing waits here."""
+
+    def tidy(self, live: Callable[[], Collection[str]]) -> None:
+        """Nothing is left of a process that has ended."""
+
+    def journal(self, folder: Path) -> Sequence[NewEvent]:
+        return read_journal(folder / EVENTS)
+
+    # -- inside ---------------------------------------------------------------------------
+
+    def _oldest(self, lease_id: str) -> Handle | None:
+        found = processes.scan({lease_id: None}, state=self._settings.state)
+        return processes.oldest(found[lease_id])
+
+    def _exit_status(self, lease_id: str) -> int | None:
+        with self._lock:
+            child = self._children.get(lease_id)
+        return None if child is None else child.poll()
+
+    def _forget_oldest(self) -> None:
+        for lease, child in list(self._children.items())[:-_REMEMBERED]:
+            if child.poll() is not None:
+                del self._children[lease]
+
+
+def job_environment(order: LaunchOrder, state: Path) -> dict[str, str]:
+    """A clean environment that names the lease and exactly its devices."""
+    kept = {name: value for name, value in os.environ.items() if name in KEPT_VARIABLES}
+    programs = str(Path(sys.executable).parent)  # kernels are found beside this Python
+    home = str(order.home.resolve())
+    return {
+        **kept,
+        "PATH": os.pathsep.join([programs, kept.get("PATH", os.defpath)]),
+        "HOME": home,
+        "USER": order.owner,
+        "LOGNAME": order.owner,
+        **device_environment(order.devices),
+        processes.LEASE_VARIABLE: order.lease_id,
+        "CARREL_REQUEST": order.request_id,
+        "CARREL_OUTPUT_DIR": str(order.folder.resolve() / FILES),
+        "CARREL_PROGRESS": str(order.folder.resolve() / PROGRESS),
+        "CARREL_NOTICE": str(order.folder.resolve() / NOTICE),
+        "CARREL_SAVED": str(order.folder.resolve() / SAVED),
+        **course_data(state, order.group),
+        # By this `carrel down` finds what belongs to its installation.
+        "CARREL_STATE": str(state),
+    }

@@ -1,0 +1,1 @@
+"""Linux processes of a lease: find, stop, identify."""

@@ -1,0 +1,280 @@
+"""The processes of a lease: find them, stop them, be sure that none is left.
+
+To a lease belong the processes that carry its id as ``CARREL_LEASE``, the one that its handle
+names, and all their descendants. The environment that /proc shows is that of the last exec,
+so the descendants are needed too: they may have been started with a cleaned environment.
+What cuts both ties (a cleaned environment and a dead parent) is found only with a cgroup,
+which this engine does not have.
+
+A lease id is unique in one state folder. A backup that was restored beside the original knows
+the same ids, so that whoever asks for one state folder (``state``) never sees processes that
+carry another one as ``CARREL_STATE``.
+
+A zombie is dead: it holds no device. A process that cannot be read (another system account)
+is of a lease only as a descendant, since only our own account starts leases.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from ...hub.records.requests import Handle
+
+LEASE_VARIABLE: Final = "CARREL_LEASE"
+
+_PROC = Path("/proc")
+_PREFIX = f"{LEASE_VARIABLE}=".encode()
+_STATE_PREFIX = b"CARREL_STATE="
+_SAME_SECONDS = 1.5
+"""Create times are computed from the boot time, which is known to a second only."""
+_LADDER: Final = ((signal.SIGINT, 0.5), (signal.SIGTERM, 0.25), (signal.SIGKILL, 0.25))
+"""The signals in their order, each with its part of the patience."""
+_ROUND_SECONDS = 0.25
+"""How often SIGKILL is repeated for what was born meanwhile."""
+
+
+def lease_of_environment(pid: int, *, state: Path | None = None) -> str | None:
+    """The lease id that a process was started with; None where it has none or is not ours."""
+    environment = _environment(pid)
+    if state is not None and _elsewhere(environment, state):
+        return None
+    for entry in environment:
+        if entry.startswith(_PREFIX):
+            return entry.removeprefix(_PREFIX).decode(errors="replace") or None
+    return None
+
+
+def _environment(pid: int) -> list[bytes]:
+    try:
+        return (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def _elsewhere(environment: Iterable[bytes], state: Path) -> bool:
+    """Whether it names another state folder; one that names none may be ours."""
+    named = [entry for entry in environment if entry.startswith(_STATE_PREFIX)]
+    return bool(named) and named[0] != _STATE_PREFIX + os.fsencode(state)
+
+
+def lease_of(process: psutil.Process) -> str | None:
+    """The lease that a process belongs to, by its own environment or that of an ancestor."""
+    try:
+        family = [process, *process.parents()]
+    except psutil.Error:
+        family = [process]
+    return next((lease for p in family if (lease := lease_of_environment(p.pid))), None)
+
+
+def alive(process: psutil.Process) -> bool:
+    """Whether it still runs: neither ended, nor a zombie, nor another one with its pid."""
+    try:
+        if not process.is_running():
+            return False
+        return process.status() != psutil.STATUS_ZOMBIE or _has_threads(process.pid)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _has_threads(pid: int) -> bool:
+    """A zombie whose first thread has ended may still run in others."""
+    try:
+        return len(os.listdir(_PROC / str(pid) / "task")) > 1
+    except OSError:
+        return False
+
+
+def find(handle: Handle | None, *, state: Path | None = None) -> psutil.Process | None:
+    """The living process that a handle names; a recycled pid does not match."""
+    if handle is None:
+        return None
+    try:
+        process = psutil.Process(handle.pid)
+        same = abs(process.create_time() - handle.started_at) < _SAME_SECONDS
+    except psutil.NoSuchProcess:
+        return None
+    if not same or (state is not None and _elsewhere(_environment(handle.pid), state)):
+        return None
+    return process if alive(process) else None
+
+
+def handle_of(process: psutil.Process) -> Handle:
+    """Raises psutil.NoSuchProcess where it is gone."""
+    return Handle(pid=process.pid, started_at=process.create_time())
+
+
+def oldest(processes: Iterable[psutil.Process]) -> Handle | None:
+    """The handle of the one that was started first and still lives."""
+    handles = []
+    for process in processes:
+        try:
+            handles.append(handle_of(process))
+        except psutil.NoSuchProcess:
+            continue
+    return min(handles, key=lambda h: (h.started_at, h.pid), default=None)
+
+
+def scan(
+    leases: Mapping[str, Handle | None],
+    known: Iterable[psutil.Process] = (),
+    *,
+    state: Path | None = None,
+) -> dict[str, list[psutil.Process]]:
+    """The living processes of each lease, in one pass over /proc, oldest first.
+
+    Args:
+        known: processes that belong to the only lease asked for, whatever they look like now.
+        state: only those of this state folder.
+
+    Raises:
+        OSError: /proc cannot be read, so nothing is known.
+    """
+    pids = [int(name) for name in os.listdir(_PROC) if name.isdigit()]
+    roots: dict[str, set[int]] = {lease: set() for lease in leases}
+    children: dict[int, list[int]] = defaultdict(list)
+    for pid in pids:
+        parent = _parent(pid)
+        if parent is None:
+            continue
+        children[parent].append(pid)
+        lease = lease_of_environment(pid, state=state)
+        if lease in roots:
+            roots[lease].add(pid)
+    for lease, handle in leases.items():
+        first = find(handle, state=state)
+        roots[lease].update([first.pid] if first else ())
+        roots[lease].update(p.pid for p in known if alive(p))
+    return {lease: _living(_with_descendants(roots[lease], children)) for lease in leases}
+
+
+def _parent(pid: int) -> int | None:
+    try:
+        status = (_PROC / str(pid) / "stat").read_bytes()
+    except OSError:
+        return None
+    # The name in parentheses may hold anything, parentheses too.
+    return int(status[status.rindex(b")") + 2 :].split()[1])
+
+
+def _with_descendants(roots: Collection[int], children: Mapping[int, Sequence[int]]) -> set[int]:
+    found: set[int] = set()
+    queue = list(roots)
+    while queue:
+        pid = queue.pop()
+        if pid not in found:
+            found.add(pid)
+            queue.extend(children.get(pid, ()))
+    return found
+
+
+def _living(pids: Iterable[int]) -> list[psutil.Process]:
+    """Never this process itself: whoever counts the members of a lease is not one."""
+    found: list[tuple[float, int, psutil.Process]] = []
+    for pid in pids:
+        if pid == os.getpid():
+            continue
+        try:
+            process = psutil.Process(pid)
+            born = process.create_time()
+        except psutil.NoSuchProcess:
+            continue
+        if alive(process):
+            found.append((born, pid, process))
+    return [process for _, _, process in sorted(found, key=lambda item: item[:2])]
+
+
+def wait_gone(processes: Iterable[psutil.Process], deadline: float) -> bool:
+    """Wait until all have ended, or ``time.monotonic()`` reaches ``deadline``.
+
+    Nothing is reaped: a child's exit status stays with whoever started it.
+    """
+    return all(_wait_one(process, deadline) for process in processes)
+
+
+def _wait_one(process: psutil.Process, deadline: float) -> bool:
+    try:
+        descriptor = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        # No pidfd here (an old kernel, a sandbox): look often instead.
+        while alive(process) and time.monotonic() < deadline:
+            select.select([], [], [], 0.02)
+        return not alive(process)
+    try:
+        if not alive(process):
+            return True
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        return bool(poll.poll(max(0.0, deadline - time.monotonic()) * 1000))
+    finally:
+        os.close(descriptor)
+
+
+def stop_set(
+    lease_id: str, handle: Handle | None, patience: float = 4.0, *, state: Path | None = None
+) -> bool:
+    """SIGINT, SIGTERM, SIGKILL to the whole set, looked up anew for each step.
+
+    Returns True only once no process of the lease is left. It comes back early when the set
+    is empty, and after about ``patience`` seconds at the latest.
+
+    Raises:
+        OSError: /proc cannot be read.
+    """
+    leases = {lease_id: handle}
+    members = scan(leases, state=state)[lease_id]
+    ends = time.monotonic()
+    for number, part in _LADDER:
+        ends += patience * part
+        signalled: set[psutil.Process] = set()
+        while members and time.monotonic() < ends:
+            # Once a step for those that can save their work; again only for the newly born.
+            fresh = [p for p in members if number == signal.SIGKILL or p not in signalled]
+            _send(fresh, number)
+            signalled.update(fresh)
+            wait_gone(members, min(ends, time.monotonic() + _ROUND_SECONDS))
+            members = scan(leases, members, state=state)[lease_id]
+        if not members:
+            return True
+    return False
+
+
+def ask(
+    lease: str, handle: Handle | None, number: signal.Signals, *, state: Path | None = None
+) -> None:
+    """Send a signal to those of the set that wait for it: others would die of it.
+
+    Raises:
+        OSError: /proc cannot be listed.
+    """
+    found = scan({lease: handle}, state=state)[lease]
+    _send((process for process in found if catches(process.pid, number)), number)
+
+
+def catches(pid: int, number: signal.Signals) -> bool:
+    """Whether a process has a handler of its own for a signal."""
+    try:
+        lines = (_PROC / str(pid) / "status").read_text().splitlines()
+    except OSError:
+        return False
+    caught = next((line.split()[1] for line in lines if line.startswith("SigCgt:")), "0")
+    return bool(int(caught, 16) >> (number - 1) & 1)
+
+
+def _send(processes: Iterable[psutil.Process], number: signal.Signals) -> None:
+    for process in processes:
+        try:
+            process.send_signal(number)
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            # Gone meanwhile, or not ours to stop: the scan that follows says which.
+            continue

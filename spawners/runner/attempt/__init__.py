@@ -1,0 +1,1 @@
+"""What every attempt has: monitor, memory, working folder; a command."""

@@ -1,0 +1,91 @@
+"""``log.txt``: what a job prints, up to a limit; after that its last lines."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import threading
+from collections.abc import Callable
+
+from ....hub.attempts.output_limits import Limits
+from .text import Kept, Lines, left_out, storable
+
+_CHUNK = 1 << 16
+_LONGEST_LINE = 1 << 14
+
+
+class Log:
+    """Writes to a descriptor from any thread.
+
+    A line that is drawn again and again (a progress bar) is written once, when it is finished.
+    """
+
+    def __init__(self, descriptor: int, limits: Limits, cut: Callable[[str, int], None]) -> None:
+        self._descriptor = descriptor
+        self._lines = Lines(_LONGEST_LINE)
+        self._kept = Kept(limits.log)
+        self._cut = cut
+        self._lock = threading.Lock()
+        self._full = False
+
+    def write(self, text: str, missing: int = 0) -> None:
+        """``missing``: bytes that were left out before this text."""
+        with self._lock:
+            if missing:
+                self._put(self._lines.rest())
+                if self._kept.open:
+                    self._put(left_out(missing))
+                else:
+                    self._kept.skip(missing, self._dropped)
+            self._put(self._lines.add(text))
+
+    def tick(self) -> None:
+        """Show an unfinished line too, unless it is being drawn again and again."""
+        with self._lock:
+            if not self._lines.redrawn:
+                self._put(self._lines.rest())
+
+    def close(self) -> None:
+        """Write what is left, and the last lines where not all could be kept."""
+        with self._lock:
+            rest = self._lines.rest()
+            self._put(rest.rstrip("\r") + "\n" if rest else "")
+            self._emit(self._kept.end)
+
+    def tail(self, characters: int) -> str:
+        with self._lock:
+            return (self._kept.text + self._lines.held)[-characters:]
+
+    def _put(self, text: str) -> None:
+        if not text:
+            return
+        self._emit(self._kept.add(text, self._dropped))
+        if self._kept.dropped and not self._full:
+            self._full = True
+            self._emit("\n[carrel: the log is full; its last lines follow when the job ends]\n")
+
+    def _dropped(self, size: int) -> None:
+        self._cut("log", size)
+
+    def _emit(self, text: str) -> None:
+        data = storable(text).encode()
+        try:
+            while data:
+                data = data[os.write(self._descriptor, data) :]
+        except OSError:
+            return  # a full disk must not end the work
+
+
+def drain(descriptor: int, take: Callable[[str], None]) -> threading.Thread:
+    """Read a pipe to its end in a thread of its own; closes it."""
+
+    def read() -> None:
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        with os.fdopen(descriptor, "rb", buffering=0) as pipe:
+            while chunk := pipe.read(_CHUNK):
+                take(decoder.decode(chunk))
+        take(decoder.decode(b"", final=True))
+
+    thread = threading.Thread(target=read, name="drain", daemon=True)
+    thread.start()
+    return thread

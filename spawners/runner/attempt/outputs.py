@@ -1,0 +1,224 @@
+"""The outputs of cells as they are kept: bounded in the notebook, smaller still in an event."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from ....hub.attempts.output_limits import Limits, size_words
+from ....hub.records.requests import Json
+from .outcome import plain
+from .text import Kept, Lines, left_out, storable, utf8_size
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+Cut: TypeAlias = Callable[[str, int], None]
+"""Takes the kind of thing that was left out, and its bytes."""
+
+_METADATA_LIMIT: Final = 1 << 16
+_ERROR_LIMIT: Final = 1 << 16
+
+
+class Stream:
+    """What a cell prints to stdout or stderr, as one output of the notebook."""
+
+    def __init__(self, output: NotebookNode, limit: int) -> None:
+        self.output = output
+        self._lines = Lines(max(1, limit // 8))
+        self._kept = Kept(limit)
+
+    def add(self, text: str, dropped: Callable[[int], None], missing: int = 0) -> None:
+        """``missing``: bytes that the kernel has left out before this text."""
+        if missing:
+            self._kept.add(self._lines.rest(), dropped)
+            self._kept.skip(missing, dropped)
+        self._kept.add(self._lines.add(text), dropped)
+
+    def settle(self) -> None:
+        self.output["text"] = storable(self._kept.text + self._lines.held)
+
+
+class CellOutputs:
+    """What nbclient's list of outputs holds for the cell that runs.
+
+    The text of a stream is put together only when it is wanted (``settle``): a million small
+    pieces would be copied again and again.
+    """
+
+    def __init__(self, limits: Limits, cut: Cut) -> None:
+        self._limits = limits
+        self._cut = cut
+        self._streams: dict[int, Stream] = {}
+        self._spent = 0
+        """Of the notebook's bound, by the cells that are finished."""
+        self._cell = 0
+        self._replaced: dict[str, int] = {}
+
+    def begin(self) -> None:
+        """Another cell."""
+        self._spent += self._cell
+        self._cell = 0
+        self._streams = {}
+
+    def print(self, outputs: list[NotebookNode], name: str, text: str, missing: int = 0) -> None:
+        stream = self._stream(outputs, name)
+        if stream is None:
+            self._cut("output", utf8_size(text))
+        else:
+            stream.add(text, lambda size: self._cut("output", size), missing)
+
+    def _stream(self, outputs: list[NotebookNode], name: str) -> Stream | None:
+        last = outputs[-1] if outputs else None
+        if last is None or last.get("name") != name:
+            mine = [o for o in outputs if o.get("name") == name] if self._full(outputs) else []
+            last = mine[-1] if mine else None
+        if last is not None and id(last) in self._streams:
+            return self._streams[id(last)]
+        room = self._limits.cell_text - self._cell_text(outputs)
+        if self._full(outputs) or room <= 0 or self._spent + self._cell > self._limits.notebook:
+            return None
+        output = _node({"output_type": "stream", "name": name, "text": ""})
+        outputs.append(output)
+        self._streams[id(output)] = stream = Stream(output, room)
+        return stream
+
+    def _cell_text(self, outputs: list[NotebookNode]) -> int:
+        if len(outputs) < 2:  # noqa: PLR2004  # a stream that is the only one has all the room
+            return 0
+        self.settle()
+        return sum(len(o["text"]) for o in outputs if o.output_type == "stream")
+
+    def _full(self, outputs: list[NotebookNode]) -> bool:
+        return len(outputs) >= self._limits.cell_items
+
+    def fits(self, outputs: list[NotebookNode], output: NotebookNode) -> bool:
+        """Make a rich output or an error small enough; False where there is no room at all."""
+        clip(output, self._limits.item, self._cut)
+        size = _size(dict(output))
+        if self._full(outputs):
+            self._cut("output", size)
+            return False
+        return self.spend(size)
+
+    def spend(self, size: int) -> bool:
+        """Take room for something else that ends up in the notebook."""
+        if self._spent + self._cell + size > self._limits.notebook:
+            self._cut("output", size)
+            return False
+        self._cell += size
+        return True
+
+    def replace(self, what: str, size: int) -> bool:
+        """The same for what takes the place of its last version."""
+        more = size - self._replaced.get(what, 0)
+        if more > 0 and not self.spend(more):
+            return False
+        self._replaced[what] = max(size, self._replaced.get(what, 0))
+        return True
+
+    def settle(self) -> None:
+        for stream in self._streams.values():
+            stream.settle()
+
+    def end(self) -> None:
+        self.settle()
+        self._cell += sum(len(stream.output["text"]) for stream in self._streams.values())
+
+
+def clip(output: NotebookNode, limit: int, cut: Cut) -> None:
+    """Replace what is too large by a note of what it was."""
+    if output.output_type == "error":
+        lines = "\n".join(output.traceback)
+        if len(lines) > _ERROR_LIMIT:
+            cut("output", len(lines) - _ERROR_LIMIT)
+            output["traceback"] = [lines[: _ERROR_LIMIT // 2], "…", lines[-_ERROR_LIMIT // 2 :]]
+        for part in ("ename", "evalue"):
+            output[part] = str(output[part])[: _ERROR_LIMIT // 8]
+    if "data" in output:
+        for kind in output.data:
+            size = _size(output.data[kind])
+            if size > limit:
+                cut("output", size)
+        output["data"] = _node(bounded_bundle(output.data, lambda _: limit))
+    if _size(output.get("metadata", {})) > _METADATA_LIMIT:
+        output["metadata"] = _node({})
+
+
+def bounded_bundle(data: Mapping[str, Json], limit_of: Callable[[str], int]) -> dict[str, Json]:
+    """A MIME bundle without what is too large, and with a word on that."""
+    kept: dict[str, Json] = {}
+    notes = []
+    for kind, value in data.items():
+        size = _size(value)
+        if size <= limit_of(kind):
+            kept[kind] = value
+        else:
+            notes.append(f"[{kind} of {size_words(size)} left out]")
+    if notes:
+        known = [str(kept["text/plain"])] if "text/plain" in kept else []
+        kept["text/plain"] = "\n".join([*known, *notes])
+    return kept
+
+
+def for_event(output: Mapping[str, Json], limits: Limits) -> dict[str, Json]:
+    """The same output, small enough to be sent about."""
+    kind = output["output_type"]
+    if kind == "stream":
+        text = str(output["text"])
+        return {
+            "output_type": "stream",
+            "name": output["name"],
+            "text": storable(shortened(text, limits.event_text)),
+        }
+    if kind == "error":
+        traceback = output["traceback"]
+        assert isinstance(traceback, list)
+        lines = plain("\n".join(map(str, traceback)))
+        return {
+            "output_type": "error",
+            "ename": storable(str(output["ename"])[:200]),
+            "evalue": storable(shortened(str(output["evalue"]), 2000)),
+            "traceback": [shortened(lines, limits.event_text)],
+        }
+
+    def limit_of(mime: str) -> int:
+        if mime.startswith("image/"):
+            return limits.event_image
+        return limits.event_html if mime == "text/html" else limits.event_text
+
+    data = output["data"]
+    assert isinstance(data, dict)
+    shown: dict[str, Json] = {
+        "output_type": kind,
+        "data": bounded_bundle(data, limit_of),
+        "metadata": {},
+    }
+    if kind == "execute_result":
+        shown["execution_count"] = output.get("execution_count")
+    return shown
+
+
+def shortened(text: str, limit: int) -> str:
+    """The beginning and the end, where it is too long."""
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return text[:half] + left_out(utf8_size(text[half:-half])) + text[-half:]
+
+
+def _node(value: Mapping[str, Json]) -> NotebookNode:
+    # Not above: a runner claims its job before it imports what notebooks need.
+    from nbformat.notebooknode import from_dict  # noqa: PLC0415
+
+    made: NotebookNode = from_dict(value)  # type: ignore[no-untyped-call]
+    return made
+
+
+def _size(value: object) -> int:
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, list) and all(isinstance(part, str) for part in value):
+        return sum(map(len, value))
+    return len(json.dumps(value, default=str))

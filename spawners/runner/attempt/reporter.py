@@ -1,0 +1,169 @@
+"""What the runner tells about a job that runs: outputs in small pieces, progress, what was cut.
+
+Everything here is bounded in number and size, however much the job says: the journal is
+written to the job's disk and read by the service.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from ....hub.attempts.output_limits import Limits
+from ....hub.records.requests import Json
+from .outputs import for_event
+from .progress import Step
+from .text import Kept, fold_on
+
+Report: TypeAlias = Callable[[str, Mapping[str, Json]], None]
+"""Takes the kind and the data of an event."""
+
+MERGE_SECONDS = 0.2
+_STEP_SECONDS = 0.2
+_STEPS_AT_FULL_RATE = 1000
+"""After these the interval grows with the age of the job: a day has some thousands."""
+
+
+class Teller:
+    """Reports on the cell that runs, from any thread. A command is no cell: its number is None."""
+
+    def __init__(
+        self, report: Report, limits: Limits, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._report = report
+        self._limits = limits
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._cell: tuple[int, int] | None = None
+        self._printed: tuple[str, Kept] | None = None
+        self._printed_at = 0.0
+        self._returned: set[str] = set()
+        """The streams whose next text goes over the last line of what was told."""
+        self._cell_events = 0
+        self._job_events = 0
+        self._bytes = 0
+        self._cut: Counter[str] = Counter()
+        self._cut_first: dict[str, int] = {}
+        self._step: Step | None = None
+        self._step_at = 0.0
+        self._steps = 0
+        self._began = clock()
+
+    def cell(self, index: int, number: int | None) -> None:
+        """From here on the outputs are those of this cell; the injected one has no number."""
+        with self._lock:
+            self._cell = None if number is None else (index, number)
+            self._cell_events = 0
+            self._returned.clear()
+            self._step = None
+
+    def settle(self) -> None:
+        """Tell what is held back: the cell or the command is over."""
+        with self._lock:
+            self._flush()
+            self._tell_step()
+
+    def saved(self) -> None:
+        """The job says that its work is saved: what it did until now is not lost by a stop."""
+        self._report("saved", {})
+
+    def tick(self) -> None:
+        """Tell what has been held back for long enough."""
+        with self._lock:
+            now = self._clock()
+            if self._printed is not None and now - self._printed_at >= MERGE_SECONDS:
+                self._flush()
+            if self._step is not None and now - self._step_at >= self._step_pause(now):
+                self._tell_step()
+
+    def print(self, name: str, text: str, missing: int = 0) -> None:
+        """``missing``: bytes that the kernel has left out before this text."""
+        with self._lock:
+            if self._cell is None:
+                return
+            if self._printed is not None and self._printed[0] != name:
+                self._flush()
+            if self._printed is None:
+                self._printed = (name, Kept(self._limits.event_text))
+                self._printed_at = self._clock()
+            if missing:
+                self._printed[1].skip(missing, lambda _: None)
+            self._printed[1].add(text, lambda _: None)
+            self.tick()
+
+    def output(self, output: Mapping[str, Json]) -> None:
+        """A rich output, or an error."""
+        with self._lock:
+            self._flush()
+            self._tell_output(output)
+
+    def step(self, step: Step) -> None:
+        with self._lock:
+            self._step = step
+            self.tick()
+
+    def cut(self, what: str, size: int) -> None:
+        """Said once per kind when it begins, and at the end of the job in all."""
+        with self._lock:
+            if what not in self._cut:
+                self._cut_first[what] = size
+                self._report("cut", {"what": what, "bytes": size})
+            self._cut[what] += size
+
+    def end(self) -> None:
+        """The job is over."""
+        with self._lock:
+            self.settle()
+            for what, size in self._cut.items():
+                if size > self._cut_first[what]:
+                    self._report("cut", {"what": what, "bytes": size, "all": True})
+
+    # -- inside ---------------------------------------------------------------------------
+
+    def _flush(self) -> None:
+        if self._printed is not None:
+            name, kept = self._printed
+            self._printed = None
+            text = fold_on(("\r" if name in self._returned else "") + kept.text)
+            told = text.rstrip("\r")
+            self._returned.discard(name)
+            if told != text:
+                self._returned.add(name)
+            if told:
+                self._tell_output({"output_type": "stream", "name": name, "text": told})
+
+    def _tell_output(self, output: Mapping[str, Json]) -> None:
+        if self._cell is None:
+            return
+        index, number = self._cell
+        small = for_event(output, self._limits)
+        size = len(json.dumps(small))
+        if (
+            self._cell_events >= self._limits.cell_events
+            or self._job_events >= self._limits.job_events
+            or self._bytes + size > self._limits.events
+        ):
+            return self.cut("events", size)
+        self._cell_events += 1
+        self._job_events += 1
+        self._bytes += size
+        self._report("cell_output", {"index": index, "number": number, "output": small})
+
+    def _step_pause(self, now: float) -> float:
+        if self._steps < _STEPS_AT_FULL_RATE:
+            return _STEP_SECONDS
+        return max(_STEP_SECONDS, (now - self._began) / _STEPS_AT_FULL_RATE)
+
+    def _tell_step(self) -> None:
+        if self._step is None:
+            return
+        step, self._step = self._step, None
+        self._step_at = self._clock()
+        self._steps += 1
+        number: dict[str, Json] = {} if self._cell is None else {"number": self._cell[1]}
+        of: dict[str, Json] = {} if step.of is None else {"of": step.of}
+        self._report("progress", {**number, "done": step.done, **of, "text": step.text})

@@ -1,0 +1,89 @@
+"""Where a job runs: its home, a folder below it, or an uploaded folder unpacked for it."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import tarfile
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from ....hub.attempts.output_limits import Limits, size_words
+from ....hub.attempts.spec import WORK, Order
+from .outcome import StartFailed
+
+_LONGEST_READ: Final = 1 << 20
+"""tarfile copies files in smaller pieces; only a header that is a bomb asks for more."""
+
+
+def working_folder(order: Order, folder: Path) -> Path:
+    """Raises StartFailed where there is none that the job may use."""
+    if not order.archive_path:
+        return below_home(Path(order.home), order.workdir)
+    work = folder / WORK
+    work.mkdir(mode=0o700)
+    try:
+        unpack(Path(order.archive_path), work, order.limits)
+    except (OSError, EOFError, tarfile.TarError) as error:
+        shutil.rmtree(work, ignore_errors=True)
+        raise StartFailed(f"the uploaded folder cannot be unpacked: {error}") from error
+    except StartFailed:
+        shutil.rmtree(work, ignore_errors=True)
+        raise
+    return below_home(work, order.workdir)
+
+
+def below_home(home: Path, workdir: str) -> Path:
+    root = home.resolve()
+    try:
+        folder = (root / workdir).resolve()
+    except (OSError, ValueError, RuntimeError) as error:
+        raise StartFailed(f"the working folder {workdir} cannot be used: {error}") from error
+    if not folder.is_relative_to(root):
+        raise StartFailed(f"the working folder {workdir} is not below the home")
+    if not folder.is_dir():
+        raise StartFailed(f"the working folder {workdir} does not exist")
+    return folder
+
+
+def unpack(archive: Path, target: Path, limits: Limits) -> None:
+    """Every entry is looked at before it is written; nothing outside of ``target`` is touched.
+
+    Sizes count as they are declared: tarfile writes no more than that of any entry.
+    """
+    total = 0
+    with _Guarded(archive) as stream, tarfile.open(fileobj=stream, mode="r:") as tar:
+        for number, entry in enumerate(tar, start=1):
+            _check(entry)
+            total += entry.size
+            if number > limits.archive_entries:
+                raise StartFailed(
+                    f"the uploaded folder has more than {limits.archive_entries:,} entries"
+                )
+            if total > limits.archive:
+                raise StartFailed(
+                    f"the uploaded folder is larger than {size_words(limits.archive)} unpacked"
+                )
+            tar.extract(entry, target, filter="data")
+
+
+class _Guarded(gzip.GzipFile):
+    """Refuses to hold much of what it unpacks in memory at once."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        if size is None or size < 0 or size > _LONGEST_READ:
+            raise StartFailed("the uploaded folder has a header that is far too long")
+        return super().read(size)
+
+
+def _check(entry: tarfile.TarInfo) -> None:
+    name = PurePosixPath(entry.name)
+    if name.is_absolute() or ".." in name.parts:
+        raise StartFailed(f"the uploaded folder has a path that leads out of it: {entry.name}")
+    if not (entry.isreg() or entry.isdir()):
+        raise StartFailed(
+            f"the uploaded folder holds a link or a special file, which is not accepted: "
+            f"{entry.name}"
+        )
+    if entry.issparse():
+        raise StartFailed(f"the uploaded folder holds a sparse file: {entry.name}")

@@ -1,0 +1,1 @@
+"""A notebook from its load to its result."""

@@ -1,0 +1,364 @@
+"""How papermill executes the notebook: its loop over the cells, with two promises added.
+
+What is saved is always a whole file, and it never says of a cell that it was completed when
+it was not. (Papermill's own loop calls every cell completed after its kernel has died.)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from nbclient.exceptions import CellExecutionError
+from nbformat import NotebookNode
+from nbformat.v4 import output_from_msg
+from papermill.clientwrap import PapermillNotebookClient
+from papermill.engines import NBClientEngine, NotebookExecutionManager, papermill_engines
+from papermill.execute import remove_error_markers
+from papermill.log import logger
+
+from ....hub.records.requests import CauseCode, Json
+from ..attempt.outcome import Ending, plain
+from ..attempt.outputs import CellOutputs, bounded_bundle
+from ..attempt.progress import step_of_bar
+from ..attempt.text import left_out, storable, utf8_size
+from ..kernels import kernel_side as kernelside
+from ..kernels.start import START_TIMEOUT_SECONDS, Starting
+from .output_file import NotebookFile
+from .state import NotebookState
+
+ENGINE = "carrel"
+AUTOSAVE_SECONDS = 5
+INJECTED_TAG = "injected-parameters"
+
+
+class Stopped(Exception):
+    """The attempt was asked to stop between two cells."""
+
+
+class Manager(NotebookExecutionManager):  # type: ignore[misc]  # papermill has no types
+    """Papermill's record of an execution: truthful statuses, whole files, and events."""
+
+    nb: NotebookNode
+
+    def __init__(self, nb: NotebookNode, attempt: NotebookState) -> None:
+        super().__init__(nb, progress_bar=False, autosave_cell_every=AUTOSAVE_SECONDS)
+        self.attempt = attempt
+        self.numbers = _numbers(nb)
+        self.current: int | None = None
+        self.done = 0
+        self.outputs = CellOutputs(attempt.order.limits, attempt.teller.cut)
+        self.file = NotebookFile(attempt.output, nb)
+        self._cell_began = self.now()
+        self._ended: tuple[str, Mapping[str, Json]] | None = None
+        """How the last cell ended, as an event that is not yet told."""
+
+    def place(self, index: int | None) -> str:
+        """A cell as people count them: ``cell 3``."""
+        if index is None:
+            return ""
+        number = self.numbers.get(index)
+        return "the injected parameters" if number is None else f"cell {number}"
+
+    def save(self, **_: object) -> None:
+        self.outputs.settle()
+        if self.current is not None:
+            self.file.changed.add(self.current)
+        self.file.save()
+        self.last_save_time = self.now()
+
+    def settle(self) -> None:
+        """Save, and only then tell how the last cell ended: what is told is kept."""
+        self.save()
+        if self._ended is not None:
+            self.attempt.report(*self._ended)
+            self._ended = None
+
+    def notebook_start(self, **_: object) -> None:
+        order = self.attempt.order
+        # Papermill puts its arguments here; a reader gains nothing from the server's paths.
+        self.nb.metadata.papermill["input_path"] = order.notebook_name
+        self.nb.metadata.papermill["output_path"] = order.output_name
+        self.nb.metadata["carrel"] = {
+            "request": order.request_id,
+            "epoch": order.epoch,
+            "outcome": "running",
+            "message": "",
+            "cells": len(self.numbers),
+            "done": 0,
+            "started_at": _now(),
+            "ended_at": None,
+            "devices": list(order.devices),
+            "device_ids": list(order.device_ids),
+            **({"image": order.image} if order.image else {}),
+        }
+        super().notebook_start()
+        self.attempt.report("cells", {"cells": len(self.numbers)})
+
+    def cell_start(self, cell: NotebookNode, cell_index: int, **_: object) -> None:
+        """Mark it; the one save also keeps the cell before it, before this one can do anything."""
+        self.current, self._cell_began = cell_index, self.now()
+        self.outputs.begin()
+        cell.metadata.papermill.update(
+            start_time=self._cell_began.isoformat(), status=self.RUNNING, exception=False
+        )
+        self.file.changed.add(cell_index)
+        self.settle()
+        number = self.numbers.get(cell_index)
+        self.attempt.teller.cell(cell_index, number)
+        if number is not None:
+            self.attempt.report("cell_started", {"index": cell_index, "number": number})
+
+    def cell_exception(
+        self, cell: NotebookNode, cell_index: int, exception: CellExecutionError, **_: object
+    ) -> None:
+        self.attempt.failure = (cell_index, exception)
+        super().cell_exception(cell, cell_index)
+
+    def cell_complete(self, cell: NotebookNode, cell_index: int, **_: object) -> None:
+        """Note how it ended; ``settle``, which comes next, keeps and tells it."""
+        attempt, number, end = self.attempt, self.numbers.get(cell_index), self.now()
+        seconds = (end - self._cell_began).total_seconds()
+        cell.metadata.papermill.update(end_time=end.isoformat(), duration=seconds)
+        where: dict[str, Json] = {"index": cell_index, "number": number}
+        if attempt.failure is not None:
+            self._ended = ("cell_failed", {**where, **_failure(attempt.failure[1])})
+        else:
+            cell.metadata.papermill["status"] = self.COMPLETED
+            self.current = None
+            if number is not None:
+                self.done += 1
+                self.nb.metadata.carrel["done"] = self.done
+                self._ended = ("cell_finished", {**where, "seconds": seconds})
+        self.file.changed.add(cell_index)
+        self.outputs.end()
+        attempt.take_step()
+        attempt.teller.settle()
+
+    def pass_over(self, cell: NotebookNode, index: int) -> None:
+        """Text needs no execution, and no save of its own."""
+        cell.metadata.papermill["status"] = self.COMPLETED
+        cell.metadata.papermill["exception"] = False
+        self.file.changed.add(index)
+
+    def conclude(self, ending: Ending) -> None:
+        """Write the end into the notebook: what ran, what did not, and why it stopped."""
+        # Papermill marks an error with cells of its own; they would shift every index.
+        remove_error_markers(self.nb)
+        self.end_time = self.now()
+        good = ending.code is CauseCode.SUCCEEDED
+        papermill = self.nb.metadata.papermill
+        papermill["end_time"] = self.end_time.isoformat()
+        papermill["duration"] = (self.end_time - self.start_time).total_seconds()
+        papermill["exception"] = None if good else True
+        for cell in self.nb.cells:
+            if cell.metadata.papermill["status"] == self.RUNNING:
+                cell.metadata.papermill["status"] = self.FAILED
+                cell.metadata.papermill["exception"] = True
+        self.nb.metadata.carrel.update(
+            {"outcome": str(ending.code), "message": ending.message, "ended_at": _now()}
+        )
+        self.outputs.settle()
+        self.file.finish()
+
+
+class Client(Starting, PapermillNotebookClient):  # type: ignore[misc]  # papermill has no types
+    """Talks to the kernel; keeps and tells what it says, within the limits."""
+
+    nb_man: Manager
+    clear_before_next_output: bool
+
+    def printed_outside(self, text: str) -> None:
+        self.nb_man.attempt.log.write(text)
+
+    def start_new_kernel(self, **kwargs: object) -> None:
+        super().start_new_kernel(**kwargs)
+        self.nb_man.attempt.process = self.process
+
+    def papermill_execute_cells(self) -> None:
+        attempt = self.nb_man.attempt
+        attempt.ready = True
+        self._bound_kernel()
+        for index, cell in enumerate(self.nb.cells):
+            if attempt.stopping.is_set():
+                self.nb_man.settle()
+                raise Stopped
+            if cell.cell_type != "code":
+                self.nb_man.pass_over(cell, index)
+                continue
+            self.nb_man.cell_start(cell, cell_index=index)
+            try:
+                self.execute_cell(cell, index)
+            except CellExecutionError as error:
+                self.nb_man.cell_exception(cell, cell_index=index, exception=error)
+            # Whatever else is raised leaves the cell ``running``: ``conclude`` judges it.
+            self.nb_man.cell_complete(cell, cell_index=index)
+            if attempt.failure is not None:
+                break
+        self.nb_man.settle()
+
+    def _bound_kernel(self) -> None:
+        """Have a Python kernel keep its messages small; nobody waits for its answer."""
+        if not getattr(self.km, "ipykernel", False):
+            return
+        limits = self.nb_man.attempt.order.limits
+        source = Path(kernelside.__file__).read_text(encoding="utf-8")
+        # In a namespace of its own: the notebook's stays as it is.
+        code = (
+            f"exec(compile({source!r}, '<carrel>', 'exec'), "
+            "(carrel_ := {'__name__': 'carrel_kernelside', 'get_ipython': get_ipython}))\n"
+            f"carrel_['install']({limits.message}, {limits.item})\ndel carrel_"
+        )
+        assert self.kc is not None
+        self.kc.execute(code, silent=True, store_history=False, allow_stdin=False)
+
+    # -- messages -------------------------------------------------------------------------
+
+    def process_message(
+        self, msg: dict[str, Any], cell: NotebookNode, cell_index: int
+    ) -> NotebookNode | None:
+        content, manager = msg["content"], self.nb_man
+        manager.attempt.loop = asyncio.get_running_loop()
+        if cut := content.get("carrel_cut"):
+            manager.attempt.teller.cut("output", int(cut))
+        if isinstance(content.get("data"), dict) and not msg["msg_type"].startswith("comm"):
+            limit = manager.attempt.order.limits.item
+            content["data"] = bounded_bundle(content["data"], lambda _: limit)
+        output = super(PapermillNotebookClient, self).process_message(msg, cell, cell_index)
+        manager.autosave_cell()
+        return output
+
+    def output(
+        self,
+        outs: list[NotebookNode],
+        msg: dict[str, Any],
+        display_id: str | None,
+        cell_index: int,
+    ) -> NotebookNode | None:
+        manager, attempt = self.nb_man, self.nb_man.attempt
+        content = msg["content"]
+        if self.output_hook_stack[msg["parent_header"].get("msg_id")]:
+            # An Output widget takes it, into a list that only grows.
+            if at := content.get("carrel_at"):
+                gap = left_out(content["carrel_cut"])
+                content["text"] = content["text"][:at] + gap + content["text"][at:]
+            if manager.outputs.spend(utf8_size(json.dumps(content, default=str))):
+                super().output(outs, msg, display_id, cell_index)
+            return None
+        if self.clear_before_next_output:
+            outs[:] = []
+            self.clear_display_id_mapping(cell_index)
+            self.clear_before_next_output = False
+        if msg["msg_type"] == "stream":
+            name, text = str(content["name"]), str(content["text"])
+            if at := content.get("carrel_at"):
+                self._print(outs, name, text[:at])
+                self._print(outs, name, text[at:], int(content["carrel_cut"]))
+            else:
+                self._print(outs, name, text)
+            return None
+        try:
+            output: NotebookNode = output_from_msg(msg)  # type: ignore[no-untyped-call]
+        except ValueError:
+            return None  # a message that shows nothing
+        if manager.outputs.fits(outs, output):
+            if display_id:
+                cells = self._display_id_map.setdefault(display_id, {})
+                cells.setdefault(cell_index, []).append(len(outs))
+            outs.append(output)
+        attempt.teller.output(output)
+        attempt.log.write(_in_log(output))
+        return output
+
+    def _print(self, outs: list[NotebookNode], name: str, text: str, missing: int = 0) -> None:
+        attempt = self.nb_man.attempt
+        self.nb_man.outputs.print(outs, name, text, missing)
+        attempt.teller.print(name, text, missing)
+        attempt.log.write(text, missing)
+        if name == "stderr" and (step := step_of_bar(text)) is not None:
+            attempt.teller.step(step)
+
+    def _update_display_id(self, display_id: str, msg: dict[str, Any]) -> None:
+        places = self._display_id_map.get(display_id, {})
+        copies = sum(map(len, places.values()))
+        size = utf8_size(json.dumps(msg["content"].get("data", {}), default=str))
+        if self.nb_man.outputs.replace(display_id, size * copies):
+            super()._update_display_id(display_id, msg)
+            self.nb_man.file.changed.update(places)
+
+    def handle_comm_msg(
+        self, outs: list[NotebookNode], msg: dict[str, Any], cell_index: int
+    ) -> None:
+        content = msg["content"]
+        size = utf8_size(json.dumps(content.get("data"), default=str))
+        size += sum(len(buffer) for buffer in msg.get("buffers") or ())
+        if self.nb_man.outputs.replace(f"comm {content['comm_id']}", size):
+            super().handle_comm_msg(outs, msg, cell_index)
+
+
+def _in_log(output: NotebookNode) -> str:
+    if output.output_type == "error":
+        return plain("\n".join(output.traceback)) + "\n"
+    text = "".join(output.get("data", {}).get("text/plain", ""))
+    return f"{text}\n" if text else ""
+
+
+def _failure(raised: CellExecutionError) -> Mapping[str, Json]:
+    return {
+        "ename": storable(str(raised.ename))[:200],
+        "evalue": storable(str(raised.evalue))[:2000],
+        "traceback": plain(str(raised.traceback))[-20_000:],
+    }
+
+
+class CarrelEngine(NBClientEngine):  # type: ignore[misc]  # papermill has no types
+    """The engine that papermill finds under the name ``carrel``."""
+
+    @classmethod
+    def execute_notebook(
+        cls, nb: NotebookNode, kernel_name: str, *, attempt: NotebookState, **_: object
+    ) -> NotebookNode:
+        manager = Manager(nb, attempt)
+        manager.notebook_start()
+        attempt.manager = manager
+        attempt.client = Client(
+            manager,
+            kernel_name=kernel_name,
+            startup_timeout=START_TIMEOUT_SECONDS,
+            timeout=None,
+            log=logger,
+            # A kernel that was flooded may have dropped the word that a cell is over.
+            raise_on_iopub_timeout=False,
+        )
+        if attempt.spare is not None:
+            attempt.spare.give_to(attempt.client, os.environ, os.getcwd())
+            attempt.process = attempt.client.process
+        attempt.client.execute()
+        return manager.nb
+
+
+def register() -> None:
+    """Make the engine known to papermill."""
+    papermill_engines.register(ENGINE, CarrelEngine)
+
+
+def _numbers(nb: NotebookNode) -> dict[int, int]:
+    """Index in the output notebook → number among the code cells as they were submitted.
+
+    The cell with the injected parameters is papermill's own: it has no number.
+    """
+    mine = [
+        index
+        for index, cell in enumerate(nb.cells)
+        if cell.cell_type == "code" and INJECTED_TAG not in cell.metadata.get("tags", [])
+    ]
+    return {index: number for number, index in enumerate(mine, start=1)}
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,123 @@
+"""From an order to an ending: load the notebook, find its kernel, run it, judge the result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+import papermill
+from jupyter_client.kernelspec import KernelSpecManager
+from nbclient.exceptions import CellExecutionError, DeadKernelError
+from nbformat import NotebookNode
+from papermill.exceptions import PapermillExecutionError
+
+from ....hub.attempts.spec import Order
+from ..attempt import outcome as ending
+from ..attempt.outcome import Ending, StartFailed
+from ..attempt.working_folder import working_folder
+from ..kernels.start import DEFAULT_KERNEL, starts_as_any
+from .engine import ENGINE, Manager, register
+from .state import NotebookState
+
+_NO_INPUT = "StdinNotImplementedError"
+"""What a Python kernel raises for ``input()`` where nobody can be asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernel:
+    name: str
+    language: str
+
+
+class NotebookAttempt(NotebookState):
+    """Runs the notebook of an order."""
+
+    def execute(self) -> None:
+        order = self.order
+        cwd = working_folder(order, self.folder)
+        notebook = load(order)
+        kernel = choose_kernel(order, notebook)
+        if self.spare is not None and not starts_as_any(kernel.name, Path(order.home)):
+            self.spare.end()
+            self.spare = None
+        register()
+        # A notebook in memory and no output path: papermill would format paths with parameters.
+        papermill.execute_notebook(
+            notebook,
+            None,
+            parameters=dict(order.parameters),
+            engine_name=ENGINE,
+            kernel_name=kernel.name,
+            language=kernel.language,
+            progress_bar=False,
+            cwd=str(cwd),
+            attempt=self,
+        )
+
+    def judge(self, error: BaseException | None) -> Ending:
+        manager = self.manager
+        if self.used:
+            return ending.out_of_memory(self.used, self.order.memory_bytes)
+        if manager is not None and self.failure is not None:
+            return _of_cell(manager, *self.failure)
+        # Papermill also complains about errors that a tag of the cell expects.
+        if manager is not None and (error is None or isinstance(error, PapermillExecutionError)):
+            return ending.succeeded(manager.done)
+        status = None if self.process is None else self.process.poll()
+        match error:
+            case StartFailed():
+                return ending.start_failed(str(error))
+            case DeadKernelError() if manager is not None:
+                place = manager.place(manager.current)
+                if self.killed_by_system:
+                    return ending.out_of_system_memory(place)
+                return ending.kernel_died(place, status)
+            case RuntimeError() if manager is not None and not self.ready:
+                seen = "" if status is None else f" ({ending.exit_words(status)})"
+                return ending.start_failed(f"the kernel did not start{seen}: {error}")
+        return ending.runner_failed(error)
+
+    @property
+    def failed(self) -> bool:
+        return self.failure is not None
+
+    def conclude(self, ending: Ending) -> None:
+        if self.manager is not None:
+            self.manager.conclude(ending)
+
+
+def load(order: Order) -> NotebookNode:
+    """Raises StartFailed where the file is no notebook that this version reads."""
+    try:
+        text = Path(order.input_path).read_text(encoding="utf-8")
+        notebook: NotebookNode = nbformat.reads(text, as_version=4)  # type: ignore[no-untyped-call]
+        nbformat.validate(notebook)
+    except (OSError, ValueError, KeyError, AttributeError, nbformat.ValidationError) as error:
+        first = str(error).strip().splitlines()[:1] or [type(error).__name__]
+        raise StartFailed(f"{order.notebook_name} cannot be read: {first[0]}") from error
+    return notebook
+
+
+def choose_kernel(order: Order, notebook: NotebookNode) -> Kernel:
+    """The ordered kernel, else the notebook's own, else Python.
+
+    Raises:
+        StartFailed: it is not installed; lists those that are.
+    """
+    specs = KernelSpecManager()
+    installed = sorted(specs.find_kernel_specs())
+    name = order.kernel or notebook.metadata.get("kernelspec", {}).get("name", DEFAULT_KERNEL)
+    if name not in installed:
+        raise StartFailed(
+            f'the kernel "{name}" is not installed; installed are: {", ".join(installed) or "none"}'
+        )
+    return Kernel(name=name, language=specs.get_kernel_spec(name).language)
+
+
+def _of_cell(manager: Manager, index: int, raised: CellExecutionError) -> Ending:
+    if raised.ename == "SystemExit" and raised.evalue in {"", "0", "None"}:
+        return ending.ended_itself(manager.place(index), len(manager.numbers))
+    if raised.ename == _NO_INPUT:
+        return ending.asked_for_input(manager.place(index))
+    return ending.cell_error(manager.place(index), raised.ename, raised.evalue, raised.traceback)

@@ -1,0 +1,51 @@
+"""One execution of a notebook, as the thread that executes and the one that listens share it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nbclient.exceptions import CellExecutionError
+
+from ....hub.attempts.spec import OUTPUT
+from ..attempt.attempt import Attempt
+from ..attempt.reporter import Report
+
+if TYPE_CHECKING:
+    from ..kernels.start import Spare
+    from .engine import Client, Manager
+
+
+class NotebookState(Attempt):
+    """One execution of a notebook.
+
+    Attributes:
+        ready: the kernel has answered.
+        loop: where the messages of the kernel are taken, while a cell runs.
+        failure: index of the cell that raised, and what it raised.
+        spare: a kernel that has started already, to be used.
+    """
+
+    def __init__(self, report: Report, *shared: Any) -> None:
+        super().__init__(*shared)
+        self.report = report
+        self.output: Path = self.folder / OUTPUT
+        self.manager: Manager | None = None
+        self.client: Client | None = None
+        self.ready = False
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.failure: tuple[int, CellExecutionError] | None = None
+        self.spare: Spare | None = None
+
+    def save(self) -> None:
+        """Where cells and their outputs are changed, which is another thread than the caller's."""
+        if self.loop is not None and self.manager is not None:
+            with suppress(RuntimeError):  # the loop has just ended: the last save is under way
+                self.loop.call_soon_threadsafe(self.manager.save)
+
+    def interrupt(self) -> None:
+        if self.client is not None:
+            self.client.shutdown_kernel = "immediate"  # a short farewell
+        super().interrupt()

@@ -1,0 +1,1 @@
+"""JupyterHub spawners on a lease."""

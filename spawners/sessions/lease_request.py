@@ -1,0 +1,165 @@
+"""One start's dealings with the service: open the request, wait in the queue, report, end it.
+
+The service may restart at any moment; every call here is safe to repeat and is repeated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from ...hub.client.api.internal import Link
+from ...hub.errors import Conflict, Unavailable
+from ...hub.scheduling.model.states import State
+from ...hub.schemas import RequestOut, StartedIn, StopIn
+from .start_refused import StartRefused
+
+RETRY_SECONDS = 0.25
+REPORT_SECONDS = 20.0
+"""How long to try to tell the service about a process; later it finds it by its lease."""
+HAS_LEASE = frozenset({State.GRANTED, State.STARTING, State.RUNNING})
+
+Say = Callable[[int, str], None]
+"""Takes a percentage and a sentence."""
+
+
+class EarlierLife(Exception):
+    """The request that was found belongs to a server that is gone: open a new one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applicant:
+    """Asks for a lease for one server.
+
+    Attributes:
+        patience: seconds for which a call is repeated while the service does not answer.
+        say: told what a waiting person should read.
+    """
+
+    link: Link
+    owner: str
+    server_name: str
+    patience: float
+    say: Say
+
+    async def open(self, options: dict[str, JsonValue]) -> RequestOut:
+        """The live request of this server, or a new one."""
+        return await self.insist(
+            lambda: self.link.open_session(self.owner, self.server_name, options), self.patience
+        )
+
+    async def until_granted(self, request: RequestOut) -> RequestOut:
+        """Wait in the queue; the result holds a lease.
+
+        Raises:
+            EarlierLife: it was stopping when it was found, and has ended now.
+            StartRefused: it ended while it waited, or is to be claimed: then nobody waits for
+                it here.
+        """
+        earlier = request.state == State.STOPPING
+        percent = 5
+        async with aclosing(self.link.statuses(request.id)) as statuses:
+            async for found in statuses:
+                if found is None:
+                    self.say(percent, "The Carrel service does not answer; the place is kept.")
+                elif found.ended:
+                    raise EarlierLife if earlier else ended(found)
+                elif found.claim:
+                    raise StartRefused(
+                        "The place in the queue is kept; claim the device when it has come.",
+                        reason="kept",
+                        status_code=409,
+                    )
+                elif found.lease and found.state in HAS_LEASE:
+                    return found
+                else:
+                    percent, sentence = _waiting(found)
+                    self.say(percent, sentence)
+        raise EarlierLife  # the stream ends only after an end
+
+    async def launch(self, request_id: str, lease_id: str) -> None:
+        """Write the intent to start.
+
+        Raises:
+            EarlierLife: the lease went back meanwhile, and the request waits again.
+            StartRefused: the request was ended meanwhile: nobody wants it any more.
+        """
+        try:
+            await self.insist(lambda: self.link.launch(lease_id), self.patience)
+        except Conflict as error:
+            async with aclosing(self.link.statuses(request_id)) as statuses:
+                async for found in statuses:
+                    if found and found.ended:
+                        raise ended(found) from error
+                    if found and found.state != State.STOPPING:
+                        break
+            raise EarlierLife from error
+
+    @asynccontextmanager
+    async def attending(self, request_id: str) -> AsyncIterator[None]:
+        """The service knows meanwhile that somebody sees to this request."""
+        listening = asyncio.create_task(self.end_of(request_id))
+        try:
+            yield
+        finally:
+            listening.cancel()
+
+    async def report(self, lease_id: str, who: StartedIn) -> None:
+        """Say which process it is.
+
+        Raises:
+            Conflict: the lease is somebody else's, or ending: the process has to go.
+        """
+        try:
+            await self.insist(lambda: self.link.started(lease_id, who), REPORT_SECONDS)
+        except Unavailable:
+            return  # it finds the process by its lease when it comes back
+
+    async def stop(self, request_id: str, how: StopIn, patience: float) -> RequestOut:
+        return await self.insist(lambda: self.link.stop(request_id, how), patience)
+
+    async def end_of(self, request_id: str) -> None:
+        """Wait until it has ended, which is when no process of it is left."""
+        async with aclosing(self.link.statuses(request_id)) as statuses:
+            async for _ in statuses:
+                pass
+
+    async def insist(
+        self, call: Callable[[], Awaitable[RequestOut]], patience: float
+    ) -> RequestOut:
+        """Repeat a call while the service is away; raises Unavailable after ``patience``."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + patience
+        while True:
+            try:
+                return await call()
+            except Unavailable:
+                if loop.time() > deadline:
+                    raise
+                self.say(2, "The Carrel service does not answer at the moment; trying again.")
+                await asyncio.sleep(RETRY_SECONDS)
+
+
+def ended(request: RequestOut) -> StartRefused:
+    """Why there will be no session, in the words of the request's cause."""
+    cause = request.cause
+    return StartRefused(
+        cause.message if cause else f"The session's request is {request.state}.",
+        reason=cause.code if cause else "ended",
+        status_code=409,
+        details=cause.details if cause else "",
+    )
+
+
+def _waiting(request: RequestOut) -> tuple[int, str]:
+    match request.state:
+        case State.QUEUED if request.wait:
+            return 10, request.wait.sentence
+        case State.STOPPING:
+            return 5, "The previous session of this name is still stopping."
+        case _:
+            return 10, "The request is in the queue."

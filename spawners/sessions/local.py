@@ -1,0 +1,235 @@
+"""Sessions as local processes of the hub's own system account, each on a lease.
+
+All sessions of such an installation share one account and are not isolated from each other:
+this is for a laptop, a demonstration and tests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import BinaryIO
+from urllib.parse import urlsplit
+
+import psutil
+from jupyterhub.spawner import SimpleLocalProcessSpawner
+from pydantic import JsonValue
+from traitlets import Integer, Unicode, default
+
+from ...extensions.environment import jupyter_environment
+from ...hub.config.settings import StateFolder
+from ...hub.files.filenames import safe_name
+from ...hub.records.requests import Handle
+from ...hub.schemas import LeaseOut, StartedIn
+from ..common import course_links
+from ..processes.identity import birthmark, environment_of, still_alive
+from ..processes.lease_processes import handle_of, scan
+from .lease_mixin import LeaseMixin
+from .readiness import Address
+from .server_ports import next_port
+
+__all__ = ["LeaseMixin", "LocalSession"]
+
+LOG_BYTES = 2 * 1024 * 1024
+"""A log that is longer when a session starts is set aside; one older log is kept."""
+TAIL_BYTES = 4000
+TAIL_LINES = 25
+
+
+class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]  # untyped base
+    """``SimpleLocalProcessSpawner`` on a lease; every option of it is kept."""
+
+    homes = Unicode(
+        help="""Folder that holds the homes: one folder per person, named so that no two
+        people ever share one.""",
+    ).tag(config=True)
+
+    logs = Unicode(
+        help="""Folder for the sessions' logs, one file per server.""",
+    ).tag(config=True)
+
+    interrupt_timeout = Integer(
+        1, help="Seconds after SIGINT, used only while the Carrel service is away."
+    ).tag(config=True)
+    term_timeout = Integer(
+        2, help="Seconds after SIGTERM, used only while the Carrel service is away."
+    ).tag(config=True)
+    kill_timeout = Integer(
+        2, help="Seconds after SIGKILL, used only while the Carrel service is away."
+    ).tag(config=True)
+
+    popen_kwargs: dict[str, object]
+    birthmark = ""
+    _log_start = 0
+    _graded: tuple[str, ...] = ()
+
+    @default("home_dir")
+    def _home_dir_default(self) -> str:
+        return str(Path(self.homes) / safe_name(self.user.name))
+
+    @default("default_url")
+    def _default_url_default(self) -> str:
+        return "/lab"
+
+    @default("cmd")
+    def _cmd_default(self) -> list[str]:
+        return [str(Path(sys.prefix) / "bin" / "jupyterhub-singleuser")]
+
+    @default("args")
+    def _args_default(self) -> list[str]:
+        """No outside host is asked for news or extensions; terminals keep the session's PATH.
+
+        A login shell, which Jupyter starts by itself here, would put the system's PATH in its
+        place, and ``carrel`` would not be found.
+        """
+        return [
+            "--ServerApp.terminado_settings=shell_command=['/bin/bash']",
+            "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+            "--LabApp.news_url=None",
+            "--LabApp.extension_manager=readonly",
+        ]
+
+    @default("env_keep")
+    def _env_keep_default(self) -> list[str]:
+        """The hub's environment holds its secrets; a session gets what is named here."""
+        return ["PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TZ"]
+
+    def get_args(self) -> list[str]:
+        args: list[str] = super().get_args()
+        return [*args, "--allow-root"] if os.geteuid() == 0 else args
+
+    def user_env(self, env: dict[str, str]) -> dict[str, str]:
+        env = super().user_env(env)
+        # In a session's terminal, `carrel` is the one of this installation.
+        own = str(Path(sys.prefix) / "bin")
+        others = [part for part in env.get("PATH", os.defpath).split(os.pathsep) if part != own]
+        env = env | {"PATH": os.pathsep.join([own, *others])}
+        shown = course_links.environment(self.home_dir, self._graded, self._group)
+        if self.state_root:
+            shown |= course_links.course_data(Path(self.state_root), self._group)
+        return env | jupyter_environment(env) | shown
+
+    def make_preexec_fn(self, name: str) -> None:
+        """Nothing runs between fork and exec: the working folder is Popen's business."""
+
+    # -- what LeaseMixin asks ---------------------------------------------------------------
+
+    async def start_server(self) -> Address:
+        home = Path(self.home_dir)
+        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        await self._link_courses(home)
+        self.port = next_port()  # the port of an earlier life may be somebody else's by now
+        with self._open_log() as log:
+            self.popen_kwargs = {
+                **self.popen_kwargs,
+                "cwd": str(home),
+                "stdin": subprocess.DEVNULL,
+                "stdout": log,
+                "stderr": subprocess.STDOUT,
+            }
+            address = await super().start_server()
+        self.birthmark = birthmark(self.pid)
+        return address
+
+    async def _link_courses(self, home: Path) -> None:
+        graded = await course_links.graded_by(self._applicant.link, self.user.name)
+        if graded is None or not self.state_root:
+            return
+        try:
+            course_links.link_into(home, StateFolder.at(self.state_root).courses, graded)
+        except OSError as error:
+            self.log.warning("%s sees no folder of a course: %s", self._log_name, error)
+        else:
+            self._graded = graded
+
+    async def running_server(self, lease: LeaseOut) -> Address | None:
+        handle = None
+        if lease.pid is not None and lease.started_at is not None:
+            handle = Handle(pid=lease.pid, started_at=lease.started_at)
+        mine = scan({lease.id: handle}, state=Path(self.state_root) if self.state_root else None)
+        for process in mine[lease.id][:1]:
+            env = environment_of(process.pid)
+            where = urlsplit(env.get("JUPYTERHUB_SERVICE_URL", ""))
+            if where.hostname and where.port and "JUPYTERHUB_API_TOKEN" in env:
+                self.api_token = env["JUPYTERHUB_API_TOKEN"]
+                self.proc, self.pid, self.port = None, process.pid, where.port
+                self.birthmark = birthmark(process.pid)
+                return where.hostname, where.port
+        return None
+
+    def who_it_is(self) -> StartedIn | None:
+        try:
+            handle = handle_of(psutil.Process(self.pid))
+        except psutil.NoSuchProcess:
+            return None  # the wait for its answer notices
+        return StartedIn(pid=handle.pid, started_at=handle.started_at)
+
+    def last_words(self) -> str:
+        try:
+            with self.log_path.open("rb") as log:
+                end = log.seek(0, os.SEEK_END)
+                log.seek(max(self._log_start, end - TAIL_BYTES))
+                text = log.read().decode(errors="replace")
+        except FileNotFoundError:
+            return ""
+        return "\n".join(text.splitlines()[-TAIL_LINES:])
+
+    async def kill_started(self) -> None:
+        proc, pid = self.proc, self.pid
+        alive = proc.poll() is None if proc is not None else self._still_mine()
+        if not (pid and alive):
+            return
+        # The server leads a session of its own: nothing of the hub is in its group.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
+        if proc is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                await asyncio.to_thread(proc.wait, 0.5)
+
+    # -- the process ------------------------------------------------------------------------
+
+    async def poll(self) -> int | None:
+        # After a restart of the hub there is no handle, and the pid alone proves nothing.
+        if self.proc is None and self.pid and not self._still_mine():
+            self.clear_state()
+            return 0
+        status: int | None = await super().poll()
+        return status
+
+    def _still_mine(self) -> bool:
+        """The process that was started, and not by the site that a backup was restored from."""
+        of = environment_of(self.pid).get("CARREL_STATE", self.state_root)
+        return of == self.state_root and still_alive(self.pid, self.birthmark)
+
+    def get_state(self) -> dict[str, JsonValue]:
+        state = super().get_state()
+        return state | {"birthmark": self.birthmark} if self.pid else state
+
+    def load_state(self, state: dict[str, JsonValue]) -> None:
+        super().load_state(state)
+        self.birthmark = str(state.get("birthmark", ""))
+
+    def clear_state(self) -> None:
+        super().clear_state()
+        self.birthmark = ""
+
+    @property
+    def log_path(self) -> Path:
+        """``USER.log`` and ``USER--SERVER.log``; no safe name holds two hyphens in a row."""
+        server = f"--{safe_name(self.name)}" if self.name else ""
+        return Path(self.logs) / f"{safe_name(self.user.name)}{server}.log"
+
+    def _open_log(self) -> BinaryIO:
+        path = self.log_path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and path.stat().st_size > LOG_BYTES:
+            path.replace(path.with_name(path.name + ".1"))
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        log = os.fdopen(descriptor, "ab")
+        self._log_start = os.fstat(descriptor).st_size
+        return log

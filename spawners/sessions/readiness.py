@@ -1,0 +1,78 @@
+"""Wait until a server that was just started answers, or see it die."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+import httpx
+
+from ...hub.client.api.internal import pool
+
+Address: TypeAlias = tuple[str, int]
+
+FIRST_PAUSE_SECONDS = 0.03
+GROWTH = 1.02
+"""Servers answer after one or two seconds; a class that starts together takes longer."""
+LONGEST_PAUSE_SECONDS = 0.2
+ANSWER_SECONDS = 1.0
+"""A server that has opened its port and is still loading is asked again after this."""
+
+
+class ServerDied(Exception):
+    """The process of a server ended before it answered."""
+
+
+async def until_it_answers(
+    address: Address,
+    path: str,
+    ended: Callable[[], Awaitable[int | None]],
+    *,
+    every: float = 0.0,
+) -> None:
+    """Return at the first HTTP answer of any kind.
+
+    JupyterHub's own wait looks at the port less often, and never at the process.
+
+    Args:
+        ended: the exit status of the server, None while it runs.
+        every: seconds between two questions about that, where they are dear.
+
+    Raises:
+        ServerDied: with that status.
+    """
+    host, port = address
+    pause, asked = FIRST_PAUSE_SECONDS, time.monotonic() if every else 0.0
+    while True:
+        if time.monotonic() - asked >= every:
+            if (status := await ended()) is not None:
+                raise ServerDied(f"its server ended with status {status}.")
+            asked = time.monotonic()
+        # Most tries meet a closed port: a bare connection costs a tenth of a request.
+        if await _is_open(host, port) and await _answers(f"http://{_in_url(host)}:{port}{path}"):
+            return
+        await asyncio.sleep(pause)
+        pause = min(GROWTH * pause, LONGEST_PAUSE_SECONDS)
+
+
+async def _is_open(host: str, port: int) -> bool:
+    try:
+        _, writer = await asyncio.open_connection(host, port)
+    except OSError:
+        return False
+    writer.close()
+    return True
+
+
+async def _answers(url: str) -> bool:
+    try:
+        await pool().get(url, timeout=ANSWER_SECONDS, headers={"Connection": "close"})
+    except httpx.TransportError:
+        return False
+    return True
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,40 @@
+"""Ports for servers that listen only seconds after their port was chosen.
+
+A port that the system itself chooses lies in the range from which it also serves outgoing
+connections: until the server has come up, one of those may take it. These lie below that range.
+"""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from itertools import count
+
+from ...hub.errors import Unavailable
+
+LOCALHOST = "127.0.0.1"
+_FROM, _TO = 29001, 32701
+_turn = count(secrets.randbelow(_TO - _FROM))
+
+
+def next_port() -> int:
+    """A free port on localhost that this process has not given away for a long time.
+
+    Raises:
+        Unavailable: all of them are taken.
+    """
+    for _ in range(_TO - _FROM):
+        port = _FROM + next(_turn) % (_TO - _FROM)
+        if _is_free(port):
+            return port
+    raise Unavailable(f"No port between {_FROM} and {_TO} is free for a session on this machine.")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOCALHOST, port))
+        except OSError:
+            return False
+    return True
