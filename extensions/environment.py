@@ -1,4 +1,7 @@
-"""What a session's environment needs so that its Jupyter server finds Carrel's extensions."""
+"""Where the Jupyter extensions lie, and what a session's server needs to find them.
+
+Imports nothing of ours, so that the hub can ask for it without loading an extension.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,26 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from .dashboards import place as dashboards
-from .lab import place as lab
-from .nbgrader import place as nbgrader
+_HERE = Path(__file__).parent
+LAB = _HERE / "lab"
+DASHBOARDS = _HERE / "dashboards"
+NBGRADER = _HERE / "nbgrader"
+
+DASHBOARD_NOTEBOOK = "dashboard.ipynb"
+DASHBOARD_PATH = "carrel/dashboard"
+"""Below the base URL of the user's server, as the two paths that follow."""
+SESSION_STATUS_PATH = "carrel/standing"
+"""The stream of the session's status."""
+KEEP_SESSION_PATH = "carrel/keep"
 
 
 def jupyter_environment(present: Mapping[str, str]) -> dict[str, str]:
-    """The folders ``etc`` and ``share`` of each; what is there already stays in front."""
-    homes = (dashboards.HERE, lab.HERE)
-    configured = [home / "etc" for home in (*homes, nbgrader.HERE)]
+    """Add the folders ``etc`` and ``share`` of each extension; existing entries stay in front."""
+    configured = [home / "etc" for home in (DASHBOARDS, LAB, NBGRADER)]
+    shared = [home / "share" for home in (DASHBOARDS, LAB)]
     return {
         "JUPYTER_CONFIG_PATH": _joined(present.get("JUPYTER_CONFIG_PATH"), configured),
-        "JUPYTER_PATH": _joined(present.get("JUPYTER_PATH"), [home / "share" for home in homes]),
+        "JUPYTER_PATH": _joined(present.get("JUPYTER_PATH"), shared),
     }
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 
 from ..hub.messages import requests as wording
+from ..hub.messages import units
 from ..hub.schemas import RequestOut
 
 
@@ -17,7 +18,7 @@ def told(request: RequestOut) -> str:
     """State, progress and reason in a few words."""
     text = wording.state(request.state)
     if request.progress and request.progress.cells and not request.ended:
-        text += f", {request.progress.done} of {wording.count(request.progress.cells, 'cell')}"
+        text += f", {request.progress.done} of {units.count(request.progress.cells, 'cell')}"
     if request.cause:
         return f"{text}. {request.cause.message}"
     return f"{text}. {request.wait.sentence}" if request.wait else text
@@ -34,9 +35,9 @@ def facts(request: RequestOut) -> Iterator[tuple[str, str]]:
     yield "State", told(request)
     yield "Runs", what(request)
     yield "Parameters", ", ".join(f"{key} = {value!r}" for key, value in request.parameters.items())
-    yield "Devices", wording.devices(request.devices, request.model)
+    yield "Devices", units.devices(request.devices, request.model)
     yield "Group", request.group
     yield "Labels", ", ".join(f"{key}={value}" for key, value in request.labels.items())
     if request.started_at is not None:
         until = request.ended_at or time.time()
-        yield "Ran", wording.duration(until - request.started_at)
+        yield "Ran", units.duration(until - request.started_at)

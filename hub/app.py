@@ -17,13 +17,17 @@ from pathlib import Path
 from fastapi import FastAPI
 
 from ..courses.files.blobs import FolderBlobs
+from ..courses.sandbox import plugins
 from ..courses.services import CourseDesk
 from ..courses.store import SqlCourseStore
 from . import plugins as engines
 from .accounts.store import Accounts
+from .config import backend as backend_module
 from .config import garbage_collection as garbage
 from .config import log as logs
-from .config.settings import Secrets, Settings, StateFolder
+from .config.secrets import Secrets
+from .config.settings import Settings
+from .config.state_folder import StateFolder
 from .controller.idle_culling import Idling
 from .controller.loop import Loop
 from .demo import prepare_demo
@@ -73,7 +77,7 @@ def serve(state: StateFolder, settings: Settings) -> None:
     hub = HubApi(settings.hub_api_url, secrets.service_token)
     backend = choose_backend(state, settings)
     pulse = Pulse()
-    homes = engines.homes(state, settings)
+    homes = backend_module.homes(state, settings)
     commands = Commands(
         store=store,
         hub=hub,
@@ -95,7 +99,7 @@ def serve(state: StateFolder, settings: Settings) -> None:
         commands,
         SqlCourseStore(store.transactions),
         FolderBlobs(state.blobs),
-        partial(engines.cages, state, settings),
+        partial(plugins.cages, state, settings),
         state.courses,
         homes.owner,
     )

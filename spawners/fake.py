@@ -11,9 +11,12 @@ from pathlib import Path
 
 from ..hub.errors import BackendFailed, Unavailable
 from ..hub.interfaces.backend import Activity, LaunchOrder, Life, NodeState, Sighting
+from ..hub.records.events import NewEvent
 from ..hub.records.images import Image
+from ..hub.records.json_value import Json
+from ..hub.records.leases import Handle
 from ..hub.records.notices import Notice
-from ..hub.records.requests import Cause, Handle, Json, NewEvent
+from ..hub.records.requests import Cause
 from ..hub.scheduling.model.idleness import DeviceUse, Use
 from ..hub.scheduling.model.snapshot import Device, Health
 from .devices.simulated import simulated_devices

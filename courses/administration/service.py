@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from ...hub.administration.service import check
 from ...hub.errors import Conflict, InvalidInput
 from ...hub.groups.quotas import check_group_name
-from ...hub.interfaces.files import Identity
-from ...hub.messages import requests as wording
+from ...hub.messages import units
 from ...hub.records.audit import Action
+from ...hub.records.identity import Identity, check
 from ...hub.records.images import Reference
 from ...hub.scheduling.explanation.quota_change import NOTHING_TO_SAY
 from ...hub.scheduling.model.snapshot import Group
@@ -19,20 +18,13 @@ from ...hub.schemas.admin import ConsequencesOut, GroupIn
 from ...hub.schemas.courses import CloneIn, CourseIn, CourseOut, CoursesOut, MemberOut, MembersOut
 from ...hub.schemas.images import PinIn
 from ..model.records import Course, Role
-from ..roster.access import (
-    EVERYBODY,
-    GRADED_BY,
-    SHOWN_SECONDS,
-    TAUGHT_BY,
-    Place,
-    Rights,
-    check_open,
-)
+from ..roster.access import EVERYBODY, GRADED_BY, TAUGHT_BY, Place, Rights, check_open
+from ..roster.class_list import SHOWN_SECONDS
 from ..roster.csv_import import Plan, planned, read_roster
+from ..roster.service import _UNCHANGED
 
 LOCAL = "local"
 """The one image of an engine without images: the machine itself."""
-_UNCHANGED = "Nothing changes."
 
 
 class Keeping(Rights):
@@ -69,7 +61,7 @@ class Keeping(Rights):
         what = (
             "becomes the group of a course" if body.name in known else "is made, group and course"
         )
-        most = f"at most {wording.devices(group.max_devices)}" if group.max_devices else "no device"
+        most = f"at most {units.devices(group.max_devices)}" if group.max_devices else "no device"
         said = [
             f"{body.name} {what}, with {most}.",
             *(f"{name} teaches it." for name in body.teachers),

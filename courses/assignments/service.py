@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...hub.administration.service import check
 from ...hub.errors import InvalidInput, NotFound, OverMaximum
-from ...hub.interfaces.files import Identity
-from ...hub.messages import requests as wording
+from ...hub.messages import units
 from ...hub.records.audit import Action
+from ...hub.records.identity import Identity, check
 from ...hub.scheduling.quota.tree import may_hold
 from ...hub.schemas.admin import ConsequencesOut
 from ...hub.schemas.courses import (
@@ -24,14 +23,13 @@ from ...hub.schemas.courses import (
     ReleaseIn,
 )
 from ..deadlines import rules as due
+from ..deadlines.service import LONGEST_OUTAGE, _check_whose
 from ..files.bundle import Parcel
 from ..files.transfer import content_out, given_parcel, kept, ref_out
 from ..model.records import Assignment, Extension, Fetched, HandOut, Outage, Role
 from ..releases.graded_cells import report
 from ..releases.release import Ready, check_assignment_name, made_ready
 from ..roster.access import GRADED_BY, TAUGHT_BY, Rights, check_open
-
-LONGEST_OUTAGE = 31 * 86400.0
 
 
 class Handing(Rights):
@@ -148,7 +146,7 @@ class Handing(Rights):
             most = may_hold(self.commands.store.group(before.course))
             if body.devices > most:
                 raise OverMaximum(
-                    f"{before.course} never has {wording.devices(body.devices)}.",
+                    f"{before.course} never has {units.devices(body.devices)}.",
                     accepted=f"At most {most} for one submission.",
                     field="devices",
                 )
@@ -255,7 +253,7 @@ class Handing(Rights):
             after={"for": whom, "seconds": body.seconds},
         )
         self.store.extend(extension, change=change)
-        more = wording.duration(body.seconds)
+        more = units.duration(body.seconds)
         said = f"{whom} has {more} more for {name}."
         return ConsequencesOut(sentences=[said], saved=True)
 
@@ -290,7 +288,7 @@ class Handing(Rights):
         )
         whose = {"person": person, "section": section}
         self.store.take_time_back(course, name, **whose, change=change)
-        said = f"{whom} had {wording.duration(seconds)} more for {name}: taken back."
+        said = f"{whom} had {units.duration(seconds)} more for {name}: taken back."
         return ConsequencesOut(sentences=[said], saved=True)
 
     def _check_section(self, course: str, section: str) -> None:
@@ -363,15 +361,6 @@ class Handing(Rights):
                 was = due.after_outages(each.due, course.name, before)
                 now = due.after_outages(each.due, course.name, (*before, outage))
                 if now > was:
-                    more = wording.duration(now - was)
+                    more = units.duration(now - was)
                     said.append(f"{each.name} of {course.name} is due {more} later.")
         return said or ["It moves no due time of a class; extended ones may move."]
-
-
-def _check_whose(person: str, section: str) -> None:
-    if bool(person) == bool(section):
-        raise InvalidInput(
-            "An extension is for one person or for one section.",
-            accepted="One of the two.",
-            field="person",
-        )

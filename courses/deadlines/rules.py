@@ -16,7 +16,7 @@ from itertools import pairwise
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from ...hub.errors import InvalidInput
-from ...hub.messages import requests as wording
+from ...hub.messages import units as units_module
 from ..model.records import Assignment, Extension, LateRule, LateStep, Member, Outage, Submission
 
 DUE_HELP = "2027-02-01 18:00 Europe/Berlin"
@@ -227,11 +227,11 @@ def now_sentence(now: float, due: float | None, rule: LateRule) -> str:
     coming = [(due, late.penalty), *costs] if now <= due else [c for c in costs if c[0] >= now]
     until = coming[0][0]
     after = next((penalty for _, penalty in coming[1:]), None)
-    span = wording.duration(max(1.0, until - now))
+    span = units_module.duration(max(1.0, until - now))
     then = "it does not count any more" if after is None else f"it costs {_percent(after)}"
     if late.standing is Standing.ON_TIME:
         return f"Handed in now it is on time; in {span} {then}."
-    behind = f"{wording.duration(max(1.0, late.seconds))} late"
+    behind = f"{units_module.duration(max(1.0, late.seconds))} late"
     return f"Handed in now it is {behind} and costs {_percent(late.penalty)}; in {span} {then}."
 
 

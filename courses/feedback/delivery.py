@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from ...hub.errors import InvalidInput
-from ...hub.interfaces.files import Identity
+from collections.abc import Iterable
+
+from pydantic import ValidationError
+
+from ...hub.errors import Forbidden, InvalidInput
 from ...hub.records.audit import Action
+from ...hub.records.identity import Identity
 from ...hub.schemas.courses import ContentOut, ParcelIn
+from ...hub.schemas.grading import GradeOut, MyGradeOut
 from ..files.bundle import Parcel
-from ..files.transfer import content_out, given_parcel, kept
-from ..model.records import Feedback, Submission
+from ..files.transfer import content_out, contents, given_parcel, kept
+from ..model.records import Feedback, Role, Submission
 from ..roster.access import GRADED_BY, Rights, check_open
 
 GRADE = ".grade.json"
@@ -54,3 +59,55 @@ class Returning(Rights):
         given = self.store.feedback(found.course, found.assignment, found.person).get(found.id)
         files = () if given is None else given.files.files
         return [content_out(self.blobs, file) for file in files if file.name != GRADE]
+
+
+_NOT_YET = "Your teacher has not released feedback yet."
+
+
+_IN_PAGES = "Your points stand in the feedback."
+
+
+class OwnGrades(Returning):
+    """The part of ``CourseDesk`` about one's own grades."""
+
+    __slots__ = ()
+
+    def my_grade(self, who: Identity, course: str, name: str) -> MyGradeOut:
+        """Of the newest submission on which there is feedback.
+
+        Raises:
+            Forbidden: for those who are no students of the course.
+        """
+        place = self.place(who, course)
+        if place.role is not Role.STUDENT:
+            raise Forbidden(
+                f"You are a {place.role} of {course}, and have no grade there.",
+                accepted=f"What the class has: carrel course grades {name}",
+            )
+        assignment = self.assignment(place, name)
+        feedback = newest(self.store.feedback(course, assignment.name, who.name).values())
+        if feedback is None:
+            return MyGradeOut(course=course, assignment=name, sentence=_NOT_YET)
+        grade = self.released_grade(feedback)
+        return MyGradeOut(
+            course=course,
+            assignment=name,
+            submission=feedback.submission,
+            released_at=feedback.released_at,
+            grade=grade,
+            pages=[file.name for file in feedback.files.files if file.name.endswith(".html")],
+            sentence="" if grade else _IN_PAGES,
+        )
+
+    def released_grade(self, feedback: Feedback) -> GradeOut | None:
+        """None where a teacher's own nbgrader made the feedback."""
+        kept = [file for file in feedback.files.files if file.name == GRADE]
+        try:
+            return GradeOut.model_validate_json(contents(self.blobs, kept)[GRADE])
+        except (KeyError, ValidationError):
+            return None
+
+
+def newest(given: Iterable[Feedback]) -> Feedback | None:
+    """What was given back last."""
+    return max(given, key=lambda each: each.released_at, default=None)

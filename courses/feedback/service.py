@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 from ...hub.errors import CarrelError, Conflict, NotFound, TooLarge, Unavailable
 from ...hub.files.local import MAX_OUTPUT_BYTES
 from ...hub.files.safe_fs import opened_file
-from ...hub.interfaces.files import Identity
+from ...hub.records.identity import Identity
 from ...hub.schemas.admin import ConsequencesOut
+from ..deadlines.shifts import Moved, late_penalty
 from ..files.bundle import Parcel
 from ..files.transfer import contents
 from ..gradebook import reader as gradebook_file
 from ..gradebook.grades import grades, newest_cells
 from ..gradebook.reader import Page
-from ..grading_runs.service import Judging, late_penalty
+from ..grading_runs.service import Judging
 from ..model.records import Assignment, Member, Submission, Verdict
 from ..roster.access import GRADED_BY, Place, check_open
-from ..submissions.receipts import Moved
 from .delivery import GRADE, Returning
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ...hub.errors import BackendFailed, CarrelError, Conflict, InvalidInput, NotFound
-from ...hub.interfaces.backend import DockerOptions
+from ...hub.interfaces.backend_settings import DockerOptions
 
 if TYPE_CHECKING:  # They import nbgrader, which takes seconds and is an extra.
     from ..grading.submission_grader import SubmissionResult

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from statistics import mean, median
 from typing import Final
+
+from ..model.records import Pace
 
 ENOUGH: Final = 10
 """So many verdicts of an earlier run say more than the check before the release."""
@@ -16,21 +17,6 @@ _BELIEF: Final = 5
 """Verdicts that weigh as much as what was expected."""
 _LEAST: Final = 0.1
 """Of what is left by the pace, while it lasts longer than expected and nothing else is known."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
-    """Attributes:
-    start: seconds that the engine takes until its first cage is there.
-    each: seconds from one verdict to the next, while as many are graded at once as in a run.
-        0 where nothing is known.
-    """
-
-    start: float = 0.0
-    each: float = 0.0
-
-
-NOT_KNOWN: Final = Pace()
 
 
 def parallel() -> int:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ...hub.errors import BackendFailed
-from ...hub.records.requests import Json
+from ...hub.records.json_value import Json
 from ..sandbox.interface import Answer, Cage, CageEngine, CellRun, CellStatus, Limits, Step
 
 AHEAD = 16

@@ -16,8 +16,9 @@ from ...hub.admission.policy import Ask
 from ...hub.admission.request_factory import new_id
 from ...hub.errors import Conflict, InvalidInput
 from ...hub.interfaces.backend import OWN_WORK
-from ...hub.interfaces.files import Identity
 from ...hub.messages import requests as wording
+from ...hub.messages import units
+from ...hub.records.identity import Identity
 from ...hub.records.requests import JobSpec, NewRequest, RequestFilter, RequestRecord
 from ...hub.scheduling.model.snapshot import Kind, PriorityClass
 from ...hub.scheduling.model.states import LIVE, TERMINAL, State
@@ -215,7 +216,7 @@ def _packed(parcel: Parcel) -> tuple[list[ContentOut], str]:
 def _ending(record: RequestRecord) -> str:
     """Of a check without a result."""
     if record.state is State.TIMED_OUT:
-        span = wording.duration(record.seconds)
+        span = units.duration(record.seconds)
         return f"The check took longer than {span}, which is more than a check may."
     if record.state is State.CANCELLED:
         return "The check was stopped."
@@ -226,7 +227,7 @@ def _ending(record: RequestRecord) -> str:
 def _summary(passed: int, tests: int) -> str:
     if not tests:
         return "There is no test here that you can see."
-    which = f"{passed} of {wording.count(tests, 'test')}"
+    which = f"{passed} of {units.count(tests, 'test')}"
     if passed == tests:
         which = "The one test" if tests == 1 else f"All {tests} tests"
     return f"{which} that you can see {'passes' if passed == 1 else 'pass'}."

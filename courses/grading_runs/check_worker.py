@@ -14,7 +14,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ...hub.config.settings import StateFolder
+from ...hub.config.state_folder import StateFolder
 from ...hub.errors import CarrelError
 from ...hub.files.local import INPUT
 from ...hub.files.safe_fs import write_into

@@ -14,9 +14,11 @@ from ...hub.admission.policy import Ask
 from ...hub.admission.request_factory import new_id
 from ...hub.errors import InvalidInput, NotFound, StaleEpoch
 from ...hub.interfaces.backend import OWN_WORK
-from ...hub.interfaces.files import Identity
 from ...hub.records.audit import Action
-from ...hub.records.requests import JobSpec, Json, LeaseState, NewRequest, RequestRecord
+from ...hub.records.identity import Identity
+from ...hub.records.json_value import Json
+from ...hub.records.leases import LeaseState
+from ...hub.records.requests import JobSpec, NewRequest, RequestRecord
 from ...hub.scheduling.model.snapshot import Kind
 from ...hub.scheduling.model.states import TERMINAL
 from ...hub.schemas.grading import (
@@ -27,15 +29,23 @@ from ...hub.schemas.grading import (
     VerdictIn,
     WorkOut,
 )
-from ..deadlines import rules as due
+from ..deadlines.shifts import late_penalty
 from ..files.transfer import ref_out
 from ..gradebook.grades import grades
 from ..grading import duration as lasting
-from ..grading.duration import NOT_KNOWN
-from ..model.records import Assignment, CellScore, GradingRun, HandOut, Member, Submission, Verdict
+from ..model.records import (
+    NOT_KNOWN,
+    Assignment,
+    CellScore,
+    GradingRun,
+    HandOut,
+    Member,
+    Submission,
+    Verdict,
+)
 from ..releases.graded_cells import questions
 from ..roster.access import GRADED_BY, Rights, check_open
-from ..submissions.receipts import Book, Moved
+from ..submissions.receipts import Book
 
 GRADER = ("python", "-P", "-m", "carrel.courses.grading_runs.worker")
 """Found beside the service's own Python. Without the working folder in its path (-P)."""
@@ -328,9 +338,3 @@ def _unjudged(
     if judged.keys() >= set(before.submissions):
         return works
     return [each for each in works if each.id not in judged] or works
-
-
-def late_penalty(assignment: Assignment, moved: Moved, member: Member, sent: Submission) -> float:
-    """Of what is graded; a teacher who lets count what came too late takes nothing off."""
-    late = due.lateness(sent.at, moved.due(assignment, member), assignment.late)
-    return 0.0 if late.standing is due.Standing.TOO_LATE else late.penalty

@@ -16,20 +16,21 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ...hub.config.settings import Settings, StateFolder
+from ...hub.config.settings import Settings
+from ...hub.config.state_folder import StateFolder
 from ...hub.errors import CarrelError
-from ...hub.plugins import book as open_book
-from ...hub.plugins import cages
 from ...hub.schemas.grading import GradingOrderOut
 from ..files.blobs import FolderBlobs
 from ..files.course_folder import add_source
 from ..files.transfer import contents
+from ..gradebook.plugins import book as open_book
 from ..grading.answer_key import AssignmentKey
 from ..grading.class_grader import Terms, grade_class
 from ..grading.duration import parallel
 from ..releases.solution_check import check_release
 from ..releases.student_version import Prepared, prepare
 from ..sandbox.interface import CageEngine, Limits
+from ..sandbox.plugins import cages
 from .service_client import Link
 from .work_source import ServiceBench
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-
-from ..grading.duration import NOT_KNOWN, Pace
+from typing import Final
 
 
 class Role(StrEnum):
@@ -115,6 +114,21 @@ class Folder:
     @property
     def size(self) -> int:
         return sum(file.size for file in self.files)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """Attributes:
+    start: seconds that the engine takes until its first cage is there.
+    each: seconds from one verdict to the next, while as many are graded at once as in a run.
+        0 where nothing is known.
+    """
+
+    start: float = 0.0
+    each: float = 0.0
+
+
+NOT_KNOWN: Final = Pace()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

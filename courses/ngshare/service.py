@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ...hub.errors import Conflict, Forbidden, NotFound
-from ...hub.interfaces.files import Identity
+from ...hub.records.identity import Identity
 from ...hub.schemas.courses import ParcelIn, ReceiptOut, ReleaseIn, SubmitIn
 from ...hub.schemas.ngshare import SentOut, TakenOut, TreeOut, WhoOut
 from ..files.transfer import content_out, given_parcel

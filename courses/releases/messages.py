@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...hub.messages import requests as wording
+from ...hub.messages import units
 from ...hub.schemas.courses import NotebookTestsOut, ReleaseReportOut
 
 
@@ -33,4 +33,4 @@ def _notebook(found: NotebookTestsOut) -> Iterator[str]:
 
 
 def _seconds(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds < 10 else wording.duration(seconds)  # noqa: PLR2004
+    return f"{seconds:.1f} s" if seconds < 10 else units.duration(seconds)  # noqa: PLR2004

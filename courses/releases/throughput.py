@@ -11,8 +11,9 @@ from typing import Final
 
 from ..grading.answer_key import AssignmentKey
 from ..grading.class_grader import Progress, Terms, Work, grade_class
-from ..grading.duration import Pace, pace_of, parallel
+from ..grading.duration import pace_of, parallel
 from ..grading.submission_grader import SubmissionResult
+from ..model.records import Pace
 from ..sandbox.interface import CageEngine, Limits
 from .student_version import Prepared
 

@@ -23,24 +23,23 @@ from ...hub.files.filenames import safe_name
 from ...hub.files.safe_fs import Owner
 from ...hub.groups.quotas import QuotaTree
 from ...hub.groups.users import People
-from ...hub.interfaces.files import Identity
 from ...hub.records.audit import Action, Change
+from ...hub.records.identity import Identity
 from ...hub.records.images import Reference
-from ...hub.records.requests import Json
+from ...hub.records.json_value import Json
 from ...hub.runtime.context import Commands
 from ...hub.scheduling.quota import tree as quota
+from ..deadlines.shifts import Moved
 from ..gradebook.reader import Page, pages
 from ..model.interfaces import Blobs, CourseStore
 from ..model.records import Assignment, Course, Member, Role, Submission
 from ..sandbox.interface import MakeCages
 from ..store.not_found import no_assignment, no_course, no_submission
-from ..submissions.receipts import Moved
+from .class_list import SHOWN_SECONDS
 
 TAUGHT_BY = (Role.TEACHER,)
 GRADED_BY = (Role.TEACHER, Role.GRADER)
 EVERYBODY = tuple(Role)
-SHOWN_SECONDS = 30.0
-"""How old the hub's list of users may be where nothing is changed by it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

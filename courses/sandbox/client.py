@@ -9,10 +9,11 @@ import base64
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
+from pathlib import PurePosixPath
 from typing import Final, Protocol, cast
 
-from ...hub.errors import BackendFailed
-from ...hub.records.requests import Json
+from ...hub.errors import BackendFailed, InvalidInput, TooLarge
+from ...hub.records.json_value import Json
 from .guest.messages import Garbled, Inbox, Message, encode, number, text
 from .interface import Answer, Answerer, Cause, CellRun, CellStatus, End, Limits, Step
 from .messages import sentence, worst
@@ -197,3 +198,21 @@ def _cell_run(cell_id: str, found: Message) -> CellRun:
             str(each)[:200] for each in (tampered if isinstance(tampered, list) else ())
         ),
     )
+
+
+def checked(files: Mapping[str, bytes], limits: Limits) -> Mapping[str, bytes]:
+    """Raises InvalidInput, TooLarge."""
+    for name in files:
+        path = PurePosixPath(name)
+        if not name or path.is_absolute() or ".." in path.parts or "\0" in name or name == ".":
+            raise InvalidInput(
+                f"{name[:100]!r} is no name for a file of a submission.",
+                accepted="A relative path that stays in its folder.",
+            )
+    size = sum(map(len, files.values()))
+    if size > limits.disk_bytes:
+        raise TooLarge(
+            f"The files of the submission have {size} bytes.",
+            accepted=f"Up to {limits.disk_bytes} bytes together.",
+        )
+    return files

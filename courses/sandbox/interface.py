@@ -19,8 +19,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final, Protocol
 
-from ...hub.interfaces.backend import DockerOptions
-from ...hub.records.requests import COURSE_DATA, Json
+from ...hub.interfaces.backend_settings import COURSE_DATA, DockerOptions
+from ...hub.records.json_value import Json
 
 ENGINES: Final = "carrel.cages"
 """The group of entry points: each is an ``EngineFactory``."""

@@ -5,7 +5,12 @@ from __future__ import annotations
 from importlib.metadata import entry_points
 from typing import cast
 
+from ...hub.config.backend import backend_settings
+from ...hub.config.settings import Settings
+from ...hub.config.state_folder import StateFolder
 from ...hub.errors import BackendFailed
+from ...hub.files.filenames import safe_name
+from ...hub.interfaces.backend_settings import COURSES
 from .interface import ENGINES, CageEngine, CageSettings, EngineFactory
 
 
@@ -16,3 +21,21 @@ def cage_engine(name: str, settings: CageSettings) -> CageEngine:
         raise BackendFailed(f"No engine called {name!r} makes cages for grading.")
     factory = cast("EngineFactory", next(iter(found)).load())
     return factory(settings)
+
+
+def cages(
+    state: StateFolder, settings: Settings, *, course: str, image: str, imports: tuple[str, ...]
+) -> CageEngine:
+    """Where submissions run: a ``MakeCages``."""
+    found = backend_settings(state, settings, None)
+    data = state.course_data(course)
+    return cage_engine(
+        settings.engine,
+        CageSettings(
+            data={f"{COURSES}/{safe_name(course)}": data} if data.is_dir() else {},
+            installation=found.installation,
+            docker=found.docker,
+            image=image,
+            imports=imports,
+        ),
+    )

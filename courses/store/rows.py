@@ -8,7 +8,6 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from ..grading.duration import Pace
 from ..model.records import (
     Assignment,
     CellScore,
@@ -24,6 +23,7 @@ from ..model.records import (
     LateStep,
     Member,
     Outage,
+    Pace,
     Role,
     Submission,
     Tried,

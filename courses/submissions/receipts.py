@@ -5,29 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...hub.messages import requests as wording
+from ...hub.messages import units
 from ...hub.schemas.courses import ReceiptOut
 from ..deadlines import rules as due
+from ..deadlines.shifts import Moved
 from ..files.transfer import ref_out
 from ..model.interfaces import CourseStore
-from ..model.records import Assignment, Extension, HandOut, Member, Outage, Submission
+from ..model.records import Assignment, HandOut, Member, Submission
 
 _NOTEBOOK = ".ipynb"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Moved:
-    """What moves due times in one course."""
-
-    extensions: tuple[Extension, ...]
-    outages: tuple[Outage, ...]
-
-    def due(self, assignment: Assignment, member: Member) -> float | None:
-        return due.due_for(assignment, member, self.extensions, self.outages)
-
-    def of(self, assignment: Assignment, member: Member) -> int:
-        """Seconds that somebody has been given."""
-        return sum(each.seconds for each in due.theirs(assignment, member, self.extensions))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,10 +107,10 @@ def _sentence(late: due.Lateness, sent: Submission, counts: Submission | None) -
     standing = {
         due.Standing.ON_TIME: "On time",
         due.Standing.LATE: (
-            f"{wording.duration(late.seconds)} late, which costs {late.penalty * 100:g} % of the "
+            f"{units.duration(late.seconds)} late, which costs {late.penalty * 100:g} % of the "
             "points"
         ),
-        due.Standing.TOO_LATE: f"{wording.duration(late.seconds)} late, too late to count",
+        due.Standing.TOO_LATE: f"{units.duration(late.seconds)} late, too late to count",
     }[late.standing]
     if counts is None:
         return f"{standing}; your teacher may still take it."

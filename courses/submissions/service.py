@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from ...hub.errors import Forbidden, InvalidInput
-from ...hub.interfaces.files import Identity
-from ...hub.messages import requests as wording
+from ...hub.messages import units
 from ...hub.records.audit import Action
+from ...hub.records.identity import Identity
 from ...hub.schemas.courses import (
     AssignmentOut,
     AssignmentsOut,
@@ -17,11 +17,12 @@ from ...hub.schemas.courses import (
     SubmitIn,
 )
 from ..deadlines import rules as due
+from ..deadlines.shifts import Moved
+from ..feedback.delivery import OwnGrades, newest
 from ..files.transfer import content_out, given_parcel, kept
 from ..model.records import Assignment, Feedback, Fetched, Member, NewSubmission, Role, Submission
-from ..own_grades import OwnGrades, newest
 from ..roster.access import TAUGHT_BY, Place, check_open
-from .receipts import Book, Moved
+from .receipts import Book
 
 
 class Taking(OwnGrades):
@@ -168,7 +169,7 @@ class Taking(OwnGrades):
         shown = self._shown(assignment, member, book.moved)
         return shown.model_copy(
             update={
-                "extension": f"{wording.duration(extended)} more" if extended else "",
+                "extension": f"{units.duration(extended)} more" if extended else "",
                 "state": self._state(shown, receipts, version),
                 "fetched_version": version,
                 "receipts": receipts,

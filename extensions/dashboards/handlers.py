@@ -10,7 +10,7 @@ from voila.configuration import VoilaConfiguration
 from voila.paths import collect_template_paths
 from voila.tornado.handler import TornadoVoilaHandler
 
-from .place import HERE, NOTEBOOK, PATH
+from ..environment import DASHBOARD_NOTEBOOK, DASHBOARD_PATH, DASHBOARDS
 
 TEMPLATE = "carrel"
 
@@ -20,7 +20,7 @@ class DashboardHandler(TornadoVoilaHandler):  # type: ignore[misc]  # voila has 
 
     @property
     def contents_manager(self) -> ContentsManager:
-        return AsyncFileContentsManager(root_dir=str(HERE), parent=self.serverapp)
+        return AsyncFileContentsManager(root_dir=str(DASHBOARDS), parent=self.serverapp)
 
 
 def _offline(page_config: dict[str, object], **_more: object) -> dict[str, object]:
@@ -36,10 +36,10 @@ def install(server_app: ServerApp) -> None:
     configuration.page_config_hook = _offline
     # The kernel's working folder is the one of the notebook's path: the home, as for others.
     route = (
-        url_path_join(server_app.web_app.settings["base_url"], PATH),
+        url_path_join(server_app.web_app.settings["base_url"], DASHBOARD_PATH),
         DashboardHandler,
         {
-            "notebook_path": NOTEBOOK,
+            "notebook_path": DASHBOARD_NOTEBOOK,
             "template_paths": collect_template_paths(["voila", "nbconvert"], TEMPLATE),
             "config": server_app.config,
             "voila_configuration": configuration,

@@ -20,8 +20,8 @@ from tornado.iostream import StreamClosedError
 from ...hub.client import AsyncClient
 from ...hub.errors import CarrelError
 from ...hub.schemas import WatchOut
+from ..environment import KEEP_SESSION_PATH, SESSION_STATUS_PATH
 from .kernel_activity import KernelWatch, Manager
-from .place import KEEP, STANDING
 from .session_status import Standing, last_call
 
 _running: set[asyncio.Task[None]] = set()
@@ -82,8 +82,8 @@ def install(server_app: ServerApp, request_id: str) -> None:
     )
     base = server_app.web_app.settings["base_url"]
     routes = [
-        (url_path_join(base, STANDING), StandingHandler, {"standing": standing}),
-        (url_path_join(base, KEEP), KeepHandler, {"standing": standing}),
+        (url_path_join(base, SESSION_STATUS_PATH), StandingHandler, {"standing": standing}),
+        (url_path_join(base, KEEP_SESSION_PATH), KeepHandler, {"standing": standing}),
     ]
     server_app.web_app.add_handlers(".*$", routes)  # type: ignore[no-untyped-call]  # tornado
 

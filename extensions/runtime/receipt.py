@@ -15,7 +15,7 @@ from importlib import metadata
 
 from ...hub.client import Client, credentials_here
 from ...hub.errors import CarrelError
-from ...hub.messages import requests as wording
+from ...hub.messages import units
 from ...hub.schemas import RequestOut
 
 _PATIENCE_SECONDS = 5.0
@@ -80,7 +80,7 @@ class Receipt:
         computed = f"{self.cpu_seconds:.1f} s on the CPU"
         if self.request is None or self.request.started_at is None:
             return computed
-        whole = wording.duration(self.at - self.request.started_at)
+        whole = units.duration(self.at - self.request.started_at)
         return f"{computed}, {whole} since the start of the {self.request.kind}"
 
     def _cost(self) -> str:
@@ -91,7 +91,7 @@ class Receipt:
             return f"not known here ({self.problem}) {look} tells it"
         if not self.device_seconds and not self.devices:
             return "nothing: without a device nothing is charged"
-        return f"{wording.device_seconds(self.device_seconds)} so far; {look} tells it to the end"
+        return f"{units.device_seconds(self.device_seconds)} so far; {look} tells it to the end"
 
 
 def receipt(packages: Sequence[str] = ()) -> Receipt:

@@ -12,13 +12,12 @@ from pydantic import JsonValue
 
 from ...hub.client import Client
 from ...hub.errors import CarrelError, NotFound, Unavailable
-from ...hub.messages.requests import devices as devices_words
 from ...hub.messages.requests import state as state_words
 from ...hub.messages.requests import state_meaning
-from ...hub.messages.timed_text import expected_words
+from ...hub.messages.timed_text import dated_facts, expected_words
+from ...hub.messages.units import devices as devices_words
 from ...hub.schemas import DeviceOut, EventOut, RequestOut
 from ..job_text import what
-from .dated import dated_facts
 from .stream_feeds import Snapshot
 
 TAIL_CHARACTERS = 16_000

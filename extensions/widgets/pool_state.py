@@ -8,15 +8,20 @@ from collections.abc import Callable
 
 from pydantic import JsonValue
 
-from ...hub.calendar_words import reserved_words
 from ...hub.client import Client
 from ...hub.errors import CarrelError, Unavailable
-from ...hub.messages.requests import count, memory, tile_meaning
-from ...hub.messages.requests import devices as devices_words
-from ...hub.messages.timed_text import expected_words, reason_words, start_words
+from ...hub.messages.requests import tile_meaning
+from ...hub.messages.timed_text import (
+    dated_facts,
+    expected_words,
+    reason_words,
+    reserved_words,
+    start_words,
+)
+from ...hub.messages.units import count, memory
+from ...hub.messages.units import devices as devices_words
 from ...hub.schemas import DeviceOut, PoolOut, QueueEntryOut, QueueOut
 from ...hub.schemas.explanation import WhyOut
-from .dated import dated_facts
 from .stream_feeds import Snapshot
 
 AGAIN_SECONDS = 2.0

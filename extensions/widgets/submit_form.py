@@ -14,7 +14,7 @@ from ...hub.admission.parameters import FieldType, ParameterField
 from ...hub.client import Client
 from ...hub.client import job_builder as describing
 from ...hub.errors import CarrelError, NotAMember
-from ...hub.messages.requests import duration
+from ...hub.messages.units import duration
 from ...hub.schemas import GroupOut, JobIn, NotebookIn, RequestOut
 from ...hub.schemas import parsers as typed
 from .views import JobView

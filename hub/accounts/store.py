@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.schema import CreateTable
 
 from ..errors import CarrelError, Conflict, NotFound
-from ..interfaces.files import Clock
+from ..interfaces.clock import Clock
 from . import login_limits as limits
 from . import passwords
 from . import usernames as names

@@ -5,17 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..accounts.store import Accounts
-from ..errors import Forbidden, InvalidInput
+from ..errors import InvalidInput
 from ..groups.calendar import Agenda, Meaning
 from ..groups.quotas import QuotaTree
 from ..groups.users import People
-from ..interfaces.files import Identity
 from ..inventory.maintenance import PoolCare
-from ..records.audit import Action, Change, ChangeFilter
-from ..requests import serializers as views
+from ..records.audit import ChangeFilter
+from ..records.identity import Identity, check
 from ..runtime.context import Commands
 from ..schemas.admin import (
-    ChangeOut,
     ChangesOut,
     ConsequencesOut,
     DrainIn,
@@ -28,6 +26,7 @@ from ..schemas.admin import (
     QuotaTreeOut,
 )
 from ..schemas.calendar import ReservationIn, ReservationOut, TermIn
+from .audit_log import _action, _change_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,37 +197,5 @@ class Administration:
         return People(c.store, c.clock, c.hub, self.accounts)
 
 
-def check(who: Identity) -> None:
-    """Raises Forbidden."""
-    if not who.admin:
-        raise Forbidden("This is for administrators.", accepted="Ask one of yours.")
-
-
 def _done(said: tuple[str, ...]) -> ConsequencesOut:
     return ConsequencesOut(sentences=list(said), saved=True)
-
-
-def _action(text: str) -> Action:
-    try:
-        return Action(text)
-    except ValueError:
-        raise InvalidInput(
-            f"There is no action {text[:40]!r}.",
-            accepted=f"One of: {', '.join(Action)}.",
-            field="action",
-        ) from None
-
-
-def _change_out(change: Change) -> ChangeOut:
-    return ChangeOut.model_validate(
-        {
-            "id": change.id,
-            "at": change.at,
-            "who": change.who,
-            "action": change.action.value,
-            "target": change.target,
-            "why": change.why,
-            "before": views.plain(change.before),
-            "after": views.plain(change.after),
-        }
-    )

@@ -12,13 +12,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from ..errors import InvalidInput, NotAMember, NotFound, OverMaximum
-from ..interfaces.files import Hub
+from ..interfaces.jupyterhub import Hub
 from ..interfaces.store import Store
 from ..scheduling.explanation import admission_rules as refusing
-from ..scheduling.explanation.admission_rules import Rule
-from ..scheduling.gate import Gate
+from ..scheduling.explanation.admission_rules import Gate, Rule
 from ..scheduling.model.snapshot import Device, Group, Kind, PriorityClass
-from ..scheduling.quota import tree as quota
 
 _SERVER_NAME = re.compile(r"[a-z0-9](?:-?[a-z0-9])*")
 """JupyterHub's rule for named servers."""
@@ -46,19 +44,6 @@ class Ask:
     model: str | None = None
     kind: Kind = Kind.JOB
     preemptible: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupChoice:
-    """A group that a person may use now, with the smallest limits on its way to the root."""
-
-    name: str
-    max_devices: int
-    max_devices_per_user: int
-    max_seconds: int
-    idle_seconds: int = 0
-    models: tuple[str, ...] | None = None
-    """Device models that it may ask for, by name; None for all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,24 +118,6 @@ def check_ask(ask: Ask, groups: Iterable[Group], devices: Iterable[Device]) -> N
     kind = InvalidInput if refusal.rule in refusing.MALFORMED else OverMaximum
     field = _FIELDS.get(refusal.rule, "devices")
     raise kind(refusal.message, accepted=refusal.accepted, field=field)
-
-
-def choices(groups: Iterable[Group], known: Iterable[Group]) -> list[GroupChoice]:
-    """Those that can be used, with what ``known`` groups above them leave of their limits."""
-    tree = quota.Tree(known)
-    limits = [(group, quota.limits(tree, group.name), tree.models(group.name)) for group in groups]
-    return [
-        GroupChoice(
-            name=group.name,
-            max_devices=found.max_devices,
-            max_devices_per_user=found.max_devices_per_user,
-            max_seconds=int(found.max_seconds),
-            idle_seconds=group.idle_seconds,
-            models=None if models is None else tuple(sorted(models)),
-        )
-        for group, found, models in limits
-        if found is not None
-    ]
 
 
 def class_of(kind: Kind) -> PriorityClass:

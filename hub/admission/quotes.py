@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..errors import CarrelError, Refused
-from ..interfaces.files import Identity
 from ..messages.requests import quote_sentence
+from ..records.identity import Identity
 from ..runtime.context import Commands
 from ..scheduling.explanation.quotes import quotes
 from ..scheduling.model.plan import Wait

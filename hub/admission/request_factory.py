@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from ..errors import Forbidden, InvalidInput, TooLarge
 from ..insight.runtime_prediction import expected_seconds
 from ..interfaces.backend import Backend
-from ..interfaces.files import Files, Identity
+from ..interfaces.files import Files
 from ..inventory.images import Catalogue
+from ..records.identity import Identity
 from ..records.images import Image
 from ..records.requests import JobSpec, NewRequest
 from ..scheduling.model.snapshot import Kind, PriorityClass

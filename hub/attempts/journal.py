@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from ..files.safe_fs import opened_file
-from ..records.requests import Json, NewEvent
+from ..records.events import NewEvent
+from ..records.json_value import Json
 
 LONGEST_LINE: Final = 4 << 20
 MOST_BYTES: Final = 64 << 20

@@ -19,7 +19,8 @@ from typing import Final
 
 import psutil
 
-from ..records.requests import Json, NewEvent
+from ..records.events import NewEvent
+from ..records.json_value import Json
 from .journal import as_json
 from .spec import Order
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ..errors import InvalidInput
 from ..files.safe_fs import Owner, write_into
-from ..records.requests import Json
+from ..records.json_value import Json
 from .output_limits import Limits
 
 ORDER: Final = "order.json"

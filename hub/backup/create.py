@@ -29,11 +29,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ... import __version__
-from ..config.settings import StateFolder
+from ..config.state_folder import StateFolder
 from ..errors import BackupFailed, Conflict, InvalidInput
 from ..files.safe_fs import to_disk
-from ..interfaces.files import Clock
-from ..messages.requests import size as sized
+from ..interfaces.clock import Clock
+from ..messages.units import size as sized
 from . import database
 from .copier import SQLITE_COMPANIONS, Copier, Progress, is_database, size_of
 from .manifest import STATE, Manifest

@@ -12,8 +12,8 @@ from enum import StrEnum
 from pathlib import Path, PurePosixPath
 from typing import Self
 
-from ..config.settings import write_private
 from ..errors import InvalidInput
+from ..files.private_file import write_private
 
 MANIFEST = "manifest.json"
 CHECKSUM = "manifest.sha256"

@@ -24,18 +24,19 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..config.settings import Settings, StateFolder
+from ..config.settings import Settings
+from ..config.state_folder import StateFolder
 from ..errors import BackupFailed, Conflict, InvalidInput, Refused, StateInUse
-from ..interfaces.files import Clock
+from ..interfaces.clock import Clock
 from ..records.audit import Action, Change
 from ..records.requests import RequestFilter
 from ..scheduling.model.snapshot import Mark, MarkKind
 from ..scheduling.model.states import State
 from ..store import open_store
 from ..store.sql.database import known_revisions
-from ..supervisor.stale import NAMES
 from ..supervisor.lock import locked
 from ..supervisor.processes import ProcessId, leased
+from ..supervisor.stale import NAMES
 from . import database
 from .copier import Advance, Progress, copy_stream, hashed
 from .manifest import STATE, Entry, Kind, Manifest, printable

@@ -9,7 +9,7 @@ import click
 
 from ..client import Client
 from ..client.api.usage import LookingBack
-from ..messages import requests as wording
+from ..messages import units
 from ..messages import usage as usage_words
 from ..scheduling.model.text import hours
 from ..schemas import BudgetOut, UsageReport, UsedBy
@@ -130,14 +130,14 @@ def _usage_table(report: UsageReport, by: str) -> None:
         click.echo(f"{report.rows_left_out} older ones are not listed, and count in the sum.")
     for budget in report.budgets:
         _budget_line(budget)
-    click.echo(f"Together {wording.device_seconds(report.device_seconds)}.")
+    click.echo(f"Together {units.device_seconds(report.device_seconds)}.")
 
 
 def _budget_line(budget: BudgetOut) -> None:
     """Used, running and left, and the warning under it."""
     click.echo(
         f"Budget of {budget.group} for this {budget.period}: "
-        f"{wording.device_hours(budget.device_seconds)}, {hours(budget.used)} used, "
+        f"{units.device_hours(budget.device_seconds)}, {hours(budget.used)} used, "
         f"{hours(budget.left)} left; what runs would use {hours(budget.running)}."
     )
     if budget.warning:
@@ -187,7 +187,7 @@ def _history_table(found: HistoryOut) -> None:
         level.append(f"{period.queued:.1f}")
         for waits in period.waits:
             median, most = (
-                wording.duration(each) for each in (waits.median_seconds, waits.ninetieth_seconds)
+                units.duration(each) for each in (waits.median_seconds, waits.ninetieth_seconds)
             )
             rows.append([*level, waits.kind, str(waits.count), median, most])
             level = [""] * len(level)

@@ -19,18 +19,14 @@ Everything lies in one folder:
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import json
-import os
-import secrets
 from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
-from pathlib import Path
 from typing import Self
 
 from ..errors import InvalidInput
-from ..files.filenames import safe_name
+from ..files.private_file import write_private
+from .state_folder import StateFolder
 
 CLAIM_SECONDS = 600.0
 """The claim window where nothing else was chosen."""
@@ -40,7 +36,6 @@ PREEMPTION_GRACE_SECONDS = 120.0
 LOCALHOST = "127.0.0.1"
 CONTACT = "No account, or the password forgotten? Ask whoever runs this site, or your teacher."
 SERVICE_PREFIX = "/services/carrel/"
-DEFAULT_STATE = "~/.local/share/carrel"
 
 
 class Engine(StrEnum):
@@ -48,95 +43,6 @@ class Engine(StrEnum):
 
     LOCAL = "local"
     DOCKER = "docker"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateFolder:
-    """The paths inside a state folder."""
-
-    root: Path
-
-    @classmethod
-    def at(cls, path: str | Path) -> Self:
-        return cls(root=Path(path).expanduser().resolve())
-
-    @property
-    def settings(self) -> Path:
-        return self.root / "settings.json"
-
-    @property
-    def installation(self) -> str:
-        """Six hexadecimal digits: what two installations on one host never share."""
-        return hashlib.sha256(os.fsencode(self.root)).hexdigest()[:6]
-
-    @property
-    def site_file(self) -> Path:
-        """Written by the site's administrator, if at all."""
-        return self.root / "carrel.toml"
-
-    @property
-    def secrets(self) -> Path:
-        return self.root / "secrets.json"
-
-    @property
-    def jupyterhub_config(self) -> Path:
-        """Written by the site's administrator, if at all."""
-        return self.root / "jupyterhub_config.py"
-
-    @property
-    def hub(self) -> Path:
-        return self.root / "hub"
-
-    @property
-    def accounts(self) -> Path:
-        return self.hub / "accounts.db"
-
-    @property
-    def database(self) -> Path:
-        return self.root / "carrel.db"
-
-    @property
-    def homes(self) -> Path:
-        return self.root / "homes"
-
-    @property
-    def disks(self) -> Path:
-        return self.root / "disks"
-
-    @property
-    def courses(self) -> Path:
-        return self.root / "courses"
-
-    def course(self, name: str) -> Path:
-        """nbgrader's folders and gradebook of a course."""
-        return self.courses / safe_name(name)
-
-    def course_data(self, group: str) -> Path:
-        """What everybody in the course reads; not there where nobody put anything."""
-        return self.course(group) / "data"
-
-    @property
-    def blobs(self) -> Path:
-        """No course can have this name."""
-        return self.courses / ".blobs"
-
-    @property
-    def outputs(self) -> Path:
-        return self.root / "outputs"
-
-    @property
-    def logs(self) -> Path:
-        return self.root / "logs"
-
-    @property
-    def run(self) -> Path:
-        return self.root / "run"
-
-    def create(self) -> None:
-        """Make the folders; the root is for its owner alone."""
-        self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for folder in (self.hub, self.homes, self.outputs, self.logs, self.run):
-            folder.mkdir(exist_ok=True, mode=0o700)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,45 +146,3 @@ class Settings:
 
     def changed(self, **changes: object) -> Self:
         return replace(self, **changes)  # type: ignore[arg-type]  # names are checked at run time
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Secrets:
-    """Tokens between the processes of one installation.
-
-    Attributes:
-        proxy_token: of the proxy's API.
-        service_token: the service's token at the hub's API (an external hub service).
-        hub_token: the hub's token at the service: opens sessions on behalf of people.
-        crypt_key: signs the service's own form tokens.
-        metrics_token: reads the service's metrics, and nothing else.
-    """
-
-    proxy_token: str
-    service_token: str
-    hub_token: str
-    crypt_key: str
-    metrics_token: str
-
-    @classmethod
-    def ensure(cls, state: StateFolder) -> Self:
-        """Read them, and make those that lack: all at the first start, a new one later."""
-        known: dict[str, str] = {}
-        with contextlib.suppress(FileNotFoundError):
-            known = json.loads(state.secrets.read_text())
-        lacking = [f.name for f in fields(cls) if f.name not in known]
-        found = cls(**known, **{name: secrets.token_hex(32) for name in lacking})
-        if lacking:
-            write_private(state.secrets, json.dumps(asdict(found), indent=2) + "\n")
-        return found
-
-
-def write_private(path: Path, text: str) -> None:
-    """Write a 0600 file, whole or not at all."""
-    draft = path.with_name(path.name + ".new")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)

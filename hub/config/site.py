@@ -32,7 +32,8 @@ from pydantic import (
 )
 
 from ..errors import InvalidInput
-from .settings import Engine, StateFolder
+from .settings import Engine
+from .state_folder import StateFolder
 
 MIB = 1024 * 1024
 LOCAL_NODE = "local"

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..messages.requests import budget_warning, notice_sentence
+from ..records.json_value import Json
 from ..records.notices import Notice, NoticeKind
-from ..records.requests import Json
 from ..runtime.context import Commands
 from ..scheduling.model.snapshot import Left
 from ..scheduling.model.states import State
 from ..scheduling.quota.tree import Tree
 from ..usage.budgets import EARLY
-from .reconciler import Pairs
+from .loop_memory import Pairs
 
 LOW_EVENT = "budget_low"
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 
-from ..messages.requests import device_name
+from ..messages.units import device_name
 from ..records.audit import SERVICE, Action, Change
-from ..records.requests import Cause, CauseCode, LeaseRecord, RequestFilter, RequestRecord
+from ..records.leases import LeaseRecord
+from ..records.requests import Cause, CauseCode, RequestFilter, RequestRecord
 from ..runtime.context import Commands
 from ..scheduling.model.snapshot import Device, Health, Kind, Mark, MarkKind
 from ..scheduling.model.states import HOLDS_DEVICES, State

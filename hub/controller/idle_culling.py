@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 
 from ..errors import Conflict, Forbidden, NotFound
 from ..interfaces.backend import Activity
-from ..interfaces.files import Identity
 from ..messages.requests import idle_cause
-from ..records.requests import Cause, CauseCode, LeaseRecord, RequestFilter, RequestRecord
+from ..records.identity import Identity
+from ..records.leases import LeaseRecord
+from ..records.requests import Cause, CauseCode, RequestFilter, RequestRecord
 from ..requests import serializers as views
 from ..requests.presenter import dated_drains, drain_of
 from ..runtime.context import Commands
@@ -24,12 +25,10 @@ from ..scheduling.model.idleness import DeviceUse, IdleWarning, Kernels, Look, U
 from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import State
 from ..schemas import KernelsIn, RequestOut, WatchOut
+from ..sessions.activity import _WARNED_REPORT_SECONDS, SLOW_REPORT_SECONDS
 
 SETTLE_SECONDS = 60.0
 """After its start the service waits this long for sessions to tell of their kernels."""
-SLOW_REPORT_SECONDS = 60.0
-"""How often a session tells that no idle rule is about."""
-_WARNED_REPORT_SECONDS = 5.0
 _ALL = 100_000
 
 log = logging.getLogger(__name__)

@@ -5,36 +5,18 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from ..errors import BackendFailed, NotFound, StaleEpoch, Unavailable
+from ..errors import BackendFailed, Unavailable
 from ..interfaces.backend import LaunchOrder
-from ..records.requests import (
-    Cause,
-    CauseCode,
-    Handle,
-    Json,
-    LeaseRecord,
-    RequestFilter,
-    RequestRecord,
-)
+from ..records.leases import Handle, LeaseRecord
+from ..records.requests import Cause, CauseCode, RequestRecord
 from ..requests.attempt_reports import new_token, token_hash
 from ..runtime.context import Commands
 from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import State
+from .retries import ENGINE_AWAY, _times_lost, give_back_or_fail
 
 log = logging.getLogger(__name__)
 
-LAUNCH_GRACE = 90.0
-"""Seconds that an attended session may take between ``starting`` and its first process."""
-UNATTENDED_GRACE = 3.0
-"""Seconds that a session may be without a spawner at the hub before the hub is asked for one."""
-TELLING_GRACE = 3.0
-"""Seconds after the last sign of life in which a spawner says why what it brings up died."""
-MAX_ATTEMPTS = 3
-"""Starts of one request that may come to nothing before it fails."""
-SETTLED = 5.0
-"""Seconds after which a running session must be known to the hub."""
-ENGINE_AWAY = "engine_away"
-"""In the history of a request whose start was not answered."""
 _LOG_TAIL = 4000
 
 
@@ -147,125 +129,3 @@ class JobActions:
         if again:
             log.info("%s was lost: %s", lease.id, what_next)
             c.progress.requeued(request.id)
-
-
-@dataclass(frozen=True, slots=True)
-class SessionActions:
-    """Sessions: the hub's spawners run them; the service watches and asks."""
-
-    commands: Commands
-
-    def not_started(self, lease: LeaseRecord, request: RequestRecord) -> bool:
-        """``starting``, and no process. Returns whether anything was changed."""
-        c = self.commands
-        since = c.clock() - (lease.launched_at or lease.granted_at)
-        patience = LAUNCH_GRACE if c.board.attached(request.id) else UNATTENDED_GRACE
-        if since < patience:
-            return False
-        give_back_or_fail(c, lease, request, "JupyterHub could not start the session's server.")
-        return True
-
-    def died(
-        self,
-        lease: LeaseRecord,
-        request: RequestRecord,
-        seen: float,
-        known: Cause | None = None,
-    ) -> bool:
-        """``running``, and no process is left. ``known``: why, where the engine knows it.
-
-        A spawner that is just bringing it up notices too, and says why it did not start, with
-        the end of its log: it is given a moment. Returns whether anything was changed.
-        """
-        c = self.commands
-        now = c.clock()
-        if known is None and c.board.attached(request.id) and now - seen < TELLING_GRACE:
-            return False
-        ended = Cause(code=CauseCode.SERVER_DIED, message="The session's server ended.")
-        cause = known or ended
-        c.store.stop(request.id, State.FAILED, cause, now=now)
-        c.store.finish(lease.id, now=now, charge_until=min(now, seen))
-        return True
-
-    def ask_hub(self, request: RequestRecord) -> None:
-        """Have the hub start (or take up again) this session's server."""
-        c = self.commands
-        log.info("asking the hub for %s of %s", request.server_name or "default", request.owner)
-        options: dict[str, Json] = {
-            "devices": request.devices,
-            "hours": request.seconds / 3600,
-            "group": request.group,
-            **({"model": request.model} if request.model else {}),
-        }
-        c.board.ask(request.owner, request.server_name, request.id, now=c.clock())
-        try:
-            c.hub.start_server(request.owner, request.server_name, options)
-        except NotFound as error:
-            cause = Cause(code=CauseCode.START_FAILED, message=str(error))
-            c.store.stop(request.id, State.FAILED, cause, now=c.clock())
-
-    def tell_hub(self, request: RequestRecord) -> None:
-        """Let the hub know at once that a session ends; it would notice by itself later."""
-        self.commands.hub.stop_server(request.owner, request.server_name)
-
-    def find_orphans(self) -> None:
-        """Have the hub adopt running sessions that it does not know (it died while starting)."""
-        c = self.commands
-        running = c.store.requests(
-            RequestFilter(kind=Kind.SESSION, states=frozenset({State.RUNNING}), limit=100_000)
-        )
-        settled = [r for r in running if r.started_at and c.clock() - r.started_at > SETTLED]
-        if not settled:
-            return
-        known = {
-            (user.name, server.name) for user in c.hub.users() for server in user.servers.values()
-        }
-        for request in settled:
-            if (request.owner, request.server_name) not in known:
-                self.ask_hub(request)
-
-
-def give_back_or_fail(
-    commands: Commands, lease: LeaseRecord, request: RequestRecord, why: str, details: str = ""
-) -> None:
-    """Nothing ran: another attempt, or the end after too many."""
-    now = commands.clock()
-    came_to_nothing = _came_to_nothing(commands, request)
-    try:
-        if came_to_nothing < MAX_ATTEMPTS:
-            commands.store.give_back(lease.id, now=now, charge_until=lease.granted_at)
-        else:
-            cause = Cause(
-                code=CauseCode.START_FAILED,
-                message=f"{why} ({came_to_nothing} attempts)",
-                details=details,
-            )
-            commands.store.stop(request.id, State.FAILED, cause, now=now)
-            commands.store.finish(lease.id, now=now, charge_until=lease.granted_at)
-    except StaleEpoch:
-        log.info("%s moved on by itself", lease.id)
-    commands.pulse.beat()
-
-
-def _came_to_nothing(commands: Commands, request: RequestRecord) -> int:
-    """How many of its attempts were started and never ran.
-
-    Not those that were lost, which have a limit of their own, nor those whose device failed or
-    whose engine did not answer.
-    """
-    moves = _moves(commands, request)
-    excused = {epoch for epoch, state in moves if state in (State.LOST, State.HALTED)}
-    away = commands.store.events(request.id, kinds=frozenset({ENGINE_AWAY}))
-    excused |= {event.epoch for event in away}
-    return len({epoch for epoch, state in moves if state == State.STARTING} - excused)
-
-
-def _times_lost(commands: Commands, request: RequestRecord) -> int:
-    """How many of its attempts ran and were lost; those that were given back are not."""
-    return sum(state == State.LOST for _, state in _moves(commands, request))
-
-
-def _moves(commands: Commands, request: RequestRecord) -> list[tuple[int, Json]]:
-    """What states its attempts went through, in order."""
-    found = commands.store.events(request.id, kinds=frozenset({"state"}))
-    return [(event.epoch, event.data.get("state")) for event in found]

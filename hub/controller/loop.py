@@ -22,8 +22,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 
 from ..errors import CarrelError, Unavailable
-from ..messages.requests import duration
-from ..records.requests import Cause, CauseCode, LeaseRecord, RequestFilter, RequestRecord
+from ..messages.units import duration
+from ..records.leases import LeaseRecord
+from ..records.requests import Cause, CauseCode, RequestFilter, RequestRecord
 from ..runtime.context import Commands
 from ..runtime.loop_metrics import Vitals
 from ..scheduling.model.snapshot import Device, Kind
@@ -31,11 +32,13 @@ from ..scheduling.model.states import HOLDS_DEVICES, State
 from .budget_enforcement import Budgeting
 from .device_faults import Faults
 from .idle_culling import Idling
-from .jobs import UNATTENDED_GRACE, JobActions, SessionActions
+from .jobs import JobActions
+from .loop_memory import Memory
 from .node_health import Silence
 from .planner import Planner
 from .preemption import Reclaiming
-from .reconciler import LEASE_SECONDS, Memory, Watch
+from .reconciler import LEASE_SECONDS, Watch
+from .sessions import UNATTENDED_GRACE, SessionActions
 
 log = logging.getLogger(__name__)
 

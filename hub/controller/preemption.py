@@ -13,15 +13,16 @@ from functools import partial
 from math import inf
 
 from ..messages.requests import notice_sentence
+from ..records.leases import LeaseRecord
 from ..records.notices import Notice, NoticeKind
-from ..records.requests import Cause, CauseCode, LeaseRecord, RequestRecord
+from ..records.requests import Cause, CauseCode, RequestRecord
 from ..runtime.context import Commands
 from ..scheduling.cycle.notice_withdrawal import spared
 from ..scheduling.model.plan import Reason, Stop
 from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import State
 from ..scheduling.queue.running_set import end_of_notice
-from .reconciler import Pairs
+from .loop_memory import Pairs
 
 log = logging.getLogger(__name__)
 

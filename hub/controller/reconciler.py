@@ -7,53 +7,28 @@ and what lives is renewed. Then what is past its time is stopped, or no longer h
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection
 
 from ..errors import StaleEpoch
 from ..interfaces.backend import Life, Sighting
-from ..messages.requests import duration, unclaimed_sentence
-from ..records.requests import Cause, CauseCode, Handle, LeaseRecord, LeaseState, RequestRecord
+from ..messages.requests import unclaimed_sentence
+from ..messages.units import duration
+from ..records.leases import LeaseRecord, LeaseState
+from ..records.requests import Cause, CauseCode, RequestRecord
 from ..requests.presenter import claim_by
 from ..runtime.context import Commands
 from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import MAY_RUN, State
 from .device_faults import Faults
-from .jobs import JobActions, SessionActions
+from .jobs import JobActions
+from .loop_memory import Memory, Pairs
+from .sessions import SessionActions
 
 log = logging.getLogger(__name__)
 
 LEASE_SECONDS = 30.0
 RENEW_EVERY = 5.0
 """Between two writes of a sign of life; the loop's own memory is fresher."""
-
-Pairs = Sequence[tuple[LeaseRecord, RequestRecord]]
-
-
-@dataclass(slots=True)
-class Memory:
-    """What the loop knows beyond the store; all of it may be lost."""
-
-    seen: dict[str, float] = field(default_factory=dict)
-    """Last sign of life by lease."""
-    handles: dict[str, Handle] = field(default_factory=dict)
-    """What the backend returned, until the attempt has reported itself."""
-    unattended: dict[str, float] = field(default_factory=dict)
-    """Since when a waiting session has had no spawner at the hub."""
-    stopping: dict[str, float] = field(default_factory=dict)
-    """Since when a lease is on its way out."""
-    last: dict[str, float] = field(default_factory=dict)
-    """When each periodic duty was last done."""
-
-    def due(self, duty: str, every: float, now: float) -> bool:
-        if now - self.last.get(duty, 0.0) < every:
-            return False
-        self.last[duty] = now
-        return True
-
-    def forget(self, lease_id: str) -> None:
-        for known in (self.seen, self.handles, self.stopping):
-            known.pop(lease_id, None)
 
 
 class Watch:

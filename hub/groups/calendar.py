@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from ..errors import InvalidInput, NotFound
 from ..records.audit import Action
 from ..records.calendar import WEEKDAYS, Reservation, Term
-from ..records.requests import Json
+from ..records.json_value import Json
 from ..runtime.audit_trail import Audited
 from ..scheduling.model.snapshot import Reserved
 from ..scheduling.quota.tree import may_hold

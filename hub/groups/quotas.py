@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from ..errors import InvalidInput, NotFound
 from ..records.audit import Action
 from ..records.calendar import span_of
-from ..records.requests import Json
+from ..records.json_value import Json
 from ..records.usage import LedgerFilter, UsageBy
 from ..runtime.audit_trail import Audited
 from ..scheduling.explanation.quota_change import UNAFFECTED, consequences

@@ -10,7 +10,7 @@ from ..accounts.passwords import random_password
 from ..accounts.store import Accounts
 from ..accounts.usernames import parse_name
 from ..errors import Conflict, Unavailable
-from ..interfaces.files import Hub, HubUser
+from ..interfaces.jupyterhub import Hub, HubUser
 from ..records.audit import Action
 from ..runtime.audit_trail import Audited
 from ..schemas.admin import PeopleOut, PersonOut

@@ -6,18 +6,19 @@ Backends are found by entry point (group ``carrel.backends``): ``factory(Backend
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
-from ..records.images import ImageSource
+from ..records.events import NewEvent
+from ..records.leases import Handle
 from ..records.notices import Notice
-from ..records.requests import Cause, Handle, JobSpec, NewEvent
+from ..records.requests import Cause, JobSpec
 from ..scheduling.model.idleness import DeviceUse
 from ..scheduling.model.snapshot import Device
+from .images import ImageSource
 
 OWN_WORK = "g"
 """Ids of requests that begin so are the service's own work: grading. It runs on the service's
@@ -26,85 +27,6 @@ machine as the service's account, whatever the engine is."""
 
 def is_own_work(lease_id: str) -> bool:
     return lease_id.startswith(f"{OWN_WORK}-")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DockerHost:
-    """One engine of the pool.
-
-    Attributes:
-        node: how the pool calls its machine; ``local`` for this one.
-        url: ``unix://…``, ``ssh://…`` or ``tcp://…``; the files of TLS belong to the last.
-        address: of another machine, as this one reaches it.
-    """
-
-    node: str
-    url: str
-    address: str = ""
-    tls_ca: str = ""
-    tls_cert: str = ""
-    tls_key: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DockerOptions:
-    """What holds for the containers of an installation, as its administrator set it.
-
-    Attributes:
-        hosts: this machine's engine first.
-        subnets: the range that the installation's networks are cut from; empty before one was
-            chosen.
-        internal_ip, hub_port, service_port: all of this host that a container reaches.
-        image: name of the image of who chooses none; empty for the usual one.
-        uid: user and group id inside: the service's own where that is not root.
-        memory, cpus, pids, tmp: of each container; memory and tmp in bytes.
-        warm: how many containers may wait for jobs.
-        home_size: bytes of each home; None for no limit.
-        blocked: networks that no container reaches, beside those that none ever reaches.
-        address: of this host, as other machines of the pool reach it; empty without any.
-    """
-
-    hosts: tuple[DockerHost, ...]
-    subnets: str
-    internal_ip: str
-    hub_port: int
-    service_port: int
-    image: str
-    uid: int
-    memory: int
-    cpus: float
-    pids: int
-    tmp: int
-    warm: int = 0
-    home_size: int | None = None
-    blocked: tuple[str, ...] = ()
-    address: str = ""
-
-    @property
-    def owner(self) -> tuple[int, int] | None:
-        """Whom a service gives homes and attempts to; None where it cannot give any away."""
-        return (self.uid, self.uid) if os.geteuid() == 0 else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BackendSettings:
-    """What a backend is made from.
-
-    Attributes:
-        state: the state folder.
-        service_url: where an attempt reports to, without a trailing slash
-            (``http://127.0.0.1:PORT/services/carrel``).
-        simulated_devices: how many to pretend; None asks the driver, and where that finds
-            nothing there is no device.
-        installation: what tells its things on an engine from those of another installation.
-        docker: for the engine of containers.
-    """
-
-    state: Path
-    service_url: str
-    simulated_devices: int | None = None
-    installation: str = ""
-    docker: DockerOptions | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

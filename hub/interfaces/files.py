@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from ..records.requests import Json
-
 FULL_BYTES = 1 << 20
 """With less room than this a home counts as full."""
-Clock = Callable[[], float]
-"""Seconds since the epoch (UTC)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,70 +87,3 @@ class Files(Protocol):
 
     def log(self, request_id: str, epoch: int, *, offset: int = 0, limit: int = 1 << 20) -> bytes:
         """What the attempt printed, from a byte offset on; empty before there is anything."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HubServer:
-    """A single-user server as the hub sees it."""
-
-    user: str
-    name: str
-    ready: bool
-    pending: str | None
-    url: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HubUser:
-    name: str
-    admin: bool
-    groups: frozenset[str]
-    servers: Mapping[str, HubServer]
-
-
-class Hub(Protocol):
-    """JupyterHub's REST API, as far as Carrel needs it. Every call may raise Unavailable."""
-
-    def user(self, name: str) -> HubUser:
-        """Read fresh. Raises NotFound."""
-
-    def users(self, *, within: float = 0.0) -> tuple[HubUser, ...]:
-        """Read fresh; or, for display only, as they were at most so many seconds ago."""
-
-    def start_server(self, user: str, server: str, options: Mapping[str, Json]) -> None:
-        """Ask the hub to start a server; one that is pending or running already is fine.
-
-        Raises:
-            Refused: the hub's own words.
-        """
-
-    def stop_server(self, user: str, server: str) -> None:
-        """Ask the hub to stop a server; one that does not run is fine."""
-
-    def add_user(self, name: str, *, admin: bool) -> None:
-        """Idempotent."""
-
-    def add_users(self, names: tuple[str, ...]) -> None:
-        """Several at once, none of them an administrator. Idempotent."""
-
-    def remove_user(self, name: str) -> None:
-        """Idempotent."""
-
-    def add_to_group(self, group: str, users: tuple[str, ...]) -> None:
-        """Idempotent; creates the group."""
-
-    def remove_from_group(self, group: str, users: tuple[str, ...]) -> None:
-        """Idempotent."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
-    """Who calls the service, as the hub said.
-
-    Attributes:
-        groups: JupyterHub groups at sign-in; admission reads them fresh.
-    """
-
-    name: str
-    admin: bool = False
-    groups: frozenset[str] = frozenset()

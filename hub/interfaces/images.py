@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from ..records.audit import Change
-from ..records.images import ImageUse, Pin
+from ..records.images import Image, ImageUse, Pin
 
 
 class Pins(Protocol):
@@ -23,3 +23,17 @@ class Pins(Protocol):
 
     def image_uses(self) -> Mapping[str, tuple[ImageUse, ...]]:
         """By reference: its jobs, and what else lives in it, the newest first."""
+
+
+class ImageSource(Protocol):
+    """Whatever knows which images there are."""
+
+    def images(self) -> tuple[Image, ...] | None:
+        """Every build of every image, by name and the newest first.
+
+        None from an engine that runs nothing in images, such as local processes: there is no
+        choice then.
+
+        Raises:
+            Unavailable: no engine has ever said what it has.
+        """

@@ -12,23 +12,12 @@ from typing import Protocol
 
 from ..records.audit import Change, ChangeFilter
 from ..records.calendar import Reservation, Term
+from ..records.events import EventRecord, Glance, NewEvent
+from ..records.json_value import Json
+from ..records.leases import Handle, LeaseRecord
+from ..records.ledger import LedgerEntry, Usage
 from ..records.notices import Notice
-from ..records.requests import (
-    Cause,
-    EventRecord,
-    Glance,
-    Handle,
-    Json,
-    LeaseRecord,
-    LedgerEntry,
-    NewEvent,
-    NewRequest,
-    RequestFilter,
-    RequestRecord,
-    Usage,
-    Wanted,
-)
-from ..records.usage import History
+from ..records.requests import Cause, NewRequest, RequestFilter, RequestRecord, Wanted
 from ..scheduling.model.idleness import IdleWarning
 from ..scheduling.model.plan import Start
 from ..scheduling.model.snapshot import (
@@ -43,6 +32,7 @@ from ..scheduling.model.snapshot import (
 )
 from ..scheduling.model.states import State
 from .images import Pins
+from .usage import History
 
 
 class Store(History, Pins, Protocol):

@@ -9,12 +9,15 @@ from datetime import UTC, date, datetime
 
 from ..errors import Forbidden, InvalidInput, NotFound
 from ..groups.calendar import day
-from ..interfaces.files import Clock, Files, Identity
+from ..interfaces.clock import Clock
+from ..interfaces.files import Files
+from ..interfaces.images import ImageSource
 from ..interfaces.store import Store
-from ..messages import requests as wording
+from ..messages import units
 from ..records.audit import Action, Change
-from ..records.images import ACCEPTED, Image, ImageSource, Pin, Reference, newest
-from ..records.requests import Json
+from ..records.identity import Identity
+from ..records.images import ACCEPTED, Image, Pin, Reference, newest
+from ..records.json_value import Json
 from ..scheduling.model.snapshot import Device
 from ..scheduling.quota.tree import Tree
 from ..schemas.images import ImageOut, ImagesOut, NeededOut, NeedsOut, PinIn, PinOut
@@ -218,8 +221,8 @@ def _check_devices(
     others = sorted({each.name for each in images if able.intersection(each.nodes)})
     there = " and ".join(sorted(able))
     raise InvalidInput(
-        f"{wording.short_reference(image.reference)} is not on {there}, where "
-        f"{wording.devices(wanted)} can be had.",
+        f"{units.short_reference(image.reference)} is not on {there}, where "
+        f"{units.devices(wanted)} can be had.",
         accepted=f"What is there: {', '.join(others) or 'no image yet'}. An administrator can "
         "load it there.",
         field="image",
@@ -252,17 +255,17 @@ def _missing(images: Sequence[Image], asked: Reference, pin: Pin | None) -> Inva
     builds = [image for image in images if image.name == asked.name]
     names = ", ".join(sorted({image.name for image in images}))
     there = "; ".join(
-        f"{image.reference}, built {wording.day_of(image.built_at)}" for image in builds[:3]
+        f"{image.reference}, built {units.day_of(image.built_at)}" for image in builds[:3]
     )
     accepted = f"{there}." if builds else f"One of: {names}."
     if pin is not None:
         said = (
-            f"{pin.group} has pinned {wording.short_reference(pin.reference)}, "
+            f"{pin.group} has pinned {units.short_reference(pin.reference)}, "
             "and no engine has that build any more."
         )
         return InvalidInput(said, accepted=accepted, field="image")
     if asked.digest:
-        short = wording.short_reference(f"{asked.name}@{asked.digest}")
+        short = units.short_reference(f"{asked.name}@{asked.digest}")
         return InvalidInput(f"No engine has {short}.", accepted=accepted, field="image")
     return InvalidInput(f"There is no image {asked.name!r}.", accepted=accepted, field="image")
 
@@ -304,7 +307,7 @@ def _pin_out(pin: Pin, images: Sequence[Image], now: float) -> PinOut:
 
 
 def _until_words(until: date | None) -> str:
-    return f" until {wording.day(until)}" if until else ""
+    return f" until {units.day(until)}" if until else ""
 
 
 def _said(pin: Pin | None) -> dict[str, Json]:

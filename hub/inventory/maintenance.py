@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 from ..errors import Conflict, InvalidInput, NotFound
 from ..interfaces.backend import Backend
-from ..messages.requests import count, device_name
+from ..messages.units import count, device_name
 from ..records.audit import Action
-from ..records.requests import Json, RequestFilter, RequestRecord
+from ..records.json_value import Json
+from ..records.requests import RequestFilter, RequestRecord
 from ..runtime.audit_trail import Audited
 from ..runtime.notifier import Pulse
 from ..scheduling.model.snapshot import Device, Health, Mark, MarkKind

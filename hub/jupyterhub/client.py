@@ -12,8 +12,9 @@ from urllib.parse import quote
 import httpx
 
 from ..errors import NotFound, Refused, Unavailable
-from ..interfaces.files import Clock, HubServer, HubUser
-from ..records.requests import Json
+from ..interfaces.clock import Clock
+from ..interfaces.jupyterhub import HubServer, HubUser
+from ..records.json_value import Json
 
 _TIMEOUT_SECONDS = 10.0
 _CHECK_SECONDS = 2.0

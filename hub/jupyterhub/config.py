@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
+from carrel.hub.config.backend import backend_settings
+from carrel.hub.config.secrets import Secrets
+
 # JupyterHub executes this file by its path, so that there is no package to be relative to.
-from carrel.hub.config.settings import SERVICE_PREFIX, Engine, Secrets, Settings, StateFolder
-from carrel.hub.plugins import backend_settings
+from carrel.hub.config.settings import SERVICE_PREFIX, Engine, Settings
+from carrel.hub.config.state_folder import StateFolder
 
 if TYPE_CHECKING:
     from traitlets.config import Config

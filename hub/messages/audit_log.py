@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from ..scheduling.model.text import hours
-from .requests import duration, state
+from .requests import state
+from .units import duration
 
 _FIELDS: Mapping[str, str] = MappingProxyType(
     {

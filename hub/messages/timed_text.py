@@ -6,10 +6,15 @@ reader's zone and format, and write what stands around them as it is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Literal, Protocol
 
+from pydantic import JsonValue
+
+from ..schemas.calendar import ReservationOut
 from ..schemas.explanation import WhyOut
+from .units import devices
 
 _INTERVAL_SECONDS = 60.0
 """Two ends that are closer are one time."""
@@ -89,3 +94,20 @@ def reason_words(why: WhyOut) -> tuple[Dated, ...]:
             (AroundAMoment(before="The budget is full again: ", at=why.refills_at, after="."),)
         )
     return tuple(said)
+
+
+def reserved_words(reserved: ReservationOut) -> AroundAMoment:
+    """``8 devices are reserved for cs101 from`` … ``(Tue 10:00-12:00 Europe/Berlin): the lab``."""
+    verb = "is" if reserved.devices == 1 else "are"
+    since = "until" if reserved.running else "from"
+    why = f": {reserved.why}" if reserved.why else ""
+    return AroundAMoment(
+        before=f"{devices(reserved.devices).capitalize()} {verb} reserved for {reserved.group} "
+        f"{since} ",
+        at=reserved.ends_at if reserved.running else reserved.starts_at,
+        after=f" ({reserved.when}){why}",
+    )
+
+
+def dated_facts(parts: Sequence[AroundAMoment]) -> list[JsonValue]:
+    return [asdict(part) for part in parts]

@@ -11,7 +11,8 @@ from ..scheduling.explanation.what_if import Change, Suggestion
 from ..scheduling.model.plan import Reason
 from ..scheduling.model.snapshot import Left, Waiting
 from ..scheduling.model.text import hours
-from .requests import count, devices, duration, wait_sentence
+from .requests import wait_sentence
+from .units import count, devices, duration
 
 _LINES = 4
 

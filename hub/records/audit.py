@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from .requests import Json
+from .json_value import Json
 
 
 class Action(StrEnum):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import Protocol
 
 _REFERENCE = re.compile(r"(?P<name>[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?)(?:@(?P<digest>.*))?")
 _DIGEST = re.compile(r"(?:sha256:)?(?P<digits>[0-9a-f]{12,64})")
@@ -45,20 +44,6 @@ class Image:
     @property
     def reference(self) -> str:
         return f"{self.name}@{self.digest}"
-
-
-class ImageSource(Protocol):
-    """Whatever knows which images there are."""
-
-    def images(self) -> tuple[Image, ...] | None:
-        """Every build of every image, by name and the newest first.
-
-        None from an engine that runs nothing in images, such as local processes: there is no
-        choice then.
-
-        Raises:
-            Unavailable: no engine has ever said what it has.
-        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeAlias
 
 from ..scheduling.model.idleness import IdleWarning
-from ..scheduling.model.snapshot import Device, Holding, Kind, PriorityClass
+from ..scheduling.model.snapshot import Kind, PriorityClass
 from ..scheduling.model.states import State
+from .json_value import Json
+from .leases import LeaseRecord
 from .notices import Notice
-
-Json: TypeAlias = "str | int | float | bool | Sequence[Json] | Mapping[str, Json] | None"
-COURSES = "/course"
-"""Where the data of courses appear in containers, and in cages."""
-COURSE_DATA = "CARREL_COURSE_DATA"
-"""In the environment of what runs for a course that has data: the folder."""
 
 
 class CauseCode(StrEnum):
@@ -120,55 +115,6 @@ class NewRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Handle:
-    """Where the first process of an attempt is to be found.
-
-    Attributes:
-        started_at: create time of the process as the kernel tells it; with the pid it names
-            one process for good, a recycled pid does not match.
-    """
-
-    pid: int
-    started_at: float
-
-
-class LeaseState(StrEnum):
-    LIVE = "live"
-    SUSPECT = "suspect"
-    """Expired without a sign of life. The devices are still taken."""
-    RELEASED = "released"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaseRecord:
-    """Named devices, granted to one attempt of one request.
-
-    Attributes:
-        id: unique; processes carry it as ``CARREL_LEASE``.
-        epoch: number of the attempt, from 1. What comes back with an older one is fenced.
-        seen_at: last sign of life (the grant counts as the first).
-        charged_until: the ledger holds everything up to here.
-    """
-
-    id: str
-    request_id: str
-    epoch: int
-    node: str
-    devices: tuple[str, ...]
-    state: LeaseState
-    granted_at: float
-    expires_at: float
-    seen_at: float
-    charged_until: float
-    launched_at: float | None = None
-    """When the attempt went to ``starting``."""
-    released_at: float | None = None
-    handle: Handle | None = None
-    saved_at: float | None = None
-    """When the attempt last said that its work is saved."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RequestRecord:
     """A request with what became of it.
 
@@ -240,62 +186,6 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewEvent:
-    """Something that an attempt reports; ``seq`` counts from 1 within the attempt."""
-
-    seq: int
-    at: float
-    kind: str
-    data: Mapping[str, Json] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventRecord:
-    """A line of a request's history; ``id`` grows over all requests.
-
-    Kinds: ``state`` (data: state, cause), what people do to it: ``kept``, ``claimed``,
-    ``extended``, ``changed``, of an idle session ``idle_warning``, ``idle_over``
-    and ``idle_kept``, ``notice`` where its devices are asked back, ``budget_low`` where little
-    is left of its group's budget, and what the runner reports: ``cells``,
-    ``cell_started``, ``cell_output``, ``cell_failed``, ``cell_finished``,
-    ``progress``, ``cut``, ``saved``, ``ended``.
-    """
-
-    id: int
-    request_id: str
-    epoch: int
-    at: float
-    kind: str
-    data: Mapping[str, Json]
-
-
-class LedgerKind(StrEnum):
-    CHARGE = "charge"
-    CREDIT = "credit"
-    """Takes back everything that was charged for a lease whose device failed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LedgerEntry:
-    """Device-seconds charged for one interval of one lease. Never changed, never deleted.
-
-    A credit has a negative number of them, so that the sum over any entries is what is owed.
-    """
-
-    id: int
-    lease_id: str
-    request_id: str
-    epoch: int
-    owner: str
-    group: str
-    devices: int
-    starts_at: float
-    ends_at: float
-    device_seconds: float
-    kind: LedgerKind = LedgerKind.CHARGE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RequestFilter:
     """None means: any; what is given must all hold.
 
@@ -324,46 +214,6 @@ class RequestFilter:
     limit: int = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
-    """Device-seconds of one owner in one group: ``charged`` in the ledger, ``open`` since then."""
-
-    owner: str
-    group: str
-    charged: float
-    open: float
-
-    @property
-    def total(self) -> float:
-        return self.charged + self.open
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Touched:
-    """A request to which something happened: its newest event, and who may hear of it."""
-
-    request_id: str
-    owner: str
-    group: str
-    event_id: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Glance:
-    """Enough to know for whom there is news, whoever asks; read in one transaction.
-
-    Attributes:
-        last: id of the newest event of all.
-        touched: requests with events later than the one that was asked about.
-        suspect: requests whose lease has shown no sign of life for a while.
-        waiting: how many queued requests ask for devices.
-        taught: groups by their teacher.
-    """
-
-    last: int
-    touched: tuple[Touched, ...]
-    suspect: frozenset[str]
-    devices: tuple[Device, ...]
-    holdings: tuple[Holding, ...]
-    waiting: int
-    taught: Mapping[str, frozenset[str]]
+def more_than_now(request: RequestRecord, seconds: int, seen: int | None) -> int:
+    """How much an extension adds: whoever says which limit was ``seen`` may repeat it."""
+    return seconds if seen is None else max(0, seen + seconds - request.seconds)

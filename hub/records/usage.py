@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from ..scheduling.model.snapshot import Kind
-from .requests import CauseCode, LedgerEntry
+from .requests import CauseCode
 
 DAY = 86400.0
 WAIT_BOUNDS = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 43200.0, 86400.0)
@@ -204,45 +204,3 @@ class Census:
     """Live ones."""
     waits: Mapping[Kind, WaitCount]
     size_bytes: int
-
-
-class History(Protocol):
-    """The part of the store that looks back."""
-
-    def used(self, which: LedgerFilter, by: UsageBy, *, now: float) -> tuple[Used, ...]:
-        """Lines that span a day, or an end of the window, are split by the overlap.
-
-        Ordered by time, by owner and group, by model, each group after the one above it, or
-        requests by last use with the newest first. Of groups, those have a row in which
-        something was used, and those above them as far as they were asked for and are the
-        reader's.
-        """
-
-    def used_requests(
-        self, which: LedgerFilter, *, now: float, most: int, counted: bool = True
-    ) -> UsedRequests:
-        """The first ``most`` of what is used by request, one at the least.
-
-        ``counted``: all that there are; else ``total`` is no more than what is told.
-        """
-
-    def ledger_lines(
-        self, which: LedgerFilter, *, limit: int, before: int | None = None
-    ) -> tuple[LedgerEntry, ...]:
-        """Whole lines that touch the window, newest first; ``before`` is an id."""
-
-    def granted(self, window: Window) -> tuple[Granted, ...]:
-        """Every first grant of devices within the window."""
-
-    def levels(self, window: Window) -> Levels: ...
-
-    def note_capacity(self, now: float) -> None:
-        """Write down how many devices are healthy, if that has changed."""
-
-    def capacity(self, until: float) -> tuple[Capacity, ...]:
-        """Every change before ``until``, oldest first."""
-
-    def census(self) -> Census: ...
-
-    def check(self) -> None:
-        """Raises Unavailable unless the store answers."""

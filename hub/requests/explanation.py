@@ -7,16 +7,17 @@ from dataclasses import asdict, dataclass
 
 from ..admission.policy import Admission
 from ..errors import NotFound, Unavailable
-from ..interfaces.files import Clock
+from ..interfaces.clock import Clock
 from ..messages import requests as wording
 from ..messages.wait_reasons import Named, ahead_sentences, suggestion_sentence, why_sentences
+from ..records.identity import Viewer
 from ..records.requests import RequestRecord
 from ..runtime.plan_cache import Board
 from ..runtime.snapshots import Placing
 from ..scheduling.explanation.explanation import Explanation, explain
 from ..scheduling.model.states import State
 from ..schemas.explanation import AheadOut, QuotaStateOut, SuggestionOut, WhyOut
-from .serializers import Viewer, wait_out
+from .serializers import wait_out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from ..errors import NotFound
 from ..interfaces.files import Files
+from ..records.json_value import plain
 from ..records.requests import RequestRecord
 from ..scheduling.model.snapshot import Kind, PriorityClass
 from ..schemas import JobIn, NotebookIn
-from .serializers import plain
 
 _REPEATED = (PriorityClass.OPPORTUNISTIC,)
 """Classes that a job has again; what was urgent then need not be so now."""

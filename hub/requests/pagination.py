@@ -10,10 +10,10 @@ from typing import TypeVar
 from ..admission.request_factory import check_labels
 from ..errors import InvalidInput, NotFound
 from ..interfaces.store import Store
+from ..records.identity import Viewer
 from ..records.requests import RequestFilter, RequestRecord
 from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import State
-from .serializers import Viewer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

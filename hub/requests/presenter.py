@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..interfaces.files import Clock
+from ..interfaces.clock import Clock
 from ..interfaces.store import Store
+from ..inventory.pool import pool_of
+from ..records.identity import Viewer
 from ..records.requests import RequestFilter, RequestRecord
 from ..runtime.plan_cache import Board
 from ..runtime.progress_cache import ProgressBook
 from ..scheduling.model.plan import Wait
-from ..scheduling.model.snapshot import Device, Holding, Mark
+from ..scheduling.model.snapshot import Mark
 from ..scheduling.model.states import TERMINAL, State
 from ..schemas import PoolOut, QueueOut, RequestOut
 from . import serializers as views
-from .serializers import Viewer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,21 +115,6 @@ def claim_by(record: RequestRecord, window: float) -> float | None:
     if record.state is not State.GRANTED or not record.unclaimed or record.lease is None:
         return None
     return record.lease.granted_at + min(window, record.seconds)
-
-
-def pool_of(
-    devices: Sequence[Device], holdings: Iterable[Holding], waiting: int, viewer: Viewer
-) -> PoolOut:
-    """The pool as the viewer may see it."""
-    held = {name: holding for holding in holdings for name in holding.devices}
-    tiles = [views.device_out(device, held.get(device.id), viewer) for device in devices]
-    return PoolOut(
-        devices=tiles,
-        free=sum(tile.state == "free" for tile in tiles),
-        total=len(tiles),
-        waiting=waiting,
-        simulated=any(device.simulated for device in devices),
-    )
 
 
 def _open_seconds(record: RequestRecord, now: float) -> float:

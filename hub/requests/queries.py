@@ -10,13 +10,19 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import BinaryIO
 
-from ..admission.policy import Admission, GroupChoice, choices
+from ..admission.policy import Admission
 from ..config.settings import CLAIM_SECONDS, PREEMPTION_GRACE_SECONDS
 from ..errors import Forbidden, NotFound, Unavailable
 from ..groups.calendar import Agenda
-from ..interfaces.files import Clock, Files, HomeUse, Hub, Identity
+from ..groups.membership import GroupChoice, choices
+from ..interfaces.clock import Clock
+from ..interfaces.files import Files, HomeUse
+from ..interfaces.jupyterhub import Hub
 from ..interfaces.store import Store
-from ..records.requests import Glance, RequestRecord
+from ..inventory.pool import RESERVED_SHOWN, pool_of
+from ..records.events import Glance
+from ..records.identity import Identity, Viewer
+from ..records.requests import RequestRecord
 from ..runtime.plan_cache import Board
 from ..runtime.progress_cache import ProgressBook
 from ..scheduling.model.plan import Wait
@@ -37,19 +43,17 @@ from ..schemas import (
     UsageReport,
 )
 from ..schemas.calendar import ReservationOut
+from ..usage import reports
 from ..usage.budgets import budgets_out
 from . import outputs
 from . import pagination as listing
 from . import serializers as views
 from .jobs import same_job
 from .pagination import Wanted
-from .presenter import Showing, pool_of
-from .serializers import Viewer
+from .presenter import Showing
 
 EVENTS_AT_ONCE = 100
 """How many events one look at a history reads; each may hold a picture."""
-RESERVED_SHOWN = 10
-"""How many reservations stand beside the devices."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +114,7 @@ class Looking:
         by_group = self.store.usage(now=self.clock(), owner=who.name)
         return UsageReport(
             device_seconds=sum(usage.total for usage in by_group),
-            by_group=[views.usage_out(usage) for usage in by_group],
+            by_group=[reports.usage_out(usage) for usage in by_group],
             ledger=[],
             ledger_complete=False,
         )
@@ -210,7 +214,7 @@ class Looking:
 
     def ledger(self, who: Identity, request_id: str) -> list[LedgerOut]:
         self.visible(who, request_id)
-        return [views.ledger_out(e) for e in self.store.ledger(request_id=request_id)]
+        return [reports.ledger_out(e) for e in self.store.ledger(request_id=request_id)]
 
     def same_job(self, who: Identity, request_id: str) -> JobIn:
         """What was submitted as this job, ready to be submitted again."""

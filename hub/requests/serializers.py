@@ -7,9 +7,9 @@ their course; administrators see all.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from ..interfaces.files import Identity, OutputFiles
+from ..interfaces.files import OutputFiles
+from ..inventory.pool import device_out
 from ..messages.requests import (
     drain_warning,
     idle_warning,
@@ -18,97 +18,28 @@ from ..messages.requests import (
     wait_sentence,
     work,
 )
-from ..records.requests import EventRecord, Json, LeaseRecord, LedgerEntry, RequestRecord, Usage
-from ..records.usage import Used
+from ..records.events import EventRecord
+from ..records.identity import Viewer
+from ..records.json_value import plain
+from ..records.leases import LeaseRecord
+from ..records.requests import RequestRecord
 from ..scheduling.model.plan import Wait
-from ..scheduling.model.snapshot import Device, Health, Holding, Mark
+from ..scheduling.model.snapshot import Device, Holding, Mark
 from ..scheduling.model.states import TERMINAL, State
 from ..schemas import (
     CauseOut,
-    DeviceOut,
     EventOut,
     FileOut,
     FilesOut,
     LeaseOut,
-    LedgerOut,
     ProgressOut,
     QueueEntryOut,
     RequestOut,
-    UsageOut,
     WaitOut,
     WarningOut,
 )
 
 _LONGEST_TITLE = 120
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Viewer:
-    """Somebody who looks, with the groups in which they are a teacher.
-
-    ``identity`` is None for the hub itself, which sees everything.
-    """
-
-    identity: Identity | None
-    teaches: frozenset[str] = frozenset()
-
-    @property
-    def name(self) -> str | None:
-        return self.identity.name if self.identity else None
-
-    @property
-    def sees_all(self) -> bool:
-        return self.identity is None or self.identity.admin
-
-    def speaks_to(self, owner: str) -> bool:
-        """Whether who reads is the owner; the hub passes on what it reads to the owner."""
-        return self.identity is None or owner == self.name
-
-    def may_see(self, owner: str, group: str) -> bool:
-        return self.sees_all or owner == self.name or group in self.teaches
-
-
-def device_out(device: Device, holding: Holding | None, viewer: Viewer) -> DeviceOut:
-    """A tile of the pool."""
-    if holding is not None:
-        state = "yours" if holding.owner == viewer.name else "taken"
-    elif device.quarantine is not None and device.health is not Health.GONE:
-        state = "sick"
-    elif device.health is not Health.OK:
-        state = device.health.value
-    elif device.silent is not None:
-        state = Health.GONE.value
-    else:
-        state = "draining" if device.draining else "free"
-    named = holding is not None and viewer.may_see(holding.owner, holding.group)
-    return DeviceOut.model_validate(
-        {
-            "id": device.id,
-            "node": device.node,
-            "index": device.index,
-            "model": device.model,
-            "memory_bytes": device.memory_bytes,
-            "simulated": device.simulated,
-            "state": state,
-            "why": why_not_lent(device),
-            "draining": device.draining,
-            "drain_until": device.drain.until if device.drain else None,
-            "quarantined": device.quarantine is not None,
-            "request_id": holding.request_id if holding and named else None,
-            "owner": holding.owner if holding and named else None,
-        }
-    )
-
-
-def why_not_lent(device: Device) -> str:
-    """The sentence on its tile; empty where it is lent as ever."""
-    if device.quarantine is not None:
-        return f"In quarantine: {device.quarantine.why}"
-    if device.health is not Health.OK:
-        return device.why
-    if device.silent is not None:
-        return device.silent.why
-    return f"Draining: {device.drain.why}" if device.drain and device.drain.why else ""
 
 
 def request_out(
@@ -309,22 +240,6 @@ def event_out(event: EventRecord) -> EventOut:
     )
 
 
-def ledger_out(entry: LedgerEntry) -> LedgerOut:
-    return LedgerOut(
-        id=entry.id,
-        lease_id=entry.lease_id,
-        request_id=entry.request_id,
-        epoch=entry.epoch,
-        owner=entry.owner,
-        group=entry.group,
-        devices=entry.devices,
-        starts_at=entry.starts_at,
-        ends_at=entry.ends_at,
-        device_seconds=entry.device_seconds,
-        kind=entry.kind.value,
-    )
-
-
 def files_out(found: OutputFiles) -> FilesOut:
     return FilesOut(
         files=[
@@ -333,20 +248,3 @@ def files_out(found: OutputFiles) -> FilesOut:
         ],
         left_out=found.left_out,
     )
-
-
-def usage_out(usage: Usage | Used) -> UsageOut:
-    return UsageOut(owner=usage.owner, group=usage.group, charged=usage.charged, open=usage.open)
-
-
-def plain(values: Mapping[str, Json]) -> dict[str, object]:
-    """Mutable containers, which is what pydantic's JSON type takes."""
-    return {key: plain_value(value) for key, value in values.items()}
-
-
-def plain_value(value: Json) -> object:
-    if isinstance(value, str) or value is None or isinstance(value, int | float | bool):
-        return value
-    if isinstance(value, Mapping):
-        return plain(value)
-    return [plain_value(item) for item in value]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..interfaces.files import Clock
+from ..interfaces.clock import Clock
 from ..interfaces.store import Store
 from ..records.audit import Action, Change
-from ..records.requests import Json
+from ..records.json_value import Json
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,15 +15,16 @@ from ..admission.policy import check_server_name
 from ..admission.request_factory import Intake
 from ..errors import CarrelError, Conflict, Forbidden, InvalidInput, NotFound, Unavailable
 from ..interfaces.backend import Backend
-from ..interfaces.files import Identity
 from ..inventory.images import Catalogue
 from ..messages.validation import invalid_body
-from ..records.requests import Cause, CauseCode, Handle, NewEvent, RequestRecord
+from ..records.events import NewEvent
+from ..records.identity import Identity, Viewer
+from ..records.leases import Handle
+from ..records.requests import Cause, CauseCode, RequestRecord
 from ..requests import termination as endings
 from ..requests.attempt_reports import token_hash
 from ..requests.explanation import Explaining
 from ..requests.queries import Looking
-from ..requests.serializers import Viewer
 from ..scheduling.model.states import State
 from ..schemas import EventsIn, JobIn, OpenSessionIn, RequestOut, SessionIn, StartedIn, StopIn
 from ..schemas.explanation import WhyOut

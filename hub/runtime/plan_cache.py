@@ -8,12 +8,8 @@ from itertools import islice
 
 from ..scheduling.model.idleness import Kernels
 from ..scheduling.model.plan import Plan, Wait
-
-ASK_SECONDS = 30.0
-"""For how long a start at the hub may be the answer to a question of the service."""
-
-TOLD_SECONDS = 60.0
-"""For how long what a session told of its kernels counts; it tells four times as often."""
+from .kernel_reports import TOLD_SECONDS
+from .pending_server_starts import ASK_SECONDS
 
 
 class Board:

@@ -7,7 +7,9 @@ import threading
 from collections import OrderedDict
 
 from ..interfaces.store import Store
-from ..records.requests import EventRecord, Json, RequestRecord
+from ..records.events import EventRecord
+from ..records.json_value import Json
+from ..records.requests import RequestRecord
 from ..scheduling.model.snapshot import Kind
 from ..schemas import ProgressOut, StepOut
 

@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ..errors import Unavailable
+from ..interfaces.images import ImageSource
 from ..interfaces.store import Store
-from ..records.images import ImageSource
-from ..scheduling.model.snapshot import Holding, Snapshot, Waiting
-from ..store.rules.checks import open_nodes
+from ..scheduling.model.snapshot import Holding, Snapshot, Waiting, open_nodes
 
 _One = TypeVar("_One", Waiting, Holding)
 

@@ -9,44 +9,30 @@ Those of administration and of the history are imported from their own modules.
 from .base import LARGEST, LATEST, MODEL_LENGTH, NAME, In, Out
 from .calendar import BudgetOut
 from .errors import ErrorBody, ErrorOut
-from .internal import (
-    MAX_NOTEBOOK_BYTES,
-    ChangeIn,
-    EventIn,
-    EventsIn,
-    ExtendIn,
-    JobIn,
-    KernelsIn,
-    NotebookIn,
-    OpenSessionIn,
-    QuoteIn,
-    QuotesIn,
-    SessionIn,
-    StartedIn,
-    StopIn,
-)
+from .internal import EventIn, EventsIn, KernelsIn, OpenSessionIn, StartedIn, StopIn, WatchOut
+from .pool import DeviceOut, GroupOut, GroupsOut, MeOut, PoolOut, QueueEntryOut, QueueOut
 from .requests import (
+    MAX_NOTEBOOK_BYTES,
     CauseOut,
-    DeviceOut,
+    ChangeIn,
     EventOut,
+    ExtendIn,
     FileOut,
     FilesOut,
-    GroupOut,
-    GroupsOut,
+    JobIn,
     LeaseOut,
-    MeOut,
-    PoolOut,
+    NotebookIn,
     ProgressOut,
-    QueueEntryOut,
-    QueueOut,
+    QuoteIn,
     QuoteOut,
+    QuotesIn,
     QuotesOut,
     RequestOut,
     RequestsOut,
+    SessionIn,
     StepOut,
     WaitOut,
     WarningOut,
-    WatchOut,
 )
 from .usage import LedgerOut, UsageOut, UsageReport, UsageRowOut, UsedBy
 

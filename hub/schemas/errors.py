@@ -29,3 +29,6 @@ class ErrorOut(Out):
     request_id: str = ""
     """Of this call, as in the header X-Request-ID; the service's log names it too."""
     error: ErrorBody
+
+
+PROBLEM_TYPE = "application/problem+json"

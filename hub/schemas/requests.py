@@ -2,34 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
-from .base import Out
-from .calendar import ReservationOut
-
-
-class DeviceOut(Out):
-    """A device as the reader may see it.
-
-    ``draining`` and ``quarantined`` say that nothing new starts on it, also while ``state`` says
-    whose it is; ``drain_until`` is when what is left on it will be stopped.
-    """
-
-    id: str
-    node: str
-    index: int
-    model: str
-    memory_bytes: int
-    simulated: bool
-    state: Literal["free", "yours", "taken", "busy", "sick", "gone", "draining"]
-    why: str = ""
-    draining: bool = False
-    drain_until: float | None = None
-    quarantined: bool = False
-    request_id: str | None = None
-    owner: str | None = None
+from .base import LARGEST, MODEL_LENGTH, Devices, In, Out
+from .pool import DeviceOut
 
 
 class WaitOut(Out):
@@ -98,51 +76,6 @@ class FilesOut(Out):
     files: list[FileOut]
     left_out: int = 0
     """Entries that are not offered: links, special files, names that are no UTF-8, too many."""
-
-
-class GroupOut(Out):
-    """A group that the caller may use, with the limits that hold for it now."""
-
-    name: str
-    max_devices: int
-    max_devices_per_user: int
-    max_seconds: int
-    idle_seconds: int = 0
-    """After how long without work a session with devices is warned; 0 for never."""
-    models: list[str] | None = None
-    """The device models that it may ask for; null for all."""
-    teachers: list[str] = []
-
-
-class GroupsOut(Out):
-    groups: list[GroupOut]
-
-
-class QueueEntryOut(Out):
-    """A place in the queue; who, what and ``why`` only for those entitled to see it.
-
-    ``sentence`` is the place and ``why``.
-    """
-
-    place: int
-    kind: str
-    devices: int
-    model: str | None = None
-    sentence: str
-    why: str = ""
-    expected_at: float | None = None
-    latest_at: float | None = None
-    yours: bool
-    request_id: str | None = None
-    owner: str | None = None
-    group: str | None = None
-    title: str = ""
-
-
-class QueueOut(Out):
-    queue: list[QueueEntryOut]
-    total: int = 0
-    """How many wait altogether; ``queue`` holds the first of them."""
 
 
 class RequestOut(Out):
@@ -217,17 +150,6 @@ class WarningOut(Out):
     """Whatever runs in it, it is stopped: what holds its devices is asked back."""
 
 
-class WatchOut(Out):
-    """How a session stands: ``warning`` while it is about to be stopped for being idle.
-
-    ``again_seconds`` is when it should tell of its kernels again.
-    """
-
-    state: str
-    warning: WarningOut | None = None
-    again_seconds: float
-
-
 class QuoteOut(Out):
     """What would happen to a request that nobody has sent yet; nothing is reserved by it.
 
@@ -254,25 +176,125 @@ class QuotesOut(Out):
     quotes: list[QuoteOut]
 
 
-class MeOut(Out):
-    name: str
-    admin: bool
-    groups: list[str]
-    teaches: list[str]
-
-
-class PoolOut(Out):
-    """The devices, and the next ``reservations`` of everybody: they say when it will be smaller."""
-
-    devices: list[DeviceOut]
-    free: int
-    total: int
-    waiting: int
-    simulated: bool
-    reservations: list[ReservationOut] = []
-
-
 class RequestsOut(Out):
     requests: list[RequestOut]
     next: str = ""
     """Cursor of the following page; empty on the last one."""
+
+
+MAX_NOTEBOOK_BYTES = 32 * 1024 * 1024
+
+
+Model = Annotated[str, Field(min_length=1, max_length=MODEL_LENGTH)]
+"""A device model, as the pool names it."""
+
+
+class NotebookIn(In):
+    name: Annotated[str, Field(min_length=1, max_length=255)]
+    content: Annotated[str, Field(description="The .ipynb file's text.")]
+
+
+class JobIn(In):
+    """Body of ``POST /api/v1/requests``."""
+
+    kind: Literal["job"] = "job"
+    group: Annotated[str, Field(min_length=1, max_length=64)]
+    devices: Annotated[Devices, Field(description="Whole devices, 0 for a job on CPU.")] = 0
+    model: Annotated[
+        Model | None, Field(description="Only devices of this model, as `/pool` names it.")
+    ] = None
+    seconds: Annotated[int, Field(description="Time limit.")] = 3600
+    notebook: NotebookIn | None = None
+    command: Annotated[
+        list[Annotated[str, Field(max_length=4096)]],
+        Field(max_length=256, description="Program and arguments, instead of a notebook."),
+    ] = []
+    archive: Annotated[
+        str, Field(description="A .tar.gz of the working folder, in base64; 32 MiB at most.")
+    ] = ""
+    workdir: Annotated[
+        str, Field(max_length=1024, description="Working folder below the home; the home itself.")
+    ] = ""
+    memory_bytes: Annotated[
+        int, Field(description="Memory that its processes may use together; 0 for any.")
+    ] = 0
+    retries: Annotated[int, Field(description="How often a lost attempt is tried again.")] = 0
+    priority: Annotated[
+        Literal["opportunistic", "normal", "urgent"],
+        Field(description="Opportunistic work comes last; urgent is for teachers."),
+    ] = "normal"
+    preemptible: Annotated[
+        bool, Field(description="It may be stopped for a guarantee, and queued again.")
+    ] = True
+    deadline: Annotated[
+        float | None, Field(allow_inf_nan=False, description="When it should have ended.")
+    ] = None
+    image: Annotated[
+        str,
+        Field(max_length=160, description="Such as `torch` or `torch@sha256:…`; the default."),
+    ] = ""
+    internet: Annotated[
+        bool, Field(description="Without it, it reaches this site's service and nothing else.")
+    ] = True
+    parameters: dict[str, JsonValue] = {}
+    kernel: Annotated[str, Field(max_length=128)] = ""
+    output: Annotated[str, Field(max_length=255, description="File name of the result.")] = ""
+    labels: dict[str, str] = {}
+    idempotency_key: Annotated[str, Field(max_length=128)] = ""
+
+
+class SessionIn(In):
+    """What a person chooses for a session, also JupyterHub's ``user_options``."""
+
+    devices: Devices = 0
+    model: Model | None = None
+    """Only devices of this model; None for any."""
+    hours: float = 2.0
+    group: Annotated[str, Field(max_length=64)] = ""
+    claim: bool = False
+    """Hold the device when it comes, for a claim window, instead of starting by itself."""
+    image: Annotated[str, Field(max_length=160)] = ""
+
+
+class ExtendIn(In):
+    """Body of ``POST /api/v1/requests/{id}/extend``: how much longer it may run.
+
+    ``seen_seconds`` is the time limit to add to, as the caller has seen it; the call is then safe
+    to repeat.
+    """
+
+    seconds: Annotated[int, Field(ge=60, le=LARGEST)]
+    seen_seconds: Annotated[int, Field(ge=1, le=LARGEST)] | None = None
+
+
+class ChangeIn(In):
+    """Body of ``POST /api/v1/requests/{id}/change``: what is left out stays as it is.
+
+    Of ``model`` null is a value of its own: devices of any model will do.
+    """
+
+    devices: (
+        Annotated[Devices, Field(ge=1, le=LARGEST, description="No more than before.")] | None
+    ) = None
+    seconds: Annotated[int, Field(ge=60, le=LARGEST, description="No more than before.")] | None = (
+        None
+    )
+    group: Annotated[str, Field(min_length=1, max_length=64)] | None = None
+    model: Annotated[Model | None, Field(description="Null: of any model.")] = None
+
+
+class QuoteIn(In):
+    """What somebody thinks of asking for."""
+
+    kind: Literal["session", "job"] = "session"
+    group: Annotated[str, Field(max_length=64)] = ""
+    devices: Annotated[Devices, Field(ge=0, le=LARGEST)] = 0
+    model: Model | None = None
+    seconds: Annotated[int, Field(ge=1, le=LARGEST)] = 3600
+    preemptible: Annotated[bool, Field(description="Of a job; a session never is.")] = True
+
+
+class QuotesIn(In):
+    """Body of ``POST /api/v1/quotes``: several, so that a form can show each choice's wait."""
+
+    quotes: Annotated[list[QuoteIn], Field(min_length=1, max_length=32)]

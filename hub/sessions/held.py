@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from itertools import count
 
 from ..admission.policy import check_server_name
-from ..controller.jobs import SessionActions
+from ..controller.sessions import SessionActions
 from ..errors import CarrelError, Conflict, NotFound, Unavailable
-from ..interfaces.files import Identity
+from ..records.identity import Identity
 from ..records.requests import Cause, CauseCode, NewRequest, RequestRecord
 from ..runtime.context import Commands
 from ..scheduling.model.states import State

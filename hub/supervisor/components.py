@@ -9,7 +9,9 @@ from pathlib import Path
 
 import httpx
 
-from ..config.settings import Secrets, Settings, StateFolder
+from ..config.secrets import Secrets
+from ..config.settings import Settings
+from ..config.state_folder import StateFolder
 from .child_process import Part
 
 HUB_CONFIG = Path(__file__).parents[1] / "jupyterhub" / "config.py"

@@ -17,11 +17,12 @@ from urllib.parse import urlsplit
 from ...courses.sandbox.local import doctor as checking
 from ...images.docker_cli import Docker
 from .. import plugins as engines
-from ..config.settings import LOCALHOST, Engine, Settings, StateFolder
+from ..config.settings import LOCALHOST, Engine, Settings
 from ..config.site import SiteFile
+from ..config.state_folder import StateFolder
 from ..errors import CarrelError, ImageFailed
-from ..interfaces.host import Finding, Verdict
-from ..messages import requests as wording
+from ..messages import units
+from ..records.diagnostics import Finding, Verdict
 from . import lock
 from . import tcp_ports as ports
 
@@ -99,7 +100,7 @@ def _disk(state: StateFolder) -> Finding:
     """Of the nearest folder that exists: a site may be looked at before its first start."""
     folder = next(each for each in (state.root, *state.root.parents) if each.exists())
     free = shutil.disk_usage(folder).free
-    what = f"{wording.size(free)} are free for {state.root}."
+    what = f"{units.size(free)} are free for {state.root}."
     mend = "Make room, or move the state folder: outputs, logs and homes lie there."
     if free < _TOO_FEW_BYTES:
         return Finding(subject="disk", verdict=Verdict.MISSING, what=what, mend=mend)
@@ -205,11 +206,11 @@ def _certificate(host: str, port: int) -> Finding:
         return Finding(
             subject="certificate",
             verdict=Verdict.WARNING,
-            what=f"The certificate of {host} ends in {wording.count(days, 'day')}.",
+            what=f"The certificate of {host} ends in {units.count(days, 'day')}.",
             mend="Renew it; a certificate that renews itself never does this to you.",
         )
     return Finding(
         subject="certificate",
         verdict=Verdict.FINE,
-        what=f"The certificate of {host} holds for {wording.count(days, 'day')} more.",
+        what=f"The certificate of {host} holds for {units.count(days, 'day')} more.",
     )

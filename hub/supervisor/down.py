@@ -8,7 +8,8 @@ import time
 from collections.abc import Callable, Sequence
 
 from .. import plugins as engines
-from ..config.settings import Settings, StateFolder
+from ..config.settings import Settings
+from ..config.state_folder import StateFolder
 from ..errors import BackendFailed, CarrelError, InvalidInput, NotFound, Unavailable
 from ..interfaces.host import Ground
 from ..interfaces.store import Store

@@ -8,8 +8,10 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from .. import plugins as engines
-from ..config.settings import LOCALHOST, Engine, Settings, StateFolder
+from ..config import backend
+from ..config.settings import LOCALHOST, Engine, Settings
 from ..config.site import SiteFile
+from ..config.state_folder import StateFolder
 from ..errors import Conflict, InvalidInput, Unavailable
 from .processes import leased
 
@@ -35,8 +37,8 @@ def chosen(state: StateFolder, stored: Settings, wanted: Engine | None) -> Setti
     engine = said or wanted or stored.engine
     host = stored.docker_host
     if engine is Engine.DOCKER:
-        host = site.docker.host or engines.docker_host_of_environment() or host
-        host = host or engines.DEFAULT_DOCKER_HOST
+        host = site.docker.host or backend.docker_host_of_environment() or host
+        host = host or backend.DEFAULT_DOCKER_HOST
     left = frozenset[str]()
     if engine is not stored.engine:
         left = running(state, stored)

@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ..config.settings import StateFolder
+from ..config.state_folder import StateFolder
 from ..errors import StateInUse
 from .processes import ProcessId
 

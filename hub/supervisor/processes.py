@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
 
-from ..config.settings import write_private
+from ..files.private_file import write_private
 
 _PROC = Path("/proc")
 _POLL_SECONDS = 0.05

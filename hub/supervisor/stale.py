@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable
 
-from ..config.settings import StateFolder
+from ..config.state_folder import StateFolder
 from ..supervisor.processes import ProcessId, stop_all
 
 NAMES = ("service", "hub", "proxy")

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..config.settings import DEFAULT_STATE, Engine, Settings, StateFolder
+from ..config.settings import Engine, Settings
+from ..config.state_folder import DEFAULT_STATE, StateFolder
 from ..schemas import DeviceOut
 
 

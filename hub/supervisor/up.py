@@ -12,7 +12,9 @@ from pydantic import ValidationError
 
 from ..accounts import demo
 from ..accounts.store import Accounts
-from ..config.settings import Engine, Secrets, Settings, StateFolder
+from ..config.secrets import Secrets
+from ..config.settings import Engine, Settings
+from ..config.state_folder import StateFolder
 from ..errors import Unavailable
 from ..schemas import DeviceOut, PoolOut
 from ..store import open_store

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import ceil, floor, fsum, inf
 
-from ..records.requests import LedgerEntry
+from ..records.ledger import LedgerEntry
 from ..records.usage import (
     DAY,
     Capacity,

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..records.usage import History, Waits, Window
+from ..interfaces.usage import History
+from ..records.usage import Waits, Window
 from ..scheduling.model.snapshot import Kind
 from . import aggregation as history
 

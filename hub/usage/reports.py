@@ -14,13 +14,12 @@ from types import MappingProxyType
 from typing import get_args
 
 from ..errors import Forbidden, InvalidInput, NotFound
-from ..interfaces.files import Identity
+from ..records.identity import Identity, Viewer
+from ..records.ledger import LedgerEntry, Usage
 from ..records.usage import DAY, LedgerFilter, UsageBy, Used, WaitRow, Window
-from ..requests import serializers as views
-from ..requests.serializers import Viewer
 from ..runtime.context import Commands
 from ..scheduling.quota.tree import Tree
-from ..schemas import UsageReport, UsageRowOut
+from ..schemas import LedgerOut, UsageOut, UsageReport, UsageRowOut
 from ..schemas.pool_history import HistoryOut, PeriodOut, Span, WaitsOut
 from . import aggregation as history
 from .pool_history import Past
@@ -101,14 +100,14 @@ class Figures:
             lines = store.ledger_lines(which, limit=most, before=asked.before) if most else ()
         return UsageReport(
             device_seconds=sum(used.total for used in by_owner),
-            by_group=[views.usage_out(used) for used in by_owner],
+            by_group=[usage_out(used) for used in by_owner],
             by=asked.by.value,
             since=asked.since,
             until=asked.until,
             rows=[row_out(used) for used in rows[: asked.rows]],
             budgets=budgets,
             rows_left_out=max(0, total - asked.rows),
-            ledger=[views.ledger_out(line) for line in reversed(lines[: asked.lines])],
+            ledger=[ledger_out(line) for line in reversed(lines[: asked.lines])],
             ledger_complete=0 < most > len(lines) and asked.before is None,
         )
 
@@ -238,3 +237,23 @@ def _span(given: str) -> Span:
     raise InvalidInput(
         f"There is no span {given[:40]!r}.", accepted=f"One of: {', '.join(get_args(Span))}."
     )
+
+
+def ledger_out(entry: LedgerEntry) -> LedgerOut:
+    return LedgerOut(
+        id=entry.id,
+        lease_id=entry.lease_id,
+        request_id=entry.request_id,
+        epoch=entry.epoch,
+        owner=entry.owner,
+        group=entry.group,
+        devices=entry.devices,
+        starts_at=entry.starts_at,
+        ends_at=entry.ends_at,
+        device_seconds=entry.device_seconds,
+        kind=entry.kind.value,
+    )
+
+
+def usage_out(usage: Usage | Used) -> UsageOut:
+    return UsageOut(owner=usage.owner, group=usage.group, charged=usage.charged, open=usage.open)

@@ -22,29 +22,27 @@ from ..administration.service import Administration
 from ..admission.quotes import Quotes
 from ..config.settings import LOCALHOST, SERVICE_PREFIX, Settings
 from ..controller.idle_culling import Idling
-from ..extending import Extending
-from ..interfaces.files import Clock
+from ..interfaces.clock import Clock
 from ..messages import requests as wording
 from ..messages import usage as usage_words
-from ..requests.amendments import Changing
+from ..requests.amendments import Changing, Extending
 from ..runtime.context import Commands
 from ..runtime.loop_metrics import Vitals
 from ..runtime.notifier import Pulse
 from ..sessions.held import Claims
 from ..usage.reports import Figures
-from . import idle_routes
 from .api import admin as admin_routes
 from .api import calendar as calendar_routes
 from .api import courses as course_routes
 from .api import coursework as student_routes
 from .api import images as image_routes
 from .api import internal as reports
-from .api import monitoring
+from .api import monitoring, requests
 from .api import ngshare as exchange_routes
 from .api import pool as changes
 from .api import sessions as session_routes
+from .api import sessions as sessions_module
 from .api import usage as history_routes
-from .dependencies import callers as routes
 from .dependencies import errors
 from .dependencies import visitors as guests
 from .dependencies.bodies import BodyLimit
@@ -61,6 +59,7 @@ from .monitoring.request_log import Tracing
 from .openapi import description as schema
 from .pages import desk as pages
 from .pages import login as signing_in
+from .pages import sessions
 from .pages import sessions as session_pages
 from .pages import usage as history_pages
 from .pages.admin import admin as admin_pages
@@ -182,11 +181,11 @@ def _route(app: FastAPI) -> None:
     for page in (admin_pages, calendar_pages, image_pages, grading_pages, signing_in):
         app.include_router(page.router, prefix=site)
     app.include_router(assignment_pages.router, prefix=site)
-    app.include_router(idle_routes.pages, prefix=site)
+    app.include_router(sessions.pages, prefix=site)
     for page in (course_pages, teaching_pages, release_pages, graded_pages):
         app.include_router(page.router, prefix=site)
     app.include_router(reports.router, prefix=api)
-    app.include_router(routes.router, prefix=api)
+    app.include_router(requests.router, prefix=api)
     app.include_router(history_routes.router, prefix=api)
     app.include_router(session_routes.router, prefix=api)
     app.include_router(admin_routes.router, prefix=api)
@@ -195,7 +194,7 @@ def _route(app: FastAPI) -> None:
     app.include_router(course_routes.router, prefix=api)
     app.include_router(student_routes.router, prefix=api)
     app.include_router(exchange_routes.router, prefix=api)
-    app.include_router(idle_routes.router, prefix=api)
+    app.include_router(sessions_module.router, prefix=api)
     app.include_router(changes.router, prefix=api)
     for prefix in (site, ""):
         app.include_router(monitoring.router, prefix=prefix)

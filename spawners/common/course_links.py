@@ -16,11 +16,11 @@ from typing import Final
 
 from ...extensions.nbgrader import COURSE_FOLDER
 from ...hub.client.api.internal import Link
-from ...hub.config.settings import StateFolder
+from ...hub.config.state_folder import StateFolder
 from ...hub.errors import CarrelError
 from ...hub.files.filenames import safe_name
 from ...hub.files.safe_fs import add_folder, opened_folder
-from ...hub.records.requests import COURSE_DATA
+from ...hub.interfaces.backend_settings import COURSE_DATA
 
 FOLDER = "courses"
 INSIDE: Final = Path("/carrel/courses")

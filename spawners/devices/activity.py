@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import psutil
 
-from ...hub.messages.requests import memory
-from ...hub.records.requests import Handle
+from ...hub.messages.units import memory
+from ...hub.records.leases import Handle
 from ...hub.scheduling.model.idleness import DeviceUse, Use
 from ...hub.scheduling.model.snapshot import Device
 from ..processes.lease_processes import handle_of

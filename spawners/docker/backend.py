@@ -17,18 +17,12 @@ from ...hub.attempts.journal import read_journal
 from ...hub.attempts.output_limits import Limits
 from ...hub.attempts.spec import EVENTS
 from ...hub.errors import BackendFailed, Unavailable
-from ...hub.interfaces.backend import (
-    Activity,
-    BackendSettings,
-    LaunchOrder,
-    Life,
-    NodeState,
-    Sighting,
-    is_own_work,
-)
+from ...hub.interfaces.backend import Activity, LaunchOrder, Life, NodeState, Sighting, is_own_work
+from ...hub.interfaces.backend_settings import BackendSettings
+from ...hub.records.events import NewEvent
 from ...hub.records.images import Image
+from ...hub.records.leases import Handle
 from ...hub.records.notices import Notice
-from ...hub.records.requests import Handle, NewEvent
 from ...hub.scheduling.model.snapshot import Device
 from ..common import notice_file as notices
 from ..common.in_flight_starts import Starting

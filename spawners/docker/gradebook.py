@@ -14,13 +14,13 @@ from ...courses.files import course_folder as course_folders
 from ...courses.gradebook import writer_process as bookkeeper
 from ...courses.gradebook.writer import BookSettings, KeptBook
 from ...hub.errors import BackendFailed, Unavailable
-from ...hub.interfaces.backend import DockerOptions
-from ...hub.records.requests import Json
+from ...hub.interfaces.backend_settings import DockerOptions
+from ...hub.records.json_value import Json
 from .containers.course_mounts import course_mounts
 from .containers.template import Bounds, Mount, Task, container
 from .engine.client import Engine
 from .engine.images import images_on, tools
-from .lined import lined, started
+from .engine.stdio import lined, started
 
 LABEL: Final = "carrel.books"
 """With the installation's name."""

@@ -10,8 +10,9 @@ from typing import Final
 
 from ...hub.errors import BackendFailed, Unavailable
 from ...hub.files.home_folders import release
-from ...hub.interfaces.backend import BackendSettings, DockerHost, DockerOptions
-from ...hub.interfaces.host import Addresses, Finding
+from ...hub.interfaces.backend_settings import BackendSettings, DockerHost, DockerOptions
+from ...hub.interfaces.host import Addresses
+from ...hub.records.diagnostics import Finding
 from .containers.firewall import Guard
 from .containers.late_mounts import places_of
 from .containers.networks import Networks

@@ -17,16 +17,14 @@ from pathlib import Path
 from typing import Final
 
 from ...courses.sandbox import guest as inside
-from ...courses.sandbox.client import WalledCage
-from ...courses.sandbox.filling import checked
+from ...courses.sandbox.client import WalledCage, checked
 from ...courses.sandbox.interface import Cage, CageSettings, Limits
 from ...hub.errors import BackendFailed, Unavailable
-from ...hub.interfaces.backend import DockerOptions
-from ...hub.records.requests import Json
+from ...hub.interfaces.backend_settings import DockerOptions
+from ...hub.records.json_value import Json
 from .containers.template import Bounds, Mount, Task, container
 from .engine.client import Engine
-from .engine.stdio import AttachedLine
-from .lined import lined, started
+from .engine.stdio import AttachedLine, lined, started
 
 LABEL: Final = "carrel.cages"
 """With the installation's name."""

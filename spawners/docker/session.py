@@ -22,7 +22,7 @@ from dockerspawner import DockerSpawner
 from traitlets import Instance, default
 
 from ...hub.errors import CarrelError, Unavailable
-from ...hub.interfaces.backend import BackendSettings, DockerHost, DockerOptions
+from ...hub.interfaces.backend_settings import BackendSettings, DockerHost, DockerOptions
 from ...hub.schemas import LeaseOut, StartedIn
 from ..common import course_links
 from ..sessions.lease_mixin import LeaseMixin

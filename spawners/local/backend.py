@@ -23,16 +23,11 @@ from ...hub.attempts.journal import read_journal
 from ...hub.attempts.output_limits import Limits
 from ...hub.attempts.spec import CLAIM, EVENTS, FILES, LOG, NOTICE, PROGRESS, SAVED, Order
 from ...hub.errors import BackendFailed, Unavailable
-from ...hub.interfaces.backend import (
-    Activity,
-    BackendSettings,
-    LaunchOrder,
-    Life,
-    NodeState,
-    Sighting,
-)
+from ...hub.interfaces.backend import Activity, LaunchOrder, Life, NodeState, Sighting
+from ...hub.interfaces.backend_settings import BackendSettings
+from ...hub.records.events import NewEvent
+from ...hub.records.leases import Handle
 from ...hub.records.notices import Notice
-from ...hub.records.requests import Handle, NewEvent
 from ...hub.scheduling.model.idleness import DeviceUse
 from ...hub.scheduling.model.snapshot import Device
 from ..common import notice_file as notices

@@ -27,7 +27,7 @@ from typing import Final
 
 import psutil
 
-from ...hub.records.requests import Handle
+from ...hub.records.leases import Handle
 
 LEASE_VARIABLE: Final = "CARREL_LEASE"
 

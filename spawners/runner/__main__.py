@@ -23,7 +23,8 @@ from ...hub.attempts.journal import Journal
 from ...hub.attempts.service_client import Away, Delivery, Fenced, Rejected, Service
 from ...hub.attempts.spec import CLAIM, EVENTS, FILES, Order
 from ...hub.errors import InvalidInput
-from ...hub.records.requests import CauseCode, Json
+from ...hub.records.json_value import Json
+from ...hub.records.requests import CauseCode
 from ..processes.lease_processes import wait_gone
 from .attempt import outcome as endings
 from .attempt.attempt import Watch

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ...hub.attempts.spec import BELL, LOG, Order
-from ...hub.records.requests import COURSE_DATA
+from ...hub.interfaces.backend_settings import COURSE_DATA
 from ..processes.lease_processes import LEASE_VARIABLE
 
 if TYPE_CHECKING:

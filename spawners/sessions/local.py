@@ -22,9 +22,9 @@ from pydantic import JsonValue
 from traitlets import Integer, Unicode, default
 
 from ...extensions.environment import jupyter_environment
-from ...hub.config.settings import StateFolder
+from ...hub.config.state_folder import StateFolder
 from ...hub.files.filenames import safe_name
-from ...hub.records.requests import Handle
+from ...hub.records.leases import Handle
 from ...hub.schemas import LeaseOut, StartedIn
 from ..common import course_links
 from ..processes.identity import birthmark, environment_of, still_alive

@@ -16,7 +16,7 @@ from dockerspawner import DockerSpawner
 from jupyterhub.spawner import Spawner
 from traitlets import default
 
-from carrel.hub.config.settings import StateFolder
+from carrel.hub.config.state_folder import StateFolder
 from carrel.spawners.docker.session import DockerSession
 
 if TYPE_CHECKING:

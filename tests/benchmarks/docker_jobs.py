@@ -26,8 +26,8 @@ from pathlib import Path
 import httpx
 import nbformat
 
-from carrel.hub.config.settings import StateFolder
-from carrel.hub.interfaces.backend import DockerHost
+from carrel.hub.config.state_folder import StateFolder
+from carrel.hub.interfaces.backend_settings import DockerHost
 from carrel.spawners.docker.containers.late_mounts import Places
 from carrel.spawners.docker.containers.template import LABEL, lease_of
 from carrel.spawners.docker.engine.client import Engine

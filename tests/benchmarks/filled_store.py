@@ -18,7 +18,8 @@ from sqlalchemy import Connection
 from sqlalchemy.engine import URL
 
 from carrel.hub.interfaces.store import Store
-from carrel.hub.records.requests import JobSpec, NewEvent, NewRequest
+from carrel.hub.records.events import NewEvent
+from carrel.hub.records.requests import JobSpec, NewRequest
 from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.snapshot import Kind
 from carrel.hub.scheduling.model.states import State

@@ -24,7 +24,7 @@ from math import ceil
 from pathlib import Path
 
 from carrel.courses.grading import duration as lasting
-from carrel.courses.grading.duration import Pace
+from carrel.courses.model.records import Pace
 from carrel.courses.releases import throughput as pacing
 from carrel.courses.releases.solution_check import check_release
 from carrel.courses.releases.student_version import prepare

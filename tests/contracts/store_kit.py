@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 from carrel.hub.interfaces.store import Store
-from carrel.hub.records.requests import (
-    Cause,
-    CauseCode,
-    Handle,
-    LeaseRecord,
-    NewRequest,
-    RequestRecord,
-)
+from carrel.hub.records.leases import Handle, LeaseRecord
+from carrel.hub.records.requests import Cause, CauseCode, NewRequest, RequestRecord
 from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.snapshot import Device, Group, Kind
 

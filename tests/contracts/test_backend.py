@@ -12,16 +12,11 @@ from pathlib import Path
 import pytest
 
 from carrel.hub.errors import BackendFailed
-from carrel.hub.interfaces.backend import (
-    Backend,
-    BackendSettings,
-    DockerHost,
-    LaunchOrder,
-    Life,
-    Sighting,
-)
+from carrel.hub.interfaces.backend import Backend, LaunchOrder, Life, Sighting
+from carrel.hub.interfaces.backend_settings import BackendSettings, DockerHost
 from carrel.hub.records.images import Reference
-from carrel.hub.records.requests import Handle, JobSpec
+from carrel.hub.records.leases import Handle
+from carrel.hub.records.requests import JobSpec
 from carrel.spawners.docker.backend import DockerBackend
 from carrel.spawners.fake import FakeBackend
 from carrel.spawners.local.backend import LocalBackend

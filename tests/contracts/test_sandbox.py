@@ -21,7 +21,7 @@ from carrel.courses.sandbox.interface import (
 )
 from carrel.courses.sandbox.local.engine import LocalCages
 from carrel.hub.errors import InvalidInput, TooLarge, Unavailable
-from carrel.hub.interfaces.backend import DockerHost, DockerOptions
+from carrel.hub.interfaces.backend_settings import DockerHost, DockerOptions
 from carrel.spawners.docker.sandbox import DockerCages
 
 from ..requirements import need

@@ -11,21 +11,11 @@ import pytest
 
 from carrel.hub.errors import Conflict, IllegalMove, InvalidInput, NotFound, StaleEpoch
 from carrel.hub.interfaces.store import Store
-from carrel.hub.records.requests import (
-    Cause,
-    CauseCode,
-    EventRecord,
-    Handle,
-    JobSpec,
-    Json,
-    LeaseRecord,
-    LeaseState,
-    LedgerEntry,
-    NewEvent,
-    RequestFilter,
-    RequestRecord,
-    Usage,
-)
+from carrel.hub.records.events import EventRecord, NewEvent
+from carrel.hub.records.json_value import Json
+from carrel.hub.records.leases import Handle, LeaseRecord, LeaseState
+from carrel.hub.records.ledger import LedgerEntry, Usage
+from carrel.hub.records.requests import Cause, CauseCode, JobSpec, RequestFilter, RequestRecord
 from carrel.hub.scheduling.model.idleness import IdleWarning
 from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.snapshot import (

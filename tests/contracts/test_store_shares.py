@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from carrel.hub.interfaces.store import Store
-from carrel.hub.records.requests import Cause, CauseCode, LedgerKind, NewEvent
+from carrel.hub.records.events import NewEvent
+from carrel.hub.records.ledger import LedgerKind
+from carrel.hub.records.requests import Cause, CauseCode
 from carrel.hub.scheduling.model.snapshot import PriorityClass, Use
 from carrel.hub.scheduling.model.states import State
 from carrel.hub.store import MemoryStore, open_store

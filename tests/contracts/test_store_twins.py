@@ -12,14 +12,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from carrel.hub.errors import CarrelError
 from carrel.hub.interfaces.store import Store
-from carrel.hub.records.requests import (
-    Cause,
-    CauseCode,
-    Handle,
-    LedgerKind,
-    NewEvent,
-    RequestFilter,
-)
+from carrel.hub.records.events import NewEvent
+from carrel.hub.records.leases import Handle
+from carrel.hub.records.ledger import LedgerKind
+from carrel.hub.records.requests import Cause, CauseCode, RequestFilter
 from carrel.hub.scheduling.model.idleness import IdleWarning
 from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.snapshot import Mark, MarkKind

@@ -9,8 +9,8 @@ from pathlib import Path
 from carrel.courses.files.blobs import MemoryBlobs
 from carrel.courses.services import CourseDesk
 from carrel.courses.store import MemoryCourseStore
-from carrel.hub.interfaces.files import Identity
 from carrel.hub.records.audit import ChangeFilter
+from carrel.hub.records.identity import Identity
 from carrel.hub.schemas.courses import CourseIn, FileIn, ReceiptOut, ReleaseIn, SubmitIn
 from carrel.hub.store import MemoryStore
 from carrel.spawners.fake import FakeBackend

@@ -19,7 +19,7 @@ from carrel.courses.sandbox.local import bubblewrap as walling
 from carrel.courses.sandbox.local import doctor as checking
 from carrel.courses.sandbox.local.engine import in_words
 from carrel.hub.errors import BackendFailed, InvalidInput
-from carrel.hub.interfaces.host import Verdict
+from carrel.hub.records.diagnostics import Verdict
 
 from ..requirements import need
 

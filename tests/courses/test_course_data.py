@@ -8,8 +8,8 @@ import pytest
 
 from carrel.courses.sandbox.interface import CageSettings, CellStatus, Limits, Step
 from carrel.courses.sandbox.local.engine import create
-from carrel.hub.config.settings import StateFolder
-from carrel.hub.interfaces.backend import BackendSettings
+from carrel.hub.config.state_folder import StateFolder
+from carrel.hub.interfaces.backend_settings import BackendSettings
 from carrel.spawners.common.course_links import course_data
 from carrel.spawners.docker.containers import home_mounts as homes
 

@@ -19,8 +19,8 @@ from carrel.hub.errors import (
     TooLarge,
     Unavailable,
 )
-from carrel.hub.interfaces.files import Identity
 from carrel.hub.records.calendar import Term
+from carrel.hub.records.identity import Identity
 from carrel.hub.scheduling.model.budget import Budget, Period
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.schemas.courses import CloneIn, CourseIn, ExtensionIn, OutageIn, ReleaseIn, SubmitIn

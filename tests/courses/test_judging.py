@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from carrel.hub.errors import Forbidden, InvalidInput, NotFound, StaleEpoch
-from carrel.hub.records.requests import Cause, CauseCode, LeaseRecord, NewEvent
+from carrel.hub.records.events import NewEvent
+from carrel.hub.records.leases import LeaseRecord
+from carrel.hub.records.requests import Cause, CauseCode
 from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.snapshot import Kind
 from carrel.hub.scheduling.model.states import State

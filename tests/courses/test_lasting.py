@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from carrel.courses.grading import duration as lasting
-from carrel.courses.grading.duration import Pace
+from carrel.courses.model.records import Pace
 
 PACE = Pace(start=1.0, each=0.5)
 BEGIN = 1000.0

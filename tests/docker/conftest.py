@@ -9,7 +9,7 @@ from typing import Any
 import docker
 import pytest
 
-from carrel.hub.interfaces.backend import DockerHost
+from carrel.hub.interfaces.backend_settings import DockerHost
 
 from ..docker_engine import DockerEngine
 from ..e2e.support import Installation

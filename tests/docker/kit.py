@@ -11,7 +11,8 @@ import docker
 from nbformat import NotebookNode
 
 from carrel.hub.errors import CarrelError
-from carrel.hub.interfaces.backend import BackendSettings, DockerHost, DockerOptions, LaunchOrder
+from carrel.hub.interfaces.backend import LaunchOrder
+from carrel.hub.interfaces.backend_settings import BackendSettings, DockerHost, DockerOptions
 from carrel.hub.records.requests import JobSpec
 from carrel.hub.scheduling.model.snapshot import Device
 from carrel.spawners.docker.backend import DockerBackend

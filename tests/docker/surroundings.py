@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import docker
 import pytest
 
-from carrel.hub.records.requests import Json
+from carrel.hub.records.json_value import Json
 from carrel.spawners.docker.containers.networks import Networks
 
 from .escapes import SUCCESS, Attempt, Control

@@ -14,7 +14,8 @@ import docker
 import pytest
 
 from carrel.hub.errors import BackendFailed, Unavailable
-from carrel.hub.interfaces.backend import DockerHost, Life
+from carrel.hub.interfaces.backend import Life
+from carrel.hub.interfaces.backend_settings import DockerHost
 from carrel.hub.records.notices import Notice, NoticeKind
 from carrel.hub.records.requests import CauseCode
 from carrel.spawners.docker.backend import DockerBackend

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from carrel.hub.interfaces.backend import DockerHost
+from carrel.hub.interfaces.backend_settings import DockerHost
 from carrel.spawners.docker.containers import template
 from carrel.spawners.docker.containers.template import Bounds, Task
 

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from carrel.hub.errors import BackendFailed
-from carrel.hub.interfaces.backend import DockerHost
+from carrel.hub.interfaces.backend_settings import DockerHost
 from carrel.spawners.docker.engine.client import Engine
 
 from ..docker_engine import DockerEngine, unmount

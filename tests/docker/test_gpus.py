@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.interfaces.backend import DockerHost, Life
+from carrel.hub.interfaces.backend import Life
+from carrel.hub.interfaces.backend_settings import DockerHost
 from carrel.hub.scheduling.model.snapshot import Device
 from carrel.spawners.docker.containers.overlay import overlay
 from carrel.spawners.docker.containers.template import Bounds, Task, container

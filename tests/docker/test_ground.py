@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.interfaces.backend import DockerHost
+from carrel.hub.interfaces.backend_settings import DockerHost
 from carrel.spawners.docker.containers import firewall as guard
 from carrel.spawners.docker.host import create
 from carrel.spawners.docker.nodes.node import wall_of

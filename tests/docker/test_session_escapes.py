@@ -12,9 +12,9 @@ from typing import Any
 import docker
 import pytest
 
-from carrel.hub.config.settings import StateFolder
-from carrel.hub.interfaces.backend import DockerHost
-from carrel.hub.records.requests import Json
+from carrel.hub.config.state_folder import StateFolder
+from carrel.hub.interfaces.backend_settings import DockerHost
+from carrel.hub.records.json_value import Json
 from carrel.spawners.docker.containers.networks import Networks
 from carrel.spawners.docker.engine.client import Engine
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import docker
 import pytest
 
-from carrel.hub.interfaces.backend import DockerHost, Life
+from carrel.hub.interfaces.backend import Life
+from carrel.hub.interfaces.backend_settings import DockerHost
 from carrel.spawners.docker.containers.template import LABEL
 
 from ..docker_engine import DockerEngine, second_engine

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from carrel.hub.interfaces.backend import DockerHost, LaunchOrder, Life
+from carrel.hub.interfaces.backend import LaunchOrder, Life
+from carrel.hub.interfaces.backend_settings import DockerHost
 from carrel.spawners.docker.containers.late_mounts import Places, mounted, places_of
 from carrel.spawners.docker.containers.template import LABEL, WARM, lease_of
 from carrel.spawners.docker.engine.client import Engine

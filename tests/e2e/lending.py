@@ -10,7 +10,8 @@ from contextlib import closing, contextmanager
 from itertools import pairwise
 from pathlib import Path
 
-from carrel.hub.config.settings import Settings, StateFolder
+from carrel.hub.config.settings import Settings
+from carrel.hub.config.state_folder import StateFolder
 
 from .support import Installation, eventually, installation
 

@@ -17,7 +17,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from carrel.hub.config.settings import Settings, StateFolder
+from carrel.hub.config.settings import Settings
+from carrel.hub.config.state_folder import StateFolder
 
 from ..courses.notebooks import source
 from .support import Installation, eventually, installation

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect
 
-from carrel.hub.config.settings import Settings, StateFolder
+from carrel.hub.config.settings import Settings
+from carrel.hub.config.state_folder import StateFolder
 
 from .browser import SESSION_MS, Person
 from .lending import WORK

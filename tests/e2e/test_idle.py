@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from carrel.hub.config.settings import Settings, StateFolder
+from carrel.hub.config.settings import Settings
+from carrel.hub.config.state_folder import StateFolder
 
 from ..faults.kernels import Kernel
 from .browser import SESSION_MS, Person, chromium

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import expect
 
-from carrel.hub.config.settings import StateFolder
+from carrel.hub.config.state_folder import StateFolder
 from carrel.spawners.docker.sandbox import LABEL
 
 from ..courses.notebooks import source

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 from jupyter_client.session import Session
 
+from carrel.extensions import environment
 from carrel.extensions.environment import jupyter_environment
-from carrel.extensions.lab import place
 from carrel.extensions.lab.kernel_activity import KernelWatch
 from carrel.extensions.lab.session_status import SAVE_SECONDS, Standing, last_call
 from carrel.hub.errors import Conflict, Unavailable
 from carrel.hub.schemas import KernelsIn, RequestOut, WarningOut, WatchOut
 
-SHARE = place.HERE / "share" / "labextensions" / "carrel"
+SHARE = environment.LAB / "share" / "labextensions" / "carrel"
 
 
 class Channel:
@@ -241,8 +241,8 @@ def test_the_front_end_is_where_jupyter_looks_for_it() -> None:
     entry = (SHARE / build["load"]).read_text()
     assert f"window._JUPYTERLAB.{package['name']} =" in entry
     assert build["extension"] in entry
-    assert f'"{place.STANDING}"' in entry
-    assert f'"{place.KEEP}"' in entry
+    assert f'"{environment.SESSION_STATUS_PATH}"' in entry
+    assert f'"{environment.KEEP_SESSION_PATH}"' in entry
     assert "://" not in entry
 
 

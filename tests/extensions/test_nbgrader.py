@@ -15,7 +15,7 @@ from nbgrader.exchange import ExchangeError, ExchangeFactory
 from traitlets.config import Config
 
 from carrel.extensions.nbgrader import configure
-from carrel.hub.interfaces.files import Identity
+from carrel.hub.records.identity import Identity
 
 from ..hub.doubles import STUDENT1, STUDENT2, TEACHER
 from ..hub.web.test_exchange import Site

@@ -22,7 +22,7 @@ from carrel import extensions, hub
 from carrel.extensions.widgets.pool_state import why_facts
 from carrel.hub.cli import cli
 from carrel.hub.cli.jobs import why as why_command
-from carrel.hub.messages import requests as wording
+from carrel.hub.messages import units
 from carrel.hub.requests.explanation import why_out
 from carrel.hub.scheduling.explanation.explanation import Explanation
 from carrel.hub.scheduling.model.plan import Estimate, Reason, Wait
@@ -158,7 +158,7 @@ def on_a_page(why: WhyOut, run: Run) -> list[str]:
 def test_how_far_ahead_a_start_is_reads_the_same_everywhere(run: Run) -> None:
     ahead = [-60.0, 4.0, 5.0, 59.4, 59.6, 90.0, 3570.0, 3599.0, 3630.0, 5400.0, 7199.0,
              35999.0, 37800.0, 86399.0, 86400.0, 1e6]  # fmt: skip  # a table
-    words = [wording.coming(seconds) for seconds in ahead]
+    words = [units.coming(seconds) for seconds in ahead]
     assert run(f"{SHARED.read_text()}console.log(JSON.stringify({ahead}.map(comingIn)));") == words
     # A page is told whole seconds.
     whole = [float(int(seconds)) for seconds in ahead]
@@ -167,4 +167,4 @@ def test_how_far_ahead_a_start_is_reads_the_same_everywhere(run: Run) -> None:
         for each in whole
     ]
     script = PAGE.replace("GIVEN", json.dumps(times)).replace("SCRIPT", OF_PAGES.read_text())
-    assert run(script) == [wording.coming(seconds) for seconds in whole]
+    assert run(script) == [units.coming(seconds) for seconds in whole]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import nbformat
 import pytest
 from nbconvert.exporters import HTMLExporter
@@ -12,7 +10,7 @@ from nbgrader.server_extensions.formgrader import handlers
 from nbgrader.server_extensions.formgrader.formgrader import FormgradeExtension
 from traitlets.config import Config
 
-from carrel.extensions.nbgrader import place
+from carrel.extensions import environment
 from carrel.extensions.nbgrader.html_sanitizer import tame_formgrader
 
 PIXEL = "iVBORw0KGgo="
@@ -146,5 +144,5 @@ def test_other_files_of_students_are_shown_in_a_sandbox(tamed: Config) -> None:
 
 
 def test_the_configuration_of_sessions_is_this_one() -> None:
-    text = (Path(place.HERE) / "etc" / "nbgrader_config.py").read_text()
+    text = (environment.NBGRADER / "etc" / "nbgrader_config.py").read_text()
     assert "tame_formgrader(c)" in text

@@ -10,9 +10,10 @@ from carrel.hub.errors import NotFound, Unavailable
 from carrel.hub.files.home_folders import Homes
 from carrel.hub.files.local import LocalFiles
 from carrel.hub.interfaces.backend import Backend
-from carrel.hub.interfaces.files import HubServer, HubUser, Identity
+from carrel.hub.interfaces.jupyterhub import HubServer, HubUser
 from carrel.hub.interfaces.store import Store
-from carrel.hub.records.requests import Json
+from carrel.hub.records.identity import Identity
+from carrel.hub.records.json_value import Json
 from carrel.hub.runtime.context import Commands
 from carrel.hub.runtime.notifier import Pulse
 from carrel.hub.runtime.plan_cache import Board

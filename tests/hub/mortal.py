@@ -14,7 +14,8 @@ from typing import cast
 from carrel.hub.errors import CarrelError, Unavailable
 from carrel.hub.interfaces.backend import Backend, LaunchOrder
 from carrel.hub.interfaces.store import Store
-from carrel.hub.records.requests import Handle, LeaseState, RequestFilter
+from carrel.hub.records.leases import Handle, LeaseState
+from carrel.hub.records.requests import RequestFilter
 from carrel.hub.runtime.context import Commands
 from carrel.hub.scheduling.model.states import State
 from carrel.spawners.fake import FakeAttempt, FakeBackend

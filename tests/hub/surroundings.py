@@ -16,7 +16,8 @@ from hypothesis.stateful import (
 from carrel.hub.controller.loop import Loop
 from carrel.hub.errors import CarrelError
 from carrel.hub.interfaces.store import Store
-from carrel.hub.records.requests import LeaseRecord, RequestRecord
+from carrel.hub.records.leases import LeaseRecord
+from carrel.hub.records.requests import RequestRecord
 from carrel.hub.runtime.notifier import Pulse
 from carrel.hub.runtime.plan_cache import Board
 from carrel.hub.runtime.progress_cache import ProgressBook

@@ -10,7 +10,7 @@ import pytest
 from carrel.hub.controller.loop import HUB_WINDOW
 from carrel.hub.controller.reconciler import LEASE_SECONDS
 from carrel.hub.errors import Conflict, Forbidden, InvalidInput, NotFound, Refused
-from carrel.hub.interfaces.files import HubServer
+from carrel.hub.interfaces.jupyterhub import HubServer
 from carrel.hub.schemas import OpenSessionIn, RequestOut, SessionIn, StopIn
 from carrel.hub.sessions.held import Claims
 

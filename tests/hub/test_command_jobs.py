@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from carrel.hub.errors import CarrelError, InvalidInput, NotFound
-from carrel.hub.records.requests import EventRecord
+from carrel.hub.records.events import EventRecord
 from carrel.hub.requests.pagination import Wanted
 from carrel.hub.runtime.context import Commands
 from carrel.hub.runtime.progress_cache import progress_after

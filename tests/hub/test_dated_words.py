@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from carrel.hub.messages import requests as wording
+from carrel.hub.messages import units
 from carrel.hub.messages.timed_text import (
     AroundAMoment,
     Dated,
@@ -106,4 +106,4 @@ def test_a_reservation_has_its_span_and_a_budget_its_refill() -> None:
     ],
 )
 def test_how_far_ahead_an_estimate_is_is_no_more_exact_than_it(seconds: float, words: str) -> None:
-    assert wording.coming(seconds) == words
+    assert units.coming(seconds) == words

@@ -16,7 +16,7 @@ from carrel.courses.services import CourseDesk
 from carrel.courses.store import MemoryCourseStore
 from carrel.hub import demo
 from carrel.hub.accounts.demo import DEMO_GROUP
-from carrel.hub.interfaces.files import Identity
+from carrel.hub.records.identity import Identity
 from carrel.hub.runtime.context import Commands
 from carrel.hub.store import MemoryStore
 from carrel.spawners.fake import FakeBackend

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from carrel.hub.errors import Conflict, NotFound, OverMaximum
-from carrel.hub.extending import Extending
 from carrel.hub.records.calendar import Reservation
+from carrel.hub.requests.amendments import Extending
 from carrel.hub.scheduling.model.budget import Budget, Period
 from carrel.hub.scheduling.model.text import span
 from carrel.hub.schemas import SessionIn

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from carrel.hub.controller.jobs import MAX_ATTEMPTS
 from carrel.hub.controller.loop import Loop
+from carrel.hub.controller.retries import MAX_ATTEMPTS
 from carrel.hub.records.audit import SERVICE, Action, ChangeFilter
 from carrel.hub.scheduling.model.snapshot import Health, Mark, MarkKind
 from carrel.hub.schemas import RequestOut

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from carrel.hub.errors import Forbidden, InvalidInput, NotFound
-from carrel.hub.interfaces.files import HubUser, Identity
+from carrel.hub.interfaces.jupyterhub import HubUser
 from carrel.hub.records.calendar import Term
+from carrel.hub.records.identity import Identity
 from carrel.hub.records.usage import UsageBy
 from carrel.hub.runtime.context import Commands
 from carrel.hub.scheduling.model.budget import Budget, Period

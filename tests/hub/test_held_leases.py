@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from carrel.hub.controller.loop import HUB_WINDOW, Loop
 from carrel.hub.errors import CarrelError
-from carrel.hub.interfaces.files import Identity
+from carrel.hub.records.identity import Identity
 from carrel.hub.records.requests import RequestFilter, RequestRecord
 from carrel.hub.scheduling.model.states import State
 from carrel.hub.schemas import SessionIn

@@ -11,7 +11,7 @@ import pytest
 from carrel.hub.controller.idle_culling import SETTLE_SECONDS, Idling
 from carrel.hub.controller.loop import Loop
 from carrel.hub.errors import Conflict, Forbidden, NotFound
-from carrel.hub.records.requests import Handle
+from carrel.hub.records.leases import Handle
 from carrel.hub.runtime.context import Commands
 from carrel.hub.scheduling.model.idleness import DeviceUse, Use
 from carrel.hub.schemas import KernelsIn, RequestOut, SessionIn, StartedIn

@@ -9,7 +9,8 @@ import pytest
 from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
-from carrel.hub.config.settings import SERVICE_PREFIX, Settings, StateFolder
+from carrel.hub.config.settings import SERVICE_PREFIX, Settings
+from carrel.hub.config.state_folder import StateFolder
 from carrel.hub.supervisor.components import HUB_CONFIG
 
 

@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from carrel.hub.controller.jobs import MAX_ATTEMPTS
 from carrel.hub.controller.loop import EXIT_GRACE, HUB_WINDOW, Loop
 from carrel.hub.controller.reconciler import LEASE_SECONDS
+from carrel.hub.controller.retries import MAX_ATTEMPTS
 from carrel.hub.errors import StaleEpoch
 from carrel.hub.interfaces.backend import LaunchOrder, Sighting
-from carrel.hub.records.requests import Handle, LeaseState, NewEvent
+from carrel.hub.records.events import NewEvent
+from carrel.hub.records.leases import Handle, LeaseState
 from carrel.hub.runtime.context import Commands
 from carrel.hub.scheduling.model.snapshot import Health
 from carrel.hub.schemas import EventIn, EventsIn, RequestOut, SessionIn, StartedIn

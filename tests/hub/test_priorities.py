@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from carrel.hub.errors import Forbidden, InvalidInput
-from carrel.hub.interfaces.files import Identity
+from carrel.hub.records.identity import Identity
 from carrel.hub.records.requests import Cause, CauseCode
 from carrel.hub.runtime.context import Commands
 from carrel.hub.scheduling.cycle.decision import decide

@@ -26,9 +26,10 @@ from hypothesis.stateful import (
 )
 
 from carrel.hub.errors import StaleEpoch
-from carrel.hub.interfaces.files import Identity
 from carrel.hub.interfaces.store import Store
-from carrel.hub.records.requests import LeaseRecord, LeaseState, LedgerKind
+from carrel.hub.records.identity import Identity
+from carrel.hub.records.leases import LeaseRecord, LeaseState
+from carrel.hub.records.ledger import LedgerKind
 from carrel.hub.scheduling.model.budget import Budget, Period
 from carrel.hub.scheduling.model.snapshot import Health, Kind, MarkKind
 from carrel.hub.scheduling.model.states import HOLDS_DEVICES, TABLE, TERMINAL, State

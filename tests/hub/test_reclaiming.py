@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from carrel.hub.controller.loop import Loop
-from carrel.hub.records.requests import LeaseRecord, NewEvent, RequestRecord
+from carrel.hub.records.events import NewEvent
+from carrel.hub.records.leases import LeaseRecord
+from carrel.hub.records.requests import RequestRecord
 from carrel.hub.scheduling.model.plan import Reason, Start, Stop
 from carrel.hub.schemas import RequestOut
 from carrel.hub.store.memory import MemoryStore

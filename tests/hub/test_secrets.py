@@ -6,7 +6,8 @@ import json
 import stat
 from pathlib import Path
 
-from carrel.hub.config.settings import Secrets, StateFolder
+from carrel.hub.config.secrets import Secrets
+from carrel.hub.config.state_folder import StateFolder
 
 
 def test_what_lacks_is_made_and_the_rest_stays(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.controller.jobs import MAX_ATTEMPTS
+from carrel.hub.controller.retries import MAX_ATTEMPTS
 from carrel.hub.interfaces.backend import NodeState
 from carrel.hub.records.requests import Cause, CauseCode
 from carrel.hub.schemas import RequestOut

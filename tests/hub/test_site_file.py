@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.config.settings import Engine, Settings, StateFolder
+from carrel.hub.config.backend import docker_options
+from carrel.hub.config.settings import Engine, Settings
 from carrel.hub.config.site import SiteFile
+from carrel.hub.config.state_folder import StateFolder
 from carrel.hub.errors import Conflict, InvalidInput, Unavailable
 from carrel.hub.interfaces.host import Addresses
-from carrel.hub.plugins import docker_options
 from carrel.hub.supervisor import host as engine
 from carrel.hub.supervisor.up import UpOptions, choose
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from carrel.hub.messages import requests as wording
+from carrel.hub.messages import units
 from carrel.hub.scheduling.model.plan import Reason, Wait
 from carrel.hub.scheduling.model.states import State
 
@@ -80,14 +81,14 @@ def test_every_state_has_a_meaning(state: State) -> None:
     ],
 )
 def test_durations_have_two_units_at_most(seconds: float, text: str) -> None:
-    assert wording.duration(seconds) == text
+    assert units.duration(seconds) == text
 
 
 def test_amounts() -> None:
-    assert [wording.devices(n) for n in (0, 1, 3)] == ["no device", "1 device", "3 devices"]
-    assert wording.device_seconds(5400.4) == "5,400 device-seconds"
-    assert wording.device_seconds(0.7) == "1 device-second"
-    assert [wording.memory(n) for n in (0, 512 * 2**20, 80 * 2**30)] == ["", "512 MiB", "80 GiB"]
+    assert [units.devices(n) for n in (0, 1, 3)] == ["no device", "1 device", "3 devices"]
+    assert units.device_seconds(5400.4) == "5,400 device-seconds"
+    assert units.device_seconds(0.7) == "1 device-second"
+    assert [units.memory(n) for n in (0, 512 * 2**20, 80 * 2**30)] == ["", "512 MiB", "80 GiB"]
     assert [wording.server(name) for name in ("", "lab")] == ["default session", "lab"]
 
 

@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 from nbformat import NotebookNode
 
-from carrel.hub.interfaces.backend import BackendSettings, LaunchOrder
-from carrel.hub.records.requests import JobSpec, Json
+from carrel.hub.interfaces.backend import LaunchOrder
+from carrel.hub.interfaces.backend_settings import BackendSettings
+from carrel.hub.records.json_value import Json
+from carrel.hub.records.requests import JobSpec
 from carrel.spawners.devices.simulated import simulated_devices
 from carrel.spawners.local.backend import LocalBackend
 

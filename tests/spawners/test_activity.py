@@ -10,8 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from carrel.hub.interfaces.backend import BackendSettings
-from carrel.hub.records.requests import Handle
+from carrel.hub.interfaces.backend_settings import BackendSettings
+from carrel.hub.records.leases import Handle
 from carrel.hub.scheduling.model.idleness import DeviceUse, Use
 from carrel.hub.scheduling.model.snapshot import Device
 from carrel.spawners.devices.activity import Meter, Spent, spent_between, use_of

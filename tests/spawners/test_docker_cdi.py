@@ -9,8 +9,8 @@ from typing import cast
 
 import pytest
 
-from carrel.hub.interfaces.backend import BackendSettings, DockerHost, DockerOptions
-from carrel.hub.records.requests import Json
+from carrel.hub.interfaces.backend_settings import BackendSettings, DockerHost, DockerOptions
+from carrel.hub.records.json_value import Json
 from carrel.hub.scheduling.model.snapshot import Device
 from carrel.hub.schemas import DeviceOut, LeaseOut
 from carrel.spawners.docker.engine import cdi

@@ -12,7 +12,7 @@ from carrel.courses.files import course_folder as course_folders
 from carrel.courses.gradebook.writer import BookSettings
 from carrel.hub.client.api.internal import Link
 from carrel.hub.errors import Unavailable
-from carrel.hub.interfaces.backend import BackendSettings, DockerHost, DockerOptions
+from carrel.hub.interfaces.backend_settings import BackendSettings, DockerHost, DockerOptions
 from carrel.spawners.docker import gradebook as books
 from carrel.spawners.docker.containers.course_mounts import graded_mounts, linked
 from carrel.spawners.docker.containers.template import Mount

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from carrel.hub.config.backend import docker_options
 from carrel.hub.config.settings import Settings
 from carrel.hub.config.site import SiteFile
-from carrel.hub.interfaces.host import Finding, Verdict
-from carrel.hub.plugins import docker_options
-from carrel.hub.records.requests import Json
+from carrel.hub.records.diagnostics import Finding, Verdict
+from carrel.hub.records.json_value import Json
 from carrel.spawners.docker.doctor import engine_info as symptoms
 
 FINE, WARNING, MISSING = Verdict.FINE, Verdict.WARNING, Verdict.MISSING

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from carrel.hub.records.images import Image
-from carrel.hub.records.requests import Json
+from carrel.hub.records.json_value import Json
 from carrel.images import labels
 from carrel.spawners.docker.engine.client import ImageMissing
 from carrel.spawners.docker.engine.images import digest_of, images_of, tools

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.interfaces.backend import BackendSettings, DockerHost, DockerOptions, Life
-from carrel.hub.records.requests import Handle
+from carrel.hub.interfaces.backend import Life
+from carrel.hub.interfaces.backend_settings import BackendSettings, DockerHost, DockerOptions
+from carrel.hub.records.leases import Handle
 from carrel.spawners.docker.backend import DockerBackend
 from carrel.spawners.docker.nodes.node import Node
 

@@ -10,8 +10,8 @@ from typing import cast
 import pytest
 
 from carrel.hub.errors import BackendFailed
-from carrel.hub.interfaces.backend import DockerHost, DockerOptions
-from carrel.hub.records.requests import Json
+from carrel.hub.interfaces.backend_settings import DockerHost, DockerOptions
+from carrel.hub.records.json_value import Json
 from carrel.hub.scheduling.model.snapshot import Device
 from carrel.spawners.devices.simulated import simulated_devices
 from carrel.spawners.docker.containers.firewall import Wall, rules

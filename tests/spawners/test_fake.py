@@ -8,7 +8,8 @@ import pytest
 
 from carrel.hub.errors import BackendFailed, Unavailable
 from carrel.hub.interfaces.backend import LaunchOrder, Life, Sighting
-from carrel.hub.records.requests import JobSpec, NewEvent
+from carrel.hub.records.events import NewEvent
+from carrel.hub.records.requests import JobSpec
 from carrel.hub.scheduling.model.snapshot import Health
 from carrel.spawners.fake import FakeBackend
 

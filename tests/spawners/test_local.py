@@ -16,8 +16,9 @@ import pytest
 from nbformat import NotebookNode
 
 from carrel.hub.errors import BackendFailed
-from carrel.hub.interfaces.backend import BackendSettings, LaunchOrder, Life
-from carrel.hub.records.requests import Handle
+from carrel.hub.interfaces.backend import LaunchOrder, Life
+from carrel.hub.interfaces.backend_settings import BackendSettings
+from carrel.hub.records.leases import Handle
 from carrel.hub.scheduling.model.snapshot import Health
 from carrel.spawners.devices.simulated import simulated_devices
 from carrel.spawners.local.backend import LocalBackend, create

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from carrel.hub.records.requests import Handle
+from carrel.hub.records.leases import Handle
 from carrel.spawners.processes import lease_processes as processes
 
 from ..promises import in_time

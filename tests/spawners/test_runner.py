@@ -12,7 +12,8 @@ import pytest
 from carrel.hub.attempts.journal import Journal, read_journal
 from carrel.hub.attempts.spec import Order
 from carrel.hub.errors import InvalidInput
-from carrel.hub.records.requests import CauseCode, NewEvent
+from carrel.hub.records.events import NewEvent
+from carrel.hub.records.requests import CauseCode
 from carrel.spawners.runner.__main__ import main, take_claim
 from carrel.spawners.runner.attempt import outcome as ending
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ....hub.errors import CarrelError
-from ....hub.interfaces.host import Finding, Verdict
+from ....hub.records.diagnostics import Finding, Verdict
 from ..interface import CageSettings, CellStatus, Limits, Step
 from . import cgroups
 from .engine import LocalCages

@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from typing import Final, TextIO
 
 from ....hub.errors import BackendFailed, Unavailable
-from ..client import WalledCage
-from ..filling import checked
+from ..client import WalledCage, checked
 from ..interface import Cage, CageSettings, Limits
 from . import bubblewrap as walling
 from . import cgroups

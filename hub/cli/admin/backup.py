@@ -19,8 +19,8 @@ from ...backup.create import BackupOptions, back_up
 from ...backup.manifest import Manifest
 from ...backup.restore import Restored, RestoreOptions, verify
 from ...backup.restore import restore as bring_back
-from ...config.settings import StateFolder
-from ...messages import requests as wording
+from ...config.state_folder import StateFolder
+from ...messages import units
 from ..common.operator_options import operator, state_option
 
 _LEFT_OUT_SHOWN = 5
@@ -162,10 +162,10 @@ def _facts(manifest: Manifest) -> dict[str, object]:
 
 
 def _summary(manifest: Manifest) -> str:
-    files = wording.count(sum(1 for _ in manifest.files), "file")
+    files = units.count(sum(1 for _ in manifest.files), "file")
     made = datetime.fromtimestamp(manifest.made_at, UTC).astimezone().strftime("%-d %b %Y %H:%M")
     homes = "with homes" if manifest.homes else "without homes"
-    return f"{files}, {wording.size(manifest.size)}, {homes}, as of {made}"
+    return f"{files}, {units.size(manifest.size)}, {homes}, as of {made}"
 
 
 COMMANDS: dict[str, click.Command] = {"backup": backup, "restore": restore}

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 
 import click
 
-from ...config.settings import StateFolder
+from ...config.state_folder import StateFolder
 from ...groups.calendar import WHEN_HELP, Agenda
 from ...schemas.calendar import ReservationIn
 from ...store import open_store

@@ -7,8 +7,9 @@ from dataclasses import asdict
 
 import click
 
-from ...config.settings import Engine, Settings, StateFolder
-from ...interfaces.host import Finding, Verdict
+from ...config.settings import Engine, Settings
+from ...config.state_folder import StateFolder
+from ...records.diagnostics import Finding, Verdict
 from ...supervisor import doctor as doctors
 from ..common import display as printing
 from ..common.operator_options import state_option

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import click
 
-from ...config.settings import StateFolder
+from ...config.state_folder import StateFolder
 from ...errors import Conflict
 from ...groups.quotas import QuotaTree, check_group_name, group_values
 from ...interfaces.store import Store

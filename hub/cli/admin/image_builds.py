@@ -18,7 +18,7 @@ from ....images.lock_check import Verdict, verify
 from ...client import Client
 from ...client.api.images import Imaging
 from ...errors import ImageFailed, NotFound
-from ...messages import requests as wording
+from ...messages import units
 from ..common import display as printing
 from ..common.client_command import ClientCommand, json_option, site_option
 from ..common.terminal import plain
@@ -101,7 +101,7 @@ def build_command(
             )
         built.append(made)
         if not as_json:
-            click.echo(f"{made.reference}, {wording.size(made.size_bytes)}")
+            click.echo(f"{made.reference}, {units.size(made.size_bytes)}")
     if as_json:
         printing.as_json([_described(image) for image in built])
 
@@ -187,7 +187,7 @@ def prune_command(
             click.echo(f"{fate.image.short} {'stays: ' + fate.why if fate.why else 'may go.'}")
     if dry_run or not going:
         removed: list[Listed] = []
-    elif yes or click.confirm(f"Remove {wording.count(len(going), 'build')}?", err=True):
+    elif yes or click.confirm(f"Remove {units.count(len(going), 'build')}?", err=True):
         removed = [image for image in going if _removed(docker, image)]
     else:
         removed = []
@@ -195,9 +195,9 @@ def prune_command(
         kept = [{**_described(fate.image), "why": fate.why} for fate in found if fate.why]
         printing.as_json({"removed": [_described(image) for image in removed], "kept": kept})
     elif dry_run:
-        click.echo(f"{wording.count(len(going), 'build')} may go. Nothing was removed.")
+        click.echo(f"{units.count(len(going), 'build')} may go. Nothing was removed.")
     else:
-        click.echo(f"Removed {wording.count(len(removed), 'build')}.")
+        click.echo(f"Removed {units.count(len(removed), 'build')}.")
 
 
 def _removed(docker: Docker, image: Listed) -> bool:

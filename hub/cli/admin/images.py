@@ -9,7 +9,7 @@ import click
 from ...client import Client
 from ...client.api.images import Imaging
 from ...errors import InvalidInput, NotFound
-from ...messages import requests as wording
+from ...messages import units
 from ...records.images import ACCEPTED, Reference
 from ...schemas.images import ImageOut, ImagesOut
 from ..common import display as printing
@@ -68,9 +68,9 @@ def list_command(*, every: bool, as_json: bool, site: str | None) -> None:
         ["IMAGE", "TITLE", "SIZE", "BUILT", "ON", "PINNED"],
         (
             [
-                wording.short_reference(image.reference) + ("" if image.newest else " (older)"),
+                units.short_reference(image.reference) + ("" if image.newest else " (older)"),
                 image.title + (" (default)" if image.default else ""),
-                wording.size(image.size_bytes),
+                units.size(image.size_bytes),
                 printing.local_time(image.built_at, now),
                 ", ".join(image.nodes),
                 _pinned(image),
@@ -106,7 +106,7 @@ def show_command(*, image: str, as_json: bool, site: str | None) -> None:
         ("What it is", shown.summary),
         ("Packages", ", ".join(shown.packages)),
         ("Kernels", ", ".join(shown.kernels)),
-        ("Size", wording.size(shown.size_bytes)),
+        ("Size", units.size(shown.size_bytes)),
         ("Built", printing.local_time(shown.built_at, time.time())),
         ("On", ", ".join(shown.nodes)),
         ("Pinned", _pinned(shown)),
@@ -182,7 +182,7 @@ def _found(catalogue: ImagesOut, text: str) -> ImageOut:
             return image
     names = ", ".join(sorted({image.name for image in catalogue.images}))
     raise NotFound(
-        f"There is no image {wording.short_reference(text)}.",
+        f"There is no image {units.short_reference(text)}.",
         accepted=f"One of: {names}." if names else _NO_CHOICE if not catalogue.choice else "",
     )
 

@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 import click
 
 from ...accounts.store import Accounts
-from ...config.settings import StateFolder
+from ...config.state_folder import StateFolder
 from ...errors import NotFound, Unavailable
 from ...groups.users import People
 from ...store import open_store

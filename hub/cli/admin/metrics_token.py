@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from ...config.settings import Secrets, StateFolder
+from ...config.secrets import Secrets
+from ...config.state_folder import StateFolder
 from ..common import display as printing
 from ..common.operator_options import existing, state_option
 

@@ -13,7 +13,7 @@ import click
 from .... import __version__
 from ...config import garbage_collection as garbage
 from ...errors import InvalidInput
-from ...messages import requests as wording
+from ...messages import units
 from ...scheduling.model.budget import Period
 from ...simulation.policies import registry
 from ...simulation.replay import fairness_columns as fairness
@@ -231,12 +231,12 @@ def _row(result: Result) -> Sequence[str]:
     found = result.figures
     return [
         result.policy.name,
-        *(wording.duration(each) for each in (found.jct.mean, found.jct.median, found.jct.p95)),
-        wording.duration(found.wait.mean),
+        *(units.duration(each) for each in (found.jct.mean, found.jct.median, found.jct.p95)),
+        units.duration(found.wait.mean),
         f"{found.utilisation:.1%}",
         f"{found.slowdown:,.1f}",
         f"{found.preemptions:,}",
-        wording.device_seconds(found.wasted),
+        units.device_seconds(found.wasted),
         f"{found.fragmentation:.1%}",
     ]
 

@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
-from ...config.settings import StateFolder
+from ...config.state_folder import StateFolder
 from ...errors import InvalidInput
 from ...interfaces.store import Store
 from ...records.requests import RequestFilter, RequestRecord

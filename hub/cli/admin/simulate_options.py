@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from ...config.settings import StateFolder
+from ...config.state_folder import StateFolder
 from ...simulation.workload.formats import FORMATS
 from ..common.operator_options import state_option
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from ...config.settings import Engine, StateFolder
+from ...config.settings import Engine
+from ...config.state_folder import StateFolder
 from ...supervisor.down import down as take_down
 from ...supervisor.up import UpOptions
 from ...supervisor.up import up as bring_up

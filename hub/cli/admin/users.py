@@ -12,7 +12,7 @@ import click
 
 from ...accounts.store import Accounts
 from ...accounts.usernames import parse_name
-from ...config.settings import StateFolder
+from ...config.state_folder import StateFolder
 from ...errors import InvalidInput
 from ...groups.users import People
 from ..common.client_command import Listing

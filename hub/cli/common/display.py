@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 import click
 from pydantic import BaseModel
 
-from ...calendar_words import reserved_words
 from ...messages import requests as wording
-from ...messages.timed_text import AroundAMoment, Dated, expected_words
+from ...messages import units
+from ...messages.timed_text import AroundAMoment, Dated, expected_words, reserved_words
 from ...schemas import (
     DeviceOut,
     LedgerOut,
@@ -67,8 +67,8 @@ def dated(line: Dated, now: float) -> str:
 def _told(part: AroundAMoment, now: float) -> str:
     if part.at is None or part.show == "clock":
         return local_time(part.at, now)
-    left = wording.coming(part.at - now)
-    return left if left == wording.HERE else f"{local_time(part.at, now)} ({left})"
+    left = units.coming(part.at - now)
+    return left if left == units.HERE else f"{local_time(part.at, now)} ({left})"
 
 
 def waits(wait: WaitOut, now: float) -> str:
@@ -131,9 +131,7 @@ def requests_table(
 
 
 def _request_row(request: RequestOut, now: float) -> list[str]:
-    left = (
-        "" if request.ended or request.ends_by is None else wording.duration(request.ends_by - now)
-    )
+    left = "" if request.ended or request.ends_by is None else units.duration(request.ends_by - now)
     return [
         request.id,
         place(request),
@@ -194,16 +192,16 @@ def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
     if cause := request.cause:
         yield "Cause", f"{cause.message} ({cause.code})"
     yield "Owner", f"{request.owner}, group {request.group}"
-    yield "Devices", wording.devices(request.devices, request.model)
-    yield "Time limit", wording.duration(request.seconds)
+    yield "Devices", units.devices(request.devices, request.model)
+    yield "Time limit", units.duration(request.seconds)
     yield "Submitted", exact_time(request.submitted_at, now)
     yield "Started", exact_time(request.started_at, now)
     yield "Ended", _end(request, now)
     if request.ends_by is not None and not request.ended:
-        left = wording.duration(request.ends_by - now)
+        left = units.duration(request.ends_by - now)
         yield "Ends by", f"{local_time(request.ends_by, now)} ({left} left)"
     if request.claim_by is not None:
-        left = wording.duration(request.claim_by - now)
+        left = units.duration(request.claim_by - now)
         yield "Held until", f"{local_time(request.claim_by, now)} ({left} left to claim it)"
     if progress := request.progress:
         yield "Progress", _progress(progress)
@@ -211,7 +209,7 @@ def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
         yield "Command", shlex.join(request.command)
     yield "Working folder", request.workdir
     if request.memory_bytes:
-        yield "Memory limit", wording.size(request.memory_bytes)
+        yield "Memory limit", units.size(request.memory_bytes)
     if request.retries:
         yield "Retries", f"{request.retries}, when it is lost"
     yield from _urgency(request, now)
@@ -228,7 +226,7 @@ def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
         )
         for device in lease.devices:
             yield "Device", device_name(device)
-    yield "Used", wording.device_seconds(request.device_seconds)
+    yield "Used", units.device_seconds(request.device_seconds)
 
 
 def _urgency(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
@@ -242,7 +240,7 @@ def _urgency(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
 
 
 def _warning(warning: WarningOut, now: float) -> str:
-    left = wording.duration(warning.stops_at - now)
+    left = units.duration(warning.stops_at - now)
     end = f"It is stopped at {local_time(warning.stops_at, now)} (in {left})"
     if warning.final:
         return f"{end}. {warning.message}"  # it says what comes after the end
@@ -251,7 +249,7 @@ def _warning(warning: WarningOut, now: float) -> str:
 
 
 def _progress(progress: ProgressOut) -> str:
-    parts = [f"{progress.done} of {wording.count(progress.cells, 'cell')}"] * bool(progress.cells)
+    parts = [f"{progress.done} of {units.count(progress.cells, 'cell')}"] * bool(progress.cells)
     if step := progress.step:
         amount = f"{step.done:g}" + (f" of {step.of:g}" if step.of else "")
         parts.append(f"{amount} {step.text}".rstrip())
@@ -267,7 +265,7 @@ def _end(request: RequestOut, now: float) -> str:
     ended = exact_time(request.ended_at, now)
     if request.ended_at is None or request.started_at is None:
         return ended
-    return f"{ended}, after {wording.duration(request.ended_at - request.started_at)}"
+    return f"{ended}, after {units.duration(request.ended_at - request.started_at)}"
 
 
 def cancelled(request: RequestOut) -> str:
@@ -282,7 +280,7 @@ def cancelled(request: RequestOut) -> str:
 
 def device_name(device: DeviceOut) -> str:
     """Model, memory and UUID; a simulated device says that it is one."""
-    size = wording.memory(device.memory_bytes)
+    size = units.memory(device.memory_bytes)
     kind = " (simulated)" if device.simulated else ""
     return f"{device.model}{kind}" + (f", {size}" if size else "") + f", {device.id}"
 
@@ -293,7 +291,7 @@ def pool_table(pool: PoolOut, now: float) -> None:
             device.node,
             str(device.index),
             device.model + (" (simulated)" if device.simulated else ""),
-            wording.memory(device.memory_bytes),
+            units.memory(device.memory_bytes),
             _tile(device, now),
             device.owner or device.request_id or "",
             device.why,
@@ -302,10 +300,10 @@ def pool_table(pool: PoolOut, now: float) -> None:
     ]
     if rows:
         table(["NODE", "#", "MODEL", "MEMORY", "STATE", "BY", "WHY"], rows, right="#,MEMORY")
-    waiting = f"{wording.count(pool.waiting, 'request')} waiting."
+    waiting = f"{units.count(pool.waiting, 'request')} waiting."
     simulated = " All of them are simulated." if all(d.simulated for d in pool.devices) else ""
     if rows:
-        click.echo(f"{pool.free} of {wording.devices(pool.total)} free, {waiting}{simulated}")
+        click.echo(f"{pool.free} of {units.devices(pool.total)} free, {waiting}{simulated}")
     else:
         click.echo(f"The pool has no devices: everything runs on CPU. {waiting}")
     for each in pool.reservations:

@@ -9,7 +9,9 @@ from typing import TypeVar
 
 import click
 
-from ...config.settings import DEFAULT_STATE, Secrets, Settings, StateFolder
+from ...config.secrets import Secrets
+from ...config.settings import Settings
+from ...config.state_folder import DEFAULT_STATE, StateFolder
 from ...jupyterhub.client import HubApi
 
 F = TypeVar("F", bound=Callable[..., object])

@@ -18,6 +18,7 @@ from pydantic import JsonValue
 
 from ...client.job_watch import Change
 from ...messages import requests as wording
+from ...messages import units
 from ...schemas import EventOut, RequestOut
 from . import display as printing
 from .terminal import plain
@@ -131,14 +132,14 @@ class LineTeller:
                 self._line(event, f"{self._cell(seen)} failed: {_text(data, 'ename')}")
                 self._write(plain(_text(data, "traceback") or _text(data, "evalue")))
             case "cell_finished":
-                seconds = wording.duration(_number(data, "seconds"))
+                seconds = units.duration(_number(data, "seconds"))
                 self._line(event, f"{self._cell(seen)} finished in {seconds}")
                 seen.cell, seen.step = 0, ""
             case "progress":
                 self._progress(seen, event)
             case "cut":
                 begin = "cut in all" if data.get("all") is True else "cut"
-                size = wording.size(_number(data, "bytes"))
+                size = units.size(_number(data, "bytes"))
                 self._line(event, f"{begin}: {plain(_text(data, 'what'))}, {size}")
 
     def _progress(self, seen: _Seen, event: EventOut) -> None:
@@ -182,7 +183,7 @@ class LineTeller:
             return
         parts = [self._cell(seen)] if seen.cell else []
         if seen.cell:
-            parts.append(wording.duration(max(0.0, self._clock() - seen.cell_began)))
+            parts.append(units.duration(max(0.0, self._clock() - seen.cell_began)))
         parts += [seen.step] if seen.step else []
         line = "  ".join(parts)[: max(20, shutil.get_terminal_size().columns - 1)]
         if line != self._drawn:

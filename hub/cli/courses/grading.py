@@ -14,7 +14,7 @@ from ....courses.gradebook.csv_export import csv_text
 from ....courses.workspace import folder as folders
 from ...client import Client
 from ...errors import InvalidInput
-from ...messages import requests as wording
+from ...messages import units
 from ...schemas.grading import GradeIn, GradeOut, GradingOut
 from ..common import display as printing
 from ..common.client_command import ClientCommand, json_option, site_option
@@ -94,10 +94,10 @@ def _until_done(client: Client, course: str, assignment: str, request: str) -> I
 
 
 def _progress(run: GradingOut) -> str:
-    said = f"{run.done} of {wording.count(run.total, 'submission')}, {run.state} ({run.request})"
+    said = f"{run.done} of {units.count(run.total, 'submission')}, {run.state} ({run.request})"
     if run.seconds_left is None:
         return f"{said}."
-    return f"{said}, about {wording.duration(max(1.0, run.seconds_left))} left."
+    return f"{said}, about {units.duration(max(1.0, run.seconds_left))} left."
 
 
 @click.command("grades", cls=ClientCommand)

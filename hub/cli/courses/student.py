@@ -10,7 +10,7 @@ import click
 from ....courses.workspace import folder as folders
 from ...client import Client
 from ...errors import InvalidInput
-from ...messages import requests as wording
+from ...messages import units
 from ...schemas.courses import AssignmentOut, ReceiptOut, SubmitIn
 from ..common import display as printing
 from ..common.client_command import ClientCommand, json_option, site_option
@@ -139,7 +139,7 @@ def _receipt(receipt: ReceiptOut) -> None:
     click.echo(f"At:      {moment}. {receipt.sentence}")
     click.echo(f"SHA-256: {receipt.sha256}")
     for file in receipt.files:
-        click.echo(f"         {plain(file.name)} ({wording.size(file.size)})")
+        click.echo(f"         {plain(file.name)} ({units.size(file.size)})")
     for name in receipt.missing:
         click.echo(f"{plain(name)} of the hand-out is not in it.", err=True)
 
@@ -175,7 +175,7 @@ def receipts_command(
             [
                 *(str(each.id), each.person, str(each.number)),
                 printing.exact_time(each.at, now),
-                wording.size(each.size),
+                units.size(each.size),
                 each.standing + (", graded" if each.counts else ""),
                 each.sha256,
             ]

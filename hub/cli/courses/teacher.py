@@ -12,7 +12,7 @@ from ....courses.deadlines import rules as due
 from ....courses.releases.messages import sentences
 from ....courses.workspace import folder as folders
 from ...client import Client
-from ...messages import requests as wording
+from ...messages import units
 from ...schemas import parsers as values
 from ...schemas.admin import ConsequencesOut
 from ...schemas.courses import (
@@ -156,7 +156,7 @@ def _show_extensions(found: Sequence[ExtensionOut], assignment: str, *, as_json:
     rows = [
         [
             f"section {each.section}" if each.section else each.person,
-            wording.duration(each.seconds),
+            units.duration(each.seconds),
             printing.local_time(each.given_at, now),
             *(each.given_by, " ".join(each.why.split())),
         ]

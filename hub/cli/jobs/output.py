@@ -11,7 +11,7 @@ import click
 from ...client import Client
 from ...client.work_archive import safe_target
 from ...errors import InvalidInput
-from ...messages import requests as wording
+from ...messages import units
 from ..common import display as printing
 from ..common.client_command import ClientCommand, json_option, request_argument, site_option
 
@@ -104,7 +104,7 @@ def _fetch_files(
             size = path.stat().st_size
             printing.as_json({"file": str(path), "bytes": size, "ended": request.ended})
         else:
-            click.echo(f"Wrote {path} ({wording.size(file.size)}).")
+            click.echo(f"Wrote {path} ({units.size(file.size)}).")
     if found.left_out and not as_json:
         entries = "1 entry is" if found.left_out == 1 else f"{found.left_out} entries are"
         click.echo(f"{entries} not offered: links, special files, or too many.", err=True)

@@ -11,7 +11,7 @@ import click
 
 from ...client import LIVE_STATES, Client
 from ...errors import InvalidInput
-from ...messages import requests as wording
+from ...messages import units
 from ...scheduling.model.states import State
 from ...schemas import parsers as values
 from ..common import display as printing
@@ -259,7 +259,7 @@ def _labelled(client: Client, labels: dict[str, str], *, yes: bool) -> list[str]
     if not found or yes:
         return [request.id for request in found]
     running = sum(request.state != "queued" for request in found)
-    these = wording.count(len(found), "request")
+    these = units.count(len(found), "request")
     try:
         agreed = click.confirm(
             f"{these} with {_written(labels)}, {running} of them running. Cancel all?", err=True

@@ -15,13 +15,13 @@ from ...client import job_builder as describing
 from ...client.job_builder import WorkingFolder
 from ...client.work_archive import Luggage
 from ...errors import InvalidInput
-from ...messages import requests as wording
+from ...messages import units
 from ...schemas import RequestOut
 from ...schemas import parsers as values
 from ..common import display as printing
 from ..common.client_command import DeviceCount
+from ..common.request_options import model_field, model_option
 from ..common.wait import wait_for
-from ..sessions.quote import model_field, model_option
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -200,7 +200,7 @@ def _packed(place: WorkingFolder, here: Path, *, yes: bool, ask: bool) -> dict[s
     if place.luggage is None:
         return place.fields
     fields = place.fields
-    size = wording.size(len(fields["archive"]) * 3 // 4)
+    size = units.size(len(fields["archive"]) * 3 // 4)
     say = _described(place.luggage, here if ask else None, size)
     if yes or not ask:
         click.echo(f"{say}.", err=True)
@@ -219,9 +219,9 @@ def _packed(place: WorkingFolder, here: Path, *, yes: bool, ask: bool) -> dict[s
 
 
 def _described(luggage: Luggage, folder: Path | None, packed_size: str) -> str:
-    files = wording.count(len(luggage.items), "file")
+    files = units.count(len(luggage.items), "file")
     origin = f" of {folder.resolve()}" if folder else ""
-    text = f"{files}{origin}, {wording.size(luggage.size_bytes)} ({packed_size} packed)"
+    text = f"{files}{origin}, {units.size(luggage.size_bytes)} ({packed_size} packed)"
     if luggage.left_out:
         shown = ", ".join(luggage.left_out[:3]) + (", …" if luggage.left_out[3:] else "")
         text += f"; links stay behind: {shown}"

@@ -9,7 +9,7 @@ import click
 
 from ...client import Client
 from ...errors import InvalidInput
-from ...messages import requests as wording
+from ...messages import units
 from ...messages.timed_text import reason_words, start_words
 from ...schemas import ChangeIn, RequestOut
 from ...schemas import parsers as values
@@ -103,8 +103,8 @@ def change_command(
 
 def _asks(found: RequestOut) -> str:
     return (
-        f"{wording.devices(found.devices, found.model)}, "
-        f"{wording.duration(found.seconds)} at most, "
+        f"{units.devices(found.devices, found.model)}, "
+        f"{units.duration(found.seconds)} at most, "
         f"in the group {found.group}"
     )
 

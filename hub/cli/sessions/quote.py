@@ -2,49 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
-
 import click
 
 from ...client import Client
-from ...messages import requests as wording
+from ...messages import units
 from ...schemas import QuoteIn, QuoteOut
-from ...schemas import parsers as values
 from ..common import display as printing
 from ..common.client_command import ClientCommand, DeviceCount, json_option, site_option
-
-F = TypeVar("F", bound=Callable[..., object])
-
-
-def hours_option(function: F) -> F:
-    return click.option(
-        "--hours",
-        type=click.FloatRange(min=0, min_open=True),
-        default=1.0,
-        show_default=True,
-        help="Hours, after which it is stopped.",
-    )(function)
-
-
-def group_option(function: F) -> F:
-    return click.option(
-        "--group", default="", help="Who it is charged to; may be left out by members of one group."
-    )(function)
-
-
-def model_option(function: F) -> F:
-    return click.option(
-        "--model",
-        metavar="NAME",
-        help="Only devices of this model, as `carrel pool` names it; any by default.",
-    )(function)
-
-
-def model_field(name: str | None) -> dict[str, object]:
-    """What is sent for ``--model``: nothing for devices of any model."""
-    model = None if name is None else values.model(name)
-    return {} if model is None else {"model": model}
+from ..common.request_options import group_option, hours_option, model_field, model_option
 
 
 @click.command("quote", cls=ClientCommand)
@@ -94,8 +59,8 @@ def quote_command(
 
 
 def _quoted(found: QuoteOut) -> str:
-    what = wording.devices(found.devices)
+    what = units.devices(found.devices)
     if not found.admitted:
         return f"{what}: refused. {found.sentence}"
-    uses = f" Uses up to {wording.device_seconds(found.device_seconds)}." if found.devices else ""
+    uses = f" Uses up to {units.device_seconds(found.device_seconds)}." if found.devices else ""
     return f"{what}: {found.sentence}{uses}"

@@ -15,6 +15,7 @@ import click
 from ...client import LIVE_STATES, Client, public_site
 from ...errors import InvalidInput, NotFound, Unavailable
 from ...messages import requests as wording
+from ...messages import units
 from ...schemas import RequestOut, SessionIn
 from ...schemas import parsers as values
 from ..common import display as printing
@@ -27,7 +28,7 @@ from ..common.client_command import (
     json_option,
     site_option,
 )
-from .quote import group_option, hours_option, model_field, model_option
+from ..common.request_options import group_option, hours_option, model_field, model_option
 from .wait import wait_for_session
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -258,7 +259,7 @@ def extend_command(
         return
     now = time.time()
     end = printing.local_time(found.ends_by, now)
-    left = wording.duration((found.ends_by or now) - now)
+    left = units.duration((found.ends_by or now) - now)
     click.echo(f"{found.id} runs until {end} ({left} left).")
 
 
@@ -374,7 +375,7 @@ def _tell(client: Client, request: RequestOut, *, as_json: bool) -> None:
 
 def _held(request: RequestOut) -> str:
     now = time.time()
-    left = wording.duration((request.claim_by or now) - now)
+    left = units.duration((request.claim_by or now) - now)
     what = "device is" if request.devices == 1 else "devices are"
     return (
         f"{request.id}: its {what} held for you for {left} more. "

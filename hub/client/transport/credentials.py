@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
 
-from ...config.settings import write_private
 from ...errors import Forbidden, InvalidInput
+from ...files.private_file import write_private
 from .site_url import Site
 
 

@@ -9,12 +9,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ..cycle.decision import decide
-from ..guarantees import odd_guarantees
 from ..model.plan import Plan, Reason
 from ..model.snapshot import Group, Snapshot
 from ..model.text import plural, span
 from ..placement.gangs import least
-from ..quota.tree import THOUSAND, Tally, Tree, may_hold, size
+from ..quota.tree import THOUSAND, Tally, Tree, guarantees, may_hold, size
 from .reachable_capacity import reach
 
 UNAFFECTED = "Nothing that waits or runs is affected."
@@ -142,3 +141,39 @@ def _listed(names: Iterable[str]) -> str:
     if more > 0:
         return f"{', '.join(shown)} and {more} more"
     return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
+
+
+def odd_guarantees(after: Group, changed: Snapshot) -> Iterator[str]:
+    """Sentences about a group as it will be; ``changed`` has it already.
+
+    1. it is guaranteed more than it may hold
+    2. the groups below it are guaranteed more together than it is itself
+    3. it and those beside it are guaranteed more than the group above
+    4. all groups together are guaranteed more than the pool has
+    """
+    if after.guaranteed > after.max_devices:
+        yield (
+            f"{after.name} is guaranteed {plural(after.guaranteed, 'device')} and may hold "
+            f"{after.max_devices}: it never has them all."
+        )
+    groups = {group.name: group for group in changed.groups}
+    for above in filter(None, (after, groups.get(after.parent or ""))):
+        below = _sum(changed, above.name)
+        if below > above.guaranteed > 0 and (above is after or after.guaranteed):
+            yield (
+                f"The groups below {above.name} are guaranteed {plural(below, 'device')} "
+                f"together, more than {above.name} itself with {above.guaranteed}: it counts as "
+                f"guaranteed {below}."
+            )
+    own = guarantees(changed.groups)
+    roots = sum(own[group.name] for group in changed.groups if group.parent is None)
+    pool = len(changed.devices)
+    if after.guaranteed and roots > pool:
+        yield (
+            f"All groups together are guaranteed {plural(roots, 'device')}; the pool has {pool}: "
+            "not all can have theirs at once."
+        )
+
+
+def _sum(changed: Snapshot, parent: str | None) -> int:
+    return sum(group.guaranteed for group in changed.groups if group.parent == parent)

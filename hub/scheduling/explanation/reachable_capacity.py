@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from math import inf
 
 from ..model.snapshot import Device, Group, Health, Kind, Snapshot, Waiting
 from ..queue.cycle_state import Books
-from .admission_rules import Reach
 
 
 def reach(group: str, groups: Iterable[Group], devices: Iterable[Device]) -> Reach:
@@ -44,3 +44,22 @@ def _refused(books: Books, group: str, *, preemptible: bool) -> Callable[[int], 
         return not books.leaves_what_is_kept(asked) or books.kept_from(asked) is not None
 
     return refused
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """The most devices that one request of a group could ever have, were nothing else held.
+
+    Attributes:
+        lent: of what may be asked back: all but what others do not lend.
+        kept: of what may not, as a session: it leaves others all that they are guaranteed.
+    """
+
+    lent: float
+    kept: float
+
+    def of(self, *, preemptible: bool) -> float:
+        return self.lent if preemptible else self.kept
+
+
+EVERYTHING = Reach(lent=inf, kept=inf)

@@ -5,6 +5,7 @@ All times are seconds since the epoch (UTC) as floats, all spans are seconds.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
@@ -372,3 +373,8 @@ class Snapshot:
     reserved: tuple[Reserved, ...] = ()
     budgets: tuple[Left, ...] = ()
     grace: float = 0.0
+
+
+def open_nodes(nodes: Collection[str], marks: Iterable[Mark]) -> frozenset[str]:
+    """Those that are neither drained as a whole nor silent."""
+    return frozenset(nodes) - {m.target for m in marks if m.kind is not MarkKind.QUARANTINE}

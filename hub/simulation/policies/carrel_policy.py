@@ -17,8 +17,8 @@ from ...scheduling.cycle.incremental import Budgeted, Event, Freed, Standing, Su
 from ...scheduling.model.plan import Start, Stop
 from ...scheduling.model.snapshot import Snapshot
 from ...scheduling.placement.device_pool import Placement
-from ..promises import Promises
 from ..workload.budgets import Budgets
+from ..workload.calendar import Promises
 from ..workload.decayed_usage import Past
 from ..workload.job_run import Run
 from .policy import Site

@@ -14,8 +14,7 @@ from functools import partial
 from types import MappingProxyType
 
 from ...errors import InvalidInput
-from ...scheduling.explanation.admission_rules import Rule
-from ...scheduling.gate import Gate
+from ...scheduling.explanation.admission_rules import Gate, Rule
 from ...scheduling.model.snapshot import Device, Group
 from ..workload.job_run import group_of
 from ..workload.jobs import Job, Trace

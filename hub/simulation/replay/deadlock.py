@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...errors import InvalidInput
-from ...scheduling.gate import Gate
+from ...scheduling.explanation.admission_rules import Gate
 from ...scheduling.model.snapshot import Arrangement, Snapshot
 from ...scheduling.model.text import plural
 from ...scheduling.queue.cycle_state import Books

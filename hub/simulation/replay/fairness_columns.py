@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ...messages import requests as wording
+from ...messages import units
 from .metrics import Evenness, Figures
 
 
@@ -45,7 +45,7 @@ def _worst(found: Evenness | None) -> str | None:
 
 
 def _hours(device_seconds: float | None) -> str | None:
-    return None if device_seconds is None else wording.device_hours(device_seconds)
+    return None if device_seconds is None else units.device_hours(device_seconds)
 
 
 COLUMNS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
-from ...messages import requests as wording
+from ...messages import units
 from ..workload.job_run import Run
 from . import fairness_columns as fairness
 from .experiment import Experiment, Result
@@ -160,7 +160,7 @@ def _cells(result: Result) -> Iterable[str]:
     yield f"{found.slowdown:,.1f}"
     yield f"{found.utilisation:.1%}"
     yield f"{found.preemptions:,}"
-    yield wording.device_hours(found.wasted)
+    yield units.device_hours(found.wasted)
     yield f"{found.fragmentation:.1%}"
 
 

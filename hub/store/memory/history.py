@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...records.requests import LedgerEntry
+from ...records.ledger import LedgerEntry
 from ...records.usage import (
     Capacity,
     Census,
@@ -15,7 +15,7 @@ from ...records.usage import (
     Window,
 )
 from ...usage.rollup import MADE_OF, regrouped
-from ..rules import checks as pool
+from ..rules import conversions
 from . import past
 from .pool import Pool
 
@@ -53,7 +53,7 @@ class History(Pool):
 
     def note_capacity(self, now: float) -> None:
         with self._lock:
-            healthy = pool.healthy(self.devices())
+            healthy = conversions.healthy(self.devices())
             if not self._capacity or self._capacity[-1].healthy != healthy:
                 self._capacity.append(Capacity(at=now, healthy=healthy))
 

@@ -6,15 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import fsum
 
-from ...records.requests import (
-    EventRecord,
-    LeaseRecord,
-    LeaseState,
-    LedgerEntry,
-    NewEvent,
-    RequestRecord,
-    Usage,
-)
+from ...records.events import EventRecord, NewEvent
+from ...records.leases import LeaseRecord, LeaseState
+from ...records.ledger import LedgerEntry, Usage
+from ...records.requests import RequestRecord
 from ..rules import checks as pool
 from ..rules import transitions as moves
 from .shelf import Shelf, as_stored

@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from math import fsum
 
-from ...records.requests import LeaseRecord, LedgerEntry, RequestRecord
+from ...records.leases import LeaseRecord
+from ...records.ledger import LedgerEntry
+from ...records.requests import RequestRecord
 from ...records.usage import (
     WAIT_BOUNDS,
     Census,
@@ -22,7 +24,7 @@ from ...records.usage import (
 from ...scheduling.model.snapshot import Device, Kind, Use
 from ...scheduling.quota.accounting import decayed
 from ...usage.aggregation import Interval, added_up, charged, flow, of_one_device, portions
-from ..rules.checks import EPSILON
+from ..rules.conversions import EPSILON
 
 Requests = Mapping[str, RequestRecord]
 Intervals = Iterable[tuple[str, Interval]]

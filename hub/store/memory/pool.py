@@ -10,6 +10,7 @@ from ...records.calendar import Reservation, Term
 from ...scheduling.model.snapshot import Device, Group, Health, Mark, MarkKind
 from ...scheduling.model.states import TERMINAL
 from ..rules import checks as pool
+from ..rules import conversions
 from .shelf import Shelf
 
 
@@ -97,7 +98,7 @@ class Pool(Shelf):
     def sync_devices(self, node: str, devices: Sequence[Device]) -> None:
         with self._lock:
             self._nodes.add(node)
-            change = pool.inventory(node, devices, self._devices, self._taken())
+            change = conversions.inventory(node, devices, self._devices, self._taken())
             self._devices.update((device.id, device) for device in change.put)
             for name in change.remove:
                 del self._devices[name]
@@ -111,7 +112,7 @@ class Pool(Shelf):
     def devices(self) -> tuple[Device, ...]:
         with self._lock:
             order = sorted(self._devices.values(), key=lambda d: (d.node, d.index, d.id))
-            return tuple(pool.marked(device, self._board.marks()) for device in order)
+            return tuple(conversions.marked(device, self._board.marks()) for device in order)
 
     def nodes(self) -> tuple[str, ...]:
         with self._lock:

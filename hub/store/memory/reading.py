@@ -7,19 +7,15 @@ from contextlib import contextmanager
 from itertools import islice
 
 from ...records.calendar import reserved
-from ...records.requests import (
-    Glance,
-    LeaseRecord,
-    LeaseState,
-    RequestFilter,
-    RequestRecord,
-    Touched,
-)
+from ...records.events import Glance, Touched
+from ...records.leases import LeaseRecord, LeaseState
+from ...records.requests import RequestFilter, RequestRecord
 from ...scheduling.model.snapshot import Holding, Left, Snapshot
 from ...scheduling.model.states import TERMINAL, State
 from ...usage import budget_balance as budgets
 from ...usage.budget_balance import Open
 from ..rules import checks as pool
+from ..rules import conversions
 from . import past
 from .leases import Leases
 from .pins import Pins
@@ -61,21 +57,21 @@ class Reading(Pins, Leases):
     def snapshot(self, now: float) -> Snapshot:
         with self._lock:
             return Snapshot(
-                takes_work=pool.takes_work(self._nodes, self._board.marks()),
-                silent=pool.silences(self._board.marks()),
+                takes_work=conversions.takes_work(self._nodes, self._board.marks()),
+                silent=conversions.silences(self._board.marks()),
                 devices=self.devices(),
                 groups=self.groups(),
                 waiting=tuple(
-                    pool.waiting(request)
+                    conversions.waiting(request)
                     for request in self._requests.values()
                     if request.state is State.QUEUED
                 ),
                 holdings=self.holdings(),
                 budgets=self.budgets(now),
                 reserved=reserved(
-                    self.reservations(), self._groups, now, pool.horizon(self.groups())
+                    self.reservations(), self._groups, now, conversions.horizon(self.groups())
                 ),
-                use=past.decayed_use(self._ledger, pool.moment_of_use(now), self._half_life),
+                use=past.decayed_use(self._ledger, conversions.moment_of_use(now), self._half_life),
             )
 
     def budgets(self, now: float) -> tuple[Left, ...]:
@@ -101,7 +97,8 @@ class Reading(Pins, Leases):
     def holdings(self) -> tuple[Holding, ...]:
         with self._lock:
             return tuple(
-                pool.holding(self._requests[lease.request_id], lease) for lease in self.leases()
+                conversions.holding(self._requests[lease.request_id], lease)
+                for lease in self.leases()
             )
 
     def waiting_for_devices(self) -> int:

@@ -9,18 +9,12 @@ from math import fsum
 from threading import RLock
 
 from ...records.calendar import Reservation, Term
+from ...records.events import EventRecord
 from ...records.images import Pin
-from ...records.requests import (
-    EventRecord,
-    JobSpec,
-    Json,
-    LeaseRecord,
-    LeaseState,
-    LedgerEntry,
-    LedgerKind,
-    RequestFilter,
-    RequestRecord,
-)
+from ...records.json_value import Json
+from ...records.leases import LeaseRecord, LeaseState
+from ...records.ledger import LedgerEntry, LedgerKind
+from ...records.requests import JobSpec, RequestFilter, RequestRecord
 from ...records.usage import Capacity
 from ...scheduling.model.snapshot import Device, Group, Kind
 from ...scheduling.quota.accounting import HALF_LIFE

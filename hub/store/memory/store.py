@@ -8,11 +8,12 @@ from dataclasses import replace
 
 from ...errors import Conflict
 from ...records.audit import Change
-from ...records.requests import Cause, LeaseRecord, NewRequest, RequestRecord
+from ...records.leases import LeaseRecord
+from ...records.requests import Cause, NewRequest, RequestRecord
 from ...scheduling.model.plan import Start
 from ...scheduling.model.snapshot import Kind
 from ...scheduling.model.states import State
-from ..rules import checks as pool
+from ..rules import conversions
 from ..rules import owner_transitions as wishes
 from ..rules import transitions as moves
 from ..rules.transition_methods import Move, Moving
@@ -47,10 +48,10 @@ class MemoryStore(Moving, Reading, History):
     ) -> tuple[LeaseRecord, ...]:
         granted = []
         with self._lock:
-            room = pool.Room(self.groups(), self.holdings())
+            room = conversions.Room(self.groups(), self.holdings())
             devices = {device.id: device for device in self.devices()}
             held = Counter(lease.node for lease in self.leases())
-            places = pool.Nodes(self._nodes, self._board.marks(), held)
+            places = conversions.Nodes(self._nodes, self._board.marks(), held)
             for start in starts:
                 request = self._requests.get(start.request_id)
                 wanted = tuple(start.devices)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...errors import Conflict
-from ...records.requests import Cause, Json, RequestRecord, Wanted
+from ...records.json_value import Json
+from ...records.requests import Cause, RequestRecord, Wanted, more_than_now
 from ...scheduling.model.snapshot import Kind
 from ...scheduling.model.states import TERMINAL, State
 from ...scheduling.model.text import plural, span
@@ -115,11 +116,6 @@ def changed(request: RequestRecord, wanted: Wanted) -> Step:
         changes=request.changes + 1,
     )
     return Step(request=after, told=(told,))
-
-
-def more_than_now(request: RequestRecord, seconds: int, seen: int | None) -> int:
-    """How much an extension adds: whoever says which limit was ``seen`` may repeat it."""
-    return seconds if seen is None else max(0, seen + seconds - request.seconds)
 
 
 def check_name_is_free(request: RequestRecord, name: str, live: RequestRecord | None) -> None:

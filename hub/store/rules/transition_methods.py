@@ -9,8 +9,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 
+from ...records.json_value import Json
+from ...records.leases import Handle
 from ...records.notices import Notice
-from ...records.requests import Cause, Handle, Json, RequestRecord, Wanted
+from ...records.requests import Cause, RequestRecord, Wanted
 from ...scheduling.model.idleness import IdleWarning
 from . import idle_transitions as idle_moves
 from . import owner_transitions as wishes

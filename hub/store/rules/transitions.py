@@ -12,17 +12,10 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from ...errors import Conflict, IllegalMove, StaleEpoch
-from ...records.requests import (
-    Cause,
-    CauseCode,
-    Handle,
-    Json,
-    LeaseRecord,
-    LeaseState,
-    NewEvent,
-    NewRequest,
-    RequestRecord,
-)
+from ...records.events import NewEvent
+from ...records.json_value import Json
+from ...records.leases import Handle, LeaseRecord, LeaseState
+from ...records.requests import Cause, CauseCode, NewRequest, RequestRecord
 from ...scheduling.model.snapshot import Device
 from ...scheduling.model.states import ENDINGS, MAY_RUN, TERMINAL, Move, State, after
 from ...scheduling.quota import accounting

@@ -17,6 +17,7 @@ from ..rules import checks as pool
 from .marks_and_audit import note
 from .pool import group
 from .tables.core import leases, ledger, requests, reservations, terms
+from .transactions import Transactions
 from .usage.decayed_usage import ANEW_EVERY
 
 _TERMS = select(terms).order_by(terms.c.first)
@@ -177,3 +178,28 @@ _OPEN = (
     .join_from(leases, requests)
     .where(leases.c.released_at.is_(None), requests.c.devices > 0)
 )
+
+
+class Agenda:
+    """Each method is one transaction around one function."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    def terms(self) -> tuple[Term, ...]:
+        return self._transactions.read(read_terms)
+
+    def put_term(self, term: Term, *, change: Change | None = None) -> None:
+        self._transactions.write(lambda c: put_term(c, term, change))
+
+    def remove_term(self, name: str, *, change: Change | None = None) -> bool:
+        return self._transactions.write(lambda c: remove_term(c, name, change))
+
+    def reservations(self) -> tuple[Reservation, ...]:
+        return self._transactions.read(read_reservations)
+
+    def put_reservation(self, reservation: Reservation, *, change: Change | None = None) -> None:
+        self._transactions.write(lambda c: put_reservation(c, reservation, change))
+
+    def remove_reservation(self, name: str, *, change: Change | None = None) -> bool:
+        return self._transactions.write(lambda c: remove_reservation(c, name, change))

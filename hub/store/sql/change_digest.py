@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, func, select
 
-from ...records.requests import Glance, LeaseState, Touched
+from ...records.events import Glance, Touched
+from ...records.leases import LeaseState
 from . import queries as reading
 from .queue import Queue
 from .tables.core import events, group_teachers, leases, requests

@@ -9,20 +9,15 @@ from sqlalchemy import Connection, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from ...errors import Conflict
-from ...records.requests import (
-    EventRecord,
-    LeaseRecord,
-    LeaseState,
-    LedgerKind,
-    NewEvent,
-    NewRequest,
-    RequestRecord,
-)
+from ...records.events import EventRecord, NewEvent
+from ...records.leases import LeaseRecord, LeaseState
+from ...records.ledger import LedgerKind
+from ...records.requests import NewRequest, RequestRecord
 from ...scheduling.model.plan import Start
 from ...scheduling.model.snapshot import Kind
 from ..rules import owner_transitions as wishes
 from ..rules import transitions as moves
-from ..rules.checks import Nodes, Room
+from ..rules.conversions import Nodes, Room
 from ..rules.transitions import Interval, Step
 from . import pool
 from . import queries as reading

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from ...scheduling.model.snapshot import Device, Group, Health
 from ..rules import checks as pool
+from ..rules import conversions
 from .tables.core import devices, group_teachers, groups, lease_devices, nodes
 from .tables.pool_rows import device_columns, group_columns, read_groups, read_seen
 
@@ -49,7 +50,7 @@ def sync_devices(connection: Connection, node: str, seen: Sequence[Device]) -> N
     if connection.scalar(select(nodes.c.name).where(nodes.c.name == node)) is None:
         connection.execute(insert(nodes).values(name=node))
     known = read_seen(connection)
-    change = pool.inventory(node, seen, known, taken(connection))
+    change = conversions.inventory(node, seen, known, taken(connection))
     for device in change.put:
         columns = device_columns(device)
         if device.id in known:

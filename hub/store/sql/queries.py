@@ -9,10 +9,14 @@ from sqlalchemy import (
 )
 
 from ...records.calendar import reserved
-from ...records.requests import EventRecord, LeaseRecord, RequestRecord, Usage
+from ...records.events import EventRecord
+from ...records.leases import LeaseRecord
+from ...records.ledger import Usage
+from ...records.requests import RequestRecord
 from ...scheduling.model.snapshot import Holding, Kind, PriorityClass, Snapshot
 from ...scheduling.model.states import State
 from ..rules import checks as pool
+from ..rules import conversions
 from .calendar import Budgets, read_reservations
 from .queue import Queue
 from .tables.core import attempts, events, lease_devices, leases, nodes, requests
@@ -63,15 +67,15 @@ def snapshot(
     groups = read_groups(connection)
     known = tuple(groups.values())
     return Snapshot(
-        takes_work=pool.takes_work(nodes_now, marks),
-        silent=pool.silences(marks),
+        takes_work=conversions.takes_work(nodes_now, marks),
+        silent=conversions.silences(marks),
         devices=tuple(read_devices(connection, marks).values()),
         groups=known,
         waiting=queue.read(connection),
         holdings=holdings(connection),
         use=use.read(connection, now),
         budgets=budgets.read(connection, known, now),
-        reserved=reserved(read_reservations(connection), groups, now, pool.horizon(known)),
+        reserved=reserved(read_reservations(connection), groups, now, conversions.horizon(known)),
     )
 
 
@@ -96,7 +100,7 @@ def holdings(connection: Connection) -> tuple[Holding, ...]:
             preemptible=row.preemptible,
             expected=row.expected,
             saved_at=row.saved_at,
-            leaving=pool.leaving(row.notice is not None, State(row.state)),
+            leaving=conversions.leaving(row.notice is not None, State(row.state)),
             leaves_at=None if row.notice is None else row.notice["stops_at"],
             image=row.image or "",
         )

@@ -7,18 +7,10 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import Connection, select
 
 from ...records.audit import Change, ChangeFilter
-from ...records.requests import (
-    Cause,
-    EventRecord,
-    Glance,
-    LeaseRecord,
-    LedgerEntry,
-    NewEvent,
-    NewRequest,
-    RequestFilter,
-    RequestRecord,
-    Usage,
-)
+from ...records.events import EventRecord, Glance, NewEvent
+from ...records.leases import LeaseRecord
+from ...records.ledger import LedgerEntry, Usage
+from ...records.requests import Cause, NewRequest, RequestFilter, RequestRecord
 from ...records.usage import (
     Capacity,
     Census,
@@ -52,7 +44,7 @@ from . import change_digest as glancing
 from . import marks_and_audit as administration
 from . import mutations as writing
 from . import queries as reading
-from .agenda import Agenda
+from .calendar import Agenda
 from .image_pins import Pinning
 from .queue import Queue
 from .request_search import Finding

@@ -19,8 +19,8 @@ from ...schemas.admin import (
     QuotaTreeOut,
 )
 from ..dependencies.bodies import json_body
-from ..dependencies.callers import ERRORS, Carrel, Reader, Writer
-from ..openapi.description import body_of
+from ..dependencies.callers import Carrel, Reader, Writer
+from ..openapi.description import ERRORS, body_of
 
 GroupName = Annotated[str, Path(max_length=64, description="Such as `cs101`.")]
 Person = Annotated[str, Path(max_length=64, description="Such as `ada`.")]

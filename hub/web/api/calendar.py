@@ -8,8 +8,8 @@ from fastapi import APIRouter, Depends, Path
 
 from ...schemas.calendar import ReservationIn, ReservationOut, ReservationsOut, TermIn, TermsOut
 from ..dependencies.bodies import json_body
-from ..dependencies.callers import ERRORS, Carrel, Reader, Writer
-from ..openapi.description import body_of
+from ..dependencies.callers import Carrel, Reader, Writer
+from ..openapi.description import ERRORS, body_of
 
 TermName = Annotated[str, Path(max_length=64, description="Such as `winter`.")]
 Name = Annotated[str, Path(max_length=64, description="Id of a reservation.")]

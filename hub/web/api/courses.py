@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import APIRouter, Depends
 from starlette.responses import JSONResponse
 
 from ...schemas.admin import ConsequencesOut
-from ...schemas.base import LARGEST
 from ...schemas.courses import (
     AssignmentsOut,
     CloneIn,
@@ -31,17 +30,18 @@ from ...schemas.courses import (
 )
 from ...schemas.grading import FeedbackIn, FeedbackOut, GradeIn, GradesOut, GradingOut
 from ..dependencies.bodies import json_body
-from ..dependencies.callers import ERRORS, Carrel, Reader, Writer
-from ..openapi.description import body_of
-
-CourseName = Annotated[str, Path(max_length=64, description="Such as `cs101`.")]
-AssignmentName = Annotated[str, Path(max_length=64, description="Such as `ps1`.")]
-SubmissionId = Annotated[int, Path(ge=1, le=LARGEST, description="The `id` of a receipt.")]
-Version = Annotated[int | None, Query(ge=1, le=LARGEST, description="The newest without it.")]
-Whose = Annotated[str, Query(max_length=64, description="For teachers and graders: of one person.")]
-Person = Annotated[str, Query(max_length=64, description="Whose; or name a section.")]
-Section = Annotated[str, Query(max_length=200, description="Whose; or name a person.")]
-DryRun = Annotated[bool, Query(description="Only say what it would mean.")]
+from ..dependencies.callers import Carrel, Reader, Writer
+from ..dependencies.course_paths import (
+    AssignmentName,
+    CourseName,
+    DryRun,
+    Person,
+    Section,
+    SubmissionId,
+    Version,
+    Whose,
+)
+from ..openapi.description import ERRORS, body_of
 
 router = APIRouter(responses=ERRORS, tags=["courses"])
 

@@ -10,9 +10,9 @@ from ...schemas.checks import CheckOut, ChecksOut
 from ...schemas.courses import SubmitIn
 from ...schemas.grading import MyGradeOut
 from ..dependencies.bodies import json_body
-from ..dependencies.callers import ERRORS, Carrel, Reader, Writer
-from ..openapi.description import body_of
-from .courses import AssignmentName, CourseName
+from ..dependencies.callers import Carrel, Reader, Writer
+from ..dependencies.course_paths import AssignmentName, CourseName
+from ..openapi.description import ERRORS, body_of
 
 router = APIRouter(
     responses=ERRORS, tags=["courses"], prefix="/courses/{course}/assignments/{assignment}"

@@ -6,11 +6,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path
 
-from ...administration.service import check
+from ...records.identity import check
 from ...schemas.images import ImagesOut, NeedsOut, PinIn, PinOut
 from ..dependencies.bodies import json_body
-from ..dependencies.callers import ERRORS, Carrel, Reader, Writer
-from ..openapi.description import body_of
+from ..dependencies.callers import Carrel, Reader, Writer
+from ..openapi.description import ERRORS, body_of
 
 GroupName = Annotated[str, Path(max_length=64, description="Such as `cs101`.")]
 ImageName = Annotated[str, Path(max_length=64, description="Such as `torch`.")]

@@ -9,9 +9,9 @@ from fastapi import APIRouter, Depends, Path, Request
 from ...schemas import EventsIn, OpenSessionIn, Out, RequestOut, StartedIn, StopIn
 from ...schemas.grading import GradedOut, GradingOrderOut, KeptOut, VerdictIn
 from ..dependencies.bodies import json_body
-from ..dependencies.callers import ERRORS, Carrel, RequestId
+from ..dependencies.callers import Carrel, RequestId
 from ..dependencies.context import web_of
-from ..openapi.description import body_of
+from ..openapi.description import ERRORS, body_of
 from ..security.access import token_of
 
 Lease = Annotated[str, Path(description="Such as `j-7f3k2m9p.1`.", max_length=80)]

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from typing import Annotated
+
+from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from ..dependencies.callers import ERRORS, Carrel, Reader
+from ...schemas import PoolOut, QueueOut
+from ..dependencies.callers import Carrel, Reader, ReaderOrHub
 from ..live.event_streams import page_events
 from ..live.sse import EventStream
+from ..openapi.description import ERRORS
+from .requests import MAX_LISTED
 
 router = APIRouter(responses=ERRORS)
 
@@ -25,3 +30,22 @@ def changes(web: Carrel, who: Reader) -> Response:
     every 15 s keeps it open.
     """
     return EventStream(page_events(web, who))
+
+
+@router.get("/pool", tags=["pool"], summary="The devices and their states")
+def pool(web: Carrel, who: ReaderOrHub) -> PoolOut:
+    """Every device with its state as the caller may see it.
+
+    Students see *that* a device is taken, teachers also by whom in their groups,
+    administrators always. `simulated` marks devices that exist only in name. `reservations` are
+    the next ones of everybody; what one is for only its group is told.
+    """
+    return web.commands.pool(who, groups_of=() if who is None else web.groups.names(who))
+
+
+@router.get("/queue", tags=["pool"], summary="Who waits, in order, and why")
+def queue(
+    web: Carrel, who: ReaderOrHub, limit: Annotated[int, Query(ge=1, le=MAX_LISTED)] = 200
+) -> QueueOut:
+    """The head of the one queue. Whose a place is, only those see who are entitled to."""
+    return web.commands.queue(who, limit)

@@ -6,29 +6,18 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends
 
-from ...schemas import ChangeIn, ExtendIn, QuotesIn, QuotesOut, RequestOut
+from ...schemas import (
+    KernelsIn,
+    RequestOut,
+    SessionIn,
+    WatchOut,
+)
 from ..dependencies.bodies import json_body
-from ..dependencies.callers import ERRORS, Carrel, Reader, RequestId, Writer
-from ..openapi.description import body_of
+from ..dependencies.callers import Carrel, RequestId, Server, Writer
+from ..html.urls import server_of
+from ..openapi.description import ERRORS, body_of
 
 router = APIRouter(responses=ERRORS)
-
-
-@router.post(
-    "/quotes",
-    tags=["requests"],
-    summary="How long would it wait?",
-    openapi_extra=body_of(QuotesIn),
-)
-def quotes(
-    web: Carrel, who: Reader, body: Annotated[QuotesIn, Depends(json_body(QuotesIn))]
-) -> QuotesOut:
-    """One answer for each question, in order, each as if it alone were sent now.
-
-    Nothing is reserved by it. What would be refused is answered with `admitted` false and the
-    refusal; `expected_at` is known for those that would be on the first page of the queue.
-    """
-    return QuotesOut(quotes=web.quotes.quotes(who, body.quotes))
 
 
 @router.post("/requests/{request_id}/claim", tags=["sessions"], summary="Claim a held device")
@@ -57,45 +46,59 @@ def keep_place(web: Carrel, who: Writer, request_id: RequestId) -> RequestOut:
 
 
 @router.post(
-    "/requests/{request_id}/extend",
-    tags=["requests"],
-    summary="Give it more time",
-    openapi_extra=body_of(ExtendIn),
+    "/sessions/{server}",
+    status_code=202,
+    tags=["sessions"],
+    summary="Start a session",
+    openapi_extra=body_of(SessionIn),
 )
-def extend(
+def start_session(
     web: Carrel,
     who: Writer,
-    request_id: RequestId,
-    body: Annotated[ExtendIn, Depends(json_body(ExtendIn))],
-) -> RequestOut:
-    """Adds to the time limit of a session or job that runs.
+    server: Server,
+    body: Annotated[SessionIn, Depends(json_body(SessionIn))],
+) -> RequestOut | None:
+    """Queues it and asks the hub for its server; it starts by itself when its turn comes.
 
-    With `seen_seconds`, the `seconds` of the request as the caller has seen them, it adds to
-    those: a limit that reaches so far already stays as it is, so that the call is safe to repeat.
-
-    Refused with 409 where somebody waits whom its devices would serve, where they are kept for
-    others by then (a reservation, what is guaranteed), where its budget is promised already, and
-    where it would run for longer than its group allows, counted from now. For its owner, teachers
-    of its group and administrators.
+    With `claim` its device is held instead when it comes, until its owner claims it; it then
+    has a name of its own: the one in the address, or for `-` one that is free.
     """
-    return web.extending.extend(who, request_id, body.seconds, seen=body.seen_seconds)
+    if body.claim:
+        return web.claims.start(who, server_of(server), body)
+    return web.commands.start_session(who, server_of(server), body)
+
+
+@router.delete("/sessions/{server}", status_code=204, tags=["sessions"], summary="Stop a session")
+def stop_session(web: Carrel, who: Writer, server: Server) -> None:
+    """Gives the devices back once its processes are gone; a waiting one leaves the queue."""
+    web.commands.stop_session(who, server_of(server))
+
+
+router = APIRouter(responses=ERRORS)
+
+
+@router.post("/requests/{request_id}/keep", tags=["sessions"], summary="Keep an idle session")
+def keep(web: Carrel, who: Writer, request_id: RequestId) -> RequestOut:
+    """Takes back its `warning`; its idle time is counted anew. Once for each session.
+
+    A second time, and without a warning, the answer is 409. Only its owner can do this.
+    """
+    return web.idling.keep(who, request_id)
 
 
 @router.post(
-    "/requests/{request_id}/change",
-    tags=["requests"],
-    summary="Ask for less while it waits",
-    openapi_extra=body_of(ChangeIn),
+    "/requests/{request_id}/kernels",
+    tags=["sessions"],
+    summary="Say what a session's kernels do",
+    openapi_extra=body_of(KernelsIn),
 )
-def change(
+def kernels(
     web: Carrel,
     who: Writer,
     request_id: RequestId,
-    body: Annotated[ChangeIn, Depends(json_body(ChangeIn))],
-) -> RequestOut:
-    """Fewer devices, a shorter time limit or another group, as `/why` suggests them.
-
-    It keeps its id and its age in the queue, and is safe to repeat. Refused with 409 where it does
-    not wait any more, or where more is asked for than before. Only its owner can do this.
+    body: Annotated[KernelsIn, Depends(json_body(KernelsIn))],
+) -> WatchOut:
+    """Sent by the server of a running session, with the session's own token, every
+    `again_seconds`. A session that does not tell counts as working. Only for its owner.
     """
-    return web.changing.change(who, request_id, body)
+    return web.idling.tell(who, request_id, body)

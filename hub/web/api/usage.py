@@ -10,7 +10,8 @@ from ...records.usage import UsageBy
 from ...schemas import LARGEST, LATEST, UsageReport
 from ...schemas.pool_history import HistoryOut
 from ...usage.reports import MOST_ROWS, UsageAsked
-from ..dependencies.callers import ERRORS, Carrel, Reader
+from ..dependencies.callers import Carrel, Reader
+from ..openapi.description import ERRORS
 
 Moment = Annotated[float | None, Query(ge=0, le=LATEST, allow_inf_nan=False)]
 

@@ -15,9 +15,9 @@ from ...administration.service import Administration
 from ...admission.quotes import Quotes
 from ...config.settings import Settings
 from ...controller.idle_culling import Idling
-from ...extending import Extending
-from ...interfaces.files import Clock, Identity
-from ...requests.amendments import Changing
+from ...interfaces.clock import Clock
+from ...records.identity import Identity
+from ...requests.amendments import Changing, Extending
 from ...runtime.context import Commands
 from ...sessions.held import Claims
 from ...usage.reports import Figures

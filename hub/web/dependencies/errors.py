@@ -20,6 +20,7 @@ from ...config.settings import SERVICE_PREFIX
 from ...errors import CarrelError, NotFound, NotSignedIn, Unavailable
 from ...messages.validation import invalid
 from ...schemas import ErrorBody, ErrorOut
+from ...schemas.errors import PROBLEM_TYPE
 from ...schemas.ngshare import FailedOut
 from ..monitoring.request_log import HEADER, id_of
 from ..security.headers import ALWAYS
@@ -27,7 +28,6 @@ from .context import web_of
 
 API_PREFIX = f"{SERVICE_PREFIX}api/"
 EXCHANGE_PREFIX = f"{API_PREFIX}v1/exchange/"
-PROBLEM_TYPE = "application/problem+json"
 _FOR_PROGRAMS = frozenset({"/metrics", f"{SERVICE_PREFIX}metrics"})
 _RETRY_SECONDS = 3
 _log = logging.getLogger(__name__)

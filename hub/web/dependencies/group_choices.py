@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import inf
 
-from ...admission.policy import GroupChoice
-from ...interfaces.files import Clock, Identity
+from ...groups.membership import GroupChoice
+from ...interfaces.clock import Clock
+from ...records.identity import Identity
 from ...runtime.context import Commands
 
 _OPENED_SECONDS = 5.0

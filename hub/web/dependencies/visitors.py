@@ -11,10 +11,10 @@ from starlette.datastructures import FormData
 from starlette.responses import HTMLResponse, Response
 
 from ...errors import InvalidInput, NotSignedIn
-from ..pages.login import to_sign_in
 from ..security.access import Visitor
 from ..security.csrf import FIELD, HEADER
 from .context import web_of
+from .redirects import to_sign_in
 
 _MOST_FIELDS = 1200
 

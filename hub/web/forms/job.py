@@ -12,11 +12,11 @@ from pydantic import JsonValue
 
 from ...admission.notebook import CheckedNotebook, check_name, check_notebook
 from ...admission.parameters import ParameterField
-from ...admission.policy import GroupChoice
 from ...errors import CarrelError, InvalidInput, NotAMember, TooLarge
+from ...groups.membership import GroupChoice
 from ...schemas import MODEL_LENGTH, JobIn, NotebookIn
 from ...schemas import parsers as values
-from .. import zones
+from . import fields as fields_module
 from .fields import read
 
 PARAMETER = "parameter-"
@@ -144,7 +144,9 @@ class SubmitForm:
     def _deadline(self, now: float) -> float | None:
         if not self.deadline:
             return None
-        return read(lambda text: zones.moment(text, self.zone, now), self.deadline, "deadline")
+        return read(
+            lambda text: fields_module.moment(text, self.zone, now), self.deadline, "deadline"
+        )
 
     def _words(self, name: Literal["command", "labels"]) -> list[str]:
         try:

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from ...admission.parameters import FieldType
 from ...errors import CarrelError
 from ...files.home_notebooks import HomeFiles
-from ...interfaces.files import Identity
+from ...records.identity import Identity
 from ...schemas import JobIn
 from ..dependencies.context import Web
 from .job import Notebook, SubmitForm

@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ...admission.policy import GroupChoice
 from ...admission.quotes import Quotes
 from ...errors import CarrelError
-from ...interfaces.files import Identity
+from ...groups.membership import GroupChoice
+from ...records.identity import Identity
 from ...schemas import LARGEST, QuoteIn, QuoteOut
 from ...schemas import parsers as values
 from .session import StartForm

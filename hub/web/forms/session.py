@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
-from ...admission.policy import GroupChoice
 from ...client.job_builder import model_choices
 from ...errors import CarrelError, Conflict, InvalidInput, NotAMember
+from ...groups.membership import GroupChoice
 from ...records.images import MOST as IMAGE_LENGTH
 from ...schemas import MODEL_LENGTH, DeviceOut, RequestOut, SessionIn
 from ...schemas import parsers as values

@@ -18,10 +18,10 @@ from jinja2 import Environment
 from jinja2.filters import do_urlencode
 from markupsafe import Markup, escape
 
-from ...calendar_words import reserved_words
 from ...messages import audit_log as change_words
 from ...messages import requests as wording
-from ...messages.timed_text import Dated, expected_words, reason_words, start_words
+from ...messages import units
+from ...messages.timed_text import Dated, expected_words, reason_words, reserved_words, start_words
 from ...schemas import DeviceOut, RequestOut
 from ...schemas.admin import ChangeOut
 
@@ -101,7 +101,7 @@ def shell(command: Sequence[str]) -> str:
 def size(size_bytes: int) -> str:
     """``0 bytes``, ``1.2 KiB``, ``3.4 GiB``."""
     if size_bytes < _STEP:
-        return wording.count(size_bytes, "byte")
+        return units.count(size_bytes, "byte")
     exponent = min(int(math.log(size_bytes, _STEP)), len(_SIZES))
     amount, unit = size_bytes / _STEP**exponent, _SIZES[exponent - 1]
     return f"{amount:.1f} {unit}"
@@ -111,7 +111,7 @@ def short(seconds: float) -> str:
     """How long a cell took: ``0.02 s``, ``12.3 s``, ``4 min 5 s``."""
     if seconds < 10:  # noqa: PLR2004  # a second digit tells something only up to here
         return f"{seconds:.2f} s"
-    return f"{seconds:.1f} s" if seconds < 60 else wording.duration(seconds)  # noqa: PLR2004
+    return f"{seconds:.1f} s" if seconds < 60 else units.duration(seconds)  # noqa: PLR2004
 
 
 def differences(change: ChangeOut) -> Markup:
@@ -139,12 +139,12 @@ def filters() -> Mapping[str, Callable[..., object]]:
         "reasons": reason_words,
         "badge": badge,
         "standing": standing,
-        "duration": wording.duration,
+        "duration": units.duration,
         "free_by_model": free_by_model,
         "differences": differences,
-        "devices": wording.devices,
-        "device_seconds": wording.device_seconds,
-        "memory": wording.memory,
+        "devices": units.devices,
+        "device_seconds": units.device_seconds,
+        "memory": units.memory,
         "pretty": pretty,
         "pairs": pairs,
         "reserved": reserved_words,

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 from starlette.concurrency import run_in_threadpool
 
-from ...interfaces.files import Identity
-from ...records.requests import Glance
-from ...requests.serializers import Viewer
+from ...records.events import Glance
+from ...records.identity import Identity, Viewer
 from ...runtime.context import Commands
 from ...runtime.notifier import Pulse
 

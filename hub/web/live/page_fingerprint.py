@@ -6,8 +6,7 @@ import hashlib
 
 from starlette.concurrency import run_in_threadpool
 
-from ...interfaces.files import Identity
-from ...requests.serializers import Viewer
+from ...records.identity import Identity, Viewer
 from ...scheduling.model.states import LIVE, TERMINAL
 from ..dependencies.context import Web
 from .change_feed import Clues, Look

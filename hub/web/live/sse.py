@@ -9,20 +9,20 @@ hands makes several, and the last of them starts somebody's session.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+import re
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from functools import partial
-from typing import BinaryIO
 
 import anyio
+from fastapi import Request
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from ...errors import InvalidInput
 from ...runtime.notifier import Pulse
 
 KEEP_ALIVE_SECONDS = 15.0
 _PACE_SECONDS = 0.1
-_PART_BYTES = 256 * 1024
 _AT_ONCE = 3
 ALIVE = b": alive\n\n"
 
@@ -86,27 +86,6 @@ def message(event: str, data: str = "{}", *, event_id: int | None = None) -> byt
     return ("\n".join(lines) + "\n\n").encode()
 
 
-class FileContent(StreamingResponse):
-    """An open file to its end; closed in any case.
-
-    Its length is not declared: a job may still be writing to it, or cut it short.
-    """
-
-    def __init__(self, file: BinaryIO, *, headers: Mapping[str, str]) -> None:
-        super().__init__(
-            iter(partial(file.read, _PART_BYTES), b""),
-            media_type="application/octet-stream",
-            headers=headers,
-        )
-        self._file = file
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            self._file.close()
-
-
 class EventStream(StreamingResponse):
     """Sends until the source ends or the reader goes; the source is closed in either case."""
 
@@ -128,3 +107,21 @@ class EventStream(StreamingResponse):
             group.start_soon(until_gone)
             await self.stream_response(send)
             group.cancel_scope.cancel()
+
+
+_EVENT_ID = re.compile(r"[0-9]{1,18}")
+
+
+def last_event_id(request: Request) -> int:
+    """0 where there is none. Raises InvalidInput."""
+    return _event_number(request.headers.get("last-event-id", ""))
+
+
+def _event_number(given: str) -> int:
+    if not given:
+        return 0
+    if not _EVENT_ID.fullmatch(given):
+        raise InvalidInput(
+            f"Last-Event-ID is {given[:40]!r}.", accepted="The id of an event: a whole number."
+        )
+    return int(given)

@@ -33,9 +33,9 @@ from ...schemas.courses import (
     RosterIn,
     SubmitIn,
 )
+from ...schemas.errors import PROBLEM_TYPE
 from ...schemas.grading import FeedbackIn, GradeIn, VerdictIn
 from ...schemas.images import PinIn
-from ..dependencies.errors import PROBLEM_TYPE
 from .examples import ANSWER_EXAMPLES, BODY_EXAMPLES, problem_example
 
 _BODIES: tuple[type[BaseModel], ...] = (
@@ -178,3 +178,6 @@ def _complete(operation: dict[str, Any]) -> None:
         name = content.get("schema", {}).get("$ref", "").rpartition("/")[2]
         if name in ANSWER_EXAMPLES:
             content["example"] = ANSWER_EXAMPLES[name]
+
+
+ERRORS = problems(400, 401, 403, 404, 409, 413, 503)

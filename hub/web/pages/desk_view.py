@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...admission.policy import GroupChoice
-from ...interfaces.files import HomeUse, Identity
+from ...groups.membership import GroupChoice
+from ...interfaces.files import HomeUse
 from ...messages import requests as wording
+from ...records.identity import Identity
 from ...requests.pagination import Wanted
 from ...runtime.context import Commands
 from ...scheduling.model.snapshot import Kind

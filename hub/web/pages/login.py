@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import secrets
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
@@ -17,32 +16,17 @@ from starlette.responses import RedirectResponse, Response
 from ...config.settings import SERVICE_PREFIX
 from ...errors import Forbidden, NotSignedIn
 from ..dependencies.context import Web, web_of
+from ..dependencies.redirects import SEE_OTHER, own_page
 from ..security.access import SESSION_COOKIE, SESSION_PURPOSE
 from ..security.signer import same
 
 HUB_LOGOUT = "/hub/logout"
-SEE_OTHER = 303
 _STATE_COOKIE = "carrel-state-"
 _STATE_PURPOSE = "oauth-state"
 _STATE_SECONDS = 600
-_SEGMENT = r"[A-Za-z0-9~_%-][A-Za-z0-9.~_%-]{0,99}"
-_OWN_PAGE = re.compile(
-    rf"{re.escape(SERVICE_PREFIX)}(?:|usage|course/{_SEGMENT}|wait/{_SEGMENT}|requests/{_SEGMENT})"
-)
 _STATE = re.compile(r"[A-Za-z0-9_-]{20,60}")
 
 router = APIRouter(include_in_schema=False)
-
-
-def own_page(wanted: str) -> str:
-    """The page to go to after a sign-in: one of ours from the list, else the desk."""
-    return wanted if _OWN_PAGE.fullmatch(wanted) else SERVICE_PREFIX
-
-
-def to_sign_in(wanted: str) -> RedirectResponse:
-    """Sends the browser to the sign-in, and from there back to where it wanted to go."""
-    query = urlencode({"next": own_page(wanted)})
-    return RedirectResponse(f"{SERVICE_PREFIX}login?{query}", SEE_OTHER)
 
 
 @router.get("/login")

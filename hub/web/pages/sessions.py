@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import re
 from collections.abc import Callable, Mapping
+from contextlib import aclosing
 
 from fastapi import APIRouter
 from pydantic import ValidationError
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
 
 from ...config.settings import SERVICE_PREFIX
 from ...errors import CarrelError
 from ...messages.validation import invalid_body
+from ...records.identity import Identity
 from ...scheduling.model.states import LIVE
 from ...schemas import ChangeIn, RequestOut
-from ..dependencies.callers import Carrel, RequestId
+from ..dependencies.callers import Carrel, Next, RequestId, Server
 from ..dependencies.context import Web
-from ..dependencies.visitors import Form, Guest, html
+from ..dependencies.redirects import SEE_OTHER
+from ..dependencies.visitors import Follower, Form, Guest, html
 from ..forms.quote import quote
 from ..forms.session import StartForm
-from ..html.urls import wait_url
+from ..html.urls import door, server_of, wait_url
+from ..live.sse import EventStream
 from ..security.access import Visitor
 from .desk import desk_page
-from .login import SEE_OTHER
+from .wait_stream import wait_events
+from .wait_view import WaitView, session_of
 
 EXTEND_SECONDS = 1800
 _NUMBER = re.compile(r"[0-9]{1,12}")
@@ -113,3 +121,96 @@ def _acted(web: Web, visitor: Visitor, act: Callable[[], RequestOut], target: st
     except CarrelError as error:
         return desk_page(web, visitor, StartForm(), notice=error, status=error.http_status)
     return RedirectResponse(target, SEE_OTHER)
+
+
+pages = APIRouter(include_in_schema=False)
+
+
+@pages.post("/requests/{request_id}/keep")
+def keep_form(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> Response:
+    """The button beside the countdown."""
+    web.idling.keep(visitor.identity, request_id)
+    return RedirectResponse(SERVICE_PREFIX, SEE_OTHER)
+
+
+_SOON_SECONDS = 1.0
+
+
+@router.post("/sessions")
+def start_session(web: Carrel, visitor: Guest, fields: Form) -> Response:
+    """The start form: on to the waiting page, or back to the form with what was wrong."""
+    form, who = StartForm.filled(fields), visitor.identity
+    now_on_cpu = fields.get("how") == "cpu"
+    try:
+        if now_on_cpu:
+            made = web.claims.start(who, form.server_name, form.options())
+            web.claims.keep_place(who, made.id)
+        else:
+            web.commands.start_session(who, form.server_name, form.options())
+    except CarrelError as error:
+        refused = form.refused(error, web.commands.groups_for(who))
+        return desk_page(web, visitor, refused, status=error.http_status)
+    # What opens next: the CPU session, or the session itself.
+    return RedirectResponse(wait_url("" if now_on_cpu else form.server_name, form.next), SEE_OTHER)
+
+
+@router.post("/sessions/stop")
+def stop_session(web: Carrel, visitor: Guest, fields: Form) -> Response:
+    web.commands.stop_session(visitor.identity, fields.get("server_name", ""))
+    return RedirectResponse(SERVICE_PREFIX, SEE_OTHER)
+
+
+@router.get("/wait/{server}")
+async def wait(web: Carrel, visitor: Guest, server: Server, next: Next = "") -> Response:
+    """Live until the session can be entered."""
+    request = await _session_soon(web, visitor.identity, server_of(server))
+    return await run_in_threadpool(_wait_page, web, visitor, server, request, next)
+
+
+async def _session_soon(web: Web, who: Identity, server_name: str) -> RequestOut | None:
+    """The browser can be quicker than the hub's spawner: give a live request a moment."""
+    found: RequestOut | None = None
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_SOON_SECONDS), aclosing(web.streams.rounds()) as rounds:
+            async for _ in rounds:
+                found = await run_in_threadpool(
+                    session_of, web.commands, who, server_name, now=web.clock()
+                )
+                if found is not None and not found.ended:
+                    break
+    return found
+
+
+def _wait_page(
+    web: Web, visitor: Visitor, server: str, request: RequestOut | None, wanted: str
+) -> Response:
+    who, name = visitor.identity, server_of(server)
+    if request is None:
+        return RedirectResponse(SERVICE_PREFIX, SEE_OTHER)
+    if request.state == "running" and web.commands.server_ready(who.name, name):
+        return RedirectResponse(door(who.name, name, wanted), SEE_OTHER)
+    return html(
+        web.render(
+            "wait.html",
+            view=WaitView(request=request),
+            server_name=name,
+            segment=server,
+            wanted=wanted,
+            who=who,
+            csrf=web.gate.csrf.issue(visitor.session),
+        )
+    )
+
+
+@router.get("/wait/{server}/enter")
+def enter(web: Carrel, visitor: Guest, server: Server, next: Next = "") -> Response:
+    """The waiting page asks for the way once it heard that the session is ready."""
+    url = door(visitor.identity.name, server_of(server), next)
+    return Response(status_code=200, headers={"HX-Redirect": url})
+
+
+@router.get("/wait/{server}/events")
+def wait_stream(web: Carrel, visitor: Follower, server: Server, request_id: str) -> Response:
+    web.commands.request(visitor.identity, request_id)
+    csrf = web.gate.csrf.issue(visitor.session)
+    return EventStream(wait_events(web, visitor.identity, request_id, csrf))

@@ -11,11 +11,11 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Depends, Path, Query
 from starlette.responses import Response
 
-from ...administration.service import check
 from ...config.settings import SERVICE_PREFIX
 from ...errors import CarrelError
 from ...messages import usage as usage_words
 from ...messages.usage import Line
+from ...records.identity import check
 from ...records.usage import DAY, UsageBy, Used
 from ...requests.pagination import Wanted
 from ...scheduling.model.states import LIVE

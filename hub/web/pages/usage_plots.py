@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ...messages import requests as wording
+from ...messages import units
 from ...schemas import UsageReport, UsageRowOut
 from ...schemas.pool_history import HistoryOut, PeriodOut, WaitsOut
 from ..html.plot import Plot, Series, span_unit
@@ -19,7 +19,7 @@ def by_day(report: UsageReport, days: Sequence[UsageRowOut]) -> Plot:
         id="by-day",
         title="By day",
         about=f"Device-{unit} on each day from {days[0].day} to {days[-1].day}; together "
-        f"{wording.device_seconds(report.device_seconds)}."
+        f"{units.device_seconds(report.device_seconds)}."
         if days
         else "",
         unit=f"device-{unit}",
@@ -94,7 +94,7 @@ def waits(found: HistoryOut) -> Plot:
                 Series(
                     name=f"{kind}, {name}",
                     values=tuple(None if value is None else value / size for value in values),
-                    texts=tuple("" if v is None else wording.duration(v) for v in values),
+                    texts=tuple("" if v is None else units.duration(v) for v in values),
                 )
             )
     return Plot(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...interfaces.files import Identity
+from ...records.identity import Identity
 from ...runtime.context import Commands
 from ...scheduling.model.snapshot import Kind
 from ...scheduling.model.states import LIVE, TERMINAL, State

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from starlette.requests import Request
 
 from ...errors import Forbidden, NotSignedIn
-from ...interfaces.files import Identity
+from ...records.identity import Identity
 from ...runtime.context import Commands
 from .csrf import HEADER, Csrf
 from .hub_oauth import ACCESS_SCOPE, METRICS_SCOPE, READ_SCOPE, SUBMIT_SCOPE, Person, SignIn

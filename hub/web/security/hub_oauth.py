@@ -22,7 +22,7 @@ from tornado.web import HTTPError
 
 from ...config.settings import SERVICE_PREFIX, Settings
 from ...errors import NotSignedIn, Unavailable
-from ...interfaces.files import Identity
+from ...records.identity import Identity
 
 SERVICE_NAME = "carrel"
 CLIENT_ID = f"service-{SERVICE_NAME}"

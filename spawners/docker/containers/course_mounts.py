@@ -12,8 +12,8 @@ from pathlib import Path
 
 from ....courses.files.course_folder import DATA
 from ....hub.client.api.internal import Link
-from ....hub.config.settings import StateFolder
-from ....hub.interfaces.backend import BackendSettings, DockerHost
+from ....hub.config.state_folder import StateFolder
+from ....hub.interfaces.backend_settings import BackendSettings, DockerHost
 from ...common.course_links import INSIDE, graded_by, link_into
 from .home_mounts import homes_of
 from .template import Mount

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ....hub.errors import BackendFailed, Unavailable
-from ....hub.records.requests import Json
+from ....hub.records.json_value import Json
 from ..engine.client import Engine
 from .template import KIND, LABEL, SESSION_PORT
 

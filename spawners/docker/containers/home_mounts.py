@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from ....hub.config.settings import StateFolder
+from ....hub.config.state_folder import StateFolder
 from ....hub.files.filenames import safe_name
 from ....hub.files.home_folders import Homes
-from ....hub.interfaces.backend import BackendSettings
+from ....hub.interfaces.backend_settings import COURSE_DATA, COURSES, BackendSettings
 from ....hub.interfaces.files import HomeUse
-from ....hub.messages import requests as wording
-from ....hub.records.requests import COURSE_DATA, COURSES
+from ....hub.messages import units
 from .template import HOMES, Mount
 
 _ELSEWHERE: Final = "/tmp/recovery"  # noqa: S108  # a file system of the container's own
@@ -70,7 +69,7 @@ def recovery(use: HomeUse | None) -> dict[str, str]:
     return {
         # JupyterLab shows no more than 140 characters of it.
         "CARREL_RECOVERY": (
-            f"Your home is full ({wording.size(use.used)} of {wording.size(use.size)}). In this "
+            f"Your home is full ({units.size(use.used)} of {units.size(use.size)}). In this "
             "recovery session delete what you no longer need; then stop it and start another."
         ),
         **{name: f"{_ELSEWHERE}/{folder}" for name, folder in _WRITTEN.items()},

@@ -10,8 +10,9 @@ from pathlib import Path
 from ....hub.attempts.output_limits import Limits
 from ....hub.attempts.spec import CLAIM, FILES, LOG, NOTICE, PROGRESS, SAVED, Order
 from ....hub.files.safe_fs import Owner, give_folder, lies_in
-from ....hub.interfaces.backend import BackendSettings, DockerOptions, LaunchOrder
-from ....hub.records.requests import COURSE_DATA, Json
+from ....hub.interfaces.backend import LaunchOrder
+from ....hub.interfaces.backend_settings import COURSE_DATA, BackendSettings, DockerOptions
+from ....hub.records.json_value import Json
 from ...devices.environment import readable
 from ...processes.lease_processes import LEASE_VARIABLE
 from .home_mounts import course_data, inside, mounts

@@ -18,8 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from ....hub.attempts.spec import BELL, ORDER
-from ....hub.interfaces.backend import BackendSettings
-from ....hub.records.requests import COURSES
+from ....hub.interfaces.backend_settings import COURSES, BackendSettings
 from .template import ATTEMPT, HOMES, Mount
 
 _CARREL: Final = str(PurePosixPath(ATTEMPT).parent)

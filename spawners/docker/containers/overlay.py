@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
-from ....hub.records.requests import Json
+from ....hub.records.json_value import Json
 
 Body = Mapping[str, Json]
 

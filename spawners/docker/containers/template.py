@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from ....hub.records.requests import Json
+from ....hub.records.json_value import Json
 from ....hub.scheduling.model.snapshot import Device
 from ...devices.environment import device_environment
 

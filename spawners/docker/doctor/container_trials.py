@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ....hub.config.settings import write_private
 from ....hub.errors import BackendFailed
-from ....hub.interfaces.backend import BackendSettings, DockerHost, DockerOptions
-from ....hub.interfaces.host import Finding, Verdict
-from ....hub.records.requests import Json
+from ....hub.files.private_file import write_private
+from ....hub.interfaces.backend_settings import BackendSettings, DockerHost, DockerOptions
+from ....hub.records.diagnostics import Finding, Verdict
+from ....hub.records.json_value import Json
 from ..containers import firewall as guard
 from ..containers.template import KIND, LABEL
 from ..engine.client import Engine

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Final
 
 from ....hub.errors import BackendFailed, Unavailable
-from ....hub.interfaces.backend import BackendSettings, DockerHost, DockerOptions
-from ....hub.interfaces.host import Finding, Verdict
-from ....hub.messages import requests as wording
+from ....hub.interfaces.backend_settings import BackendSettings, DockerHost, DockerOptions
+from ....hub.messages import units
+from ....hub.records.diagnostics import Finding, Verdict
 from ..containers.subnets import has_address, taken
 from ..containers.template import LABEL, WARM, lease_of
 from ..engine.client import Engine
@@ -120,7 +120,7 @@ class Doctor:
             what = f"Only root can see how much room there is in {root}."
             return self._found("engine's disk", Verdict.UNKNOWN, what, f"df -h {root}")
         verdict = Verdict.FINE if free >= _FEW_BYTES else Verdict.WARNING
-        what = f"{wording.size(free)} are free for images and containers in {root}."
+        what = f"{units.size(free)} are free for images and containers in {root}."
         return self._found("engine's disk", verdict, what, "carrel images prune")
 
     def _ready(self) -> int:

@@ -11,10 +11,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, Protocol
 
-from ....hub.interfaces.backend import DockerOptions
-from ....hub.interfaces.host import Finding, Verdict
-from ....hub.messages import requests as wording
-from ....hub.records.requests import Json
+from ....hub.interfaces.backend_settings import DockerOptions
+from ....hub.messages import units
+from ....hub.records.diagnostics import Finding, Verdict
+from ....hub.records.json_value import Json
 from ..engine import cdi
 
 Info = Mapping[str, Json]
@@ -97,7 +97,7 @@ def homes(found: Found, options: DockerOptions, *, root: bool) -> Finding:
             f"Homes have a size, and what makes it hold is missing: {', '.join(lacking)}.",
             "Install e2fsprogs and mount; load the kernel's loop devices: modprobe loop.",
         )
-    what = f"Each home holds {wording.size(options.home_size)}, and no more."
+    what = f"Each home holds {units.size(options.home_size)}, and no more."
     return found("homes", Verdict.FINE, what)
 
 
@@ -106,7 +106,7 @@ def waiting(found: Found, options: DockerOptions, number: int, *, root: bool) ->
     if not (root and options.warm):
         why = "only root may mount their folders" if options.warm else "[docker] warm is 0"
         return found("small jobs", Verdict.FINE, f"No container waits for them: {why}.")
-    now = f"{wording.count(number, 'container')} {'waits' if number == 1 else 'wait'} for them now"
+    now = f"{units.count(number, 'container')} {'waits' if number == 1 else 'wait'} for them now"
     return found("small jobs", Verdict.FINE, f"{now}, at most {options.warm} do.")
 
 

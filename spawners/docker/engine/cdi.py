@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ....hub.records.requests import Json
+from ....hub.records.json_value import Json
 from ....hub.scheduling.model.snapshot import Device
 from .client import Engine
 

@@ -20,8 +20,9 @@ import requests.exceptions
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 
 from ....hub.errors import BackendFailed, Unavailable
-from ....hub.interfaces.backend import DockerHost
-from ....hub.records.requests import Handle, Json
+from ....hub.interfaces.backend_settings import DockerHost
+from ....hub.records.json_value import Json
+from ....hub.records.leases import Handle
 
 SECONDS: Final = 5.0
 START_SECONDS: Final = 30.0

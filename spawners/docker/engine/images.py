@@ -8,7 +8,7 @@ from typing import Final
 
 from ....hub.errors import BackendFailed
 from ....hub.records.images import Image, Reference, newest
-from ....hub.records.requests import Json
+from ....hub.records.json_value import Json
 from ....images import labels
 from .client import Engine, ImageMissing
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ....hub.interfaces.backend import Life, Sighting
-from ....hub.messages.requests import memory as size
+from ....hub.messages.units import memory as size
 from ....hub.records.requests import Cause, CauseCode
 from ..containers.template import WARM
 from ..engine.client import Container, Engine

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final, cast
 
 from ....hub.errors import BackendFailed, Unavailable
-from ....hub.records.requests import Json
+from ....hub.records.json_value import Json
 from ...devices import nvml
 from ..containers.template import KIND, LABEL
 from ..engine import cdi

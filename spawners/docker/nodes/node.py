@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ....hub.errors import BackendFailed, Unavailable
-from ....hub.interfaces.backend import BackendSettings, DockerHost, DockerOptions
+from ....hub.interfaces.backend_settings import BackendSettings, DockerHost, DockerOptions
 from ....hub.records.images import Image
-from ....hub.records.requests import Handle
+from ....hub.records.leases import Handle
 from ..containers import session_log
 from ..containers.firewall import Guard, Wall
 from ..containers.late_mounts import places_of

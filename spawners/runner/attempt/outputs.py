@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ....hub.attempts.output_limits import Limits, size_words
-from ....hub.records.requests import Json
+from ....hub.records.json_value import Json
 from .outcome import plain
 from .text import Kept, Lines, left_out, storable, utf8_size
 

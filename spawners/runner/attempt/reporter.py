@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from ....hub.attempts.output_limits import Limits
-from ....hub.records.requests import Json
+from ....hub.records.json_value import Json
 from .outputs import for_event
 from .progress import Step
 from .text import Kept, fold_on

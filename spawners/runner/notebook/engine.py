@@ -22,7 +22,8 @@ from papermill.engines import NBClientEngine, NotebookExecutionManager, papermil
 from papermill.execute import remove_error_markers
 from papermill.log import logger
 
-from ....hub.records.requests import CauseCode, Json
+from ....hub.records.json_value import Json
+from ....hub.records.requests import CauseCode
 from ..attempt.outcome import Ending, plain
 from ..attempt.outputs import CellOutputs, bounded_bundle
 from ..attempt.progress import step_of_bar

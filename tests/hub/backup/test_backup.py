@@ -24,7 +24,9 @@ from carrel.hub.backup import database
 from carrel.hub.backup.create import BackupOptions, back_up
 from carrel.hub.backup.manifest import CHECKSUM, MANIFEST, Manifest
 from carrel.hub.backup.restore import Restored, RestoreOptions, restore, verify
-from carrel.hub.config.settings import Secrets, Settings, StateFolder
+from carrel.hub.config.secrets import Secrets
+from carrel.hub.config.settings import Settings
+from carrel.hub.config.state_folder import StateFolder
 from carrel.hub.errors import BackupFailed, Conflict, InvalidInput, Refused, StateInUse
 from carrel.hub.records.requests import RequestFilter
 from carrel.hub.scheduling.model.states import State

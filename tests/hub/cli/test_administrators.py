@@ -13,9 +13,10 @@ from click.testing import CliRunner, Result
 from carrel.hub.accounts import Accounts
 from carrel.hub.cli import cli
 from carrel.hub.cli.admin import members as membership
-from carrel.hub.config.settings import Settings, StateFolder
+from carrel.hub.config.settings import Settings
+from carrel.hub.config.state_folder import StateFolder
 from carrel.hub.errors import CarrelError, NotFound, Unavailable
-from carrel.hub.interfaces.files import HubUser
+from carrel.hub.interfaces.jupyterhub import HubUser
 from carrel.hub.records.audit import ChangeFilter
 from carrel.hub.store import open_store
 

@@ -10,7 +10,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from carrel.hub.cli import cli
-from carrel.hub.config.settings import Secrets, Settings, StateFolder
+from carrel.hub.config.secrets import Secrets
+from carrel.hub.config.settings import Settings
+from carrel.hub.config.state_folder import StateFolder
 from carrel.hub.errors import CarrelError
 from carrel.hub.store import open_store
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.config.settings import Settings, StateFolder
+from carrel.hub.config.settings import Settings
+from carrel.hub.config.state_folder import StateFolder
 from carrel.hub.records.audit import Action, ChangeFilter
 from carrel.hub.store import open_store
 

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from carrel.hub.cli import cli
 from carrel.hub.cli.client_commands import COMMANDS
 from carrel.hub.errors import InvalidInput
-from carrel.hub.messages import requests as wording
+from carrel.hub.messages import units
 from carrel.hub.schemas import MAX_NOTEBOOK_BYTES
 from carrel.hub.schemas import parsers as values
 
@@ -255,7 +255,7 @@ class TestLooking:
         }  # fmt: skip  # grouped by meaning
         path = "/services/carrel/api/v1/requests/j-1/why"
         service.extra["GET", path] = lambda handler: handler.say(200, answer)
-        ahead = wording.coming(4e9 - time.time())
+        ahead = units.coming(4e9 - time.time())
         assert carrel("why", "j-1").output.splitlines() == [
             "Place 2.",
             "It asks for 2 devices.",

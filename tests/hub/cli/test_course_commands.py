@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from carrel.courses.feedback.delivery import GRADE
 from carrel.courses.files.bundle import Parcel
 from carrel.hub.cli import cli
-from carrel.hub.interfaces.files import Identity
+from carrel.hub.records.identity import Identity
 from carrel.hub.records.requests import RequestFilter
 from carrel.hub.schemas.grading import CellScoreIn, CellScoreOut, GradeOut, VerdictIn
 from carrel.hub.web.app import Server

@@ -16,7 +16,8 @@ from click.testing import CliRunner, Result
 from carrel import __version__
 from carrel.hub.cli import cli
 from carrel.hub.cli.admin.simulate_ledger import read_ledger, site_devices
-from carrel.hub.config.settings import Settings, StateFolder
+from carrel.hub.config.settings import Settings
+from carrel.hub.config.state_folder import StateFolder
 from carrel.hub.errors import CarrelError
 from carrel.hub.interfaces.store import Store
 from carrel.hub.records.calendar import Reservation, Term

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from carrel.hub.scheduling.explanation.admission_rules import Refusal, Rule
-from carrel.hub.scheduling.gate import Gate
+from carrel.hub.scheduling.explanation.admission_rules import Gate, Refusal, Rule
 from carrel.hub.scheduling.model.budget import Budget, Period
 from carrel.hub.scheduling.model.snapshot import Kind, Share
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 
 from carrel.hub.scheduling.cycle.decision import decide
-from carrel.hub.scheduling.explanation.admission_rules import Reach, Rule, admit
-from carrel.hub.scheduling.explanation.reachable_capacity import reach
+from carrel.hub.scheduling.explanation.admission_rules import Rule, admit
+from carrel.hub.scheduling.explanation.reachable_capacity import Reach, reach
 from carrel.hub.scheduling.model.snapshot import Group, Health, Mark, MarkKind, Snapshot
 
 from . import rich

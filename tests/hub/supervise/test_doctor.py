@@ -12,9 +12,10 @@ from click.testing import CliRunner
 
 from carrel.hub import plugins as engines
 from carrel.hub.cli import cli
-from carrel.hub.config.settings import Engine, Settings, StateFolder
+from carrel.hub.config.settings import Engine, Settings
+from carrel.hub.config.state_folder import StateFolder
 from carrel.hub.errors import Unavailable
-from carrel.hub.interfaces.host import Finding, Verdict
+from carrel.hub.records.diagnostics import Finding, Verdict
 
 
 @pytest.fixture

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from carrel.hub import plugins as engines
-from carrel.hub.config.settings import Engine, Settings, StateFolder
+from carrel.hub.config import backend
+from carrel.hub.config.settings import Engine, Settings
 from carrel.hub.config.site import SiteFile
+from carrel.hub.config.state_folder import StateFolder
 from carrel.hub.errors import Conflict, Unavailable
 from carrel.hub.supervisor.down import down
 from carrel.hub.supervisor.host import chosen
@@ -45,7 +47,7 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def host_of(state: StateFolder, settings: Settings) -> str:
-    return engines.docker_options(settings, SiteFile.load(state)).hosts[0].url
+    return backend.docker_options(settings, SiteFile.load(state)).hosts[0].url
 
 
 def test_the_engine_of_the_last_start_is_found_without_its_docker_host(
@@ -65,7 +67,7 @@ def test_the_next_start_may_name_another_one(
     first = chosen(state, stored, None)
     monkeypatch.delenv("DOCKER_HOST")
     assert chosen(state, first, None).docker_host == FIRST
-    assert chosen(state, stored, None).docker_host == engines.DEFAULT_DOCKER_HOST
+    assert chosen(state, stored, None).docker_host == backend.DEFAULT_DOCKER_HOST
     state.site_file.write_text(f'[docker]\nhost = "{SECOND}"\n')
     assert host_of(state, first) == SECOND
 

@@ -13,12 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.config.settings import Settings, StateFolder
+from carrel.hub.config.settings import Settings
+from carrel.hub.config.state_folder import StateFolder
 from carrel.hub.errors import PortBusy, StateInUse
-from carrel.hub.supervisor.stale import stop_stale
 from carrel.hub.supervisor import tcp_ports as ports
 from carrel.hub.supervisor.lock import holder, locked
 from carrel.hub.supervisor.processes import ProcessId, leased, stop_all
+from carrel.hub.supervisor.stale import stop_stale
 
 STEPS = ((signal.SIGTERM, 0.3), (signal.SIGKILL, 10.0))
 

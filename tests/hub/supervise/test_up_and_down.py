@@ -13,9 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.config.settings import Secrets, Settings, StateFolder
+from carrel.hub.config.secrets import Secrets
+from carrel.hub.config.settings import Settings
+from carrel.hub.config.state_folder import StateFolder
 from carrel.hub.errors import BackendFailed, InvalidInput
-from carrel.hub.records.requests import Handle, NewRequest
+from carrel.hub.records.leases import Handle
+from carrel.hub.records.requests import NewRequest
 from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.snapshot import Device, Group, Kind
 from carrel.hub.scheduling.model.states import State

@@ -8,7 +8,7 @@ from carrel.courses.files.bundle import Parcel
 from carrel.courses.files.transfer import kept
 from carrel.courses.model.records import CellScore, Member, NewSubmission, Verdict
 from carrel.courses.services import CourseDesk
-from carrel.hub.interfaces.files import Identity
+from carrel.hub.records.identity import Identity
 from carrel.hub.schemas.grading import GradeIn
 
 _WORDS = (

@@ -11,13 +11,13 @@ from typing import Any, cast
 import httpx
 from fastapi import FastAPI
 
-from carrel.hub.admission.policy import GroupChoice
 from carrel.hub.config.settings import SERVICE_PREFIX, Settings
 from carrel.hub.errors import CarrelError, Forbidden, NotFound, NotSignedIn, Unavailable
-from carrel.hub.interfaces.files import HomeUse, Identity
-from carrel.hub.records.requests import Glance, Touched
+from carrel.hub.groups.membership import GroupChoice
+from carrel.hub.interfaces.files import HomeUse
+from carrel.hub.records.events import Glance, Touched
+from carrel.hub.records.identity import Identity, Viewer
 from carrel.hub.requests.pagination import Wanted
-from carrel.hub.requests.serializers import Viewer
 from carrel.hub.runtime.context import Commands
 from carrel.hub.runtime.notifier import Pulse
 from carrel.hub.scheduling.model.plan import Wait

@@ -13,8 +13,8 @@ from carrel.hub.accounts.passwords import Cost
 from carrel.hub.accounts.store import Accounts
 from carrel.hub.config.settings import Settings
 from carrel.hub.interfaces.backend import NodeState
-from carrel.hub.interfaces.files import Identity
-from carrel.hub.records.requests import Handle
+from carrel.hub.records.identity import Identity
+from carrel.hub.records.leases import Handle
 from carrel.hub.runtime.context import Commands
 from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.snapshot import Group

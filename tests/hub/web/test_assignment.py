@@ -12,8 +12,8 @@ from carrel.courses.feedback.delivery import GRADE
 from carrel.courses.files.bundle import Parcel
 from carrel.hub.schemas.grading import CellScoreIn, CellScoreOut, GradeOut, VerdictIn
 from carrel.hub.web import Person
-from carrel.hub.web.dependencies.callers import attachment
 from carrel.hub.web.dependencies.context import Web
+from carrel.hub.web.html.downloads import attachment
 
 from ...courses.checks import came_out
 from ..doubles import STUDENT1, STUDENT2, TEACHER

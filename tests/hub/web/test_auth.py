@@ -13,7 +13,7 @@ import pytest
 
 from carrel.hub.config.settings import Settings
 from carrel.hub.errors import NotSignedIn, Unavailable
-from carrel.hub.interfaces.files import Identity
+from carrel.hub.records.identity import Identity
 from carrel.hub.web.security.hub_oauth import (
     ACCESS_SCOPE,
     READ_SCOPE,

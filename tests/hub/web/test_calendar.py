@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from carrel.hub.interfaces.files import Identity
+from carrel.hub.records.identity import Identity
 
 from ..doubles import STRANGER, STUDENT1, TEACHER
 from .fakes import API, PREFIX

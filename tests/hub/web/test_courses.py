@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from carrel.hub.interfaces.files import Identity
+from carrel.hub.records.identity import Identity
 
 from ...courses.notebooks import SOURCE
 from ..doubles import ADMIN, STUDENT1, TEACHER

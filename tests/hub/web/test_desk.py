@@ -12,7 +12,8 @@ from fastapi import FastAPI
 
 from carrel.hub.config.settings import Settings
 from carrel.hub.files.local import LocalFiles
-from carrel.hub.interfaces.files import HomeUse, Identity
+from carrel.hub.interfaces.files import HomeUse
+from carrel.hub.records.identity import Identity
 from carrel.hub.records.notices import Notice, NoticeKind
 from carrel.hub.records.requests import Cause, CauseCode
 from carrel.hub.scheduling.model.snapshot import Group

@@ -18,7 +18,7 @@ from carrel.courses.files.bundle import MAX_BYTES, MAX_FILES
 from carrel.courses.services import CourseDesk
 from carrel.courses.store import MemoryCourseStore
 from carrel.hub.config.settings import Settings
-from carrel.hub.interfaces.files import Identity
+from carrel.hub.records.identity import Identity
 from carrel.hub.schemas.courses import CourseIn
 from carrel.hub.store.memory import MemoryStore
 from carrel.hub.web import Person, build_app

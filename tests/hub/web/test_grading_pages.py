@@ -15,10 +15,10 @@ from carrel.courses.files.bundle import Parcel
 from carrel.courses.model.records import Member, Role
 from carrel.courses.services import CourseDesk
 from carrel.hub.errors import CarrelError, Conflict
-from carrel.hub.interfaces.files import Identity
+from carrel.hub.records.identity import Identity
 from carrel.hub.schemas import LARGEST
 from carrel.hub.web import Person
-from carrel.hub.web.dependencies.callers import attachment
+from carrel.hub.web.html.downloads import attachment
 from carrel.hub.web.security.hub_oauth import ACCESS_SCOPE
 
 from ..doubles import STUDENT1, TEACHER

@@ -10,7 +10,7 @@ from fastapi import FastAPI
 
 from carrel.hub.config.settings import Settings
 from carrel.hub.controller.idle_culling import Idling
-from carrel.hub.interfaces.files import Identity
+from carrel.hub.records.identity import Identity
 from carrel.hub.store.memory import MemoryStore
 from carrel.hub.web import Person, build_app
 from carrel.hub.web.dependencies.context import Web

@@ -9,7 +9,7 @@ import pytest
 
 from carrel.hub.schemas.images import PinIn
 from carrel.hub.web.dependencies.context import Web
-from carrel.hub.web.pages.admin.images import image_choices
+from carrel.hub.web.forms.image_choice import image_choices
 from carrel.spawners.fake import FakeBackend
 
 from ..doubles import ADMIN, STUDENT1, TEACHER

@@ -8,8 +8,8 @@ from typing import cast
 
 import pytest
 
-from carrel.hub.admission.policy import GroupChoice
 from carrel.hub.errors import Conflict, NotAMember, OverMaximum, Refused, Unavailable
+from carrel.hub.groups.membership import GroupChoice
 from carrel.hub.runtime.context import Commands
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.schemas import SessionIn

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Engine, event
 
 from carrel.hub.config.settings import Settings
-from carrel.hub.interfaces.files import Identity
+from carrel.hub.records.identity import Identity
 from carrel.hub.runtime.context import Commands
 from carrel.hub.scheduling.cycle.decision import decide
 from carrel.hub.scheduling.model.plan import Start

@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 import carrel.hub.web
-from carrel.hub.admission.policy import GroupChoice
+from carrel.hub.groups.membership import GroupChoice
 
 from .fakes import PREFIX, World, full
 from .reading import pages_and_parts

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from carrel.hub.interfaces.files import Identity
+from carrel.hub.records.identity import Identity
 from carrel.hub.runtime.context import Commands
 from carrel.hub.scheduling.model.plan import Plan, Reason, Wait
 from carrel.hub.scheduling.model.snapshot import Group

@@ -286,7 +286,7 @@ def test_a_message_keeps_its_line_breaks_and_cannot_be_split() -> None:
 def test_a_browser_that_is_quicker_than_the_spawner_still_gets_to_wait(
     live: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("carrel.hub.web.pages.desk._SOON_SECONDS", 60.0)
+    monkeypatch.setattr("carrel.hub.web.pages.sessions._SOON_SECONDS", 60.0)
     commands = live.world.commands
     asked, seen = threading.Event(), commands.requests
 

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from carrel.hub.interfaces.files import Identity
+from carrel.hub.records.identity import Identity
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.web import Person
 from carrel.hub.web.security.hub_oauth import ACCESS_SCOPE

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from carrel.hub.controller.loop import Loop
-from carrel.hub.interfaces.backend import BackendSettings
-from carrel.hub.records.requests import Handle
+from carrel.hub.interfaces.backend_settings import BackendSettings
+from carrel.hub.records.leases import Handle
 from carrel.hub.runtime.context import Commands
 from carrel.hub.scheduling.model.snapshot import Device
 from carrel.hub.schemas import RequestOut

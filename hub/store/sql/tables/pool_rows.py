@@ -8,7 +8,7 @@ from sqlalchemy import Connection, select
 
 from ....scheduling.model.budget import Budget, Period
 from ....scheduling.model.snapshot import Device, Group, Health, Mark, MarkKind
-from ...rules.checks import marked
+from ...rules.conversions import marked
 from .core import devices, groups, marks
 
 # Asked by every page and cycle: made once.

@@ -8,19 +8,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, and_, bindparam, func, select
 
+from ....records.events import EventRecord
+from ....records.leases import Handle, LeaseRecord, LeaseState
+from ....records.ledger import LedgerEntry, LedgerKind
 from ....records.notices import Notice, NoticeKind
-from ....records.requests import (
-    Cause,
-    CauseCode,
-    EventRecord,
-    Handle,
-    JobSpec,
-    LeaseRecord,
-    LeaseState,
-    LedgerEntry,
-    LedgerKind,
-    RequestRecord,
-)
+from ....records.requests import Cause, CauseCode, JobSpec, RequestRecord
 from ....scheduling.model.idleness import IdleWarning
 from ....scheduling.model.snapshot import Kind, PriorityClass, Waiting
 from ....scheduling.model.states import State

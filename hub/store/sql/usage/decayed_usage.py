@@ -13,7 +13,7 @@ from math import log
 from sqlalchemy import ColumnElement, Connection, Double, Select, case, func, select, type_coerce
 
 from ....scheduling.model.snapshot import Use
-from ...rules.checks import EPSILON, moment_of_use
+from ...rules.conversions import EPSILON, moment_of_use
 from ..tables.core import ledger
 
 HALF_LIVES = 10

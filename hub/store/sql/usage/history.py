@@ -25,7 +25,8 @@ from sqlalchemy import (
     text,
 )
 
-from ....records.requests import CauseCode, LedgerEntry
+from ....records.ledger import LedgerEntry
+from ....records.requests import CauseCode
 from ....records.usage import (
     DAY,
     WAIT_BOUNDS,

@@ -23,7 +23,7 @@ from sqlalchemy import (
 
 from ....records.usage import Capacity, Flow, Granted, Levels, Window
 from ....scheduling.model.snapshot import Kind
-from ...rules import checks as pool
+from ...rules import conversions
 from ..tables.core import capacity, leases, requests
 from ..tables.days import rounded_down
 from ..tables.pool_rows import read_devices, read_marks
@@ -153,7 +153,7 @@ def _flow(moved: Iterable[tuple[int, float, float]]) -> tuple[Flow, ...]:
 
 
 def note_capacity(connection: Connection, now: float) -> None:
-    healthy = pool.healthy(read_devices(connection, read_marks(connection)).values())
+    healthy = conversions.healthy(read_devices(connection, read_marks(connection)).values())
     newest = select(capacity.c.healthy).order_by(capacity.c.id.desc()).limit(1)
     if connection.scalar(newest) != healthy:
         connection.execute(insert(capacity).values(at=now, healthy=healthy))

@@ -9,18 +9,18 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query
 from starlette.responses import RedirectResponse, Response
 
-from ....administration.service import check
 from ....config.settings import SERVICE_PREFIX
 from ....errors import CarrelError, InvalidInput
 from ....records.audit import Action
+from ....records.identity import check
 from ....schemas.admin import ConsequencesOut, DrainIn, PasswordOut, PersonIn, QuarantineIn
-from ... import zones
 from ...dependencies.callers import Carrel
 from ...dependencies.context import Web
+from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.visitors import Form, Guest, html
+from ...forms import fields as fields_module
 from ...forms.group import GroupForm
 from ...security.access import Visitor
-from ..login import SEE_OTHER
 
 ADMIN = f"{SERVICE_PREFIX}admin"
 
@@ -198,7 +198,7 @@ def mark(web: Carrel, visitor: Guest, fields: Form) -> Response:
 def _until(web: Web, fields: Mapping[str, str]) -> float | None:
     """When a drain stops what is left."""
     given = fields.get("until", "").strip()
-    return zones.moment(given, fields.get("zone", ""), web.clock()) if given else None
+    return fields_module.moment(given, fields.get("zone", ""), web.clock()) if given else None
 
 
 def _marked(

@@ -8,18 +8,18 @@ from typing import Protocol
 from fastapi import APIRouter
 from starlette.responses import RedirectResponse, Response
 
-from ....administration.service import check
 from ....config.settings import SERVICE_PREFIX
 from ....errors import CarrelError, InvalidInput
 from ....groups.calendar import Meaning
+from ....records.identity import check
 from ....schemas import parsers as values
 from ....schemas.calendar import ReservationIn, TermIn
 from ...dependencies.callers import Carrel
 from ...dependencies.context import Web
+from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.visitors import Form, Guest, html
 from ...forms.fields import read
 from ...security.access import Visitor
-from ..login import SEE_OTHER
 
 CALENDAR = f"{SERVICE_PREFIX}admin/calendar"
 

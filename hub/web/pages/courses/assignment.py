@@ -12,15 +12,16 @@ from starlette.responses import RedirectResponse, Response
 
 from ....errors import CarrelError, NotFound
 from ....schemas.courses import AssignmentOut, SubmitIn
-from ...api.courses import AssignmentName, CourseName, SubmissionId
-from ...dependencies.callers import Carrel, attachment
+from ...dependencies.callers import Carrel
 from ...dependencies.context import Web
+from ...dependencies.course_paths import AssignmentName, CourseName, SubmissionId
+from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.uploads import Uploads
 from ...dependencies.visitors import Follower, Guest, html
 from ...html.cell_output import SANDBOXED
+from ...html.downloads import attachment
 from ...html.urls import course_url
 from ...security.access import Visitor
-from ..login import SEE_OTHER
 
 PageName = Annotated[str, Path(max_length=512)]
 

@@ -12,13 +12,13 @@ from ....schemas.admin import ConsequencesOut
 from ....schemas.courses import CourseOut
 from ...dependencies.callers import Carrel
 from ...dependencies.context import Web
+from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.uploads import Uploaded, Uploads
 from ...dependencies.visitors import Guest, html
 from ...forms.course import CourseForm
+from ...forms.image_choice import image_choices
 from ...html.urls import course_url
 from ...security.access import Visitor
-from ..admin.images import image_choices
-from ..login import SEE_OTHER
 
 TOP = "#main"
 """Where a redirect names no place in its page, browsers go to the one that the form named."""

@@ -17,13 +17,14 @@ from .....courses.gradebook.csv_export import csv_text
 from ....errors import CarrelError, InvalidInput
 from ....schemas.base import LARGEST
 from ....schemas.grading import GradeIn, GradesOut
-from ...api.courses import AssignmentName, CourseName
-from ...dependencies.callers import Carrel, attachment
+from ...dependencies.callers import Carrel
 from ...dependencies.context import Web
+from ...dependencies.course_paths import AssignmentName, CourseName
+from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.visitors import Form, Guest, html
+from ...html.downloads import attachment
 from ...html.urls import course_url
 from ...security.access import Visitor
-from ..login import SEE_OTHER
 from .class_view import Choice, counted, due_feedback, interrupted, rows_of
 
 _PATIENCE_SECONDS = 4.0

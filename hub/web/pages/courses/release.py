@@ -12,9 +12,9 @@ from .....courses.releases.messages import sentences
 from .....courses.roster.access import GRADED_BY
 from ....errors import CarrelError, InvalidInput
 from ....schemas.courses import AssignmentOut, ReleasedOut
-from ...api.courses import CourseName
 from ...dependencies.callers import Carrel
 from ...dependencies.context import Web
+from ...dependencies.course_paths import CourseName
 from ...dependencies.uploads import Uploads
 from ...dependencies.visitors import Guest, html
 from ...forms.course import ReleaseForm

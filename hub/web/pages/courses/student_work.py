@@ -10,10 +10,11 @@ from starlette.responses import Response
 
 from .....courses.roster.access import GRADED_BY
 from ....errors import NotFound
-from ...api.courses import AssignmentName, CourseName, SubmissionId
-from ...dependencies.callers import SAFE_CONTENT, Carrel, attachment
+from ...dependencies.callers import Carrel
+from ...dependencies.course_paths import AssignmentName, CourseName, SubmissionId
 from ...dependencies.visitors import Follower, Guest, html
 from ...html.cell_output import SANDBOXED
+from ...html.downloads import SAFE_CONTENT, attachment
 from ...html.urls import course_url
 
 Person = Annotated[str, Path(max_length=64)]

@@ -11,15 +11,15 @@ from starlette.responses import RedirectResponse, Response
 from ....errors import CarrelError, InvalidInput
 from ....schemas.admin import ConsequencesOut
 from ....schemas.courses import MemberOut
-from ...api.courses import CourseName
 from ...dependencies.callers import Carrel
 from ...dependencies.context import Web
+from ...dependencies.course_paths import CourseName
+from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.uploads import Uploads
 from ...dependencies.visitors import Form, Guest, html
 from ...forms.course import clone_body, extension_body, outage_body, person_or_section
 from ...html.urls import course_url
 from ...security.access import Visitor
-from ..login import SEE_OTHER
 from .courses import TOP
 
 router = APIRouter(include_in_schema=False, prefix="/course/{course}")

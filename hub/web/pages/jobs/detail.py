@@ -9,17 +9,17 @@ from starlette.responses import RedirectResponse, Response
 
 from ....config.settings import SERVICE_PREFIX
 from ....errors import NotFound
-from ....interfaces.files import Identity
+from ....records.identity import Identity
 from ....requests.queries import EVENTS_AT_ONCE
 from ....schemas import EventOut
-from ...dependencies.callers import Carrel, RequestId, last_event_id
+from ...dependencies.callers import Carrel, RequestId
 from ...dependencies.context import Web
+from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.visitors import Follower, Form, Guest, html
 from ...html.cell_output import SANDBOXED, content
 from ...html.frame_style import theme_of
 from ...html.notebook import notebook_page
-from ...live.sse import EventStream
-from ..login import SEE_OTHER
+from ...live.sse import EventStream, last_event_id
 from .feed import Feed, job_feed, page_values
 from .timeline import History
 
@@ -136,3 +136,12 @@ def _events(web: Web, who: Identity, request_id: str) -> list[EventOut]:
 def _event(web: Web, who: Identity, request_id: str, event_id: int) -> EventOut | None:
     found = web.commands.events(who, request_id, event_id - 1, limit=1)
     return found[0] if found and found[0].id == event_id else None
+
+
+@router.post("/requests/{request_id}/cancel")
+def cancel(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> Response:
+    reason = fields.get("reason", "").strip()[:500]
+    request = web.commands.cancel(visitor.identity, request_id, reason)
+    desk_instead = request.kind == "session" and request.owner == visitor.identity.name
+    target = SERVICE_PREFIX if desk_instead else f"{SERVICE_PREFIX}requests/{request_id}"
+    return RedirectResponse(target, SEE_OTHER)

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from ....config.settings import SERVICE_PREFIX
 from ....errors import CarrelError
-from ....interfaces.files import Identity
+from ....records.identity import Identity
 from ....requests.pagination import Wanted
 from ....scheduling.model.states import TERMINAL, State
 from ....schemas import RequestOut, RequestsOut

@@ -18,13 +18,13 @@ from ....messages.validation import invalid_body
 from ....schemas import JobIn
 from ...dependencies.callers import Carrel
 from ...dependencies.context import Web
+from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.visitors import Guest, Upload, html
+from ...forms.image_choice import image_choices
 from ...forms.job import SubmitForm
 from ...forms.job_source import HOME, Sent, of_job, with_notebook
 from ...forms.session import device_choices, offered_models
 from ...security.access import Visitor
-from ..admin.images import image_choices
-from ..login import SEE_OTHER
 
 _FORM_HEADER = "X-Carrel-Form"
 """Tells the page that a refusal is its own form, to be shown in the form's place."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
-from ....messages.requests import memory
+from ....messages.units import memory
 from ....scheduling.model.states import State
 from ....schemas import EventOut
 from ...html.cell_output import Form, Shown, join, plain, shown

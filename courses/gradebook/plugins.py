@@ -1,0 +1,25 @@
+"""TODO."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from ...hub.config.backend import backend_settings
+from ...hub.config.settings import Settings
+from ...hub.config.state_folder import StateFolder
+from ...hub.plugins import _load
+from .writer import Book, BookSettings, OpenBook
+
+
+def book(state: StateFolder, settings: Settings, *, course: str) -> Book:
+    """The gradebook of a course, to be written. Raises CarrelError."""
+    found = backend_settings(state, settings, None)
+    opened = cast(OpenBook, _load("carrel.books", settings.engine))
+    return opened(
+        BookSettings(
+            folder=state.course(course),
+            course=course,
+            installation=found.installation,
+            docker=found.docker,
+        )
+    )

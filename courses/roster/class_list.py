@@ -1,0 +1,6 @@
+"""TODO."""
+
+from __future__ import annotations
+
+SHOWN_SECONDS = 30.0
+"""How old the hub's list of users may be where nothing is changed by it."""

@@ -1,0 +1,5 @@
+"""TODO."""
+
+from __future__ import annotations
+
+_UNCHANGED = "Nothing changes."

@@ -1,0 +1,42 @@
+"""TODO."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import click
+
+from ...schemas import parsers as values
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def hours_option(function: F) -> F:
+    return click.option(
+        "--hours",
+        type=click.FloatRange(min=0, min_open=True),
+        default=1.0,
+        show_default=True,
+        help="Hours, after which it is stopped.",
+    )(function)
+
+
+def group_option(function: F) -> F:
+    return click.option(
+        "--group", default="", help="Who it is charged to; may be left out by members of one group."
+    )(function)
+
+
+def model_option(function: F) -> F:
+    return click.option(
+        "--model",
+        metavar="NAME",
+        help="Only devices of this model, as `carrel pool` names it; any by default.",
+    )(function)
+
+
+def model_field(name: str | None) -> dict[str, object]:
+    """What is sent for ``--model``: nothing for devices of any model."""
+    model = None if name is None else values.model(name)
+    return {} if model is None else {"model": model}

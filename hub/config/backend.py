@@ -1,0 +1,86 @@
+"""TODO."""
+
+from __future__ import annotations
+
+import os
+
+from ..errors import InvalidInput
+from ..files.home_folders import Homes
+from ..interfaces.backend_settings import BackendSettings, DockerHost, DockerOptions
+from .settings import Engine, Settings
+from .site import LOCAL_NODE, SiteFile
+from .state_folder import StateFolder
+
+DEFAULT_DOCKER_HOST = "unix:///var/run/docker.sock"
+
+
+def backend_settings(
+    state: StateFolder, settings: Settings, simulated: int | None
+) -> BackendSettings:
+    """Raises InvalidInput where the site's file is wrong."""
+    docker = None
+    if settings.engine is Engine.DOCKER:
+        docker = docker_options(settings, SiteFile.load(state))
+    return BackendSettings(
+        state=state.root,
+        service_url=settings.service_url,
+        simulated_devices=simulated,
+        installation=state.installation,
+        docker=docker,
+    )
+
+
+def homes(state: StateFolder, settings: Settings) -> Homes:
+    """Raises InvalidInput where the site's file is wrong."""
+    found = backend_settings(state, settings, None).docker
+    return Homes(
+        root=state.homes,
+        disks=state.disks,
+        owner=None if found is None else found.owner,
+        size=None if found is None else found.home_size,
+    )
+
+
+def docker_options(settings: Settings, site: SiteFile) -> DockerOptions:
+    """Raises InvalidInput for what this account cannot do."""
+    table = site.docker
+    if table.home_size is not None and os.geteuid() != 0:
+        raise InvalidInput(
+            "Homes can have a size (home_size in carrel.toml) only where Carrel runs as root: "
+            "nobody else may mount.",
+            accepted="Run it as root, or take the key away.",
+        )
+    named = table.host or settings.docker_host or docker_host_of_environment()
+    here = DockerHost(node=LOCAL_NODE, url=named or DEFAULT_DOCKER_HOST)
+    others = (
+        DockerHost(
+            node=node.name,
+            url=node.docker_host,
+            address=node.address,
+            tls_ca=node.tls_ca,
+            tls_cert=node.tls_cert,
+            tls_key=node.tls_key,
+        )
+        for node in site.nodes
+    )
+    return DockerOptions(
+        hosts=(here, *others),
+        subnets=settings.docker_subnets,
+        internal_ip=settings.internal_ip,
+        hub_port=settings.hub_port,
+        service_port=settings.service_port,
+        image=table.image,
+        uid=table.uid if os.geteuid() == 0 else os.geteuid(),
+        memory=int(table.memory),
+        cpus=table.cpus,
+        pids=table.pids,
+        tmp=int(table.tmp),
+        warm=table.warm,
+        home_size=None if table.home_size is None else int(table.home_size),
+        blocked=table.blocked,
+        address=table.address,
+    )
+
+
+def docker_host_of_environment() -> str:
+    return os.environ.get("DOCKER_HOST", "")

@@ -1,0 +1,102 @@
+"""TODO."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from ..files.filenames import safe_name
+
+DEFAULT_STATE = "~/.local/share/carrel"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateFolder:
+    """The paths inside a state folder."""
+
+    root: Path
+
+    @classmethod
+    def at(cls, path: str | Path) -> Self:
+        return cls(root=Path(path).expanduser().resolve())
+
+    @property
+    def settings(self) -> Path:
+        return self.root / "settings.json"
+
+    @property
+    def installation(self) -> str:
+        """Six hexadecimal digits: what two installations on one host never share."""
+        return hashlib.sha256(os.fsencode(self.root)).hexdigest()[:6]
+
+    @property
+    def site_file(self) -> Path:
+        """Written by the site's administrator, if at all."""
+        return self.root / "carrel.toml"
+
+    @property
+    def secrets(self) -> Path:
+        return self.root / "secrets.json"
+
+    @property
+    def jupyterhub_config(self) -> Path:
+        """Written by the site's administrator, if at all."""
+        return self.root / "jupyterhub_config.py"
+
+    @property
+    def hub(self) -> Path:
+        return self.root / "hub"
+
+    @property
+    def accounts(self) -> Path:
+        return self.hub / "accounts.db"
+
+    @property
+    def database(self) -> Path:
+        return self.root / "carrel.db"
+
+    @property
+    def homes(self) -> Path:
+        return self.root / "homes"
+
+    @property
+    def disks(self) -> Path:
+        return self.root / "disks"
+
+    @property
+    def courses(self) -> Path:
+        return self.root / "courses"
+
+    def course(self, name: str) -> Path:
+        """nbgrader's folders and gradebook of a course."""
+        return self.courses / safe_name(name)
+
+    def course_data(self, group: str) -> Path:
+        """What everybody in the course reads; not there where nobody put anything."""
+        return self.course(group) / "data"
+
+    @property
+    def blobs(self) -> Path:
+        """No course can have this name."""
+        return self.courses / ".blobs"
+
+    @property
+    def outputs(self) -> Path:
+        return self.root / "outputs"
+
+    @property
+    def logs(self) -> Path:
+        return self.root / "logs"
+
+    @property
+    def run(self) -> Path:
+        return self.root / "run"
+
+    def create(self) -> None:
+        """Make the folders; the root is for its owner alone."""
+        self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for folder in (self.hub, self.homes, self.outputs, self.logs, self.run):
+            folder.mkdir(exist_ok=True, mode=0o700)

@@ -1,0 +1,106 @@
+"""TODO."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..errors import NotFound
+from ..records.json_value import Json
+from ..records.leases import LeaseRecord
+from ..records.requests import Cause, CauseCode, RequestFilter, RequestRecord
+from ..runtime.context import Commands
+from ..scheduling.model.snapshot import Kind
+from ..scheduling.model.states import State
+from .jobs import log
+from .retries import give_back_or_fail
+
+LAUNCH_GRACE = 90.0
+"""Seconds that an attended session may take between ``starting`` and its first process."""
+
+
+UNATTENDED_GRACE = 3.0
+"""Seconds that a session may be without a spawner at the hub before the hub is asked for one."""
+
+
+TELLING_GRACE = 3.0
+"""Seconds after the last sign of life in which a spawner says why what it brings up died."""
+
+
+SETTLED = 5.0
+"""Seconds after which a running session must be known to the hub."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionActions:
+    """Sessions: the hub's spawners run them; the service watches and asks."""
+
+    commands: Commands
+
+    def not_started(self, lease: LeaseRecord, request: RequestRecord) -> bool:
+        """``starting``, and no process. Returns whether anything was changed."""
+        c = self.commands
+        since = c.clock() - (lease.launched_at or lease.granted_at)
+        patience = LAUNCH_GRACE if c.board.attached(request.id) else UNATTENDED_GRACE
+        if since < patience:
+            return False
+        give_back_or_fail(c, lease, request, "JupyterHub could not start the session's server.")
+        return True
+
+    def died(
+        self,
+        lease: LeaseRecord,
+        request: RequestRecord,
+        seen: float,
+        known: Cause | None = None,
+    ) -> bool:
+        """``running``, and no process is left. ``known``: why, where the engine knows it.
+
+        A spawner that is just bringing it up notices too, and says why it did not start, with
+        the end of its log: it is given a moment. Returns whether anything was changed.
+        """
+        c = self.commands
+        now = c.clock()
+        if known is None and c.board.attached(request.id) and now - seen < TELLING_GRACE:
+            return False
+        ended = Cause(code=CauseCode.SERVER_DIED, message="The session's server ended.")
+        cause = known or ended
+        c.store.stop(request.id, State.FAILED, cause, now=now)
+        c.store.finish(lease.id, now=now, charge_until=min(now, seen))
+        return True
+
+    def ask_hub(self, request: RequestRecord) -> None:
+        """Have the hub start (or take up again) this session's server."""
+        c = self.commands
+        log.info("asking the hub for %s of %s", request.server_name or "default", request.owner)
+        options: dict[str, Json] = {
+            "devices": request.devices,
+            "hours": request.seconds / 3600,
+            "group": request.group,
+            **({"model": request.model} if request.model else {}),
+        }
+        c.board.ask(request.owner, request.server_name, request.id, now=c.clock())
+        try:
+            c.hub.start_server(request.owner, request.server_name, options)
+        except NotFound as error:
+            cause = Cause(code=CauseCode.START_FAILED, message=str(error))
+            c.store.stop(request.id, State.FAILED, cause, now=c.clock())
+
+    def tell_hub(self, request: RequestRecord) -> None:
+        """Let the hub know at once that a session ends; it would notice by itself later."""
+        self.commands.hub.stop_server(request.owner, request.server_name)
+
+    def find_orphans(self) -> None:
+        """Have the hub adopt running sessions that it does not know (it died while starting)."""
+        c = self.commands
+        running = c.store.requests(
+            RequestFilter(kind=Kind.SESSION, states=frozenset({State.RUNNING}), limit=100_000)
+        )
+        settled = [r for r in running if r.started_at and c.clock() - r.started_at > SETTLED]
+        if not settled:
+            return
+        known = {
+            (user.name, server.name) for user in c.hub.users() for server in user.servers.values()
+        }
+        for request in settled:
+            if (request.owner, request.server_name) not in known:
+                self.ask_hub(request)

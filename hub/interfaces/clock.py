@@ -1,0 +1,8 @@
+"""TODO."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+Clock = Callable[[], float]
+"""Seconds since the epoch (UTC)."""

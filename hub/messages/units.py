@@ -1,0 +1,139 @@
+"""TODO."""
+
+from __future__ import annotations
+
+import datetime
+from math import floor
+
+from ..scheduling.model.snapshot import Device
+from ..scheduling.model.text import hours
+
+_UNITS_SHOWN = 2
+
+
+_MINUTE = 60
+
+
+_HOUR = 3600
+
+
+_DAY = 86400
+
+
+HERE = "any moment"
+
+
+_HERE_BELOW = 5
+"""Seconds: what is nearer may come any moment."""
+
+
+_WHOLE_HOURS_FROM = 10
+
+
+_GIBIBYTE = 2**30
+
+
+_STEP = 1024
+
+
+_ONE_DECIMAL_BELOW = 10
+
+
+_UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+
+
+def count(number: int, noun: str) -> str:
+    """``1 request``, ``2 requests``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def device_hours(device_seconds: float) -> str:
+    """``12.5 device-hours``."""
+    return f"{hours(device_seconds)} device-hours"
+
+
+def device_name(device: Device) -> str:
+    """``NVIDIA H200 #0 of node1``; a simulated one says so."""
+    simulated = " (simulated)" if device.simulated else ""
+    return f"{device.model} #{device.index}{simulated} of {device.node}"
+
+
+def devices(number: int, model: str | None = None) -> str:
+    """``no device``, ``1 device``, ``3 devices``, ``1 device (NVIDIA H200)``."""
+    words = "no device" if number == 0 else count(number, "device")
+    return f"{words} ({model})" if model else words
+
+
+def duration(seconds: float) -> str:
+    """The two largest units: ``1 h 30 min``, ``45 s``, ``2 d``; never negative."""
+    left = max(0, round(seconds))
+    parts: list[str] = []
+    for size, unit in _UNITS:
+        number, left = divmod(left, size)
+        if number or parts:
+            parts.append(f"{number} {unit}" if number else "")
+        if len(parts) == _UNITS_SHOWN:
+            break
+    return " ".join(filter(None, parts)) or "0 s"
+
+
+def coming(seconds: float) -> str:
+    """How far ahead an estimate is, as pages and views say it: ``in about 2 h``, or ``HERE``."""
+    if seconds < _HERE_BELOW:
+        return HERE
+    left = _rounded(seconds)
+    if left < _MINUTE:
+        return f"in about {left} s"
+    if left < _HOUR:
+        return f"in about {_rounded(left / _MINUTE)} min"
+    if left >= _DAY:
+        return f"in about {_rounded(left / _DAY)} d"
+    hours_left, minutes = divmod(_rounded(left / _MINUTE), 60)
+    exact = minutes and hours_left < _WHOLE_HOURS_FROM
+    return f"in about {hours_left} h" + (f" {minutes} min" if exact else "")
+
+
+def _rounded(number: float) -> int:
+    """As browsers do it: a half goes up."""
+    return floor(number + 0.5)
+
+
+def device_seconds(amount: float) -> str:
+    """``5,400 device-seconds``; fractions of a second are left to the ledger."""
+    whole = round(amount)
+    return f"{whole:,} device-second{'' if whole == 1 else 's'}"
+
+
+def memory(size_bytes: int) -> str:
+    """``80 GiB``, ``512 MiB``; empty where it is not known."""
+    if size_bytes <= 0:
+        return ""
+    if size_bytes < _GIBIBYTE:
+        return f"{size_bytes / 2**20:.0f} MiB"
+    return f"{size_bytes / _GIBIBYTE:.0f} GiB"
+
+
+def size(size_bytes: float) -> str:
+    """Of a file or an upload: ``0 B``, ``3.4 MiB``, ``120 KiB``."""
+    unit, *larger = ("B", "KiB", "MiB", "GiB")
+    while size_bytes >= _STEP and larger:
+        size_bytes /= _STEP
+        unit = larger.pop(0)
+    exact = unit == "B" or size_bytes >= _ONE_DECIMAL_BELOW
+    return f"{size_bytes:.0f} {unit}" if exact else f"{size_bytes:.1f} {unit}"
+
+
+def day(date: datetime.date) -> str:
+    """``15 February 2027``."""
+    return f"{date.day} {date:%B} {date.year}"
+
+
+def day_of(moment: float) -> str:
+    """The day of a moment, in UTC."""
+    return day(datetime.datetime.fromtimestamp(moment, datetime.UTC).date())
+
+
+def short_reference(image: str) -> str:
+    """``torch@ab12cd34ef56``: enough of a digest to tell two builds apart."""
+    name, _, digest = image.partition("@")
+    return f"{name}@{digest.removeprefix('sha256:')[:12]}" if digest else name

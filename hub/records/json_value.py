@@ -1,0 +1,21 @@
+"""TODO."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+Json: TypeAlias = "str | int | float | bool | Sequence[Json] | Mapping[str, Json] | None"
+
+
+def plain(values: Mapping[str, Json]) -> dict[str, object]:
+    """Mutable containers, which is what pydantic's JSON type takes."""
+    return {key: plain_value(value) for key, value in values.items()}
+
+
+def plain_value(value: Json) -> object:
+    if isinstance(value, str) or value is None or isinstance(value, int | float | bool):
+        return value
+    if isinstance(value, Mapping):
+        return plain(value)
+    return [plain_value(item) for item in value]

@@ -1,0 +1,93 @@
+"""TODO."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from .base import Out
+from .calendar import ReservationOut
+
+
+class DeviceOut(Out):
+    """A device as the reader may see it.
+
+    ``draining`` and ``quarantined`` say that nothing new starts on it, also while ``state`` says
+    whose it is; ``drain_until`` is when what is left on it will be stopped.
+    """
+
+    id: str
+    node: str
+    index: int
+    model: str
+    memory_bytes: int
+    simulated: bool
+    state: Literal["free", "yours", "taken", "busy", "sick", "gone", "draining"]
+    why: str = ""
+    draining: bool = False
+    drain_until: float | None = None
+    quarantined: bool = False
+    request_id: str | None = None
+    owner: str | None = None
+
+
+class GroupOut(Out):
+    """A group that the caller may use, with the limits that hold for it now."""
+
+    name: str
+    max_devices: int
+    max_devices_per_user: int
+    max_seconds: int
+    idle_seconds: int = 0
+    """After how long without work a session with devices is warned; 0 for never."""
+    models: list[str] | None = None
+    """The device models that it may ask for; null for all."""
+    teachers: list[str] = []
+
+
+class GroupsOut(Out):
+    groups: list[GroupOut]
+
+
+class QueueEntryOut(Out):
+    """A place in the queue; who, what and ``why`` only for those entitled to see it.
+
+    ``sentence`` is the place and ``why``.
+    """
+
+    place: int
+    kind: str
+    devices: int
+    model: str | None = None
+    sentence: str
+    why: str = ""
+    expected_at: float | None = None
+    latest_at: float | None = None
+    yours: bool
+    request_id: str | None = None
+    owner: str | None = None
+    group: str | None = None
+    title: str = ""
+
+
+class QueueOut(Out):
+    queue: list[QueueEntryOut]
+    total: int = 0
+    """How many wait altogether; ``queue`` holds the first of them."""
+
+
+class MeOut(Out):
+    name: str
+    admin: bool
+    groups: list[str]
+    teaches: list[str]
+
+
+class PoolOut(Out):
+    """The devices, and the next ``reservations`` of everybody: they say when it will be smaller."""
+
+    devices: list[DeviceOut]
+    free: int
+    total: int
+    waiting: int
+    simulated: bool
+    reservations: list[ReservationOut] = []

@@ -1,0 +1,9 @@
+"""TODO."""
+
+from __future__ import annotations
+
+SLOW_REPORT_SECONDS = 60.0
+"""How often a session tells that no idle rule is about."""
+
+
+_WARNED_REPORT_SECONDS = 5.0

@@ -1,0 +1,29 @@
+"""REST for the service itself: is it up, who is calling, and in which groups."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from ...schemas import GroupsOut, MeOut
+from ..dependencies.callers import Carrel, Reader
+from ..openapi.description import ERRORS
+
+router = APIRouter(responses=ERRORS)
+
+
+@router.get("/health", tags=["service"], summary="Is the service up?", responses={})
+def health() -> dict[str, str]:
+    """Needs no sign-in, and says nothing but that the service answers."""
+    return {"status": "ok"}
+
+
+@router.get("/me", tags=["service"], summary="Who am I?")
+def me(web: Carrel, who: Reader) -> MeOut:
+    """The caller's name, groups as JupyterHub has them now, and the groups they teach."""
+    return web.commands.me(who)
+
+
+@router.get("/groups", tags=["service"], summary="The groups I may use")
+def groups(web: Carrel, who: Reader) -> GroupsOut:
+    """With the limits that hold for the caller now."""
+    return web.commands.groups(who)

@@ -1,0 +1,32 @@
+"""TODO."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Path, Query
+
+from ...schemas.base import LARGEST
+
+CourseName = Annotated[str, Path(max_length=64, description="Such as `cs101`.")]
+
+
+AssignmentName = Annotated[str, Path(max_length=64, description="Such as `ps1`.")]
+
+
+SubmissionId = Annotated[int, Path(ge=1, le=LARGEST, description="The `id` of a receipt.")]
+
+
+Version = Annotated[int | None, Query(ge=1, le=LARGEST, description="The newest without it.")]
+
+
+Whose = Annotated[str, Query(max_length=64, description="For teachers and graders: of one person.")]
+
+
+Person = Annotated[str, Query(max_length=64, description="Whose; or name a section.")]
+
+
+Section = Annotated[str, Query(max_length=200, description="Whose; or name a person.")]
+
+
+DryRun = Annotated[bool, Query(description="Only say what it would mean.")]

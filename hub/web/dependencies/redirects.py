@@ -1,0 +1,31 @@
+"""TODO."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlencode
+
+from starlette.responses import RedirectResponse
+
+from ...config.settings import SERVICE_PREFIX
+
+SEE_OTHER = 303
+
+
+_SEGMENT = r"[A-Za-z0-9~_%-][A-Za-z0-9.~_%-]{0,99}"
+
+
+_OWN_PAGE = re.compile(
+    rf"{re.escape(SERVICE_PREFIX)}(?:|usage|course/{_SEGMENT}|wait/{_SEGMENT}|requests/{_SEGMENT})"
+)
+
+
+def own_page(wanted: str) -> str:
+    """The page to go to after a sign-in: one of ours from the list, else the desk."""
+    return wanted if _OWN_PAGE.fullmatch(wanted) else SERVICE_PREFIX
+
+
+def to_sign_in(wanted: str) -> RedirectResponse:
+    """Sends the browser to the sign-in, and from there back to where it wanted to go."""
+    query = urlencode({"next": own_page(wanted)})
+    return RedirectResponse(f"{SERVICE_PREFIX}login?{query}", SEE_OTHER)

@@ -1,0 +1,50 @@
+"""TODO."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import BinaryIO
+
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+SAFE_CONTENT = {
+    # What a job wrote can be any HTML: nothing of it may run here.
+    "Content-Security-Policy": "sandbox; default-src 'none'",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+def attachment(name: str) -> str:
+    """A Content-Disposition that survives any file name."""
+    plain = "".join(c if c.isascii() and (c.isalnum() or c in "._- ") else "_" for c in name)
+    encoded = "".join(
+        chr(b) if chr(b).isascii() and (chr(b).isalnum() or chr(b) in "._-") else f"%{b:02X}"
+        for b in name.encode("utf-8", "replace")
+    )
+    return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{encoded}"
+
+
+_PART_BYTES = 256 * 1024
+
+
+class FileContent(StreamingResponse):
+    """An open file to its end; closed in any case.
+
+    Its length is not declared: a job may still be writing to it, or cut it short.
+    """
+
+    def __init__(self, file: BinaryIO, *, headers: Mapping[str, str]) -> None:
+        super().__init__(
+            iter(partial(file.read, _PART_BYTES), b""),
+            media_type="application/octet-stream",
+            headers=headers,
+        )
+        self._file = file
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._file.close()

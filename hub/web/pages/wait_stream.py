@@ -1,0 +1,61 @@
+"""TODO."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+
+from starlette.concurrency import run_in_threadpool
+
+from ...errors import CarrelError
+from ...records.identity import Identity
+from ..dependencies.context import Web
+from ..live.change_feed import Told
+from ..live.event_streams import _log
+from ..live.sse import ALIVE, message
+from .wait_view import WaitView
+
+_SLOWEST_POLL_SECONDS = 2.0
+
+
+async def wait_events(
+    web: Web, who: Identity, request_id: str, csrf: str
+) -> AsyncGenerator[bytes, None]:
+    """Follows one session from the queue into the open door."""
+
+    def read() -> tuple[WaitView, str]:
+        view = WaitView(request=web.commands.request(who, request_id))
+        return view, web.render("wait_status.html", view=view, csrf=csrf)
+
+    shown: str | None = None
+    told = Told()
+    try:
+        async for changed in web.streams.rounds():
+            if not await web.looks.news(told, request_id, who) and changed:
+                yield ALIVE
+                continue
+            view, html = await run_in_threadpool(read)
+            news = view.signature != shown
+            shown = view.signature
+            yield message("status", html) if news else ALIVE
+            if view.request.ended:
+                yield message("end")
+                return
+            if view.request.state == "running":
+                break
+        pause = 0.1
+        while not web.streams.closed:
+            view, html = await run_in_threadpool(read)
+            if view.request.ended:
+                yield message("status", html) + message("end")
+                return
+            if await run_in_threadpool(
+                web.commands.server_ready, who.name, view.request.server_name
+            ):
+                yield message("ready") + message("end")
+                return
+            yield ALIVE
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.5, _SLOWEST_POLL_SECONDS)
+    except CarrelError as error:
+        _log.warning("The waiting page of %s ends early: %s", request_id, error)
