@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from .administration.folders import Foldering
-from .administration.service import Keeping
-from .assignments.service import Handing
-from .feedback.service import WritingBack
-from .grading_runs.check_service import Checking
-from .submissions.service import Taking
+from .administration.folders import CourseFolders
+from .administration.service import CourseAdministration
+from .assignments.service import AssignmentService
+from .feedback.service import FeedbackService
+from .grading_runs.check_service import CheckService
+from .submissions.service import SubmissionService
 
 
-class CourseDesk(Keeping, Handing, Taking, Checking, WritingBack, Foldering):
+class CourseServices(
+    CourseAdministration,
+    AssignmentService,
+    SubmissionService,
+    CheckService,
+    FeedbackService,
+    CourseFolders,
+):
     """Plain blocking functions, called in a thread pool by the web layer.
 
     Each either does the whole thing or raises a ``CarrelError`` and leaves nothing behind.

@@ -15,13 +15,11 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import JsonValue
 
-from ..hub.client import Client, Credentials, credentials_here, session_home
-from ..hub.client import job_builder as describing
+from ..hub.client import Client, Credentials, credentials_here, job_builder, session_home
 from ..hub.client.job_watch import follow_all
 from ..hub.client.work_archive import safe_target
 from ..hub.errors import InvalidInput
-from ..hub.schemas import CauseOut, EventOut, FileOut, ProgressOut, RequestOut
-from ..hub.schemas import parsers as values
+from ..hub.schemas import CauseOut, EventOut, FileOut, ProgressOut, RequestOut, parsers
 from .job_text import facts, row, told
 
 if TYPE_CHECKING:
@@ -86,7 +84,7 @@ def submit(
     """
     path = Path(notebook).expanduser()
     what: dict[str, object] = {
-        "notebook": values.notebook(path),
+        "notebook": parsers.notebook(path),
         "parameters": dict(parameters or {}),
         "kernel": kernel,
         "image": image,
@@ -346,8 +344,8 @@ def _place(
     upload: bool,
     workdir: str | None,
     needed: bool,
-) -> describing.WorkingFolder:
-    return describing.working_folder(
+) -> job_builder.WorkingFolder:
+    return job_builder.working_folder(
         here,
         home=session_home(site),
         upload=upload,
@@ -368,13 +366,13 @@ def _limits(
 ) -> dict[str, object]:
     found: dict[str, object] = {
         "devices": devices,
-        "seconds": values.seconds(span) if isinstance(span, str) else span,
+        "seconds": parsers.seconds(span) if isinstance(span, str) else span,
         "labels": {str(key): str(value) for key, value in (labels or {}).items()},
     }
     if model is not None:
         found["model"] = model
     if memory is not None:
-        found["memory_bytes"] = values.memory_bytes(memory) if isinstance(memory, str) else memory
+        found["memory_bytes"] = parsers.memory_bytes(memory) if isinstance(memory, str) else memory
     if retries:
         found["retries"] = retries
     return found
@@ -382,5 +380,5 @@ def _limits(
 
 def _send(fields: dict[str, object], group: str | None, site: str | None) -> Job:
     client = client_of(site)
-    fields["group"] = group or describing.only_group(client, "group=")
-    return Job(client, client.submit(describing.job(fields, maker="py")))
+    fields["group"] = group or job_builder.only_group(client, "group=")
+    return Job(client, client.submit(job_builder.job(fields, maker="py")))

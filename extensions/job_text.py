@@ -5,18 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from ..hub.messages import requests as wording
+from ..hub.messages import requests as request_messages
 from ..hub.messages import units
 from ..hub.schemas import RequestOut
 
 
 def what(request: RequestOut) -> str:
-    return wording.work(request.kind, request.notebook, request.command, request.labels)
+    return request_messages.work(request.kind, request.notebook, request.command, request.labels)
 
 
 def told(request: RequestOut) -> str:
     """State, progress and reason in a few words."""
-    text = wording.state(request.state)
+    text = request_messages.state(request.state)
     if request.progress and request.progress.cells and not request.ended:
         text += f", {request.progress.done} of {units.count(request.progress.cells, 'cell')}"
     if request.cause:

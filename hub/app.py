@@ -18,28 +18,28 @@ from fastapi import FastAPI
 
 from ..courses.files.blobs import FolderBlobs
 from ..courses.sandbox import plugins
-from ..courses.services import CourseDesk
+from ..courses.services import CourseServices
 from ..courses.store import SqlCourseStore
-from . import plugins as engines
+from . import plugins as hub_plugins
 from .accounts.store import Accounts
-from .config import backend as backend_module
-from .config import garbage_collection as garbage
-from .config import log as logs
+from .config import backend as config_backend
+from .config import garbage_collection
+from .config import log as config_log
 from .config.secrets import Secrets
 from .config.settings import Settings
 from .config.state_folder import StateFolder
-from .controller.idle_culling import Idling
+from .controller.idle_culling import IdleCulling
 from .controller.loop import Loop
 from .demo import prepare_demo
 from .errors import CarrelError, StateInUse, Unavailable
 from .files.local import LocalFiles
 from .interfaces.backend import Backend
 from .jupyterhub.client import HubApi
-from .runtime.context import Commands
-from .runtime.loop_metrics import Vitals
-from .runtime.notifier import Pulse
-from .runtime.plan_cache import Board
-from .runtime.progress_cache import ProgressBook
+from .runtime.context import Context
+from .runtime.loop_metrics import LoopMetrics
+from .runtime.notifier import ChangeNotifier
+from .runtime.plan_cache import PlanCache
+from .runtime.progress_cache import ProgressCache
 from .store import open_store
 from .web.app import Server, build_app
 from .web.security.hub_oauth import HubSignIn
@@ -59,8 +59,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         state = StateFolder.at(chosen.state)
         settings = Settings.load(state)
-        logs.configure(logs.chosen_form(settings.log))
-        garbage.look_rarely()
+        config_log.configure(config_log.chosen_form(settings.log))
+        garbage_collection.look_rarely()
         with only_one(state):
             serve(state, settings)
     except CarrelError as error:
@@ -76,26 +76,26 @@ def serve(state: StateFolder, settings: Settings) -> None:
     accounts = Accounts(state.accounts)
     hub = HubApi(settings.hub_api_url, secrets.service_token)
     backend = choose_backend(state, settings)
-    pulse = Pulse()
-    homes = backend_module.homes(state, settings)
-    commands = Commands(
+    pulse = ChangeNotifier()
+    homes = config_backend.homes(state, settings)
+    commands = Context(
         store=store,
         hub=hub,
         files=LocalFiles(homes=homes, outputs=state.outputs),
         backend=backend,
-        board=Board(),
+        board=PlanCache(),
         pulse=pulse,
         clock=time.time,
-        progress=ProgressBook(store),
+        progress=ProgressCache(store),
         claim_seconds=settings.claim_seconds,
         grace_seconds=settings.preemption_grace_seconds,
     )
-    idling = Idling(commands, settings.idle_countdown_seconds)
-    vitals = Vitals()
+    idling = IdleCulling(commands, settings.idle_countdown_seconds)
+    vitals = LoopMetrics()
     loop = Loop(commands, node=NODE, idling=idling, vitals=vitals)
     loop.inventory()
     stopping = threading.Event()
-    courses = CourseDesk(
+    courses = CourseServices(
         commands,
         SqlCourseStore(store.transactions),
         FolderBlobs(state.blobs),
@@ -144,7 +144,7 @@ def serve(state: StateFolder, settings: Settings) -> None:
 
 def choose_backend(state: StateFolder, settings: Settings) -> Backend:
     """The engine that was chosen; the demo pretends devices where the driver finds none."""
-    made = engines.backend(state, settings, settings.simulated_devices)
+    made = hub_plugins.backend(state, settings, settings.simulated_devices)
     if settings.demo and settings.simulated_devices is None:
         try:
             found = made.inventory()
@@ -152,7 +152,7 @@ def choose_backend(state: StateFolder, settings: Settings) -> Backend:
             log.warning("the driver does not answer: %s", error)
             found = ()
         if not found:
-            return engines.backend(state, settings, DEMO_DEVICES)
+            return hub_plugins.backend(state, settings, DEMO_DEVICES)
     return made
 
 

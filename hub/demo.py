@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 
-from ..courses.files.bundle import Parcel
+from ..courses.files.bundle import FileBundle
 from ..courses.files.transfer import kept
 from ..courses.model.records import Assignment, Course, HandOut, LateRule, LateStep, Member
 from ..courses.sample import FIRST_UNIT, copy_course_into, copy_into, first_unit
-from ..courses.services import CourseDesk
+from ..courses.services import CourseServices
 from .accounts.demo import DEMO_GROUP, demo_accounts
 from .errors import CarrelError, NotFound
-from .runtime.context import Commands
+from .runtime.context import Context
 from .scheduling.model.snapshot import Group
 
 log = logging.getLogger(__name__)
@@ -22,7 +22,7 @@ _MAX_DEVICES = 4
 _MAX_DEVICES_PER_USER = 2
 
 
-def prepare_demo(desk: CourseDesk, stopping: threading.Event) -> None:
+def prepare_demo(desk: CourseServices, stopping: threading.Event) -> None:
     """Make the sample group, its members and its course, once; later changes to them stay."""
     while not stopping.is_set():
         try:
@@ -37,7 +37,7 @@ def prepare_demo(desk: CourseDesk, stopping: threading.Event) -> None:
             return
 
 
-def _has_group(commands: Commands) -> bool:
+def _has_group(commands: Context) -> bool:
     try:
         commands.store.group(DEMO_GROUP)
     except NotFound:
@@ -45,7 +45,7 @@ def _has_group(commands: Commands) -> bool:
     return True
 
 
-def _prepare(commands: Commands) -> None:
+def _prepare(commands: Context) -> None:
     accounts = demo_accounts()
     for account in accounts:
         # The role of administrator comes from the account at sign-in: the hub lets no service
@@ -77,7 +77,7 @@ _DAY = 86400.0
 _OPEN_DAYS = 14
 
 
-def prepare_course(desk: CourseDesk) -> None:
+def prepare_course(desk: CourseServices) -> None:
     """Make what is not there yet; what is stays as people have changed it.
 
     Raises:
@@ -92,7 +92,7 @@ def prepare_course(desk: CourseDesk) -> None:
         store.put_members(DEMO_GROUP, members)
     if store.assignments(DEMO_GROUP):
         return
-    source, handed_out = (kept(desk.blobs, Parcel.of(files.items())) for files in first_unit())
+    source, handed_out = (kept(desk.blobs, FileBundle.of(files.items())) for files in first_unit())
     unit = Assignment(
         course=DEMO_GROUP,
         name=FIRST_UNIT,

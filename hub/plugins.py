@@ -7,12 +7,12 @@ from importlib.metadata import entry_points
 from typing import cast
 
 from .config.backend import backend_settings
-from .config.settings import Engine, Settings
+from .config.settings import EngineKind, Settings
 from .config.state_folder import StateFolder
 from .errors import BackendFailed
 from .interfaces.backend import Backend
 from .interfaces.backend_settings import BackendSettings
-from .interfaces.host import Ground
+from .interfaces.host import HostSetup
 
 
 def backend(state: StateFolder, settings: Settings, simulated: int | None) -> Backend:
@@ -21,12 +21,12 @@ def backend(state: StateFolder, settings: Settings, simulated: int | None) -> Ba
     return cast(Backend, factory(backend_settings(state, settings, simulated)))
 
 
-def ground(state: StateFolder, settings: Settings) -> Ground | None:
+def ground(state: StateFolder, settings: Settings) -> HostSetup | None:
     """What is below the three processes; None for the local engine, which stands on nothing."""
-    if settings.engine is Engine.LOCAL:
+    if settings.engine is EngineKind.LOCAL:
         return None
-    factory = _load("carrel.grounds", settings.engine)
-    return cast(Ground, factory(backend_settings(state, settings, settings.simulated_devices)))
+    factory = _load("carrel.host_setups", settings.engine)
+    return cast(HostSetup, factory(backend_settings(state, settings, settings.simulated_devices)))
 
 
 def _load(group: str, name: str) -> Callable[[BackendSettings], object]:

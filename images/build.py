@@ -13,7 +13,7 @@ from .. import __version__
 from ..hub.errors import ImageFailed, InvalidInput
 from . import labels, recipes
 from .build_context import context
-from .docker_cli import Docker, Listed
+from .docker_cli import Docker, ListedImage
 from .recipes import DEBIAN, Recipe
 
 BOOTSTRAPPED = "carrel/debian:bookworm"
@@ -27,7 +27,7 @@ _OFTEN = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class BuildOrder:
     """What to build, and with what.
 
     Attributes:
@@ -49,8 +49,8 @@ class Order:
 
 
 def build(
-    docker: Docker, order: Order, log: Callable[[str], None], tell: Callable[[str], None]
-) -> Listed:
+    docker: Docker, order: BuildOrder, log: Callable[[str], None], tell: Callable[[str], None]
+) -> ListedImage:
     """Build it, and tag it ``carrel/NAME:latest`` and with the beginning of its digest.
 
     Args:
@@ -62,7 +62,7 @@ def build(
     """
     below, digest = _foundation(docker, order)
     tag = f"carrel/{order.recipe.name}:latest"
-    progress = Progress()
+    progress = BuildProgress()
     with context(order.recipe, order.variant, order.wheelhouse) as folder:
         words = _words(order, below, digest, tag, folder)
         try:
@@ -78,7 +78,7 @@ def build(
     return built
 
 
-def _foundation(docker: Docker, order: Order) -> tuple[str, str]:
+def _foundation(docker: Docker, order: BuildOrder) -> tuple[str, str]:
     """The image that this one stands on: how a Dockerfile names it, and its digest if known."""
     wanted = order.stands_on or order.recipe.stands_on
     tag = BOOTSTRAPPED if wanted == DEBIAN else f"carrel/{wanted}:latest"
@@ -92,7 +92,7 @@ def _foundation(docker: Docker, order: Order) -> tuple[str, str]:
     return (PULLED if wanted == DEBIAN else wanted), ""
 
 
-def _words(order: Order, below: str, digest: str, tag: str, folder: Path) -> list[str]:
+def _words(order: BuildOrder, below: str, digest: str, tag: str, folder: Path) -> list[str]:
     words = ["build", "--progress", "plain", "--network", order.network, "--tag", tag]
     words += ["--build-arg", f"FROM={below}"]
     for argument in order.arguments:
@@ -107,7 +107,7 @@ def _words(order: Order, below: str, digest: str, tag: str, folder: Path) -> lis
     return [*words, str(folder)]
 
 
-def _marks(order: Order, below: str, digest: str) -> dict[str, str]:
+def _marks(order: BuildOrder, below: str, digest: str) -> dict[str, str]:
     recipe = order.recipe
     versions = recipes.locked(recipe, order.variant)
     listed = ((name, versions.get(recipes.normalised(name))) for name in recipe.packages)
@@ -127,7 +127,7 @@ def _marks(order: Order, below: str, digest: str) -> dict[str, str]:
 
 
 @dataclass(slots=True)
-class Progress:
+class BuildProgress:
     """Follows BuildKit's plain log: each step when it begins and ends, and in a long one every
     ten seconds what it is at."""
 

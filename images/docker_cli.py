@@ -34,19 +34,19 @@ class Docker:
     host: str = ""
     path: str = field(default_factory=lambda: os.environ.get("PATH", os.defpath))
 
-    def images(self) -> list[Listed]:
+    def images(self) -> list[ListedImage]:
         """Those of the catalogue that the engine has, the newest first."""
         names = self.ask("image", "ls", "--quiet", "--no-trunc", *_labelled()).split()
         return sorted(
             self.inspect(dict.fromkeys(names)), key=lambda image: image.built, reverse=True
         )
 
-    def inspect(self, names: Sequence[str] | Mapping[str, None]) -> list[Listed]:
+    def inspect(self, names: Sequence[str] | Mapping[str, None]) -> list[ListedImage]:
         """Raises ImageFailed where there is no such image."""
         if not names:
             return []
         found = json.loads(self.ask("image", "inspect", *names))
-        return [Listed.read(each) for each in found]
+        return [ListedImage.read(each) for each in found]
 
     def has(self, reference: str) -> bool:
         """By name and tag."""
@@ -136,7 +136,7 @@ class Docker:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class ListedImage:
     """An image as an engine describes it."""
 
     digest: str
@@ -156,7 +156,7 @@ class Listed:
         return f"{self.name}@{self.digest.removeprefix('sha256:')[:12]}"
 
     @classmethod
-    def read(cls, said: Mapping[str, object]) -> Listed:
+    def read(cls, said: Mapping[str, object]) -> ListedImage:
         config, tags, size = said.get("Config"), said.get("RepoTags"), said.get("Size")
         marks = config.get("Labels") if isinstance(config, Mapping) else None
         texts = {str(key): str(text) for key, text in (marks or {}).items()}

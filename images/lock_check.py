@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from . import labels, recipes
-from .docker_cli import Docker, Listed
+from .docker_cli import Docker, ListedImage
 from .recipes import Recipe
 
 # Of the environment itself, or made by the build: no lock names them.
@@ -21,14 +21,14 @@ _PYTHON: Final = "/opt/carrel/bin/python"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class LockCheck:
     """What is wrong with one build; nothing where it is as locked.
 
     Attributes:
         same_lock: it was built from the lock files that there are now.
     """
 
-    image: Listed
+    image: ListedImage
     same_lock: bool
     packages: int
     missing: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ class Verdict:
         return said
 
 
-def verify(docker: Docker, image: Listed, recipe: Recipe) -> Verdict:
+def verify(docker: Docker, image: ListedImage, recipe: Recipe) -> LockCheck:
     """Ask a container of the image, without a network, what is installed in it.
 
     Raises:
@@ -68,11 +68,11 @@ def verify(docker: Docker, image: Listed, recipe: Recipe) -> Verdict:
 
 
 def compared(
-    image: Listed, locked: Mapping[str, str], inside: Mapping[str, str], *, same_lock: bool
-) -> Verdict:
+    image: ListedImage, locked: Mapping[str, str], inside: Mapping[str, str], *, same_lock: bool
+) -> LockCheck:
     """The package set of an image beside that of its lock."""
     found = {recipes.normalised(name): version for name, version in inside.items()}
-    return Verdict(
+    return LockCheck(
         image=image,
         same_lock=same_lock,
         packages=len(locked),

@@ -6,18 +6,18 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from . import labels
-from .docker_cli import Docker, Listed
+from .docker_cli import Docker, ListedImage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fate:
+class RetentionDecision:
     """Of one build: ``why`` it stays, empty where it may go."""
 
-    image: Listed
+    image: ListedImage
     why: str = ""
 
 
-def fates(images: Sequence[Listed], needed: Mapping[str, str]) -> list[Fate]:
+def fates(images: Sequence[ListedImage], needed: Mapping[str, str]) -> list[RetentionDecision]:
     """What becomes of each.
 
     Args:
@@ -38,11 +38,11 @@ def fates(images: Sequence[Listed], needed: Mapping[str, str]) -> list[Fate]:
             why = f"It is the newest build of {image.name}."
         if not why and image.digest in stood_on:
             why = "An image that stays stands on it."
-        found.append(Fate(image=image, why=why))
+        found.append(RetentionDecision(image=image, why=why))
     return found
 
 
-def _below(images: Sequence[Listed], kept: Collection[str]) -> set[str]:
+def _below(images: Sequence[ListedImage], kept: Collection[str]) -> set[str]:
     """What these stand on, all the way down."""
     base = {image.digest: image.labels.get(labels.BASE_DIGEST, "") for image in images}
     found: set[str] = set()
@@ -53,7 +53,7 @@ def _below(images: Sequence[Listed], kept: Collection[str]) -> set[str]:
     return found
 
 
-def remove(docker: Docker, image: Listed) -> None:
+def remove(docker: Docker, image: ListedImage) -> None:
     """Its layers go where no other image has them.
 
     By its digest and nothing else: a tag may belong to a newer build by now.

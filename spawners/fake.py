@@ -10,14 +10,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..hub.errors import BackendFailed, Unavailable
-from ..hub.interfaces.backend import Activity, LaunchOrder, Life, NodeState, Sighting
+from ..hub.interfaces.backend import (
+    ActivitySample,
+    AttemptStatus,
+    LaunchOrder,
+    NodeState,
+    ProcessState,
+)
 from ..hub.records.events import NewEvent
 from ..hub.records.images import Image
 from ..hub.records.json_value import Json
 from ..hub.records.leases import Handle
-from ..hub.records.notices import Notice
+from ..hub.records.notices import StopNotice
 from ..hub.records.requests import Cause
-from ..hub.scheduling.model.idleness import DeviceUse, Use
+from ..hub.scheduling.model.idleness import ActivityLevel, DeviceActivity
 from ..hub.scheduling.model.snapshot import Device, Health
 from .devices.simulated import simulated_devices
 
@@ -66,8 +72,8 @@ class FakeBackend:
     silent: bool = False
     attempts: dict[str, FakeAttempt] = field(default_factory=dict)
     cpu_seconds: dict[str, float] = field(default_factory=dict)
-    uses: dict[str, DeviceUse] = field(default_factory=dict)
-    notices: dict[Path, Notice] = field(default_factory=dict)
+    uses: dict[str, DeviceActivity] = field(default_factory=dict)
+    notices: dict[Path, StopNotice] = field(default_factory=dict)
     machines: tuple[NodeState, ...] = ()
     built: tuple[Image, ...] | None = None
     keeps_inside: bool = False
@@ -107,27 +113,30 @@ class FakeBackend:
         self.attempts[order.lease_id] = FakeAttempt(order=order, handle=handle)
         return handle
 
-    def look(self, leases: Mapping[str, Handle | None]) -> Mapping[str, Sighting]:
+    def look(self, leases: Mapping[str, Handle | None]) -> Mapping[str, AttemptStatus]:
         return {lease: self._look(lease) for lease in leases}
 
-    def _look(self, lease_id: str) -> Sighting:
+    def _look(self, lease_id: str) -> AttemptStatus:
         if self.silent:
-            return Sighting(life=Life.UNKNOWN)
+            return AttemptStatus(life=ProcessState.UNKNOWN)
         attempt = self.attempts.get(lease_id)
         if attempt is None:
-            return Sighting(life=Life.DEAD)
+            return AttemptStatus(life=ProcessState.DEAD)
         if attempt.alive:
-            return Sighting(life=Life.ALIVE, handle=attempt.handle)
-        return Sighting(life=Life.DEAD, exit_status=attempt.exit_status, cause=attempt.cause)
+            return AttemptStatus(life=ProcessState.ALIVE, handle=attempt.handle)
+        return AttemptStatus(
+            life=ProcessState.DEAD, exit_status=attempt.exit_status, cause=attempt.cause
+        )
 
-    def activity(self, leases: Mapping[str, Handle | None]) -> Activity:
+    def activity(self, leases: Mapping[str, Handle | None]) -> ActivitySample:
         if self.silent:
-            return Activity(cpu_seconds={}, devices={})
-        alive = [lease for lease in leases if self._look(lease).life is Life.ALIVE]
+            return ActivitySample(cpu_seconds={}, devices={})
+        alive = [lease for lease in leases if self._look(lease).life is ProcessState.ALIVE]
         pretended = {
-            each.id: DeviceUse(name=each.id, use=Use.NOT_MEASURED) for each in self.devices
+            each.id: DeviceActivity(name=each.id, use=ActivityLevel.NOT_MEASURED)
+            for each in self.devices
         }
-        return Activity(
+        return ActivitySample(
             cpu_seconds={lease: self.cpu_seconds.get(lease, 0.0) for lease in alive},
             devices=pretended | self.uses,
         )
@@ -144,7 +153,7 @@ class FakeBackend:
         return True
 
     def ask_to_save(
-        self, lease_id: str, handle: Handle | None, folder: Path, notice: Notice
+        self, lease_id: str, handle: Handle | None, folder: Path, notice: StopNotice
     ) -> None:
         self.notices[folder] = notice
 

@@ -13,14 +13,14 @@ from pydantic import ByteSize
 from traitlets.config import Configurable
 
 from carrel.hub.accounts.authenticator import CarrelAuthenticator
-from carrel.hub.config import settings as config
+from carrel.hub.config import settings
 from carrel.hub.config.settings import Settings
 from carrel.hub.config.site import DockerTable, NodeTable
 from carrel.spawners.sessions.lease_mixin import LeaseMixin
 from carrel.spawners.sessions.local import LocalSession
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "configuration.md"
-SOURCE = Path(config.__file__).parents[1]
+SOURCE = Path(settings.__file__).parents[1]
 CODE = ("hub", "spawners", "extensions", "courses", "images")
 VARIABLE = re.compile(r"\bCARREL_[A-Z_]+\b")
 
@@ -106,7 +106,7 @@ def variables_on_the_page() -> set[str]:
 
 def _layout() -> str:
     """The tree in the docstring of hub/config/settings.py."""
-    lines = inspect.cleandoc(config.__doc__ or "").split("\n")
+    lines = inspect.cleandoc(settings.__doc__ or "").split("\n")
     return "\n".join(line.strip() for line in lines if line.startswith("    "))
 
 

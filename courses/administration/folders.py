@@ -5,10 +5,10 @@ from __future__ import annotations
 from ...hub.errors import Unavailable
 from ..files.course_folder import SOURCE, add_source, make
 from ..files.transfer import contents
-from ..roster.access import GRADED_BY, Rights
+from ..roster.access import GRADED_BY, CourseAccess
 
 
-class Foldering(Rights):
+class CourseFolders(CourseAccess):
     """The part of ``CourseDesk`` about the folders of courses."""
 
     __slots__ = ()

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from ...hub.errors import Conflict, InvalidInput
 from ...hub.groups.quotas import check_group_name
 from ...hub.messages import units
-from ...hub.records.audit import Action
+from ...hub.records.audit import AuditAction
 from ...hub.records.identity import Identity, check
 from ...hub.records.images import Reference
 from ...hub.scheduling.explanation.quota_change import NOTHING_TO_SAY
@@ -17,17 +17,24 @@ from ...hub.scheduling.model.snapshot import Group
 from ...hub.schemas.admin import ConsequencesOut, GroupIn
 from ...hub.schemas.courses import CloneIn, CourseIn, CourseOut, CoursesOut, MemberOut, MembersOut
 from ...hub.schemas.images import PinIn
-from ..model.records import Course, Role
-from ..roster.access import EVERYBODY, GRADED_BY, TAUGHT_BY, Place, Rights, check_open
+from ..model.records import Course, CourseRole
+from ..roster.access import (
+    EVERYBODY,
+    GRADED_BY,
+    TAUGHT_BY,
+    CourseAccess,
+    CourseMembership,
+    check_open,
+)
 from ..roster.class_list import SHOWN_SECONDS
-from ..roster.csv_import import Plan, planned, read_roster
+from ..roster.csv_import import RosterChange, planned, read_roster
 from ..roster.service import _UNCHANGED
 
 LOCAL = "local"
 """The one image of an engine without images: the machine itself."""
 
 
-class Keeping(Rights):
+class CourseAdministration(CourseAccess):
     """The part of ``CourseDesk`` about courses and their people."""
 
     __slots__ = ()
@@ -70,7 +77,7 @@ class Keeping(Rights):
         ]
         return ConsequencesOut(sentences=said, saved=False, changes=True)
 
-    def _notes(self, body: CourseIn, plan: Plan) -> Iterator[str]:
+    def _notes(self, body: CourseIn, plan: RosterChange) -> Iterator[str]:
         """Mistyped teachers, and whom the roster lacks."""
         users = {user.name for user in self.commands.hub.users(within=SHOWN_SECONDS)}
         for name in body.teachers:
@@ -79,7 +86,9 @@ class Keeping(Rights):
         if body.students:
             yield from _staying_on(plan)
 
-    def _wanted_course(self, who: Identity, body: CourseIn) -> tuple[Group, Plan, list[str]]:
+    def _wanted_course(
+        self, who: Identity, body: CourseIn
+    ) -> tuple[Group, RosterChange, list[str]]:
         """Everything is checked, and nothing is changed; the notes say what to look at first."""
         check(who)
         self._check_new(body.name)
@@ -110,7 +119,7 @@ class Keeping(Rights):
         for each in self.store.assignments(source):
             copy = replace(each, course=body.name, due=None, hidden=True)
             target = f"{body.name}/{each.name}"
-            change = self.change(who, Action.ASSIGNMENT_SET, target, after={"of": source})
+            change = self.change(who, AuditAction.ASSIGNMENT_SET, target, after={"of": source})
             if each.version:
                 made = self.store.hand_out(source, each.name)
                 self.store.release(copy, replace(made, course=body.name), change=change)
@@ -125,7 +134,7 @@ class Keeping(Rights):
         now = None if undo else self.commands.clock()
         if (before.archived_at is None) != (now is None):
             change = self.change(
-                *(who, Action.COURSE_SET, name),
+                *(who, AuditAction.COURSE_SET, name),
                 before={"archived_at": before.archived_at},
                 after={"archived_at": now},
             )
@@ -180,13 +189,13 @@ class Keeping(Rights):
             self._apply(who, plan)
         return ConsequencesOut(sentences=said, saved=not dry_run, changes=not plan.empty)
 
-    def _apply(self, who: Identity, plan: Plan) -> None:
+    def _apply(self, who: Identity, plan: RosterChange) -> None:
         """JupyterHub first: what is interrupted is still to be done by the same roster."""
         if plan.empty:
             return
         hub, name = self.commands.hub, plan.course
         groups = {user.name: user.groups for user in hub.users()}
-        students = {each.person for each in plan.staying if each.role is Role.STUDENT}
+        students = {each.person for each in plan.staying if each.role is CourseRole.STUDENT}
         hub.add_users(tuple(sorted(students - set(groups))))
         inside = {person for person, of in groups.items() if name in of}
         gone = {each.person for each in (*plan.leaving, *plan.staying)} - students
@@ -200,7 +209,7 @@ class Keeping(Rights):
         now = self.commands.clock()
         left = tuple(replace(each, left_at=now) for each in plan.leaving)
         change = self.change(
-            *(who, Action.ROSTER_SET, name), after={"changes": list(plan.sentences())}
+            *(who, AuditAction.ROSTER_SET, name), after={"changes": list(plan.sentences())}
         )
         self.store.put_members(name, (*plan.staying, *left), change=change)
 
@@ -224,7 +233,7 @@ class Keeping(Rights):
 
     def _put(self, who: Identity, course: Course) -> None:
         after = {"title": course.title, "image": course.image}
-        change = self.change(who, Action.COURSE_SET, course.name, after=after)
+        change = self.change(who, AuditAction.COURSE_SET, course.name, after=after)
         self.store.put_course(course, change=change)
 
     def _group(self, body: CourseIn) -> Group:
@@ -280,24 +289,24 @@ class Keeping(Rights):
         term = min(coming, key=lambda each: each.first, default=None)
         return "" if term is None else term.last.isoformat()
 
-    def _out(self, place: Place) -> CourseOut:
+    def _out(self, place: CourseMembership) -> CourseOut:
         course = place.course
         here = [each for each in self.people_of(course.name) if each.left_at is None]
         assignments = self.store.assignments(course.name)
-        student = place.role is Role.STUDENT
+        student = place.role is CourseRole.STUDENT
         return CourseOut(
             name=course.name,
             title=course.title,
             role=str(place.role),
             image=course.image or LOCAL,
             teachers=list(self.commands.store.teachers(course.name)),
-            students=sum(member.role is Role.STUDENT for member in here),
+            students=sum(member.role is CourseRole.STUDENT for member in here),
             assignments=sum(each.open or not student for each in assignments),
             archived_at=course.archived_at,
         )
 
 
-def _staying_on(plan: Plan) -> Iterator[str]:
+def _staying_on(plan: RosterChange) -> Iterator[str]:
     """Who was in the group before it became a course, and is not on its roster."""
     if plan.leaving:
         names = ", ".join(member.person for member in plan.leaving)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ...hub.errors import InvalidInput, NotFound, OverMaximum
 from ...hub.messages import units
-from ...hub.records.audit import Action
+from ...hub.records.audit import AuditAction
 from ...hub.records.identity import Identity, check
 from ...hub.scheduling.quota.tree import may_hold
 from ...hub.schemas.admin import ConsequencesOut
@@ -22,17 +22,17 @@ from ...hub.schemas.courses import (
     ReleasedOut,
     ReleaseIn,
 )
-from ..deadlines import rules as due
+from ..deadlines import rules as deadline_rules
 from ..deadlines.service import LONGEST_OUTAGE, _check_whose
-from ..files.bundle import Parcel
+from ..files.bundle import FileBundle
 from ..files.transfer import content_out, given_parcel, kept, ref_out
-from ..model.records import Assignment, Extension, Fetched, HandOut, Outage, Role
+from ..model.records import Assignment, CourseRole, Extension, Fetched, HandOut, Outage
 from ..releases.graded_cells import report
-from ..releases.release import Ready, check_assignment_name, made_ready
-from ..roster.access import GRADED_BY, TAUGHT_BY, Rights, check_open
+from ..releases.release import PreparedRelease, check_assignment_name, made_ready
+from ..roster.access import GRADED_BY, TAUGHT_BY, CourseAccess, check_open
 
 
-class Handing(Rights):
+class AssignmentService(CourseAccess):
     """The part of ``CourseDesk`` about what teachers hand out."""
 
     __slots__ = ()
@@ -44,7 +44,7 @@ class Handing(Rights):
         name: str,
         body: ReleaseIn,
         *,
-        stripped: Parcel | None = None,
+        stripped: FileBundle | None = None,
     ) -> ReleasedOut:
         """Hand out a version, or release the one that is there with another due time.
 
@@ -80,10 +80,10 @@ class Handing(Rights):
             )
         after = {
             "due": assignment.due,
-            "late": due.late_text(assignment.late),
+            "late": deadline_rules.late_text(assignment.late),
             "sha256": made.files.sha256,
         }
-        change = self.change(who, Action.ASSIGNMENT_RELEASE, f"{course}/{name}", after=after)
+        change = self.change(who, AuditAction.ASSIGNMENT_RELEASE, f"{course}/{name}", after=after)
         made = self.store.release(assignment, made, change=change)
         return self._released(assignment, made, warnings)
 
@@ -109,17 +109,17 @@ class Handing(Rights):
             files=[ref_out(file) for file in made.files.files],
             due=assignment.due,
             zone=assignment.zone,
-            late_rule=due.late_sentence(assignment.late),
+            late_rule=deadline_rules.late_sentence(assignment.late),
             warnings=list(warnings),
             report=report(self.blobs, made),
         )
 
     def _ready(
-        self, assignment: Assignment, source: Parcel | None, stripped: Parcel | None
-    ) -> Ready | None:
+        self, assignment: Assignment, source: FileBundle | None, stripped: FileBundle | None
+    ) -> PreparedRelease | None:
         """``stripped``: made by nbgrader itself, and handed out as it is."""
         if source is None:
-            return None if stripped is None else Ready(files=stripped, source=stripped)
+            return None if stripped is None else PreparedRelease(files=stripped, source=stripped)
         seconds = assignment.seconds
         image = self.image_of(self.store.course(assignment.course))
         ready = made_ready(
@@ -134,14 +134,16 @@ class Handing(Rights):
     def _wanted(self, before: Assignment, body: ReleaseIn) -> Assignment:
         after = replace(before, hidden=False)
         if body.due is not None:
-            at, zone = due.read_due(body.due) if body.due.strip() else (None, before.zone)
+            at, zone = (
+                deadline_rules.read_due(body.due) if body.due.strip() else (None, before.zone)
+            )
             if at is not None and at <= self.commands.clock() and at != before.due:
                 raise InvalidInput(
                     f"{body.due.strip()[:80]} is over.", accepted="A later moment.", field="due"
                 )
             after = replace(after, due=at, zone=zone)
         if body.late is not None:
-            after = replace(after, late=due.read_late(body.late))
+            after = replace(after, late=deadline_rules.read_late(body.late))
         if body.devices is not None:
             most = may_hold(self.commands.store.group(before.course))
             if body.devices > most:
@@ -158,7 +160,9 @@ class Handing(Rights):
         place = self.place(who, course, TAUGHT_BY)
         check_open(place.course)
         assignment = replace(self.assignment(place, name), hidden=True)
-        change = self.change(who, Action.ASSIGNMENT_SET, f"{course}/{name}", after={"hidden": True})
+        change = self.change(
+            who, AuditAction.ASSIGNMENT_SET, f"{course}/{name}", after={"hidden": True}
+        )
         self.store.put_assignment(assignment, change=change)
 
     def hand_out(
@@ -172,7 +176,7 @@ class Handing(Rights):
         place = self.place(who, course)
         assignment = self.assignment(place, name)
         made = self.store.hand_out(course, name, version)
-        if place.role is Role.STUDENT and place.course.archived_at is None:
+        if place.role is CourseRole.STUDENT and place.course.archived_at is None:
             now = self.commands.clock()
             fetched = Fetched(
                 course=course,
@@ -248,7 +252,7 @@ class Handing(Rights):
         )
         whom = body.person or f"Section {body.section}"
         change = self.change(
-            *(who, Action.EXTEND, f"{course}/{name}"),
+            *(who, AuditAction.EXTEND, f"{course}/{name}"),
             why=extension.why,
             after={"for": whom, "seconds": body.seconds},
         )
@@ -282,7 +286,7 @@ class Handing(Rights):
                 accepted=f"See: carrel course extend {name}",
             )
         change = self.change(
-            *(who, Action.EXTEND, f"{course}/{name}"),
+            *(who, AuditAction.EXTEND, f"{course}/{name}"),
             before={"for": whom, "seconds": seconds},
             after={"for": whom, "seconds": 0},
         )
@@ -326,7 +330,7 @@ class Handing(Rights):
         )
         said = self._moved(outage)
         change = self.change(
-            *(who, Action.OUTAGE, body.course),
+            *(who, AuditAction.OUTAGE, body.course),
             why=outage.why,
             after={"starts_at": outage.starts_at, "ends_at": outage.ends_at},
         )
@@ -358,8 +362,8 @@ class Handing(Rights):
             for each in self.store.assignments(course.name):
                 if each.due is None or course.archived_at is not None:
                     continue
-                was = due.after_outages(each.due, course.name, before)
-                now = due.after_outages(each.due, course.name, (*before, outage))
+                was = deadline_rules.after_outages(each.due, course.name, before)
+                now = deadline_rules.after_outages(each.due, course.name, (*before, outage))
                 if now > was:
                     more = units.duration(now - was)
                     said.append(f"{each.name} of {course.name} is due {more} later.")

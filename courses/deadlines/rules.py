@@ -16,7 +16,7 @@ from itertools import pairwise
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from ...hub.errors import InvalidInput
-from ...hub.messages import units as units_module
+from ...hub.messages import units as messages_units
 from ..model.records import Assignment, Extension, LateRule, LateStep, Member, Outage, Submission
 
 DUE_HELP = "2027-02-01 18:00 Europe/Berlin"
@@ -34,7 +34,7 @@ _STEP = re.compile(r"(?P<span>\d{1,5})(?P<unit>[mhd])\s*:\s*-\s*(?P<part>\d{1,3}
 _UNITS = {"d": 86400, "h": 3600, "m": 60}
 
 
-class Standing(StrEnum):
+class LatenessState(StrEnum):
     """How a submission stands to its due time."""
 
     ON_TIME = "on time"
@@ -49,13 +49,13 @@ class Lateness:
     penalty: the part of the points that it costs, from 0 to 1.
     """
 
-    standing: Standing
+    standing: LatenessState
     seconds: float = 0.0
     penalty: float = 0.0
 
     @property
     def counts(self) -> bool:
-        return self.standing is not Standing.TOO_LATE
+        return self.standing is not LatenessState.TOO_LATE
 
 
 # -- what people type -------------------------------------------------------------------------
@@ -208,12 +208,12 @@ def _merged(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
 def lateness(at: float, due: float | None, rule: LateRule) -> Lateness:
     """Of something that came at this moment; the due moment itself is on time."""
     if due is None or at <= due:
-        return Lateness(standing=Standing.ON_TIME)
+        return Lateness(standing=LatenessState.ON_TIME)
     late = at - due
     step = next((each for each in rule.steps if late <= each.seconds), None)
     if step is None:
-        return Lateness(standing=Standing.TOO_LATE, seconds=late, penalty=1.0)
-    return Lateness(standing=Standing.LATE, seconds=late, penalty=step.penalty)
+        return Lateness(standing=LatenessState.TOO_LATE, seconds=late, penalty=1.0)
+    return Lateness(standing=LatenessState.LATE, seconds=late, penalty=step.penalty)
 
 
 def now_sentence(now: float, due: float | None, rule: LateRule) -> str:
@@ -227,11 +227,11 @@ def now_sentence(now: float, due: float | None, rule: LateRule) -> str:
     coming = [(due, late.penalty), *costs] if now <= due else [c for c in costs if c[0] >= now]
     until = coming[0][0]
     after = next((penalty for _, penalty in coming[1:]), None)
-    span = units_module.duration(max(1.0, until - now))
+    span = messages_units.duration(max(1.0, until - now))
     then = "it does not count any more" if after is None else f"it costs {_percent(after)}"
-    if late.standing is Standing.ON_TIME:
+    if late.standing is LatenessState.ON_TIME:
         return f"Handed in now it is on time; in {span} {then}."
-    behind = f"{units_module.duration(max(1.0, late.seconds))} late"
+    behind = f"{messages_units.duration(max(1.0, late.seconds))} late"
     return f"Handed in now it is {behind} and costs {_percent(late.penalty)}; in {span} {then}."
 
 
@@ -251,7 +251,7 @@ def counting(
     if chosen is not None:
         return next((each for each in in_order if each.number == chosen), None)
     stand = {each.number: lateness(each.at, due, rule).standing for each in in_order}
-    for wanted in (Standing.ON_TIME, Standing.LATE):
+    for wanted in (LatenessState.ON_TIME, LatenessState.LATE):
         found = [each for each in in_order if stand[each.number] is wanted]
         if found:
             return found[-1]

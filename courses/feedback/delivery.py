@@ -7,20 +7,20 @@ from collections.abc import Iterable
 from pydantic import ValidationError
 
 from ...hub.errors import Forbidden, InvalidInput
-from ...hub.records.audit import Action
+from ...hub.records.audit import AuditAction
 from ...hub.records.identity import Identity
 from ...hub.schemas.courses import ContentOut, ParcelIn
 from ...hub.schemas.grading import GradeOut, MyGradeOut
-from ..files.bundle import Parcel
+from ..files.bundle import FileBundle
 from ..files.transfer import content_out, contents, given_parcel, kept
-from ..model.records import Feedback, Role, Submission
-from ..roster.access import GRADED_BY, Rights, check_open
+from ..model.records import CourseRole, Feedback, Submission
+from ..roster.access import GRADED_BY, CourseAccess, check_open
 
 GRADE = ".grade.json"
 """Beside the pages: the points as they were when they were given back. Not one of the files."""
 
 
-class Returning(Rights):
+class FeedbackDelivery(CourseAccess):
     """The part of ``CourseDesk`` about what goes back."""
 
     __slots__ = ()
@@ -39,7 +39,7 @@ class Returning(Rights):
             raise InvalidInput("There is no feedback in it.", accepted="Files.", field="files")
         self.hand_back(who, found, parcel)
 
-    def hand_back(self, who: Identity, sent: Submission, parcel: Parcel) -> None:
+    def hand_back(self, who: Identity, sent: Submission, parcel: FileBundle) -> None:
         """Whose submission it is, and whether who does it may, was asked before."""
         feedback = Feedback(
             submission=sent.id,
@@ -48,7 +48,7 @@ class Returning(Rights):
             released_by=who.name,
         )
         change = self.change(
-            *(who, Action.FEEDBACK_RELEASE, f"{sent.course}/{sent.assignment}"),
+            *(who, AuditAction.FEEDBACK_RELEASE, f"{sent.course}/{sent.assignment}"),
             after={"person": sent.person, "number": sent.number},
         )
         self.store.give_back(feedback, change=change)
@@ -67,7 +67,7 @@ _NOT_YET = "Your teacher has not released feedback yet."
 _IN_PAGES = "Your points stand in the feedback."
 
 
-class OwnGrades(Returning):
+class OwnGrades(FeedbackDelivery):
     """The part of ``CourseDesk`` about one's own grades."""
 
     __slots__ = ()
@@ -79,7 +79,7 @@ class OwnGrades(Returning):
             Forbidden: for those who are no students of the course.
         """
         place = self.place(who, course)
-        if place.role is not Role.STUDENT:
+        if place.role is not CourseRole.STUDENT:
             raise Forbidden(
                 f"You are a {place.role} of {course}, and have no grade there.",
                 accepted=f"What the class has: carrel course grades {name}",

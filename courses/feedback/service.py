@@ -14,16 +14,16 @@ from ...hub.files.local import MAX_OUTPUT_BYTES
 from ...hub.files.safe_fs import opened_file
 from ...hub.records.identity import Identity
 from ...hub.schemas.admin import ConsequencesOut
-from ..deadlines.shifts import Moved, late_penalty
-from ..files.bundle import Parcel
+from ..deadlines.shifts import DeadlineShifts, late_penalty
+from ..files.bundle import FileBundle
 from ..files.transfer import contents
-from ..gradebook import reader as gradebook_file
+from ..gradebook import reader
 from ..gradebook.grades import grades, newest_cells
-from ..gradebook.reader import Page
-from ..grading_runs.service import Judging
-from ..model.records import Assignment, Member, Submission, Verdict
-from ..roster.access import GRADED_BY, Place, check_open
-from .delivery import GRADE, Returning
+from ..gradebook.reader import GradebookPage
+from ..grading_runs.service import GradingService
+from ..model.records import Assignment, Member, Submission, SubmissionVerdict
+from ..roster.access import GRADED_BY, CourseMembership, check_open
+from .delivery import GRADE, FeedbackDelivery
 
 if TYPE_CHECKING:
     from ..grading.answer_key import NotebookKey
@@ -41,7 +41,7 @@ class _Graded:
     """
 
     assignment: Assignment
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[SubmissionVerdict, ...]
     counting: Mapping[str, tuple[Member, Submission]]
     keys: tuple[NotebookKey, ...]
     folder: Path
@@ -80,7 +80,11 @@ class _Graded:
         )
 
     def grade(
-        self, member: Member, sent: Submission, moved: Moved, by_hand: Mapping[str, Page]
+        self,
+        member: Member,
+        sent: Submission,
+        moved: DeadlineShifts,
+        by_hand: Mapping[str, GradebookPage],
     ) -> bytes:
         """The points as they are given back."""
         penalty = late_penalty(self.assignment, moved, member, sent)
@@ -88,7 +92,7 @@ class _Graded:
         return grades(member, sent, self.verdicts, penalty, page=page).model_dump_json().encode()
 
 
-class WritingBack(Judging, Returning):
+class FeedbackService(GradingService, FeedbackDelivery):
     """The part of ``CourseDesk`` about making feedback of verdicts."""
 
     __slots__ = ()
@@ -128,7 +132,7 @@ class WritingBack(Judging, Returning):
                     member, sent = self._judged(graded, person)
                     grade = graded.grade(member, sent, moved, by_hand)
                     self.hand_back(
-                        who, sent, Parcel.of([*graded.pages(sent).items(), (GRADE, grade)])
+                        who, sent, FileBundle.of([*graded.pages(sent).items(), (GRADE, grade)])
                     )
                 except CarrelError as error:
                     yield person, error
@@ -150,7 +154,7 @@ class WritingBack(Judging, Returning):
         raise NotFound(f"{person} has handed in no {notebook[:80]}.ipynb.")
 
     @contextmanager
-    def _graded(self, place: Place, name: str) -> Iterator[_Graded]:
+    def _graded(self, place: CourseMembership, name: str) -> Iterator[_Graded]:
         from ..releases.student_version import prepare  # noqa: PLC0415 - takes seconds, and nbgrader is an extra
 
         assignment = self.assignment(place, name)
@@ -166,8 +170,8 @@ class WritingBack(Judging, Returning):
             )
         source = contents(self.blobs, self.store.hand_out(course, name).source.files)
         with TemporaryDirectory() as scratch:
-            book = Path(scratch) / gradebook_file.NAME
-            gradebook_file.copy(folder, book)
+            book = Path(scratch) / reader.NAME
+            reader.copy(folder, book)
             yield _Graded(
                 assignment=assignment,
                 verdicts=verdicts,

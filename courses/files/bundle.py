@@ -38,7 +38,7 @@ _ACCEPTED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class FileBundle:
     """Files by name, checked; in the order of their names."""
 
     files: Mapping[str, bytes]
@@ -109,18 +109,18 @@ def checked_name(given: str) -> str:
     return name
 
 
-def unpacked(archive: bytes) -> Parcel:
+def unpacked(archive: bytes) -> FileBundle:
     """The files of a .zip; its folders are not kept.
 
     Raises:
-        InvalidInput, TooLarge: of the archive, or as ``Parcel.of``.
+        InvalidInput, TooLarge: of the archive, or as ``FileBundle.of``.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(archive)) as zipped:
             members = zipped.infolist()
             if len(members) > 2 * MAX_FILES:
                 raise _too_large(f"The archive has {len(members):,} entries.")
-            return Parcel.of(_members(zipped, members))
+            return FileBundle.of(_members(zipped, members))
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise _refused(f"The archive cannot be read: {error}.") from error
 

@@ -10,13 +10,13 @@ from ...hub.errors import InvalidInput, TooLarge
 from ...hub.schemas.courses import ContentOut, FileRefOut, ParcelIn
 from ..model.interfaces import Blobs
 from ..model.records import FileRef, Folder
-from .bundle import MAX_BYTES, Parcel, folder_sha256, unpacked
+from .bundle import MAX_BYTES, FileBundle, folder_sha256, unpacked
 
 _LONGEST = (MAX_BYTES + 2) // 3 * 4
 """Characters of base64: four stand for three bytes, and too long is known before it is read."""
 
 
-def given_parcel(body: ParcelIn) -> Parcel | None:
+def given_parcel(body: ParcelIn) -> FileBundle | None:
     """What came with a body, checked; None where no files came.
 
     Raises:
@@ -36,7 +36,7 @@ def given_parcel(body: ParcelIn) -> Parcel | None:
             accepted="Leave out what can be made or downloaded again.",
             field="files",
         )
-    return Parcel.of((file.name, _decoded(file.name, file.content)) for file in body.files)
+    return FileBundle.of((file.name, _decoded(file.name, file.content)) for file in body.files)
 
 
 def _decoded(name: str, text: str) -> bytes:
@@ -52,7 +52,7 @@ def _decoded(name: str, text: str) -> bytes:
         ) from None
 
 
-def kept(blobs: Blobs, parcel: Parcel) -> Folder:
+def kept(blobs: Blobs, parcel: FileBundle) -> Folder:
     """Everything is on the disk when this returns."""
     files = tuple(
         FileRef(name=name, sha256=blobs.put(content), size=len(content))

@@ -32,7 +32,7 @@ from ...hub.errors import Conflict, InvalidInput, NotFound
 from ..grading.submission_grader import NotebookResult, SubmissionResult
 from ..notebooks import ipynb
 from ..releases.student_version import Prepared
-from .writer import BookSettings
+from .writer import GradebookSettings
 
 _OF_STUDENTS = (SubmittedAssignment, SubmittedNotebook, Grade, Comment)
 NO_RESPONSE = "No response."
@@ -55,9 +55,9 @@ _LATENESS = (
 person changes points in formgrader, the part lies beside them and a trigger follows."""
 
 
-def create(settings: BookSettings) -> CourseBook:
+def create(settings: GradebookSettings) -> CourseGradebook:
     """For the entry point of an engine whose sessions share this account."""
-    return CourseBook(settings.folder, settings.course)
+    return CourseGradebook(settings.folder, settings.course)
 
 
 class _Graded(Protocol):
@@ -91,7 +91,7 @@ class GradeLine:
     needs_manual_grade: bool
 
 
-class CourseBook:
+class CourseGradebook:
     """The folder of one course in nbgrader's layout, with ``gradebook.db`` in it."""
 
     def __init__(self, folder: Path, course: str) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import fields
 
 from ...hub.schemas.grading import CellScoreOut, GradeOut
-from ..model.records import CellScore, Feedback, Member, Submission, Verdict
-from .reader import Entry, Page
+from ..model.records import CellScore, Feedback, Member, Submission, SubmissionVerdict
+from .reader import GradebookEntry, GradebookPage
 
 BY_HAND = "by hand"
 """The word of a cell to which a person gave its points."""
@@ -18,11 +18,11 @@ _FIELDS = tuple(field.name for field in fields(CellScore))
 def grades(
     member: Member,
     sent: Submission,
-    verdicts: Iterable[Verdict],
+    verdicts: Iterable[SubmissionVerdict],
     penalty: float,
     *,
     given: Feedback | None = None,
-    page: Page | None = None,
+    page: GradebookPage | None = None,
 ) -> GradeOut:
     """``verdicts``: of all runs, those of later runs after those of earlier ones.
 
@@ -53,7 +53,7 @@ def grades(
     )
 
 
-def newest_cells(verdicts: Iterable[Verdict]) -> list[CellScore]:
+def newest_cells(verdicts: Iterable[SubmissionVerdict]) -> list[CellScore]:
     """Of the verdicts on one submission; a cell that was graded again has the later score."""
     cells: dict[tuple[str, str], CellScore] = {}
     for verdict in verdicts:
@@ -61,7 +61,7 @@ def newest_cells(verdicts: Iterable[Verdict]) -> list[CellScore]:
     return list(cells.values())
 
 
-def with_entry(cell: CellScore, entry: Entry | None) -> CellScoreOut:
+def with_entry(cell: CellScore, entry: GradebookEntry | None) -> CellScoreOut:
     """A cell as it counts: points that a person gave are in place of the test's."""
     said = {name: getattr(cell, name) for name in _FIELDS}
     if entry is not None:

@@ -2,7 +2,7 @@
 
 It is read without nbgrader, which is an extra and takes seconds to import, and never opened: the
 file lies where teachers' programs may write. SQLite would follow a link there, and do what a
-journal beside it says, with the rights of the service. A copy is looked at (``locked_file``).
+journal beside it says, with the rights of the service. A copy is looked at (``sqlite_snapshot``).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ...hub.errors import Unavailable
-from . import sqlite_snapshot as locked_file
+from . import sqlite_snapshot
 
 NAME = "gradebook.db"
 _MOST_STEPS = 1000
@@ -45,7 +45,7 @@ _TABLES = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class GradebookEntry:
     """One cell of one student.
 
     Attributes:
@@ -73,7 +73,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class GradebookPage:
     """What the gradebook has of one student in one assignment.
 
     Attributes:
@@ -82,16 +82,16 @@ class Page:
     """
 
     at: float | None
-    cells: dict[tuple[str, str], Entry] = field(default_factory=dict)
+    cells: dict[tuple[str, str], GradebookEntry] = field(default_factory=dict)
 
     def is_of(self, submitted_at: float) -> bool:
         """Times are whole seconds where nbgrader itself collected."""
         return self.at is not None and abs(self.at - submitted_at) < 1
 
 
-def pages(folder: Path, assignment: str) -> Mapping[str, Page]:
+def pages(folder: Path, assignment: str) -> Mapping[str, GradebookPage]:
     """By student; empty before anything was graded. Raises Unavailable."""
-    found: dict[str, Page] = {}
+    found: dict[str, GradebookPage] = {}
     with _opened(folder) as book:
         # Its grader makes one table after the other, and only then writes anything.
         if book is None or _TABLES - _tables(book):
@@ -99,8 +99,8 @@ def pages(folder: Path, assignment: str) -> Mapping[str, Page]:
         for student, at, notebook, cell, auto, given, extra, waits, comment in book.execute(
             _GRADES, (assignment,)
         ):
-            page = found.setdefault(student, Page(at=_seconds(at)))
-            page.cells[notebook, cell] = Entry(
+            page = found.setdefault(student, GradebookPage(at=_seconds(at)))
+            page.cells[notebook, cell] = GradebookEntry(
                 automatic=auto,
                 given=given,
                 extra=extra or 0.0,
@@ -132,7 +132,7 @@ def _tables(book: sqlite3.Connection) -> frozenset[str]:
 def _opened(folder: Path) -> Iterator[sqlite3.Connection | None]:
     """A copy in memory; None where there is no gradebook, or something else by its name."""
     try:
-        content = locked_file.read(folder, NAME)
+        content = sqlite_snapshot.read(folder, NAME)
         if not content:
             yield None
             return

@@ -26,7 +26,7 @@ from ...hub.interfaces.backend_settings import DockerOptions
 if TYPE_CHECKING:  # They import nbgrader, which takes seconds and is an extra.
     from ..grading.submission_grader import SubmissionResult
     from ..releases.student_version import Prepared
-    from ..sandbox.client import Line
+    from ..sandbox.client import ByteStream
 
 CALLS: Final = ("save_release", "record")
 LENGTH_BYTES: Final = 8
@@ -39,7 +39,7 @@ _ERRORS: Final[Mapping[str, type[CarrelError]]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BookSettings:
+class GradebookSettings:
     """What a gradebook is opened from.
 
     Attributes:
@@ -53,7 +53,7 @@ class BookSettings:
     docker: DockerOptions | None = None
 
 
-class Book(Protocol):
+class GradebookWriter(Protocol):
     """``gradebook.CourseBook``, as far as a grader uses it. Every call raises CarrelError."""
 
     def save_release(self, prepared: Prepared, *, due: datetime | None) -> None: ...
@@ -71,14 +71,14 @@ class Book(Protocol):
     def close(self) -> None: ...
 
 
-OpenBook = Callable[[BookSettings], Book]
+OpenBook = Callable[[GradebookSettings], GradebookWriter]
 """Of an engine, by its entry point. Raises CarrelError."""
 
 
-class KeptBook:
-    """``Book`` at the other end of a line."""
+class GradebookProcess:
+    """``GradebookWriter`` at the other end of a line."""
 
-    def __init__(self, line: Line, course: str) -> None:
+    def __init__(self, line: ByteStream, course: str) -> None:
         self._line, self._course = line, course
         self._heard = b""
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ...hub.errors import CarrelError
-from .gradebook import CourseBook
+from .gradebook import CourseGradebook
 from .writer import CALLS, LENGTH_BYTES
 
 
@@ -27,10 +27,10 @@ def main() -> None:
 
 def serve(orders: BinaryIO, answers: BinaryIO, folder: Path, course: str) -> None:
     """Until nobody orders any more."""
-    book: CourseBook | None = None
+    book: CourseGradebook | None = None
     for name, given, more in _read(orders):
         try:
-            book = book or CourseBook(folder, course)
+            book = book or CourseGradebook(folder, course)
             getattr(book, name)(*given, **more)
         except CarrelError as error:
             said = {"code": error.code, "message": error.message, "accepted": error.accepted}

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ...hub.errors import BackendFailed, CarrelError, Unavailable
-from ..sandbox.interface import CageEngine, Limits
+from ..sandbox.interface import SandboxEngine, SandboxLimits
 from .answer_key import AssignmentKey
 from .submission_grader import SubmissionGrader, SubmissionResult
 
@@ -33,7 +33,7 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class GradingProgress:
     """How many of how many have a verdict, and the seconds since the first one began."""
 
     done: int
@@ -41,7 +41,7 @@ class Progress:
     seconds: float
 
 
-class Bench(Protocol):
+class WorkSource(Protocol):
     """Where the work comes from and the verdicts go; called by one thread at a time."""
 
     def waiting(self) -> Sequence[Work]:
@@ -58,7 +58,7 @@ class Bench(Protocol):
         """The engine failed on this one twice: a person has to look."""
         ...
 
-    def progress(self, progress: Progress) -> None: ...
+    def progress(self, progress: GradingProgress) -> None: ...
 
     def stopped(self) -> bool:
         """Whether the run was cancelled: what is running ends, nothing new begins."""
@@ -77,18 +77,18 @@ class Terms:
 
     parallel: int = 1
     only: frozenset[str] | None = None
-    limits: Limits | None = None
+    limits: SandboxLimits | None = None
     files: Mapping[str, bytes] | None = None
 
 
 def grade_class(
-    engine: CageEngine,
+    engine: SandboxEngine,
     key: AssignmentKey,
-    bench: Bench,
+    bench: WorkSource,
     terms: Terms,
     *,
     clock: Callable[[], float] = time.monotonic,
-) -> Progress:
+) -> GradingProgress:
     """Grade all that waits; the last progress.
 
     Raises:
@@ -109,9 +109,9 @@ class _Run:
 
     def __init__(
         self,
-        engine: CageEngine,
+        engine: SandboxEngine,
         key: AssignmentKey,
-        bench: Bench,
+        bench: WorkSource,
         terms: Terms,
         clock: Callable[[], float],
     ) -> None:
@@ -120,7 +120,7 @@ class _Run:
         self._todo: queue.SimpleQueue[tuple[Work, Mapping[str, bytes]] | None] = queue.SimpleQueue()
         self._done: queue.SimpleQueue[_Done] = queue.SimpleQueue()
 
-    def go(self) -> Progress:
+    def go(self) -> GradingProgress:
         works = list(self._bench.waiting())
         self._began = self._clock()
         progress = self._progress(0, len(works))
@@ -139,7 +139,9 @@ class _Run:
             for thread in threads:
                 thread.join()
 
-    def _hear(self, works: Sequence[Work], progress: Progress, *, ahead: int) -> Progress:
+    def _hear(
+        self, works: Sequence[Work], progress: GradingProgress, *, ahead: int
+    ) -> GradingProgress:
         """Hand out little more than is being done, so that a cancelled run ends soon."""
         left = iter(works)
         running, failures = 0, 0
@@ -169,8 +171,8 @@ class _Run:
             raise done.result
         return failures + 1
 
-    def _progress(self, done: int, total: int) -> Progress:
-        return Progress(done=done, total=total, seconds=self._clock() - self._began)
+    def _progress(self, done: int, total: int) -> GradingProgress:
+        return GradingProgress(done=done, total=total, seconds=self._clock() - self._began)
 
     def _work(self) -> None:
         grader = SubmissionGrader(

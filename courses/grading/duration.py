@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from statistics import mean, median
 from typing import Final
 
-from ..model.records import Pace
+from ..model.records import GradingPace
 
 ENOUGH: Final = 10
 """So many verdicts of an earlier run say more than the check before the release."""
@@ -24,7 +24,7 @@ def parallel() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def pace_of(start: float, verdicts: Sequence[tuple[float, float]], at_once: int) -> Pace:
+def pace_of(start: float, verdicts: Sequence[tuple[float, float]], at_once: int) -> GradingPace:
     """Of some submissions, of which so many were graded at once.
 
     The first ones pay for what is warm later: they count only where there are no others.
@@ -34,15 +34,15 @@ def pace_of(start: float, verdicts: Sequence[tuple[float, float]], at_once: int)
     """
     later = verdicts[at_once - 1 :]
     if len(later) > 1:
-        return Pace(start=start, each=_apart([came for came, _ in later]))
+        return GradingPace(start=start, each=_apart([came for came, _ in later]))
     took = [seconds for _, seconds in verdicts]
-    return Pace(start=start, each=mean(took) / at_once if took else 0.0)
+    return GradingPace(start=start, each=mean(took) / at_once if took else 0.0)
 
 
-def as_seen(pace: Pace, runs: Iterable[Sequence[float]]) -> Pace:
+def as_seen(pace: GradingPace, runs: Iterable[Sequence[float]]) -> GradingPace:
     """The pace of earlier runs, of each of which it is known when the verdicts came."""
     seen = [_apart(came) for came in runs if len(came) >= ENOUGH]
-    return Pace(start=pace.start, each=median(seen)) if seen else pace
+    return GradingPace(start=pace.start, each=median(seen)) if seen else pace
 
 
 def _apart(came: Sequence[float]) -> float:
@@ -50,7 +50,7 @@ def _apart(came: Sequence[float]) -> float:
     return (max(came) - min(came)) / (len(came) - 1)
 
 
-def expected(pace: Pace, count: int) -> float:
+def expected(pace: GradingPace, count: int) -> float:
     """Seconds that a run of so many takes from its start; 0 where nothing is known."""
     return _BEFORE + pace.start + count * pace.each if pace.each > 0 else 0.0
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from nbformat import NotebookNode
 
-from ..sandbox.interface import Step
+from ..sandbox.interface import CellStep
 from .answer_key import KeyCell, NotebookKey
 
 
@@ -41,12 +41,14 @@ class Test:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    steps: tuple[Step, ...]
+class ExecutionPlan:
+    steps: tuple[CellStep, ...]
     tests: tuple[Test, ...]
 
 
-def plan(node: NotebookNode, key: NotebookKey, *, only: frozenset[str] | None = None) -> Plan:
+def plan(
+    node: NotebookNode, key: NotebookKey, *, only: frozenset[str] | None = None
+) -> ExecutionPlan:
     """What to run of a sanitized notebook; ``only`` these tests are given points."""
     steps, tests = [], []
     for index, cell in enumerate(node.cells):
@@ -55,11 +57,11 @@ def plan(node: NotebookNode, key: NotebookKey, *, only: frozenset[str] | None = 
         known = key.by_id.get(cell.metadata.get("nbgrader", {}).get("grade_id", ""))
         scored = known is not None and known.is_test and (only is None or known.grade_id in only)
         source = known.visible if known is not None and known.is_test else cell.source
-        steps.append(Step(cell_id=str(index), source=source, mark=scored))
+        steps.append(CellStep(cell_id=str(index), source=source, mark=scored))
         if scored:
             assert known is not None
             tests.append(_test(index, known, key))
-    return Plan(steps=tuple(steps), tests=tuple(tests))
+    return ExecutionPlan(steps=tuple(steps), tests=tuple(tests))
 
 
 def _runs(cell: NotebookNode) -> bool:

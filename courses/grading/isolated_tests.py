@@ -12,26 +12,34 @@ from dataclasses import dataclass, replace
 
 from ...hub.errors import BackendFailed
 from ...hub.records.json_value import Json
-from ..sandbox.interface import Answer, Cage, CageEngine, CellRun, CellStatus, Limits, Step
+from ..sandbox.interface import (
+    CellRun,
+    CellStatus,
+    CellStep,
+    Sandbox,
+    SandboxEngine,
+    SandboxLimits,
+    TestAnswer,
+)
 
 AHEAD = 16
 """Snapshots that are made at once; a paused one costs little."""
 
 
-class Examiner:
+class IsolatedTests:
     """Used by one thread."""
 
     def __init__(
-        self, engine: CageEngine, limits: Limits, files: Mapping[str, bytes] | None = None
+        self, engine: SandboxEngine, limits: SandboxLimits, files: Mapping[str, bytes] | None = None
     ) -> None:
         self._engine = engine
         # The cage outlives many submissions; each test is bounded by itself.
         self._limits = replace(limits, seconds=limits.test_seconds * AHEAD * 2)
         self._files = files or {}
-        self._cage: Cage | None = None
+        self._cage: Sandbox | None = None
         self._left: list[str] = []
 
-    def test(self, student: Cage, mark: str, source: str) -> CellRun:
+    def test(self, student: Sandbox, mark: str, source: str) -> CellRun:
         """Run this test against that snapshot; what stopped the student's side stops the test."""
         line = _Line(student, mark)
         cage, place = self._next()
@@ -52,11 +60,11 @@ class Examiner:
             self._cage = None
         self._left = []
 
-    def _next(self) -> tuple[Cage, str]:
+    def _next(self) -> tuple[Sandbox, str]:
         if self._cage is None or not self._left:
             self.close()
             self._cage = self._engine.open(self._limits, self._files)
-            steps = [Step(cell_id=f"free{n}", source="", mark=True) for n in range(AHEAD)]
+            steps = [CellStep(cell_id=f"free{n}", source="", mark=True) for n in range(AHEAD)]
             runs = list(self._cage.run(steps))
             self._left = [run.cell_id for run in runs if run.status is CellStatus.OK]
         if not self._left:
@@ -68,9 +76,9 @@ class Examiner:
 class _Line:
     """From the examiner to one snapshot of the student's kernel, until that fails."""
 
-    student: Cage
+    student: Sandbox
     mark: str
-    broken: Answer | None = None
+    broken: TestAnswer | None = None
 
     def answer(self, question: Json) -> Json:
         if self.broken is None:

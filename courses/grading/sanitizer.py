@@ -20,7 +20,7 @@ from ..notebooks import ipynb
 from .answer_key import KeyCell, NotebookKey
 
 
-class Change(StrEnum):
+class CellRepair(StrEnum):
     """What is not as it was handed out."""
 
     MISSING = "missing"
@@ -29,9 +29,9 @@ class Change(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class SanitizeFinding:
     grade_id: str
-    change: Change
+    change: CellRepair
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +44,10 @@ class Sheet:
     """
 
     node: NotebookNode
-    findings: tuple[Finding, ...]
+    findings: tuple[SanitizeFinding, ...]
 
-    def has(self, grade_id: str, change: Change) -> bool:
-        return Finding(grade_id=grade_id, change=change) in self.findings
+    def has(self, grade_id: str, change: CellRepair) -> bool:
+        return SanitizeFinding(grade_id=grade_id, change=change) in self.findings
 
 
 def sanitize(data: bytes, key: NotebookKey) -> Sheet:
@@ -66,9 +66,9 @@ def sanitize(data: bytes, key: NotebookKey) -> Sheet:
     return Sheet(node=node, findings=tuple(findings))
 
 
-def _restore_roles(node: NotebookNode, key: NotebookKey) -> list[Finding]:
+def _restore_roles(node: NotebookNode, key: NotebookKey) -> list[SanitizeFinding]:
     """Give each known cell the role it was handed out with, and no other cell any."""
-    findings: list[Finding] = []
+    findings: list[SanitizeFinding] = []
     seen: set[str] = set()
     for cell in node.cells:
         role = cell.metadata.pop("nbgrader", None)
@@ -78,12 +78,12 @@ def _restore_roles(node: NotebookNode, key: NotebookKey) -> list[Finding]:
             continue
         cell.metadata["nbgrader"] = ipynb.as_node(_role(known))
         if known.grade_id in seen:
-            findings.append(Finding(grade_id=known.grade_id, change=Change.DUPLICATED))
+            findings.append(SanitizeFinding(grade_id=known.grade_id, change=CellRepair.DUPLICATED))
         seen.add(known.grade_id)
         if known.locked and cell.source not in (known.source, known.visible):
-            findings.append(Finding(grade_id=known.grade_id, change=Change.CHANGED))
+            findings.append(SanitizeFinding(grade_id=known.grade_id, change=CellRepair.CHANGED))
     findings += [
-        Finding(grade_id=cell.grade_id, change=Change.MISSING)
+        SanitizeFinding(grade_id=cell.grade_id, change=CellRepair.MISSING)
         for cell in key.gradable
         if cell.grade_id not in seen
     ]

@@ -15,13 +15,13 @@ from nbgrader.preprocessors import LimitOutput
 
 from ...hub.errors import InvalidInput
 from ..notebooks import ipynb
-from ..sandbox.interface import Cage, CageEngine, CellRun, Limits
+from ..sandbox.interface import CellRun, Sandbox, SandboxEngine, SandboxLimits
 from . import verdict
 from .answer_key import AssignmentKey, KeyCell, NotebookKey
-from .execution_plan import Plan, Test, plan
-from .isolated_tests import Examiner
-from .sanitizer import Change, Sheet, sanitize
-from .verdict import CellVerdict, Outcome, Word
+from .execution_plan import ExecutionPlan, Test, plan
+from .isolated_tests import IsolatedTests
+from .sanitizer import CellRepair, Sheet, sanitize
+from .verdict import CellVerdict, TestOutcome, Word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,17 +58,17 @@ class SubmissionGrader:
 
     def __init__(
         self,
-        engine: CageEngine,
+        engine: SandboxEngine,
         key: AssignmentKey,
         *,
-        limits: Limits | None = None,
+        limits: SandboxLimits | None = None,
         files: Mapping[str, bytes] | None = None,
     ) -> None:
         self._engine = engine
         self._key = key
-        self._limits = limits or Limits()
+        self._limits = limits or SandboxLimits()
         self._files = {name: data for name, data in (files or {}).items() if not _is_notebook(name)}
-        self._examiner = Examiner(engine, self._limits, self._files)
+        self._examiner = IsolatedTests(engine, self._limits, self._files)
 
     def grade(
         self, student: str, submitted: Mapping[str, bytes], *, only: frozenset[str] | None = None
@@ -123,7 +123,7 @@ class SubmissionGrader:
             notes=tuple(_notes(sheet, planned, runs)),
         )
 
-    def _test(self, cage: Cage, test: Test) -> CellRun:
+    def _test(self, cage: Sandbox, test: Test) -> CellRun:
         if test.examined:
             return self._examiner.test(cage, test.mark, test.examined)
         return cage.test(test.mark, test.source)
@@ -148,7 +148,7 @@ def _record(node: NotebookNode, runs: Mapping[str, CellRun], tests: Mapping[str,
 def _verdicts(
     key: NotebookKey,
     sheet: Sheet,
-    planned: Plan,
+    planned: ExecutionPlan,
     tests: Mapping[str, CellRun],
     only: frozenset[str] | None,
 ) -> list[CellVerdict]:
@@ -169,20 +169,20 @@ def _verdicts(
     return found
 
 
-def _outcome(key: KeyCell, cell: NotebookNode | None, run: CellRun | None) -> Outcome:
+def _outcome(key: KeyCell, cell: NotebookNode | None, run: CellRun | None) -> TestOutcome:
     if cell is None:
         return verdict.of_missing(is_test=key.is_test)
     if run is not None:
         return verdict.of_test(cell, key, run)
     if key.is_test:  # an empty test: nothing to run, and so nothing that fails
-        return verdict.Outcome(
+        return verdict.TestOutcome(
             word=Word.PASSED, sentence="All checks of this test passed.", score=key.points
         )
     return verdict.of_answer(cell, is_task=key.task)
 
 
 def _signed(
-    key: NotebookKey, cell: KeyCell, outcome: Outcome, test: Test | None, run: CellRun | None
+    key: NotebookKey, cell: KeyCell, outcome: TestOutcome, test: Test | None, run: CellRun | None
 ) -> CellVerdict:
     return CellVerdict(
         notebook=key.name,
@@ -201,7 +201,7 @@ def _nothing(
     key: NotebookKey, word: Word, sentence: str, only: frozenset[str] | None
 ) -> NotebookResult:
     """No notebook to grade: no points, as in nbgrader."""
-    outcome = Outcome(word=word, sentence=sentence, score=0.0, review=word is not Word.MISSING)
+    outcome = TestOutcome(word=word, sentence=sentence, score=0.0, review=word is not Word.MISSING)
     verdicts = [
         _signed(key, cell, outcome, None, None)
         for cell in key.gradable
@@ -210,12 +210,12 @@ def _nothing(
     return NotebookResult(name=key.name, node=None, verdicts=tuple(verdicts), notes=(sentence,))
 
 
-def _notes(sheet: Sheet, planned: Plan, runs: Mapping[str, CellRun]) -> list[str]:
+def _notes(sheet: Sheet, planned: ExecutionPlan, runs: Mapping[str, CellRun]) -> list[str]:
     notes = []
     for finding in sheet.findings:
-        if finding.change is Change.DUPLICATED:
+        if finding.change is CellRepair.DUPLICATED:
             notes.append(f"The cell {finding.grade_id!r} is there more than once: the last counts.")
-        elif finding.change is Change.CHANGED:
+        elif finding.change is CellRepair.CHANGED:
             notes.append(f"The cell {finding.grade_id!r} was changed: the teacher's text was used.")
     for step in planned.steps:
         run = runs.get(step.cell_id)

@@ -14,7 +14,7 @@ from enum import StrEnum
 from nbformat import NotebookNode
 from nbgrader.utils import determine_grade
 
-from ..sandbox.interface import Cause, CellRun, CellStatus
+from ..sandbox.interface import CellRun, CellStatus, StopReason
 from .answer_key import KeyCell
 
 _TEXT_SHOWN = 500
@@ -54,7 +54,7 @@ class CellVerdict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class TestOutcome:
     """A word, its sentence and the points, of one cell."""
 
     word: Word
@@ -63,22 +63,25 @@ class Outcome:
     review: bool = False
 
 
-_STOPPED: Mapping[Cause, tuple[Word, str]] = {
-    Cause.MEMORY: (Word.OUT_OF_MEMORY, "Your code took more memory than a submission may use."),
-    Cause.TIME: (Word.TIMED_OUT, "Your code took longer than a submission may run."),
-    Cause.PROCESSES: (Word.STOPPED, "Your code started more processes than it may."),
-    Cause.OUTPUT: (Word.STOPPED, "Your code printed more than a submission may."),
-    Cause.DISK: (Word.STOPPED, "Your code wrote more to files than a submission may."),
-    Cause.DIED: (Word.STOPPED, "Your code ended the kernel, so the test could not finish."),
+_STOPPED: Mapping[StopReason, tuple[Word, str]] = {
+    StopReason.MEMORY: (
+        Word.OUT_OF_MEMORY,
+        "Your code took more memory than a submission may use.",
+    ),
+    StopReason.TIME: (Word.TIMED_OUT, "Your code took longer than a submission may run."),
+    StopReason.PROCESSES: (Word.STOPPED, "Your code started more processes than it may."),
+    StopReason.OUTPUT: (Word.STOPPED, "Your code printed more than a submission may."),
+    StopReason.DISK: (Word.STOPPED, "Your code wrote more to files than a submission may."),
+    StopReason.DIED: (Word.STOPPED, "Your code ended the kernel, so the test could not finish."),
 }
 """What a limit that was met means to a student."""
 
 
-def of_test(cell: NotebookNode, key: KeyCell, run: CellRun) -> Outcome:
+def of_test(cell: NotebookNode, key: KeyCell, run: CellRun) -> TestOutcome:
     """By nbgrader's own rules from the outputs in ``cell``, unless the run did not get there."""
     if run.tampered:
         what = ", ".join(run.tampered)
-        return Outcome(
+        return TestOutcome(
             word=Word.TAMPERED,
             sentence=f"Your code changed {what}, which tests rely on: a person looks at it.",
             score=0.0,
@@ -88,53 +91,55 @@ def of_test(cell: NotebookNode, key: KeyCell, run: CellRun) -> Outcome:
     if stopped is not None:
         return stopped
     if run.status is CellStatus.ERROR:  # nbgrader would take a value that was shown before it
-        return Outcome(word=Word.FAILED, sentence=_why(cell.outputs, key), score=0.0)
+        return TestOutcome(word=Word.FAILED, sentence=_why(cell.outputs, key), score=0.0)
     shown = [output for output in cell.outputs if output.output_type == "execute_result"]
     if len(shown) > 1:
         sentence = "More than one result was shown as the score of this test."
-        return Outcome(word=Word.TAMPERED, sentence=sentence, score=0.0, review=True)
+        return TestOutcome(word=Word.TAMPERED, sentence=sentence, score=0.0, review=True)
     try:
         score, most = determine_grade(cell)
     except (ValueError, KeyError):  # nbgrader gives up on the whole submission here
         sentence = "The test gave points that this cell cannot have: a person looks at it."
-        return Outcome(word=Word.NEEDS_A_PERSON, sentence=sentence, score=0.0, review=True)
+        return TestOutcome(word=Word.NEEDS_A_PERSON, sentence=sentence, score=0.0, review=True)
     if score >= most:
-        return Outcome(word=Word.PASSED, sentence="All checks of this test passed.", score=score)
+        return TestOutcome(
+            word=Word.PASSED, sentence="All checks of this test passed.", score=score
+        )
     if score > 0:
         sentence = f"This test gave {score:g} of {most:g} points."
-        return Outcome(word=Word.PARTLY, sentence=sentence, score=score)
-    return Outcome(word=Word.FAILED, sentence=_why(cell.outputs, key), score=0.0)
+        return TestOutcome(word=Word.PARTLY, sentence=sentence, score=score)
+    return TestOutcome(word=Word.FAILED, sentence=_why(cell.outputs, key), score=0.0)
 
 
-def of_stop(run: CellRun) -> Outcome | None:
+def of_stop(run: CellRun) -> TestOutcome | None:
     """Of a test that did not come to its end; None of one that did."""
     if run.status is CellStatus.NOT_RUN:
         sentence = "This test was not run, because the kernel had ended before it."
-        return Outcome(word=Word.NOT_RUN, sentence=sentence, score=0.0)
+        return TestOutcome(word=Word.NOT_RUN, sentence=sentence, score=0.0)
     if run.status is CellStatus.TIMEOUT:
         sentence = "The test took longer than it may: look for a loop that does not end."
-        return Outcome(word=Word.TIMED_OUT, sentence=sentence, score=0.0)
+        return TestOutcome(word=Word.TIMED_OUT, sentence=sentence, score=0.0)
     if run.status is CellStatus.KILLED:
-        cause = Cause.DIED if run.cause is Cause.OK else run.cause
+        cause = StopReason.DIED if run.cause is StopReason.OK else run.cause
         word, sentence = _STOPPED[cause]
-        return Outcome(word=word, sentence=sentence, score=0.0)
+        return TestOutcome(word=word, sentence=sentence, score=0.0)
     return None
 
 
-def of_answer(cell: NotebookNode, *, is_task: bool) -> Outcome:
+def of_answer(cell: NotebookNode, *, is_task: bool) -> TestOutcome:
     """Of what a person grades."""
     if not is_task and determine_grade(cell)[0] == 0:
         sentence = "You left this answer as it was handed out."
-        return Outcome(word=Word.NO_ANSWER, sentence=sentence, score=0.0)
+        return TestOutcome(word=Word.NO_ANSWER, sentence=sentence, score=0.0)
     sentence = "A person grades this."
-    return Outcome(word=Word.NEEDS_A_PERSON, sentence=sentence, score=None, review=True)
+    return TestOutcome(word=Word.NEEDS_A_PERSON, sentence=sentence, score=None, review=True)
 
 
-def of_missing(*, is_test: bool) -> Outcome:
+def of_missing(*, is_test: bool) -> TestOutcome:
     """As in nbgrader: no points, and a person is told."""
     what = "The test" if is_test else "The place for this answer"
     sentence = f"{what} was deleted from your notebook, so there are no points for it."
-    return Outcome(word=Word.MISSING, sentence=sentence, score=None, review=True)
+    return TestOutcome(word=Word.MISSING, sentence=sentence, score=None, review=True)
 
 
 def of_stopped_cell(number: int, run: CellRun) -> str:
@@ -142,7 +147,7 @@ def of_stopped_cell(number: int, run: CellRun) -> str:
     if run.status is CellStatus.TIMEOUT:
         return f"Cell {number} was stopped after {run.seconds:.0f} s."
     if run.status is CellStatus.KILLED:
-        cause = Cause.DIED if run.cause is Cause.OK else run.cause
+        cause = StopReason.DIED if run.cause is StopReason.OK else run.cause
         return f"Cell {number} ended the kernel. {_STOPPED[cause][1]}"
     return ""
 

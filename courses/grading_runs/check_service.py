@@ -12,11 +12,11 @@ from collections.abc import Sequence
 
 from pydantic import ValidationError
 
-from ...hub.admission.policy import Ask
+from ...hub.admission.policy import ResourceRequest
 from ...hub.admission.request_factory import new_id
 from ...hub.errors import Conflict, InvalidInput
 from ...hub.interfaces.backend import OWN_WORK
-from ...hub.messages import requests as wording
+from ...hub.messages import requests as request_messages
 from ...hub.messages import units
 from ...hub.records.identity import Identity
 from ...hub.records.requests import JobSpec, NewRequest, RequestFilter, RequestRecord
@@ -25,10 +25,10 @@ from ...hub.scheduling.model.states import LIVE, TERMINAL, State
 from ...hub.schemas.checks import RESULT, UNSEEN, CheckedCellOut, CheckOrderOut, CheckOut, ChecksOut
 from ...hub.schemas.courses import ContentOut, SubmitIn
 from ...hub.schemas.grading import VerdictIn
-from ..files.bundle import Parcel
+from ..files.bundle import FileBundle
 from ..files.transfer import content_out, given_parcel
 from ..model.records import Assignment
-from ..roster.access import Rights, check_open
+from ..roster.access import CourseAccess, check_open
 from .service import order_of
 
 CHECKER = ("python", "-P", "-m", "carrel.courses.grading_runs.check_worker")
@@ -44,7 +44,7 @@ _MARK = {"check": "yes"}
 _ONE_BY_ONE = threading.Lock()
 
 
-class Checking(Rights):
+class CheckService(CourseAccess):
     """The part of ``CourseDesk`` with which people try their work before they hand it in."""
 
     __slots__ = ()
@@ -69,7 +69,9 @@ class Checking(Rights):
         order = order_of(assignment, made, image=self.image_of(place.course))
         seconds = int(min(assignment.seconds + _START, LONGEST, self.longest(course)))
         self.commands.admission.admit(
-            Ask(owner=who.name, group=course, devices=assignment.devices, seconds=seconds)
+            ResourceRequest(
+                owner=who.name, group=course, devices=assignment.devices, seconds=seconds
+            )
         )
         labels = _MARK | {"course": course, "assignment": name, "sha256": sha256}
         with _ONE_BY_ONE:
@@ -172,7 +174,9 @@ class Checking(Rights):
         tests = [c for c in result.cells if c.word not in NOT_TESTS] if result else []
         passed = sum(cell.word == "passed" for cell in tests)
         if result is None:
-            sentence = _ending(record) if ended else f"{wording.state_meaning(record.state)}."
+            sentence = (
+                _ending(record) if ended else f"{request_messages.state_meaning(record.state)}."
+            )
         else:
             sentence = result.why_not or _summary(passed, len(tests))
         return CheckOut(
@@ -205,7 +209,7 @@ class Checking(Rights):
             return None
 
 
-def _packed(parcel: Parcel) -> tuple[list[ContentOut], str]:
+def _packed(parcel: FileBundle) -> tuple[list[ContentOut], str]:
     files = [
         ContentOut(name=name, content=base64.b64encode(content).decode())
         for name, content in parcel.files.items()

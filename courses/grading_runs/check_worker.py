@@ -21,10 +21,10 @@ from ...hub.files.safe_fs import write_into
 from ...hub.schemas.checks import RESULT, UNSEEN, CheckOrderOut
 from ...hub.schemas.grading import CellScoreIn, VerdictIn
 from ..grading.answer_key import AssignmentKey
-from ..grading.class_grader import Progress, Terms, Work, grade_class
+from ..grading.class_grader import GradingProgress, Terms, Work, grade_class
 from ..grading.submission_grader import SubmissionResult
 from ..releases.student_version import key_of_visible
-from ..workspace import folder as folders
+from ..workspace import folder
 from .work_source import verdict_of
 from .worker import at_hand
 
@@ -47,14 +47,14 @@ def check() -> None:
     state = StateFolder.at(os.environ["CARREL_STATE"])
     given = CheckOrderOut.model_validate_json((attempt.parent / INPUT).read_bytes())
     with at_hand(state, given.order) as tools:
-        bench = OneCheck(given)
+        bench = CheckWork(given)
         terms = Terms(limits=tools.limits, files=tools.prepared.files)
         grade_class(tools.engine, key_of_visible(tools.prepared, tools.key), bench, terms)
     verdict = as_seen(bench.verdict, unseen(tools.prepared.key))
     write_into(attempt, RESULT, verdict.model_dump_json())
 
 
-class OneCheck:
+class CheckWork:
     """``run.Bench`` with the work of one person and without a gradebook."""
 
     def __init__(self, given: CheckOrderOut) -> None:
@@ -65,7 +65,7 @@ class OneCheck:
         return [Work(number=1, student=self._given.person)]
 
     def files(self, work: Work) -> Mapping[str, bytes]:
-        return folders.contents(self._given.files)
+        return folder.contents(self._given.files)
 
     def graded(self, work: Work, result: SubmissionResult) -> None:
         self.verdict = verdict_of(work, result)
@@ -73,7 +73,7 @@ class OneCheck:
     def failed(self, work: Work, sentence: str) -> None:
         self.verdict = VerdictIn(submission=1, seconds=0.0, why_not=sentence)
 
-    def progress(self, progress: Progress) -> None:
+    def progress(self, progress: GradingProgress) -> None:
         """Of one submission there is none."""
 
     def stopped(self) -> bool:

@@ -10,11 +10,11 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 
-from ...hub.admission.policy import Ask
+from ...hub.admission.policy import ResourceRequest
 from ...hub.admission.request_factory import new_id
 from ...hub.errors import InvalidInput, NotFound, StaleEpoch
 from ...hub.interfaces.backend import OWN_WORK
-from ...hub.records.audit import Action
+from ...hub.records.audit import AuditAction
 from ...hub.records.identity import Identity
 from ...hub.records.json_value import Json
 from ...hub.records.leases import LeaseState
@@ -32,7 +32,7 @@ from ...hub.schemas.grading import (
 from ..deadlines.shifts import late_penalty
 from ..files.transfer import ref_out
 from ..gradebook.grades import grades
-from ..grading import duration as lasting
+from ..grading import duration
 from ..model.records import (
     NOT_KNOWN,
     Assignment,
@@ -41,11 +41,11 @@ from ..model.records import (
     HandOut,
     Member,
     Submission,
-    Verdict,
+    SubmissionVerdict,
 )
 from ..releases.graded_cells import questions
-from ..roster.access import GRADED_BY, Rights, check_open
-from ..submissions.receipts import Book
+from ..roster.access import GRADED_BY, CourseAccess, check_open
+from ..submissions.receipts import SubmissionReceipts
 
 GRADER = ("python", "-P", "-m", "carrel.courses.grading_runs.worker")
 """Found beside the service's own Python. Without the working folder in its path (-P)."""
@@ -53,7 +53,7 @@ _SHORTEST, _MARGIN, _START = 600, 3.0, 60.0
 _RETRIES = 3
 
 
-class Judging(Rights):
+class GradingService(CourseAccess):
     """The part of ``CourseDesk`` about grading."""
 
     __slots__ = ()
@@ -88,7 +88,9 @@ class Judging(Rights):
         run = self._run(who, made, body, works, expected=self._expected(made, verdicts, len(works)))
         seconds = self._seconds(assignment, run)
         self.commands.admission.admit(
-            Ask(owner=who.name, group=course, devices=assignment.devices, seconds=seconds)
+            ResourceRequest(
+                owner=who.name, group=course, devices=assignment.devices, seconds=seconds
+            )
         )
         target = f"{course}/{name}"
         after: dict[str, Json] = {
@@ -96,7 +98,7 @@ class Judging(Rights):
             "question": body.question,
             "submissions": len(works),
         }
-        self.store.add_run(run, change=self.change(who, Action.GRADE, target, after=after))
+        self.store.add_run(run, change=self.change(who, AuditAction.GRADE, target, after=after))
         record = self.commands.store.submit(
             NewRequest(
                 id=run.request,
@@ -157,7 +159,7 @@ class Judging(Rights):
     ) -> list[tuple[Member, Submission]]:
         """What is graded of each student, by name; nothing of those who have left."""
         moved = self.moved_in(assignment.course)
-        book = Book.read(self.store, assignment, moved, person or None)
+        book = SubmissionReceipts.read(self.store, assignment, moved, person or None)
         members = map(self.called(assignment.course), book.people)
         pairs = ((each, book.counting(each)) for each in members if each.left_at is None)
         return [(member, sent) for member, sent in pairs if sent is not None]
@@ -184,7 +186,7 @@ class Judging(Rights):
             expected=expected,
         )
 
-    def _expected(self, made: HandOut, verdicts: Iterable[Verdict], count: int) -> float:
+    def _expected(self, made: HandOut, verdicts: Iterable[SubmissionVerdict], count: int) -> float:
         """As earlier runs of the same files went, else as the check before the release did."""
         whole = self._runs_of(made, GradeIn())
         runs = {run.request for run in whole if run.version == made.version}
@@ -193,11 +195,11 @@ class Judging(Rights):
             if each.request in runs:
                 came[each.request].append(each.at)
         checked = made.tried.pace if made.tried else NOT_KNOWN
-        return lasting.expected(lasting.as_seen(checked, came.values()), count)
+        return duration.expected(duration.as_seen(checked, came.values()), count)
 
     def _seconds(self, assignment: Assignment, run: GradingRun) -> int:
         """Its time limit: several times the estimate, at most what the course may have."""
-        worst = len(run.submissions) * assignment.seconds / lasting.parallel()
+        worst = len(run.submissions) * assignment.seconds / duration.parallel()
         wanted = _START + (_MARGIN * run.expected if run.expected else worst)
         return int(min(max(_SHORTEST, wanted), self.longest(run.course)))
 
@@ -236,7 +238,7 @@ class Judging(Rights):
         lease = self.commands.store.lease(lease_id)
         if lease.state is LeaseState.RELEASED:
             raise StaleEpoch(f"The lease {lease_id} is over: this attempt is not to grade.")
-        verdict = Verdict(
+        verdict = SubmissionVerdict(
             request=lease.request_id,
             submission=body.submission,
             at=self.commands.clock(),
@@ -277,12 +279,12 @@ class Judging(Rights):
         )
 
     def _progress(
-        self, run: GradingRun, record: RequestRecord, verdicts: Iterable[Verdict]
+        self, run: GradingRun, record: RequestRecord, verdicts: Iterable[SubmissionVerdict]
     ) -> GradingOut:
         came, total = _judged(run, verdicts).values(), len(run.submissions)
         ended, now = record.state in TERMINAL, self.commands.clock()
         began = now if record.started_at is None else record.started_at
-        left = lasting.left(run.expected, total, tuple(came), began=began, now=now)
+        left = duration.left(run.expected, total, tuple(came), began=began, now=now)
         return GradingOut(
             request=run.request,
             course=run.course,
@@ -325,13 +327,13 @@ def order_of(
     )
 
 
-def _judged(run: GradingRun, verdicts: Iterable[Verdict]) -> Mapping[int, float]:
+def _judged(run: GradingRun, verdicts: Iterable[SubmissionVerdict]) -> Mapping[int, float]:
     """When the verdict on each submission came, of those that have one from this run."""
     return {each.submission: each.at for each in verdicts if each.request == run.request}
 
 
 def _unjudged(
-    before: GradingRun, works: list[Submission], verdicts: Iterable[Verdict]
+    before: GradingRun, works: list[Submission], verdicts: Iterable[SubmissionVerdict]
 ) -> list[Submission]:
     """What an unfinished run has left; all of it where that one came to its end."""
     judged = _judged(before, verdicts)

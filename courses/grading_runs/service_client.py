@@ -11,7 +11,7 @@ from typing import Final
 
 from pydantic import BaseModel
 
-from ...hub.attempts.service_client import Away, Fenced, Rejected, Service
+from ...hub.attempts.service_client import AttemptClient, Away, Fenced, Rejected
 from ...hub.errors import BackendFailed, Conflict, Unavailable
 from ...hub.schemas.grading import GradingOrderOut, KeptOut, VerdictIn
 
@@ -19,11 +19,11 @@ _TIMEOUT: Final = 30.0
 _PATIENCE: Final = 1800.0
 
 
-class Link:
+class GraderClient:
     """Speaks as the attempt whose folder it is, as a runner does."""
 
     def __init__(self, folder: Path) -> None:
-        self._service = Service(folder, timeout=_TIMEOUT)
+        self._service = AttemptClient(folder, timeout=_TIMEOUT)
 
     def order(self) -> GradingOrderOut:
         """Raises Conflict, BackendFailed, Unavailable."""

@@ -9,15 +9,15 @@ from pathlib import Path
 
 from ...hub.schemas.grading import CellScoreIn, GradingOrderOut, VerdictIn, WorkOut
 from ..files.transfer import contents
-from ..gradebook.writer import Book
-from ..grading.class_grader import Progress, Work
+from ..gradebook.writer import GradebookWriter
+from ..grading.class_grader import GradingProgress, Work
 from ..grading.submission_grader import SubmissionResult
 from ..model.interfaces import Blobs
 
 _SENTENCE = 2000
 
 
-class ServiceBench:
+class ServiceWorkSource:
     """``run.Bench``. The gradebook comes first: what has a verdict is in it.
 
     Attributes:
@@ -29,7 +29,7 @@ class ServiceBench:
         order: GradingOrderOut,
         judge: Callable[[VerdictIn], bool],
         blobs: Blobs,
-        book: Book,
+        book: GradebookWriter,
         *,
         told: Path,
     ) -> None:
@@ -58,7 +58,7 @@ class ServiceBench:
         print(f"{work.student}: {sentence}", flush=True)
         self._judge(VerdictIn(submission=work.number, seconds=0.0, why_not=sentence[:_SENTENCE]))
 
-    def progress(self, progress: Progress) -> None:
+    def progress(self, progress: GradingProgress) -> None:
         """Where everything that runs says it: it is shown wherever requests are."""
         told = {"step": progress.done, "total": progress.total, "unit": "submissions"}
         draft = self._told.with_suffix(".part")

@@ -29,10 +29,10 @@ from ..grading.class_grader import Terms, grade_class
 from ..grading.duration import parallel
 from ..releases.solution_check import check_release
 from ..releases.student_version import Prepared, prepare
-from ..sandbox.interface import CageEngine, Limits
+from ..sandbox.interface import SandboxEngine, SandboxLimits
 from ..sandbox.plugins import cages
-from .service_client import Link
-from .work_source import ServiceBench
+from .service_client import GraderClient
+from .work_source import ServiceWorkSource
 
 
 def main() -> int:
@@ -47,7 +47,7 @@ def main() -> int:
 def grade() -> None:
     """Raises CarrelError."""
     state = StateFolder.at(os.environ["CARREL_STATE"])
-    link = Link(Path(os.environ["CARREL_OUTPUT_DIR"]).parent)
+    link = GraderClient(Path(os.environ["CARREL_OUTPUT_DIR"]).parent)
     blobs = FolderBlobs(state.blobs)
     order = link.order()
     with at_hand(state, order) as tools:
@@ -57,7 +57,7 @@ def grade() -> None:
             book.save_release(tools.prepared, due=due)
             add_source(folder, order.assignment, tools.source)
             told = Path(os.environ["CARREL_PROGRESS"])
-            bench = ServiceBench(order, link.judge, blobs, book, told=told)
+            bench = ServiceWorkSource(order, link.judge, blobs, book, told=told)
             terms = Terms(
                 parallel=parallel(),
                 only=frozenset({order.question}) if order.question else None,
@@ -68,18 +68,18 @@ def grade() -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tools:
+class GradingTools:
     """What it takes to grade submissions to one version of an assignment."""
 
     source: Mapping[str, bytes]
     prepared: Prepared
-    engine: CageEngine
-    limits: Limits
+    engine: SandboxEngine
+    limits: SandboxLimits
     key: AssignmentKey
 
 
 @contextmanager
-def at_hand(state: StateFolder, order: GradingOrderOut) -> Iterator[Tools]:
+def at_hand(state: StateFolder, order: GradingOrderOut) -> Iterator[GradingTools]:
     """Raises CarrelError."""
     source = contents(FolderBlobs(state.blobs), order.source)
     prepared = prepare(order.assignment, source)
@@ -89,20 +89,20 @@ def at_hand(state: StateFolder, order: GradingOrderOut) -> Iterator[Tools]:
         image=order.image,
         imports=prepared.imports,
     )
-    limits = replace(Limits(), seconds=float(order.seconds))
+    limits = replace(SandboxLimits(), seconds=float(order.seconds))
     try:
         key = _key(engine, order, prepared, source, limits)
-        yield Tools(source=source, prepared=prepared, engine=engine, limits=limits, key=key)
+        yield GradingTools(source=source, prepared=prepared, engine=engine, limits=limits, key=key)
     finally:
         engine.close()
 
 
 def _key(
-    engine: CageEngine,
+    engine: SandboxEngine,
     order: GradingOrderOut,
     prepared: Prepared,
     source: Mapping[str, bytes],
-    limits: Limits,
+    limits: SandboxLimits,
 ) -> AssignmentKey:
     """With what the check before the release found; one that had none is checked now."""
     if order.apart is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import BinaryIO, Protocol
 
-from ...hub.records.audit import Change
+from ...hub.records.audit import AuditEntry
 from .records import (
     Assignment,
     Course,
@@ -18,7 +18,7 @@ from .records import (
     NewSubmission,
     Outage,
     Submission,
-    Verdict,
+    SubmissionVerdict,
 )
 
 
@@ -33,7 +33,7 @@ class CourseStore(Protocol):
     def course(self, name: str) -> Course:
         """Raises NotFound."""
 
-    def put_course(self, course: Course, *, change: Change | None = None) -> None:
+    def put_course(self, course: Course, *, change: AuditEntry | None = None) -> None:
         """Make or change one. Raises NotFound where there is no such group."""
 
     def members(self, course: str) -> tuple[Member, ...]:
@@ -43,7 +43,7 @@ class CourseStore(Protocol):
         """Of one person in every course, by course, also those that are over."""
 
     def put_members(
-        self, course: str, members: Sequence[Member], *, change: Change | None = None
+        self, course: str, members: Sequence[Member], *, change: AuditEntry | None = None
     ) -> None:
         """Add these, in place of what was known of the same people. Raises NotFound."""
 
@@ -55,11 +55,11 @@ class CourseStore(Protocol):
     def assignment(self, course: str, name: str) -> Assignment:
         """Raises NotFound."""
 
-    def put_assignment(self, assignment: Assignment, *, change: Change | None = None) -> None:
+    def put_assignment(self, assignment: Assignment, *, change: AuditEntry | None = None) -> None:
         """Make or change one; its version stays what the store has. Raises NotFound."""
 
     def release(
-        self, assignment: Assignment, hand_out: HandOut, *, change: Change | None = None
+        self, assignment: Assignment, hand_out: HandOut, *, change: AuditEntry | None = None
     ) -> HandOut:
         """Change an assignment and hand out a version of it, in one step; it gets its number here.
 
@@ -102,7 +102,7 @@ class CourseStore(Protocol):
         submission: Submission,
         *,
         counts: bool,
-        change: Change | None = None,
+        change: AuditEntry | None = None,
     ) -> None:
         """Let this one of its student's count whatever the clock said, or let it not any more."""
 
@@ -111,7 +111,7 @@ class CourseStore(Protocol):
 
     # -- grading --------------------------------------------------------------------------
 
-    def add_run(self, run: GradingRun, *, change: Change | None = None) -> None:
+    def add_run(self, run: GradingRun, *, change: AuditEntry | None = None) -> None:
         """Raises NotFound where there is no such assignment."""
 
     def runs(self, course: str, assignment: str) -> tuple[GradingRun, ...]:
@@ -120,19 +120,19 @@ class CourseStore(Protocol):
     def run(self, request: str) -> GradingRun:
         """Raises NotFound."""
 
-    def add_verdict(self, verdict: Verdict) -> bool:
+    def add_verdict(self, verdict: SubmissionVerdict) -> bool:
         """Keep it for good; False where this run has one of the submission, which stays.
 
         Raises:
             NotFound: there is no such run, or it does not grade that submission.
         """
 
-    def verdicts(self, course: str, assignment: str) -> tuple[Verdict, ...]:
+    def verdicts(self, course: str, assignment: str) -> tuple[SubmissionVerdict, ...]:
         """Of all runs, by their order and by submission."""
 
     # -- what goes back -------------------------------------------------------------------
 
-    def give_back(self, feedback: Feedback, *, change: Change | None = None) -> None:
+    def give_back(self, feedback: Feedback, *, change: AuditEntry | None = None) -> None:
         """In place of what was given back before. Raises NotFound."""
 
     def feedback(
@@ -142,7 +142,7 @@ class CourseStore(Protocol):
 
     # -- more time ------------------------------------------------------------------------
 
-    def extend(self, extension: Extension, *, change: Change | None = None) -> None:
+    def extend(self, extension: Extension, *, change: AuditEntry | None = None) -> None:
         """Raises NotFound where there is no such assignment."""
 
     def take_time_back(
@@ -152,14 +152,14 @@ class CourseStore(Protocol):
         *,
         person: str = "",
         section: str = "",
-        change: Change | None = None,
+        change: AuditEntry | None = None,
     ) -> None:
         """Remove every extension of this person, or of this section."""
 
     def extensions(self, course: str) -> tuple[Extension, ...]:
         """In the order in which they were given."""
 
-    def add_outage(self, outage: Outage, *, change: Change | None = None) -> None: ...
+    def add_outage(self, outage: Outage, *, change: AuditEntry | None = None) -> None: ...
 
     def outages(self) -> tuple[Outage, ...]:
         """In the order in which they were recorded."""

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 
-class Role(StrEnum):
+class CourseRole(StrEnum):
     """What somebody is in a course; the teachers are those of the group."""
 
     TEACHER = "teacher"
@@ -47,7 +47,7 @@ class Member:
 
     course: str
     person: str
-    role: Role = Role.STUDENT
+    role: CourseRole = CourseRole.STUDENT
     full_name: str = ""
     section: str = ""
     left_at: float | None = None
@@ -117,7 +117,7 @@ class Folder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class GradingPace:
     """Attributes:
     start: seconds that the engine takes until its first cage is there.
     each: seconds from one verdict to the next, while as many are graded at once as in a run.
@@ -128,11 +128,11 @@ class Pace:
     each: float = 0.0
 
 
-NOT_KNOWN: Final = Pace()
+NOT_KNOWN: Final = GradingPace()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tried:
+class TrialResult:
     """What the check before a release found.
 
     Attributes:
@@ -142,7 +142,7 @@ class Tried:
     """
 
     seconds: float
-    pace: Pace = NOT_KNOWN
+    pace: GradingPace = NOT_KNOWN
     apart: Mapping[str, tuple[str, ...]]
 
 
@@ -164,7 +164,7 @@ class HandOut:
     source: Folder
     released_at: float
     released_by: str
-    tried: Tried | None = None
+    tried: TrialResult | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,7 +275,7 @@ class CellScore:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class SubmissionVerdict:
     """What came out for one submission in one run.
 
     Attributes:

@@ -25,7 +25,7 @@ _DIGITS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
+class NgshareForm:
     """What came with a call; the last three are Carrel's own.
 
     Attributes:

@@ -14,20 +14,20 @@ from ...hub.records.identity import Identity
 from ...hub.schemas.courses import ParcelIn, ReceiptOut, ReleaseIn, SubmitIn
 from ...hub.schemas.ngshare import SentOut, TakenOut, TreeOut, WhoOut
 from ..files.transfer import content_out, given_parcel
-from ..model.records import Assignment, Role
-from ..roster.access import Place
-from ..services import CourseDesk
+from ..model.records import Assignment, CourseRole
+from ..roster.access import CourseMembership
+from ..services import CourseServices
 from ..store.not_found import no_assignment
-from .forms import Form, read_stamp, said, sent_files, stamp, tree
+from .forms import NgshareForm, read_stamp, said, sent_files, stamp, tree
 
 _DENIED = "Permission denied (not course instructor)"
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
-    """Plain blocking functions with the rights of ``CourseDesk``."""
+class NgshareService:
+    """Plain blocking functions with the rights of ``CourseServices``."""
 
-    desk: CourseDesk
+    desk: CourseServices
 
     # -- courses and people ---------------------------------------------------------------
 
@@ -45,13 +45,13 @@ class Exchange:
         return [
             _named(member.person, member.full_name)
             for member in found
-            if member.role == Role.STUDENT and member.left_at is None
+            if member.role == CourseRole.STUDENT and member.left_at is None
         ]
 
     def student(self, who: Identity, course: str, name: str) -> WhoOut:
         """Oneself, or as a teacher or grader anybody."""
         place = self._place(who, course)
-        if place.role is Role.STUDENT and name == who.name:
+        if place.role is CourseRole.STUDENT and name == who.name:
             return _named(name, place.member.full_name)
         return _one(self.students(who, course), name, "Student")
 
@@ -77,13 +77,13 @@ class Exchange:
         return tree(found, list_only=list_only)
 
     def release(
-        self, who: Identity, course: str, name: str, form: Form, *, force: bool = False
+        self, who: Identity, course: str, name: str, form: NgshareForm, *, force: bool = False
     ) -> None:
         """Hand out what the teacher's own nbgrader has made."""
         place = self._place(who, course)
         known = {each.name: each for each in self.desk.store.assignments(place.course.name)}
         with said(_DENIED, Forbidden):
-            self.desk.place(who, course, (Role.TEACHER,))
+            self.desk.place(who, course, (CourseRole.TEACHER,))
         if name in known and known[name].open and not force:
             raise Conflict(
                 f"Assignment already exists. {name} of {course} is released.",
@@ -101,7 +101,7 @@ class Exchange:
 
     # -- submissions ----------------------------------------------------------------------
 
-    def submit(self, who: Identity, course: str, name: str, form: Form) -> TakenOut:
+    def submit(self, who: Identity, course: str, name: str, form: NgshareForm) -> TakenOut:
         self._assignment(who, course, name)
         body = SubmitIn(files=sent_files(form.files), version=form.answered_version())
         receipt = self.desk.submit(who, course, name, body)
@@ -114,7 +114,7 @@ class Exchange:
     ) -> list[SentOut]:
         """Of everybody for those who grade, or of one student; the first one first."""
         place = self._assignment(who, course, name)
-        if student is None and place.role is Role.STUDENT:
+        if student is None and place.role is CourseRole.STUDENT:
             raise Forbidden(f"{_DENIED}. You see your own.", accepted=f"…/{who.name}")
         return [
             SentOut(
@@ -144,7 +144,9 @@ class Exchange:
 
     # -- feedback -------------------------------------------------------------------------
 
-    def give_back(self, who: Identity, course: str, name: str, student: str, form: Form) -> None:
+    def give_back(
+        self, who: Identity, course: str, name: str, student: str, form: NgshareForm
+    ) -> None:
         found = self._submission(who, course, name, student, form.wanted_timestamp())
         with said(_DENIED, Forbidden):
             self.desk.give_back(who, found.id, ParcelIn(files=sent_files(form.files)))
@@ -155,7 +157,7 @@ class Exchange:
         course: str,
         name: str,
         student: str,
-        form: Form,
+        form: NgshareForm,
         *,
         list_only: bool = False,
     ) -> TreeOut:
@@ -166,11 +168,11 @@ class Exchange:
 
     # -- within ---------------------------------------------------------------------------
 
-    def _place(self, who: Identity, course: str) -> Place:
+    def _place(self, who: Identity, course: str) -> CourseMembership:
         with said("Course not found", NotFound):
             return self.desk.place(who, course)
 
-    def _assignment(self, who: Identity, course: str, name: str) -> Place:
+    def _assignment(self, who: Identity, course: str, name: str) -> CourseMembership:
         """One that is released; also teachers have no other in an exchange."""
         place = self._place(who, course)
         with said("Assignment not found", NotFound):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 
-from .document import Cell
+from .document import NotebookCell
 
 KEPT = "carrel_kept"
 """Metadata of a cell that merging put there for its owner: it is never anybody else's."""
@@ -28,7 +28,9 @@ class Keys:
     mine: tuple[str, ...]
 
 
-def keys_of(old: Sequence[Cell], new: Sequence[Cell], mine: Sequence[Cell]) -> Keys:
+def keys_of(
+    old: Sequence[NotebookCell], new: Sequence[NotebookCell], mine: Sequence[NotebookCell]
+) -> Keys:
     """Match the old hand-out, the new one and a student's notebook."""
     by_text = not all(cell.id for cell in (*old, *new, *mine))
     olds = [f"old {place}" for place in range(len(old))]
@@ -59,8 +61,8 @@ def keys_of(old: Sequence[Cell], new: Sequence[Cell], mine: Sequence[Cell]) -> K
 class _Matching:
     """Cells with their places in ``reference``, as far as they are found; each place once."""
 
-    cells: Sequence[Cell]
-    reference: Sequence[Cell]
+    cells: Sequence[NotebookCell]
+    reference: Sequence[NotebookCell]
     found: dict[int, int] = field(default_factory=dict)
     closed: set[int] = field(default_factory=set)
     taken: set[int] = field(default_factory=set)
@@ -96,7 +98,7 @@ class _Matching:
                     places = places[number + 1 :]
                     break
 
-    def _by(self, name: Callable[[Cell], str]) -> None:
+    def _by(self, name: Callable[[NotebookCell], str]) -> None:
         places: dict[str, int] = {}
         for place in self._open_places():
             places.setdefault(name(self.reference[place]), place)
@@ -135,12 +137,12 @@ def _both(
     match(next_)
 
 
-def _may_be_one(cell: Cell, reference: Cell) -> bool:
+def _may_be_one(cell: NotebookCell, reference: NotebookCell) -> bool:
     """A program may drop the marks of nbgrader; none gives them another name."""
     return cell.grade_id in ("", reference.grade_id)
 
 
-def _alike(one: Cell, other: Cell) -> bool:
+def _alike(one: NotebookCell, other: NotebookCell) -> bool:
     if one.kind != other.kind or max(len(one.source), len(other.source)) > _LONGEST_COMPARED:
         return False
     if not _may_be_one(one, other):

@@ -14,7 +14,7 @@ _KNOWN = ("id", "cell_type", "source", "metadata")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class NotebookCell:
     """One cell.
 
     Attributes:
@@ -58,13 +58,13 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Notebook:
-    cells: tuple[Cell, ...]
+class NotebookDocument:
+    cells: tuple[NotebookCell, ...]
     metadata: Metadata = field(default_factory=dict)
     minor: int = _FIRST_MINOR_WITH_IDS
 
 
-def read(content: bytes) -> Notebook | None:
+def read(content: bytes) -> NotebookDocument | None:
     """The notebook in a file; None if it is none of format 4."""
     try:
         found = json.loads(content)
@@ -79,10 +79,10 @@ def read(content: bytes) -> Notebook | None:
     minor = found.get("nbformat_minor", 0)
     if not isinstance(minor, int) or any(each is None for each in read_cells):
         return None
-    return Notebook(cells=tuple(filter(None, read_cells)), metadata=metadata, minor=minor)
+    return NotebookDocument(cells=tuple(filter(None, read_cells)), metadata=metadata, minor=minor)
 
 
-def _cell(found: object) -> Cell | None:
+def _cell(found: object) -> NotebookCell | None:
     if not isinstance(found, dict):
         return None
     id_, kind, metadata = found.get("id", ""), found.get("cell_type"), found.get("metadata", {})
@@ -92,7 +92,7 @@ def _cell(found: object) -> Cell | None:
     if not isinstance(metadata, dict):
         return None
     rest = {name: each for name, each in found.items() if name not in _KNOWN}
-    return Cell(id=id_, kind=kind, source=source, metadata=metadata, rest=rest)
+    return NotebookCell(id=id_, kind=kind, source=source, metadata=metadata, rest=rest)
 
 
 def _text(found: object) -> object:
@@ -102,7 +102,7 @@ def _text(found: object) -> object:
     return found
 
 
-def write(notebook: Notebook) -> bytes:
+def write(notebook: NotebookDocument) -> bytes:
     """As Jupyter writes it, with ids."""
     whole = {
         "cells": [_written(cell) for cell in notebook.cells],
@@ -120,7 +120,7 @@ def _text_of(whole: object, *, ensure_ascii: bool) -> str:
     return json.dumps(whole, indent=1, ensure_ascii=ensure_ascii, sort_keys=True) + "\n"
 
 
-def _written(cell: Cell) -> dict[str, object]:
+def _written(cell: NotebookCell) -> dict[str, object]:
     return {
         **cell.rest,
         "id": cell.id,

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from .cell_match import KEPT, keys_of
-from .document import Cell, Metadata, Notebook
+from .document import Metadata, NotebookCell, NotebookDocument
 
 _NOTE = "Your version, kept when the hand-out was updated."
 _NOTES = {"code": f"# {_NOTE}\n", "markdown": f"> *{_NOTE}*\n\n"}
@@ -31,12 +31,14 @@ _MISSING = object()
 class MergedNotebook:
     """``kept`` counts cells that stand twice now, ``returned`` deleted ones that are back."""
 
-    notebook: Notebook
+    notebook: NotebookDocument
     kept: int = 0
     returned: int = 0
 
 
-def merge_notebook(old: Notebook, new: Notebook, mine: Notebook) -> MergedNotebook:
+def merge_notebook(
+    old: NotebookDocument, new: NotebookDocument, mine: NotebookDocument
+) -> MergedNotebook:
     """The three as one. A notebook without a common beginning has an empty ``old``."""
     if new == old:
         return MergedNotebook(notebook=mine)
@@ -45,7 +47,7 @@ def merge_notebook(old: Notebook, new: Notebook, mine: Notebook) -> MergedNotebo
     merging = _Merging.of(old, new, mine)
     cells = merging.merged()
     return MergedNotebook(
-        notebook=Notebook(
+        notebook=NotebookDocument(
             cells=tuple(_with_ids(cells)),
             metadata=_three_way(old.metadata, new.metadata, mine.metadata),
             minor=max(new.minor, mine.minor),
@@ -59,15 +61,15 @@ def merge_notebook(old: Notebook, new: Notebook, mine: Notebook) -> MergedNotebo
 class _Merging:
     """Cells by key; ``placed`` is what the new hand-out's order holds of the result."""
 
-    old: Mapping[str, Cell]
-    new: Mapping[str, Cell]
-    mine: Mapping[str, Cell]
-    placed: dict[str, Cell] = field(default_factory=dict)
-    copies: dict[str, Cell] = field(default_factory=dict)
+    old: Mapping[str, NotebookCell]
+    new: Mapping[str, NotebookCell]
+    mine: Mapping[str, NotebookCell]
+    placed: dict[str, NotebookCell] = field(default_factory=dict)
+    copies: dict[str, NotebookCell] = field(default_factory=dict)
     returned: int = 0
 
     @classmethod
-    def of(cls, old: Notebook, new: Notebook, mine: Notebook) -> _Merging:
+    def of(cls, old: NotebookDocument, new: NotebookDocument, mine: NotebookDocument) -> _Merging:
         keys = keys_of(old.cells, new.cells, mine.cells)
         return cls(
             old=dict(zip(keys.old, old.cells, strict=True)),
@@ -79,7 +81,7 @@ class _Merging:
     def kept(self) -> int:
         return len(self.copies)
 
-    def merged(self) -> list[Cell]:
+    def merged(self) -> list[NotebookCell]:
         for key, new in self.new.items():
             self._place(key, new)
         order, cells = list(self.placed), dict(self.placed)
@@ -93,7 +95,7 @@ class _Merging:
                 at += 1
         return [cells[key] for key in order]
 
-    def _place(self, key: str, new: Cell) -> None:
+    def _place(self, key: str, new: NotebookCell) -> None:
         """What stands in the new hand-out's place, and what is kept beside it."""
         old, mine = self.old.get(key), self.mine.get(key)
         if mine is None:
@@ -112,7 +114,7 @@ class _Merging:
         self.placed[key] = new
         self.copies[key] = _copy(mine)
 
-    def _of_the_student(self) -> Iterator[tuple[str, Cell | None]]:
+    def _of_the_student(self) -> Iterator[tuple[str, NotebookCell | None]]:
         """The student's cells in their order, each with its copy behind it; None for what goes."""
         known = {(cell.source, cell.kind) for cell in self.mine.values() if KEPT in cell.metadata}
         for key, cell in self.mine.items():
@@ -128,7 +130,7 @@ class _Merging:
                 yield f"copy of {key}", copy
 
 
-def _in_place(old: Cell | None, new: Cell, mine: Cell) -> Cell:
+def _in_place(old: NotebookCell | None, new: NotebookCell, mine: NotebookCell) -> NotebookCell:
     """The student's text and outputs, with what has changed in the hand-out's metadata."""
     before = {} if old is None else old.metadata
     return replace(
@@ -136,7 +138,7 @@ def _in_place(old: Cell | None, new: Cell, mine: Cell) -> Cell:
     )
 
 
-def _copy(mine: Cell) -> Cell:
+def _copy(mine: NotebookCell) -> NotebookCell:
     """Of the student's cell, to stand below the new one: it is no part of the grading."""
     return replace(
         mine,
@@ -146,7 +148,7 @@ def _copy(mine: Cell) -> Cell:
     )
 
 
-def _without_grading(cell: Cell) -> Cell:
+def _without_grading(cell: NotebookCell) -> NotebookCell:
     """A grade id that the hand-out no longer has would be missed by nbgrader."""
     metadata = {name: each for name, each in cell.metadata.items() if name != "nbgrader"}
     return replace(cell, metadata=metadata)
@@ -163,7 +165,7 @@ def _three_way(old: Metadata, new: Metadata, mine: Metadata) -> dict[str, object
     return merged
 
 
-def _with_ids(cells: Sequence[Cell]) -> Iterator[Cell]:
+def _with_ids(cells: Sequence[NotebookCell]) -> Iterator[NotebookCell]:
     """Each with an id of its own; those that have one keep it."""
     taken: set[str] = set()
     given = {cell.id for cell in cells}
@@ -178,5 +180,5 @@ def _with_ids(cells: Sequence[Cell]) -> Iterator[Cell]:
         yield cell if id_ == cell.id else replace(cell, id=id_)
 
 
-def _digest(cell: Cell) -> str:
+def _digest(cell: NotebookCell) -> str:
     return hashlib.sha256(f"{cell.kind}\n{cell.source}".encode("utf-8", "replace")).hexdigest()[:12]

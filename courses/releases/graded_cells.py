@@ -12,11 +12,11 @@ from typing import Any
 
 from ...hub.schemas.courses import NotebookTestsOut, ReleaseReportOut
 from ..model.interfaces import Blobs
-from ..model.records import HandOut, Tried
+from ..model.records import HandOut, TrialResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class GradedCell:
     """A cell that has points.
 
     Attributes:
@@ -31,19 +31,19 @@ class Question:
     test: bool
 
 
-def questions(blobs: Blobs, made: HandOut) -> tuple[Question, ...]:
+def questions(blobs: Blobs, made: HandOut) -> tuple[GradedCell, ...]:
     """In the order in which they stand in the notebooks."""
     return tuple(_questions(blobs, made))
 
 
-def _questions(blobs: Blobs, made: HandOut) -> Iterator[Question]:
+def _questions(blobs: Blobs, made: HandOut) -> Iterator[GradedCell]:
     for file in made.source.files:
         stem, _, kind = file.name.rpartition(".")
         if kind == "ipynb" and "/" not in file.name:
             yield from _of_notebook(blobs, file.sha256, stem)
 
 
-def _of_notebook(blobs: Blobs, sha256: str, name: str) -> tuple[Question, ...]:
+def _of_notebook(blobs: Blobs, sha256: str, name: str) -> tuple[GradedCell, ...]:
     with blobs.open(sha256) as content:
         notebook = content.read()
     found = []
@@ -53,7 +53,7 @@ def _of_notebook(blobs: Blobs, sha256: str, name: str) -> tuple[Question, ...]:
             by_hand = role.get("task") or role.get("solution") or cell.get("cell_type") != "code"
             points = float(role.get("points") or 0.0)
             cell_id = str(role.get("grade_id"))
-            found.append(Question(notebook=name, cell=cell_id, points=points, test=not by_hand))
+            found.append(GradedCell(notebook=name, cell=cell_id, points=points, test=not by_hand))
     return tuple(found)
 
 
@@ -82,7 +82,7 @@ def report(blobs: Blobs, made: HandOut) -> ReleaseReportOut:
     )
 
 
-def _tests(name: str, found: Iterable[Question], tried: Tried | None) -> NotebookTestsOut:
+def _tests(name: str, found: Iterable[GradedCell], tried: TrialResult | None) -> NotebookTestsOut:
     apart = frozenset(tried.apart.get(name, ()) if tried else ())
     tests = [each.cell for each in found if each.test]
     return NotebookTestsOut(

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ...hub.errors import BackendFailed, InvalidInput, Unavailable
-from ..files.bundle import Parcel
-from ..model.records import Tried
-from ..sandbox.interface import Limits, MakeCages
+from ..files.bundle import FileBundle
+from ..model.records import TrialResult
+from ..sandbox.interface import SandboxFactory, SandboxLimits
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ready:
+class PreparedRelease:
     """Attributes:
     files: what students get.
     source: what the teacher wrote.
@@ -23,21 +23,21 @@ class Ready:
     tried: what trying it in the grading sandbox found; None where it was not tried.
     """
 
-    files: Parcel
-    source: Parcel
+    files: FileBundle
+    source: FileBundle
     warnings: tuple[str, ...] = ()
-    tried: Tried | None = None
+    tried: TrialResult | None = None
 
 
 def made_ready(
     assignment: str,
-    source: Parcel,
+    source: FileBundle,
     *,
-    cages: MakeCages | None = None,
+    cages: SandboxFactory | None = None,
     course: str = "",
     image: str = "",
     seconds: int = 600,
-) -> Ready:
+) -> PreparedRelease:
     """Solutions and hidden tests stripped, and tried in the sandbox. Nothing is stored here.
 
     Where the sandbox itself fails it is released all the same, and the teacher is told.
@@ -54,7 +54,7 @@ def made_ready(
     """
     try:
         # Takes a second, and nbgrader is an extra.
-        from . import throughput as pacing  # noqa: PLC0415
+        from . import throughput  # noqa: PLC0415
         from .solution_check import check_release  # noqa: PLC0415
         from .student_version import prepare  # noqa: PLC0415
     except ModuleNotFoundError as error:
@@ -63,18 +63,18 @@ def made_ready(
             accepted="An administrator installs it with: pip install 'carrel[courses]'",
         ) from error
     prepared = prepare(assignment, source.files)
-    files = Parcel.of(prepared.files.items())
-    ready = Ready(files=files, source=source, warnings=prepared.warnings)
+    files = FileBundle.of(prepared.files.items())
+    ready = PreparedRelease(files=files, source=source, warnings=prepared.warnings)
     if cages is None:
         return ready
     try:
         engine = cages(course=course, image=image, imports=prepared.imports)
         try:
-            limits = replace(Limits(), seconds=float(seconds))
-            start = pacing.opening(engine, limits)
+            limits = replace(SandboxLimits(), seconds=float(seconds))
+            start = throughput.opening(engine, limits)
             found = check_release(engine, prepared, source.files, limits=limits)
             _check_points(found.problems)
-            pace = pacing.measured(
+            pace = throughput.measured(
                 *(engine, found.key, prepared, source.files),
                 limits=limits,
                 start=start,
@@ -86,7 +86,7 @@ def made_ready(
         said = f"It was not tried in the grading sandbox, which failed: {error.message}"
         return replace(ready, warnings=(*ready.warnings, said))
     apart = {each.name: tuple(sorted(each.apart)) for each in found.key.notebooks}
-    tried = Tried(seconds=found.seconds_each, pace=pace, apart=apart)
+    tried = TrialResult(seconds=found.seconds_each, pace=pace, apart=apart)
     return replace(ready, warnings=(*ready.warnings, *found.in_kernel), tried=tried)
 
 

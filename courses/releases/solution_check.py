@@ -14,7 +14,7 @@ from ..grading.answer_key import AssignmentKey, NotebookKey
 from ..grading.execution_plan import examined
 from ..grading.submission_grader import SubmissionGrader, SubmissionResult
 from ..grading.verdict import CellVerdict, Word
-from ..sandbox.interface import CageEngine, Limits
+from ..sandbox.interface import SandboxEngine, SandboxLimits
 from .student_version import Prepared
 
 _SOLUTION, _HANDOUT = "the solution", "the hand-out"
@@ -42,11 +42,11 @@ class ReleaseCheck:
 
 
 def check_release(
-    engine: CageEngine,
+    engine: SandboxEngine,
     prepared: Prepared,
     source: Mapping[str, bytes],
     *,
-    limits: Limits | None = None,
+    limits: SandboxLimits | None = None,
 ) -> ReleaseCheck:
     """Grade the teacher's source and the stripped version as if a student had submitted them."""
 

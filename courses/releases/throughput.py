@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ..grading.answer_key import AssignmentKey
-from ..grading.class_grader import Progress, Terms, Work, grade_class
+from ..grading.class_grader import GradingProgress, Terms, Work, grade_class
 from ..grading.duration import pace_of, parallel
 from ..grading.submission_grader import SubmissionResult
-from ..model.records import Pace
-from ..sandbox.interface import CageEngine, Limits
+from ..model.records import GradingPace
+from ..sandbox.interface import SandboxEngine, SandboxLimits
 from .student_version import Prepared
 
 _SECONDS: Final = 9.0
@@ -22,7 +22,7 @@ _SECONDS: Final = 9.0
 _ROUNDS: Final = 10
 
 
-def opening(engine: CageEngine, limits: Limits) -> float:
+def opening(engine: SandboxEngine, limits: SandboxLimits) -> float:
     """Seconds until the first cage of an engine is there. Raises BackendFailed, Unavailable."""
     began = time.monotonic()
     engine.open(limits).close()
@@ -30,15 +30,15 @@ def opening(engine: CageEngine, limits: Limits) -> float:
 
 
 def measured(
-    engine: CageEngine,
+    engine: SandboxEngine,
     key: AssignmentKey,
     prepared: Prepared,
     source: Mapping[str, bytes],
     *,
-    limits: Limits,
+    limits: SandboxLimits,
     start: float,
     one: float,
-) -> Pace:
+) -> GradingPace:
     """``start``: of the engine; ``one``: seconds that a submission takes alone."""
     at_once = max(2, parallel())  # both, the solution and the hand-out
     rounds = max(1, round(min(_ROUNDS, _SECONDS / one)))
@@ -68,7 +68,7 @@ class _Turns:
     def failed(self, work: Work, sentence: str) -> None:
         """It says nothing of time."""
 
-    def progress(self, progress: Progress) -> None:
+    def progress(self, progress: GradingProgress) -> None:
         """Nobody waits for it."""
 
     def stopped(self) -> bool:

@@ -21,38 +21,38 @@ from pathlib import Path
 from ...hub.errors import Conflict, Forbidden, NotFound, Unavailable
 from ...hub.files.filenames import safe_name
 from ...hub.files.safe_fs import Owner
-from ...hub.groups.quotas import QuotaTree
-from ...hub.groups.users import People
-from ...hub.records.audit import Action, Change
+from ...hub.groups.quotas import GroupQuotas
+from ...hub.groups.users import Users
+from ...hub.records.audit import AuditAction, AuditEntry
 from ...hub.records.identity import Identity
 from ...hub.records.images import Reference
 from ...hub.records.json_value import Json
-from ...hub.runtime.context import Commands
-from ...hub.scheduling.quota import tree as quota
-from ..deadlines.shifts import Moved
-from ..gradebook.reader import Page, pages
+from ...hub.runtime.context import Context
+from ...hub.scheduling.quota import tree
+from ..deadlines.shifts import DeadlineShifts
+from ..gradebook.reader import GradebookPage, pages
 from ..model.interfaces import Blobs, CourseStore
-from ..model.records import Assignment, Course, Member, Role, Submission
-from ..sandbox.interface import MakeCages
+from ..model.records import Assignment, Course, CourseRole, Member, Submission
+from ..sandbox.interface import SandboxFactory
 from ..store.not_found import no_assignment, no_course, no_submission
 from .class_list import SHOWN_SECONDS
 
-TAUGHT_BY = (Role.TEACHER,)
-GRADED_BY = (Role.TEACHER, Role.GRADER)
-EVERYBODY = tuple(Role)
+TAUGHT_BY = (CourseRole.TEACHER,)
+GRADED_BY = (CourseRole.TEACHER, CourseRole.GRADER)
+EVERYBODY = tuple(CourseRole)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class CourseMembership:
     """A course with the role in which somebody is there."""
 
     course: Course
-    role: Role
+    role: CourseRole
     member: Member
 
 
 @dataclass(frozen=True, slots=True)
-class Rights:
+class CourseAccess:
     """Base of the parts of ``CourseDesk``.
 
     Attributes:
@@ -61,14 +61,16 @@ class Rights:
         owner: whose those folders are in sessions, where that is not the service.
     """
 
-    commands: Commands
+    commands: Context
     store: CourseStore
     blobs: Blobs
-    cages: MakeCages | None = None
+    cages: SandboxFactory | None = None
     folder: Path | None = None
     owner: Owner | None = None
 
-    def place(self, who: Identity, name: str, roles: Collection[Role] = EVERYBODY) -> Place:
+    def place(
+        self, who: Identity, name: str, roles: Collection[CourseRole] = EVERYBODY
+    ) -> CourseMembership:
         """Raises NotFound for strangers, and Forbidden in another role than these."""
         mine, taught = self._standing(who)
         found = _place(who, self.store.course(name), mine, taught)
@@ -81,7 +83,7 @@ class Rights:
             )
         return found
 
-    def places(self, who: Identity) -> list[Place]:
+    def places(self, who: Identity) -> list[CourseMembership]:
         """All courses in which somebody has a role, by name."""
         mine, taught = self._standing(who)
         found = (_place(who, course, mine, taught) for course in self.store.courses())
@@ -94,7 +96,7 @@ class Rights:
     def grades_somewhere(self, who: Identity) -> bool:
         """Whether some roster has them as a grader; for what is shown."""
         return any(
-            each.role is Role.GRADER and each.left_at is None
+            each.role is CourseRole.GRADER and each.left_at is None
             for each in self.store.memberships(who.name)
         )
 
@@ -102,10 +104,10 @@ class Rights:
         """Where the rosters have somebody, and what they teach."""
         return self.store.memberships(who.name), self.commands.store.taught_by(who.name)
 
-    def assignment(self, place: Place, name: str) -> Assignment:
+    def assignment(self, place: CourseMembership, name: str) -> Assignment:
         """Raises NotFound, to students also before it is released."""
         found = self.store.assignment(place.course.name, name)
-        if place.role is Role.STUDENT and not found.open:
+        if place.role is CourseRole.STUDENT and not found.open:
             raise no_assignment(place.course.name, name)
         return found
 
@@ -113,7 +115,7 @@ class Rights:
         """Raises NotFound, also where it is another student's."""
         found = self.store.submission(submission_id)
         place = self.place(who, found.course)
-        if place.role is Role.STUDENT and found.person != who.name:
+        if place.role is CourseRole.STUDENT and found.person != who.name:
             raise no_submission(submission_id)
         return found
 
@@ -134,7 +136,7 @@ class Rights:
 
     def longest(self, course: str) -> float:
         """Seconds that one request of the course may ask for."""
-        most = quota.limits(quota.Tree(self.commands.store.groups()), course)
+        most = tree.limits(tree.GroupTree(self.commands.store.groups()), course)
         return most.max_seconds if most else inf
 
     def people_of(self, course: str) -> tuple[Member, ...]:
@@ -148,8 +150,10 @@ class Rights:
         known = {each.person: each for each in self.store.members(course)}
         return lambda person: known.get(person) or Member(course=course, person=person)
 
-    def moved_in(self, course: str) -> Moved:
-        return Moved(extensions=self.store.extensions(course), outages=self.store.outages())
+    def moved_in(self, course: str) -> DeadlineShifts:
+        return DeadlineShifts(
+            extensions=self.store.extensions(course), outages=self.store.outages()
+        )
 
     def unlisted(
         self, course: str, listed: Iterable[Member], *, fresh: bool = False
@@ -185,30 +189,30 @@ class Rights:
         """Of nbgrader's folders and gradebook; None where nothing is graded."""
         return None if self.folder is None else self.folder / safe_name(course)
 
-    def by_hand(self, course: str, assignment: str) -> Mapping[str, Page]:
+    def by_hand(self, course: str, assignment: str) -> Mapping[str, GradebookPage]:
         """What the gradebook says, by student. Raises Unavailable."""
         folder = self.folder_of(course)
         return {} if folder is None else pages(folder, assignment)
 
     @property
-    def quotas(self) -> QuotaTree:
-        return QuotaTree(self.commands.store, self.commands.clock)
+    def quotas(self) -> GroupQuotas:
+        return GroupQuotas(self.commands.store, self.commands.clock)
 
     @property
-    def people(self) -> People:
-        return People(self.commands.store, self.commands.clock, self.commands.hub, None)
+    def people(self) -> Users:
+        return Users(self.commands.store, self.commands.clock, self.commands.hub, None)
 
     def change(
         self,
         who: Identity,
-        action: Action,
+        action: AuditAction,
         target: str,
         *,
         why: str = "",
         before: Mapping[str, Json] | None = None,
         after: Mapping[str, Json] | None = None,
-    ) -> Change:
-        return Change(
+    ) -> AuditEntry:
+        return AuditEntry(
             at=self.commands.clock(),
             who=who.name,
             action=action,
@@ -221,17 +225,17 @@ class Rights:
 
 def _place(
     who: Identity, course: Course, mine: Collection[Member], taught: Collection[str]
-) -> Place | None:
+) -> CourseMembership | None:
     known = next((each for each in mine if each.course == course.name), None)
     member = known or Member(course=course.name, person=who.name)
-    role: Role | None = None
+    role: CourseRole | None = None
     if who.admin or course.name in taught:
-        role = Role.TEACHER
+        role = CourseRole.TEACHER
     elif known is not None:
         role = known.role if known.left_at is None else None
     elif course.name in who.groups:
-        role = Role.STUDENT
-    return None if role is None else Place(course=course, role=role, member=member)
+        role = CourseRole.STUDENT
+    return None if role is None else CourseMembership(course=course, role=role, member=member)
 
 
 def check_open(course: Course) -> None:

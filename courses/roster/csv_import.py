@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from ...hub.errors import InvalidInput, TooLarge
 from ...hub.schemas import NAME
-from ..model.records import Member, Role
+from ..model.records import CourseRole, Member
 
 MAX_ROWS = 5_000
 MAX_CHARACTERS = 1_000_000
@@ -29,17 +29,17 @@ _ACCEPTED = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class RosterRow:
     """One person of a roster."""
 
     person: str
     full_name: str = ""
     section: str = ""
-    role: Role = Role.STUDENT
+    role: CourseRole = CourseRole.STUDENT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class RosterChange:
     """What a roster changes, by name; teachers are compared as names alone.
 
     Attributes:
@@ -91,7 +91,7 @@ class Plan:
 # -- reading ----------------------------------------------------------------------------------
 
 
-def read_roster(text: str) -> tuple[Row, ...]:
+def read_roster(text: str) -> tuple[RosterRow, ...]:
     """The rows of a table, in its order.
 
     Raises:
@@ -116,9 +116,9 @@ def read_roster(text: str) -> tuple[Row, ...]:
     return _rows(lines)
 
 
-def _rows(lines: Sequence[tuple[int, list[str]]]) -> tuple[Row, ...]:
+def _rows(lines: Sequence[tuple[int, list[str]]]) -> tuple[RosterRow, ...]:
     columns = _columns(lines[0][1])
-    found: dict[str, Row] = {}
+    found: dict[str, RosterRow] = {}
     mistakes: list[str] = []
     for number, cells in lines[1:]:
         try:
@@ -144,7 +144,7 @@ def _columns(cells: Sequence[str]) -> tuple[str, ...]:
     return columns
 
 
-def _row(columns: Sequence[str], cells: Sequence[str], others: Collection[str]) -> Row:
+def _row(columns: Sequence[str], cells: Sequence[str], others: Collection[str]) -> RosterRow:
     if len(cells) > len(columns):
         raise InvalidInput(f"it has {len(cells)} cells, and there are {len(columns)} columns")
     given = {name: cell.strip() for name, cell in zip(columns, cells, strict=False)}
@@ -155,14 +155,14 @@ def _row(columns: Sequence[str], cells: Sequence[str], others: Collection[str]) 
         raise InvalidInput(f"{person} is there twice")
     if any(len(value) > _LONGEST or not value.isprintable() for value in given.values()):
         raise InvalidInput("a cell is too long, or holds characters that cannot be shown")
-    role = given.get("role", "").lower() or Role.STUDENT
-    if role not in tuple(Role):
+    role = given.get("role", "").lower() or CourseRole.STUDENT
+    if role not in tuple(CourseRole):
         raise InvalidInput(f"{role[:40]!r} is no role: student, grader or teacher")
-    return Row(
+    return RosterRow(
         person=person,
         full_name=given.get("name", ""),
         section=given.get("section", ""),
-        role=Role(role),
+        role=CourseRole(role),
     )
 
 
@@ -175,12 +175,12 @@ def _refused(sentence: str) -> InvalidInput:
 
 def planned(
     course: str,
-    rows: Iterable[Row],
+    rows: Iterable[RosterRow],
     members: Iterable[Member],
     *,
     unlisted: Iterable[Member] = (),
     teachers: Iterable[str] = (),
-) -> Plan:
+) -> RosterChange:
     """What it takes to make the class what the roster says.
 
     Teachers change only where the roster names one: most rosters list students alone.
@@ -200,12 +200,12 @@ def planned(
         )
         for row in sorted(rows, key=lambda row: row.person)
     }
-    named = {name for name, member in wanted.items() if member.role is Role.TEACHER}
+    named = {name for name, member in wanted.items() if member.role is CourseRole.TEACHER}
     before = set(teachers)
     stay = {name: member for name, member in wanted.items() if name not in named}
     here = {name: each for name, each in known.items() if each.left_at is None}
     inside = {each.person: each for each in unlisted}
-    return Plan(
+    return RosterChange(
         course=course,
         added=tuple(each for name, each in stay.items() if name not in {*known, *inside}),
         noted=tuple(each for name, each in stay.items() if name in inside),
@@ -224,7 +224,7 @@ def _called(member: Member) -> str:
 
 
 def _as(member: Member) -> str:
-    role = "" if member.role is Role.STUDENT else f", as {member.role}"
+    role = "" if member.role is CourseRole.STUDENT else f", as {member.role}"
     return role + (f", section {member.section}" if member.section else "")
 
 

@@ -14,8 +14,17 @@ from typing import Final, Protocol, cast
 
 from ...hub.errors import BackendFailed, InvalidInput, TooLarge
 from ...hub.records.json_value import Json
-from .guest.messages import Garbled, Inbox, Message, encode, number, text
-from .interface import Answer, Answerer, Cause, CellRun, CellStatus, End, Limits, Step
+from .guest.messages import Garbled, Message, MessageBuffer, encode, number, text
+from .interface import (
+    Answerer,
+    CellRun,
+    CellStatus,
+    CellStep,
+    SandboxEnd,
+    SandboxLimits,
+    StopReason,
+    TestAnswer,
+)
 from .messages import sentence, worst
 
 _OPENING_SECONDS: Final = 30.0
@@ -27,7 +36,7 @@ _SPACE: Final = 4 << 20
 _FAR_TOO_LONG: Final = 1e9
 
 
-class Line(Protocol):
+class ByteStream(Protocol):
     """Bytes to and from the warden."""
 
     def send(self, data: bytes) -> None:
@@ -41,7 +50,7 @@ class Line(Protocol):
     def close(self) -> None: ...
 
 
-class Keeper(Protocol):
+class SandboxKeeper(Protocol):
     """What the engine holds a cage by."""
 
     def out_of_memory(self) -> bool:
@@ -55,20 +64,26 @@ class Keeper(Protocol):
         ...
 
 
-class WalledCage:
+class SandboxClient:
     """Made by an engine once something listens at the other end."""
 
     def __init__(
-        self, line: Line, keeper: Keeper, limits: Limits, files: Mapping[str, bytes], *, watch: bool
+        self,
+        line: ByteStream,
+        keeper: SandboxKeeper,
+        limits: SandboxLimits,
+        files: Mapping[str, bytes],
+        *,
+        watch: bool,
     ) -> None:
         self._line, self._keeper, self._limits = line, keeper, limits
-        self._inbox = Inbox(
+        self._inbox = MessageBuffer(
             _ESCAPES * max(limits.output_bytes, limits.answer_bytes) + _SPACE,
         )
         self._started = time.monotonic()
-        self._causes: list[Cause] = []
+        self._causes: list[StopReason] = []
         self._gone = False
-        self._ended: End | None = None
+        self._ended: SandboxEnd | None = None
         self._open(files, watch=watch)
 
     def _open(self, files: Mapping[str, bytes], *, watch: bool) -> None:
@@ -83,7 +98,7 @@ class WalledCage:
             self.close()
             raise BackendFailed(f"A cage could not be opened: {error}.") from error
 
-    def run(self, steps: Iterable[Step]) -> Iterator[CellRun]:
+    def run(self, steps: Iterable[CellStep]) -> Iterator[CellRun]:
         for step in steps:
             seconds = min(self._limits.cell_seconds, self._limits.seconds)
             order: Message = {
@@ -106,24 +121,24 @@ class WalledCage:
         }
         return _cell_run(mark, self._order(order, seconds, answer))
 
-    def ask(self, mark: str, question: Json) -> Answer:
+    def ask(self, mark: str, question: Json) -> TestAnswer:
         seconds = self._limits.test_seconds
         order: Message = {"do": "ask", "mark": mark, "question": question, "seconds": seconds}
         found = self._order(order, seconds)
         status = _status(found)
-        return Answer(
+        return TestAnswer(
             status=status,
             value=found.get("value") if status is CellStatus.OK else None,
             cause=_cause(found),
         )
 
-    def close(self) -> End:
+    def close(self) -> SandboxEnd:
         if self._ended is None:
             self._line.close()
             memory = self._keeper.most_memory()
             self._keeper.end()
             cause = worst(self._causes)
-            self._ended = End(
+            self._ended = SandboxEnd(
                 cause=cause,
                 sentence=sentence(cause, self._limits),
                 seconds=time.monotonic() - self._started,
@@ -145,19 +160,19 @@ class WalledCage:
                 self._gone = False
                 self._line.send(encode({"answer": given}))
         except TimeoutError:
-            found = self._lost(Cause.TIME)
+            found = self._lost(StopReason.TIME)
         except (OSError, Garbled):
-            found = self._lost(Cause.DIED)
+            found = self._lost(StopReason.DIED)
         if found.get("status") == CellStatus.KILLED and self._keeper.out_of_memory():
-            found = {**found, "cause": Cause.MEMORY}
+            found = {**found, "cause": StopReason.MEMORY}
         self._causes.append(_cause(found))
         return found
 
-    def _lost(self, cause: Cause) -> Message:
+    def _lost(self, cause: StopReason) -> Message:
         self._gone = True
         found: Message = {"status": CellStatus.KILLED, "cause": cause}
         if self._keeper.out_of_memory():
-            found = {**found, "cause": Cause.MEMORY}
+            found = {**found, "cause": StopReason.MEMORY}
         self._keeper.end()
         return found
 
@@ -176,9 +191,9 @@ def _status(found: Message) -> CellStatus:
     return CellStatus(word) if word in set(CellStatus) else CellStatus.KILLED
 
 
-def _cause(found: Message) -> Cause:
+def _cause(found: Message) -> StopReason:
     word = text(found, "cause")
-    return Cause(word) if word in set(Cause) else Cause.OK
+    return StopReason(word) if word in set(StopReason) else StopReason.OK
 
 
 def _cell_run(cell_id: str, found: Message) -> CellRun:
@@ -200,7 +215,7 @@ def _cell_run(cell_id: str, found: Message) -> CellRun:
     )
 
 
-def checked(files: Mapping[str, bytes], limits: Limits) -> Mapping[str, bytes]:
+def checked(files: Mapping[str, bytes], limits: SandboxLimits) -> Mapping[str, bytes]:
     """Raises InvalidInput, TooLarge."""
     for name in files:
         path = PurePosixPath(name)

@@ -22,13 +22,13 @@ from typing import Final, Protocol
 from ...hub.interfaces.backend_settings import COURSE_DATA, DockerOptions
 from ...hub.records.json_value import Json
 
-ENGINES: Final = "carrel.cages"
+ENGINES: Final = "carrel.sandboxes"
 """The group of entry points: each is an ``EngineFactory``."""
 _MIB: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class SandboxLimits:
     """What one cage may use.
 
     Attributes:
@@ -59,7 +59,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class CellStep:
     """One code cell of the student's phase.
 
     Attributes:
@@ -83,7 +83,7 @@ class CellStatus(StrEnum):
     """There was no kernel any more, or the snapshot was never taken."""
 
 
-class Cause(StrEnum):
+class StopReason(StrEnum):
     """Why a cell, or a whole cage, did not end as it should."""
 
     OK = "ok"
@@ -111,21 +111,21 @@ class CellRun:
     status: CellStatus
     outputs: tuple[Mapping[str, Json], ...] = ()
     seconds: float = 0.0
-    cause: Cause = Cause.OK
+    cause: StopReason = StopReason.OK
     tampered: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class TestAnswer:
     """To a question; ``value`` is None unless the status is OK."""
 
     status: CellStatus
     value: Json = None
-    cause: Cause = Cause.OK
+    cause: StopReason = StopReason.OK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class End:
+class SandboxEnd:
     """How a cage ended.
 
     Attributes:
@@ -134,7 +134,7 @@ class End:
         memory_bytes: the most that was in use, where the engine knows.
     """
 
-    cause: Cause
+    cause: StopReason
     sentence: str = ""
     seconds: float = 0.0
     memory_bytes: int | None = None
@@ -144,10 +144,10 @@ Answerer = Callable[[Json], Json]
 """Answers what a test asks while it runs; called outside, in the thread of ``test``."""
 
 
-class Cage(Protocol):
+class Sandbox(Protocol):
     """Used by one thread. Nothing that happens inside raises here; a cage that died says so."""
 
-    def run(self, steps: Iterable[Step]) -> Iterator[CellRun]:
+    def run(self, steps: Iterable[CellStep]) -> Iterator[CellRun]:
         """One result for each step, as it ends."""
         ...
 
@@ -159,11 +159,11 @@ class Cage(Protocol):
         """
         ...
 
-    def ask(self, mark: str, question: Json) -> Answer:
+    def ask(self, mark: str, question: Json) -> TestAnswer:
         """Put a question to a snapshot, which keeps what the answer changed in it."""
         ...
 
-    def close(self) -> End:
+    def close(self) -> SandboxEnd:
         """End all of it. Safe to repeat."""
         ...
 
@@ -180,7 +180,7 @@ _OF_KERNELS: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CageSettings:
+class SandboxSettings:
     """What an engine is made from.
 
     Attributes:
@@ -208,10 +208,10 @@ class CageSettings:
         return _OF_KERNELS | ({COURSE_DATA: next(iter(self.data))} if self.data else {})
 
 
-class CageEngine(Protocol):
+class SandboxEngine(Protocol):
     """Usable from several threads."""
 
-    def open(self, limits: Limits, files: Mapping[str, bytes] | None = None) -> Cage:
+    def open(self, limits: SandboxLimits, files: Mapping[str, bytes] | None = None) -> Sandbox:
         """A fresh cage, whose working folder holds these files (relative name to content).
 
         Raises:
@@ -226,13 +226,13 @@ class CageEngine(Protocol):
         ...
 
 
-EngineFactory = Callable[[CageSettings], CageEngine]
+EngineFactory = Callable[[SandboxSettings], SandboxEngine]
 """Raises BackendFailed where something is missing that it needs."""
 
 
-class MakeCages(Protocol):
+class SandboxFactory(Protocol):
     """An engine as the installation has it, for the work of one assignment."""
 
-    def __call__(self, *, course: str, image: str, imports: tuple[str, ...]) -> CageEngine:
-        """As in ``CageSettings``, with the course's data. Raises BackendFailed, InvalidInput."""
+    def __call__(self, *, course: str, image: str, imports: tuple[str, ...]) -> SandboxEngine:
+        """As in ``SandboxSettings``, with the course's data. Raises BackendFailed, InvalidInput."""
         ...

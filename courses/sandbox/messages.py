@@ -5,44 +5,51 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from .interface import Cause, Limits
+from .interface import SandboxLimits, StopReason
 
 _ORDER: Final = (
-    *(Cause.MEMORY, Cause.PROCESSES, Cause.DISK, Cause.OUTPUT, Cause.TIME, Cause.DIED),
-    Cause.OK,
+    *(
+        StopReason.MEMORY,
+        StopReason.PROCESSES,
+        StopReason.DISK,
+        StopReason.OUTPUT,
+        StopReason.TIME,
+        StopReason.DIED,
+    ),
+    StopReason.OK,
 )
 _MIB: Final = 1 << 20
 
 
-def worst(causes: Iterable[Cause]) -> Cause:
+def worst(causes: Iterable[StopReason]) -> StopReason:
     """That which explains most of the others."""
-    return min(causes, key=_ORDER.index, default=Cause.OK)
+    return min(causes, key=_ORDER.index, default=StopReason.OK)
 
 
-def sentence(cause: Cause, limits: Limits) -> str:
+def sentence(cause: StopReason, limits: SandboxLimits) -> str:
     """Empty where nothing was met."""
     match cause:
-        case Cause.MEMORY:
+        case StopReason.MEMORY:
             return f"The code used more than {limits.memory_bytes // _MIB} MiB of memory."
-        case Cause.PROCESSES:
+        case StopReason.PROCESSES:
             return f"The code started more than {limits.processes} processes and threads."
-        case Cause.DISK:
+        case StopReason.DISK:
             return (
                 f"The code wrote more than {limits.disk_bytes // _MIB} MiB, or a file of more "
                 f"than {limits.file_bytes // _MIB} MiB."
             )
-        case Cause.OUTPUT:
+        case StopReason.OUTPUT:
             return (
                 f"A cell printed more than {limits.output_bytes / _MIB:.1f} MiB, or a value of "
                 f"more than {limits.answer_bytes / _MIB:.1f} MiB was to be compared."
             )
-        case Cause.TIME:
+        case StopReason.TIME:
             return (
                 f"A cell ran for more than {limits.cell_seconds:.0f} s (a test: "
                 f"{limits.test_seconds:.0f} s), or all of them for more than "
                 f"{limits.seconds:.0f} s."
             )
-        case Cause.DIED:
+        case StopReason.DIED:
             return "The code ended the process in which it ran."
-        case Cause.OK:
+        case StopReason.OK:
             return ""

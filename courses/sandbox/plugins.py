@@ -11,10 +11,10 @@ from ...hub.config.state_folder import StateFolder
 from ...hub.errors import BackendFailed
 from ...hub.files.filenames import safe_name
 from ...hub.interfaces.backend_settings import COURSES
-from .interface import ENGINES, CageEngine, CageSettings, EngineFactory
+from .interface import ENGINES, EngineFactory, SandboxEngine, SandboxSettings
 
 
-def cage_engine(name: str, settings: CageSettings) -> CageEngine:
+def cage_engine(name: str, settings: SandboxSettings) -> SandboxEngine:
     """Raises BackendFailed where it is not installed, or misses what it needs."""
     found = entry_points(group=ENGINES, name=name)
     if not found:
@@ -25,13 +25,13 @@ def cage_engine(name: str, settings: CageSettings) -> CageEngine:
 
 def cages(
     state: StateFolder, settings: Settings, *, course: str, image: str, imports: tuple[str, ...]
-) -> CageEngine:
+) -> SandboxEngine:
     """Where submissions run: a ``MakeCages``."""
     found = backend_settings(state, settings, None)
     data = state.course_data(course)
     return cage_engine(
         settings.engine,
-        CageSettings(
+        SandboxSettings(
             data={f"{COURSES}/{safe_name(course)}": data} if data.is_dir() else {},
             installation=found.installation,
             docker=found.docker,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from threading import RLock
 
 from ...hub.interfaces.store import Store
-from ...hub.records.audit import Change
+from ...hub.records.audit import AuditEntry
 from ..model.records import (
     Assignment,
     Course,
@@ -20,7 +20,7 @@ from ..model.records import (
     NewSubmission,
     Outage,
     Submission,
-    Verdict,
+    SubmissionVerdict,
 )
 from .not_found import no_assignment, no_course, no_hand_out, no_run, no_submission
 
@@ -43,7 +43,7 @@ class MemoryCourseStore:
         self._choices: dict[Whose, int] = {}
         self._feedback: dict[int, Feedback] = {}
         self._runs: dict[str, GradingRun] = {}
-        self._verdicts: dict[tuple[str, int], Verdict] = {}
+        self._verdicts: dict[tuple[str, int], SubmissionVerdict] = {}
         self._extensions: list[Extension] = []
         self._outages: list[Outage] = []
 
@@ -59,7 +59,7 @@ class MemoryCourseStore:
                 raise no_course(name)
             return self._courses[name]
 
-    def put_course(self, course: Course, *, change: Change | None = None) -> None:
+    def put_course(self, course: Course, *, change: AuditEntry | None = None) -> None:
         with self._lock:
             self._store.group(course.name)
             self._courses[course.name] = course
@@ -76,7 +76,7 @@ class MemoryCourseStore:
         return tuple(sorted(found, key=lambda each: each.course))
 
     def put_members(
-        self, course: str, members: Sequence[Member], *, change: Change | None = None
+        self, course: str, members: Sequence[Member], *, change: AuditEntry | None = None
     ) -> None:
         with self._lock:
             self.course(course)
@@ -95,7 +95,7 @@ class MemoryCourseStore:
                 raise no_assignment(course, name)
             return self._assignments[course, name]
 
-    def put_assignment(self, assignment: Assignment, *, change: Change | None = None) -> None:
+    def put_assignment(self, assignment: Assignment, *, change: AuditEntry | None = None) -> None:
         with self._lock:
             self.course(assignment.course)
             key = assignment.course, assignment.name
@@ -105,7 +105,7 @@ class MemoryCourseStore:
             self._note(change)
 
     def release(
-        self, assignment: Assignment, hand_out: HandOut, *, change: Change | None = None
+        self, assignment: Assignment, hand_out: HandOut, *, change: AuditEntry | None = None
     ) -> HandOut:
         with self._lock:
             self.put_assignment(assignment, change=change)
@@ -184,7 +184,9 @@ class MemoryCourseStore:
                 raise no_submission(submission_id)
             return self._submissions[submission_id - 1]
 
-    def choose(self, submission: Submission, *, counts: bool, change: Change | None = None) -> None:
+    def choose(
+        self, submission: Submission, *, counts: bool, change: AuditEntry | None = None
+    ) -> None:
         key = submission.course, submission.assignment, submission.person
         with self._lock:
             self.submission(submission.id)
@@ -200,7 +202,7 @@ class MemoryCourseStore:
 
     # -- grading --------------------------------------------------------------------------
 
-    def add_run(self, run: GradingRun, *, change: Change | None = None) -> None:
+    def add_run(self, run: GradingRun, *, change: AuditEntry | None = None) -> None:
         with self._lock:
             self.assignment(run.course, run.assignment)
             self._runs[run.request] = run
@@ -220,14 +222,14 @@ class MemoryCourseStore:
                 raise no_run(request)
             return self._runs[request]
 
-    def add_verdict(self, verdict: Verdict) -> bool:
+    def add_verdict(self, verdict: SubmissionVerdict) -> bool:
         with self._lock:
             if verdict.submission not in self.run(verdict.request).submissions:
                 raise no_submission(verdict.submission)
             key = verdict.request, verdict.submission
             return self._verdicts.setdefault(key, verdict) is verdict
 
-    def verdicts(self, course: str, assignment: str) -> tuple[Verdict, ...]:
+    def verdicts(self, course: str, assignment: str) -> tuple[SubmissionVerdict, ...]:
         with self._lock:
             return tuple(
                 self._verdicts[run.request, each]
@@ -238,7 +240,7 @@ class MemoryCourseStore:
 
     # -- what goes back -------------------------------------------------------------------
 
-    def give_back(self, feedback: Feedback, *, change: Change | None = None) -> None:
+    def give_back(self, feedback: Feedback, *, change: AuditEntry | None = None) -> None:
         with self._lock:
             self.submission(feedback.submission)
             self._feedback[feedback.submission] = feedback
@@ -253,7 +255,7 @@ class MemoryCourseStore:
 
     # -- more time ------------------------------------------------------------------------
 
-    def extend(self, extension: Extension, *, change: Change | None = None) -> None:
+    def extend(self, extension: Extension, *, change: AuditEntry | None = None) -> None:
         with self._lock:
             self.assignment(extension.course, extension.assignment)
             self._extensions.append(extension)
@@ -266,7 +268,7 @@ class MemoryCourseStore:
         *,
         person: str = "",
         section: str = "",
-        change: Change | None = None,
+        change: AuditEntry | None = None,
     ) -> None:
         whose = course, assignment, person, section
         with self._lock:
@@ -281,7 +283,7 @@ class MemoryCourseStore:
         with self._lock:
             return tuple(each for each in self._extensions if each.course == course)
 
-    def add_outage(self, outage: Outage, *, change: Change | None = None) -> None:
+    def add_outage(self, outage: Outage, *, change: AuditEntry | None = None) -> None:
         with self._lock:
             self._outages.append(outage)
             self._note(change)
@@ -292,6 +294,6 @@ class MemoryCourseStore:
 
     # -- within ---------------------------------------------------------------------------
 
-    def _note(self, change: Change | None) -> None:
+    def _note(self, change: AuditEntry | None) -> None:
         if change is not None:
             self._store.add_change(change)

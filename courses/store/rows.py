@@ -12,22 +12,22 @@ from ..model.records import (
     Assignment,
     CellScore,
     Course,
+    CourseRole,
     Extension,
     Feedback,
     Fetched,
     FileRef,
     Folder,
+    GradingPace,
     GradingRun,
     HandOut,
     LateRule,
     LateStep,
     Member,
     Outage,
-    Pace,
-    Role,
     Submission,
-    Tried,
-    Verdict,
+    SubmissionVerdict,
+    TrialResult,
 )
 
 Found = Row[*tuple[Any, ...]]
@@ -48,7 +48,7 @@ def course(row: Found) -> Course:
 
 
 def member(row: Found) -> Member:
-    return Member(**{**row._mapping, "role": Role(row.role)})
+    return Member(**{**row._mapping, "role": CourseRole(row.role)})
 
 
 def assignment(row: Found) -> Assignment:
@@ -67,9 +67,11 @@ def hand_out(row: Found) -> HandOut:
     return HandOut(**given | {"tried": None if row.tried is None else _tried(row.tried)})
 
 
-def _tried(data: dict[str, Any]) -> Tried:
+def _tried(data: dict[str, Any]) -> TrialResult:
     apart = {name: tuple(ids) for name, ids in data["apart"].items()}
-    return Tried(seconds=data["seconds"], pace=Pace(**data.get("pace", {})), apart=apart)
+    return TrialResult(
+        seconds=data["seconds"], pace=GradingPace(**data.get("pace", {})), apart=apart
+    )
 
 
 def hand_out_data(value: HandOut) -> dict[str, object]:
@@ -91,9 +93,9 @@ def run(row: Found) -> GradingRun:
     return GradingRun(**given | {"submissions": tuple(row.submissions)})
 
 
-def verdict(row: Found) -> Verdict:
+def verdict(row: Found) -> SubmissionVerdict:
     cells = tuple(CellScore(**cell) for cell in row.cells)
-    return Verdict(**{**row._mapping, "cells": cells, "notes": tuple(row.notes)})
+    return SubmissionVerdict(**{**row._mapping, "cells": cells, "notes": tuple(row.notes)})
 
 
 def feedback(row: Found) -> Feedback:

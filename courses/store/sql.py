@@ -7,10 +7,10 @@ from dataclasses import asdict, replace
 
 from sqlalchemy import ColumnElement, Connection, Table, and_, delete, insert, select, update
 
-from ...hub.records.audit import Change
+from ...hub.records.audit import AuditEntry
 from ...hub.store.sql.marks_and_audit import note
 from ...hub.store.sql.pool import group
-from ...hub.store.sql.tables import courses as tables
+from ...hub.store.sql.tables import courses as tables_courses
 from ...hub.store.sql.transactions import Transactions
 from ..model.records import (
     Assignment,
@@ -24,8 +24,8 @@ from ..model.records import (
     NewSubmission,
     Outage,
     Submission,
-    Tried,
-    Verdict,
+    SubmissionVerdict,
+    TrialResult,
 )
 from . import rows
 from .not_found import no_assignment, no_course, no_hand_out, no_run, no_submission
@@ -41,39 +41,43 @@ class SqlCourseStore:
     # -- courses and their people ---------------------------------------------------------
 
     def courses(self) -> tuple[Course, ...]:
-        found = self._read(lambda c: c.execute(select(tables.courses)).all())
+        found = self._read(lambda c: c.execute(select(tables_courses.courses)).all())
         # Not by the database: each has an order of its own for names with hyphens.
         return tuple(sorted(map(rows.course, found), key=lambda course: course.name))
 
     def course(self, name: str) -> Course:
         return self._read(lambda c: _course(c, name))
 
-    def put_course(self, course: Course, *, change: Change | None = None) -> None:
+    def put_course(self, course: Course, *, change: AuditEntry | None = None) -> None:
         def work(connection: Connection) -> None:
             group(connection, course.name)
-            _put(connection, tables.courses, asdict(course), "name")
+            _put(connection, tables_courses.courses, asdict(course), "name")
             note(connection, change)
 
         self._write(work)
 
     def members(self, course: str) -> tuple[Member, ...]:
-        query = select(tables.course_members).where(tables.course_members.c.course == course)
+        query = select(tables_courses.course_members).where(
+            tables_courses.course_members.c.course == course
+        )
         found = self._read(lambda c: c.execute(query).all())
         return tuple(sorted(map(rows.member, found), key=lambda member: member.person))
 
     def memberships(self, person: str) -> tuple[Member, ...]:
-        query = select(tables.course_members).where(tables.course_members.c.person == person)
+        query = select(tables_courses.course_members).where(
+            tables_courses.course_members.c.person == person
+        )
         found = self._read(lambda c: c.execute(query).all())
         return tuple(sorted(map(rows.member, found), key=lambda member: member.course))
 
     def put_members(
-        self, course: str, members: Sequence[Member], *, change: Change | None = None
+        self, course: str, members: Sequence[Member], *, change: AuditEntry | None = None
     ) -> None:
         def work(connection: Connection) -> None:
             _course(connection, course)
             for member in members:
                 values = asdict(member) | {"role": str(member.role)}
-                _put(connection, tables.course_members, values, "course", "person")
+                _put(connection, tables_courses.course_members, values, "course", "person")
             note(connection, change)
 
         self._write(work)
@@ -81,14 +85,16 @@ class SqlCourseStore:
     # -- assignments ----------------------------------------------------------------------
 
     def assignments(self, course: str) -> tuple[Assignment, ...]:
-        query = select(tables.assignments).where(tables.assignments.c.course == course)
+        query = select(tables_courses.assignments).where(
+            tables_courses.assignments.c.course == course
+        )
         found = self._read(lambda c: c.execute(query).all())
         return tuple(sorted(map(rows.assignment, found), key=lambda each: each.name))
 
     def assignment(self, course: str, name: str) -> Assignment:
         return self._read(lambda c: _assignment(c, course, name))
 
-    def put_assignment(self, assignment: Assignment, *, change: Change | None = None) -> None:
+    def put_assignment(self, assignment: Assignment, *, change: AuditEntry | None = None) -> None:
         def work(connection: Connection) -> None:
             _put_assignment(connection, assignment)
             note(connection, change)
@@ -96,7 +102,7 @@ class SqlCourseStore:
         self._write(work)
 
     def release(
-        self, assignment: Assignment, hand_out: HandOut, *, change: Change | None = None
+        self, assignment: Assignment, hand_out: HandOut, *, change: AuditEntry | None = None
     ) -> HandOut:
         def work(connection: Connection) -> HandOut:
             kept = _put_assignment(connection, assignment)
@@ -105,7 +111,7 @@ class SqlCourseStore:
             if known and (known.files, known.source) == (hand_out.files, hand_out.source):
                 return _tried_again(connection, known, hand_out.tried)
             made = replace(hand_out, version=kept.version + 1)
-            connection.execute(insert(tables.hand_outs).values(rows.hand_out_data(made)))
+            connection.execute(insert(tables_courses.hand_outs).values(rows.hand_out_data(made)))
             _write_assignment(connection, replace(kept, version=made.version))
             return made
 
@@ -125,14 +131,14 @@ class SqlCourseStore:
         def work(connection: Connection) -> None:
             _assignment(connection, fetched.course, fetched.assignment)
             key = ("course", "assignment", "person")
-            _put(connection, tables.fetches, asdict(fetched), *key)
+            _put(connection, tables_courses.fetches, asdict(fetched), *key)
 
         self._write(work)
 
     def fetched(
         self, course: str, assignment: str | None = None, person: str | None = None
     ) -> tuple[Fetched, ...]:
-        table = tables.fetches
+        table = tables_courses.fetches
         query = select(table).where(_within(table, course, assignment, person))
         found = map(rows.fetched, self._read(lambda c: c.execute(query).all()))
         return tuple(sorted(found, key=lambda each: (each.assignment, each.person)))
@@ -154,7 +160,7 @@ class SqlCourseStore:
                 "files": rows.folder_data(new.files),
                 "version": new.version,
             }
-            table = tables.submissions
+            table = tables_courses.submissions
             row = connection.execute(insert(table).values(values).returning(*table.c)).one()
             return rows.submission(row)
 
@@ -163,7 +169,7 @@ class SqlCourseStore:
     def submissions(
         self, course: str, assignment: str | None = None, person: str | None = None
     ) -> tuple[Submission, ...]:
-        table = tables.submissions
+        table = tables_courses.submissions
         query = select(table).where(_within(table, course, assignment, person))
         found = map(rows.submission, self._read(lambda c: c.execute(query).all()))
         return tuple(sorted(found, key=lambda s: (s.assignment, s.person, s.number)))
@@ -171,8 +177,10 @@ class SqlCourseStore:
     def submission(self, submission_id: int) -> Submission:
         return self._read(lambda c: _submission(c, submission_id))
 
-    def choose(self, submission: Submission, *, counts: bool, change: Change | None = None) -> None:
-        table = tables.choices
+    def choose(
+        self, submission: Submission, *, counts: bool, change: AuditEntry | None = None
+    ) -> None:
+        table = tables_courses.choices
         whose = {
             "course": submission.course,
             "assignment": submission.assignment,
@@ -189,29 +197,31 @@ class SqlCourseStore:
         self._write(work)
 
     def chosen(self, course: str, assignment: str) -> dict[str, int]:
-        query = select(tables.choices).where(_of(tables.choices, course, assignment))
+        query = select(tables_courses.choices).where(
+            _of(tables_courses.choices, course, assignment)
+        )
         return {row.person: row.number for row in self._read(lambda c: c.execute(query).all())}
 
     # -- grading --------------------------------------------------------------------------
 
-    def add_run(self, run: GradingRun, *, change: Change | None = None) -> None:
+    def add_run(self, run: GradingRun, *, change: AuditEntry | None = None) -> None:
         def work(connection: Connection) -> None:
             _assignment(connection, run.course, run.assignment)
-            connection.execute(insert(tables.grading_runs).values(asdict(run)))
+            connection.execute(insert(tables_courses.grading_runs).values(asdict(run)))
             note(connection, change)
 
         self._write(work)
 
     def runs(self, course: str, assignment: str) -> tuple[GradingRun, ...]:
-        table = tables.grading_runs
+        table = tables_courses.grading_runs
         query = select(table).where(_of(table, course, assignment)).order_by(table.c.id)
         return tuple(map(rows.run, self._read(lambda c: c.execute(query).all())))
 
     def run(self, request: str) -> GradingRun:
         return self._read(lambda c: _run(c, request))
 
-    def add_verdict(self, verdict: Verdict) -> bool:
-        table = tables.verdicts
+    def add_verdict(self, verdict: SubmissionVerdict) -> bool:
+        table = tables_courses.verdicts
         key = {"request": verdict.request, "submission": verdict.submission}
 
         def work(connection: Connection) -> bool:
@@ -224,8 +234,8 @@ class SqlCourseStore:
 
         return self._write(work)
 
-    def verdicts(self, course: str, assignment: str) -> tuple[Verdict, ...]:
-        runs, table = tables.grading_runs, tables.verdicts
+    def verdicts(self, course: str, assignment: str) -> tuple[SubmissionVerdict, ...]:
+        runs, table = tables_courses.grading_runs, tables_courses.verdicts
         query = (
             select(table)
             .join(runs, runs.c.request == table.c.request)
@@ -236,10 +246,10 @@ class SqlCourseStore:
 
     # -- what goes back -------------------------------------------------------------------
 
-    def give_back(self, feedback: Feedback, *, change: Change | None = None) -> None:
+    def give_back(self, feedback: Feedback, *, change: AuditEntry | None = None) -> None:
         def work(connection: Connection) -> None:
             _submission(connection, feedback.submission)
-            _put(connection, tables.feedback, rows.feedback_data(feedback), "submission")
+            _put(connection, tables_courses.feedback, rows.feedback_data(feedback), "submission")
             note(connection, change)
 
         self._write(work)
@@ -247,18 +257,18 @@ class SqlCourseStore:
     def feedback(
         self, course: str, assignment: str | None = None, person: str | None = None
     ) -> dict[int, Feedback]:
-        sent = tables.submissions
+        sent = tables_courses.submissions
         whose = _within(sent, course, assignment, person)
-        query = select(tables.feedback).join(sent).where(whose)
+        query = select(tables_courses.feedback).join(sent).where(whose)
         found = map(rows.feedback, self._read(lambda c: c.execute(query).all()))
         return {each.submission: each for each in found}
 
     # -- more time ------------------------------------------------------------------------
 
-    def extend(self, extension: Extension, *, change: Change | None = None) -> None:
+    def extend(self, extension: Extension, *, change: AuditEntry | None = None) -> None:
         def work(connection: Connection) -> None:
             _assignment(connection, extension.course, extension.assignment)
-            connection.execute(insert(tables.extensions).values(asdict(extension)))
+            connection.execute(insert(tables_courses.extensions).values(asdict(extension)))
             note(connection, change)
 
         self._write(work)
@@ -270,9 +280,9 @@ class SqlCourseStore:
         *,
         person: str = "",
         section: str = "",
-        change: Change | None = None,
+        change: AuditEntry | None = None,
     ) -> None:
-        table = tables.extensions
+        table = tables_courses.extensions
         whose = {"course": course, "assignment": assignment, "person": person, "section": section}
 
         def work(connection: Connection) -> None:
@@ -282,19 +292,19 @@ class SqlCourseStore:
         self._write(work)
 
     def extensions(self, course: str) -> tuple[Extension, ...]:
-        table = tables.extensions
+        table = tables_courses.extensions
         query = select(table).where(table.c.course == course).order_by(table.c.id)
         return tuple(map(rows.extension, self._read(lambda c: c.execute(query).all())))
 
-    def add_outage(self, outage: Outage, *, change: Change | None = None) -> None:
+    def add_outage(self, outage: Outage, *, change: AuditEntry | None = None) -> None:
         def work(connection: Connection) -> None:
-            connection.execute(insert(tables.outages).values(asdict(outage)))
+            connection.execute(insert(tables_courses.outages).values(asdict(outage)))
             note(connection, change)
 
         self._write(work)
 
     def outages(self) -> tuple[Outage, ...]:
-        query = select(tables.outages).order_by(tables.outages.c.id)
+        query = select(tables_courses.outages).order_by(tables_courses.outages.c.id)
         return tuple(map(rows.outage, self._read(lambda c: c.execute(query).all())))
 
 
@@ -302,7 +312,7 @@ class SqlCourseStore:
 
 
 def _course(connection: Connection, name: str) -> Course:
-    query = select(tables.courses).where(tables.courses.c.name == name)
+    query = select(tables_courses.courses).where(tables_courses.courses.c.name == name)
     row = connection.execute(query).one_or_none()
     if row is None:
         raise no_course(name)
@@ -317,7 +327,7 @@ def _assignment(connection: Connection, course: str, name: str) -> Assignment:
 
 
 def _known(connection: Connection, course: str, name: str) -> Assignment | None:
-    table = tables.assignments
+    table = tables_courses.assignments
     query = select(table).where(table.c.course == course, table.c.name == name)
     row = connection.execute(query).one_or_none()
     return None if row is None else rows.assignment(row)
@@ -334,11 +344,11 @@ def _put_assignment(connection: Connection, assignment: Assignment) -> Assignmen
 
 def _write_assignment(connection: Connection, assignment: Assignment) -> None:
     values = rows.assignment_data(assignment)
-    _put(connection, tables.assignments, values, "course", "name")
+    _put(connection, tables_courses.assignments, values, "course", "name")
 
 
 def _hand_out(connection: Connection, assignment: Assignment, version: int) -> HandOut | None:
-    table = tables.hand_outs
+    table = tables_courses.hand_outs
     query = select(table).where(
         _of(table, assignment.course, assignment.name), table.c.version == version
     )
@@ -346,11 +356,11 @@ def _hand_out(connection: Connection, assignment: Assignment, version: int) -> H
     return None if row is None else rows.hand_out(row)
 
 
-def _tried_again(connection: Connection, known: HandOut, tried: Tried | None) -> HandOut:
+def _tried_again(connection: Connection, known: HandOut, tried: TrialResult | None) -> HandOut:
     """The same version, with what was found the last time that it was tried."""
     if tried is None:
         return known
-    made, table = replace(known, tried=tried), tables.hand_outs
+    made, table = replace(known, tried=tried), tables_courses.hand_outs
     key = {"course": made.course, "assignment": made.assignment, "version": made.version}
     values = {"tried": rows.hand_out_data(made)["tried"]}
     connection.execute(update(table).where(*_same(table, key)).values(values))
@@ -358,7 +368,7 @@ def _tried_again(connection: Connection, known: HandOut, tried: Tried | None) ->
 
 
 def _last(connection: Connection, new: NewSubmission) -> Submission | None:
-    table = tables.submissions
+    table = tables_courses.submissions
     query = (
         select(table)
         .where(_of(table, new.course, new.assignment), table.c.person == new.person)
@@ -370,7 +380,9 @@ def _last(connection: Connection, new: NewSubmission) -> Submission | None:
 
 
 def _submission(connection: Connection, submission_id: int) -> Submission:
-    query = select(tables.submissions).where(tables.submissions.c.id == submission_id)
+    query = select(tables_courses.submissions).where(
+        tables_courses.submissions.c.id == submission_id
+    )
     row = connection.execute(query).one_or_none()
     if row is None:
         raise no_submission(submission_id)
@@ -378,7 +390,9 @@ def _submission(connection: Connection, submission_id: int) -> Submission:
 
 
 def _run(connection: Connection, request: str) -> GradingRun:
-    query = select(tables.grading_runs).where(tables.grading_runs.c.request == request)
+    query = select(tables_courses.grading_runs).where(
+        tables_courses.grading_runs.c.request == request
+    )
     row = connection.execute(query).one_or_none()
     if row is None:
         raise no_run(request)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ...hub.messages import units
 from ...hub.schemas.courses import ReceiptOut
-from ..deadlines import rules as due
-from ..deadlines.shifts import Moved
+from ..deadlines import rules as deadline_rules
+from ..deadlines.shifts import DeadlineShifts
 from ..files.transfer import ref_out
 from ..model.interfaces import CourseStore
 from ..model.records import Assignment, HandOut, Member, Submission
@@ -17,7 +17,7 @@ _NOTEBOOK = ".ipynb"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Book:
+class SubmissionReceipts:
     """Everything that was handed in to one assignment, or what one person did.
 
     Attributes:
@@ -29,12 +29,16 @@ class Book:
     hand_out: HandOut | None
     submissions: tuple[Submission, ...]
     chosen: Mapping[str, int]
-    moved: Moved
+    moved: DeadlineShifts
 
     @classmethod
     def read(
-        cls, store: CourseStore, assignment: Assignment, moved: Moved, person: str | None = None
-    ) -> Book:
+        cls,
+        store: CourseStore,
+        assignment: Assignment,
+        moved: DeadlineShifts,
+        person: str | None = None,
+    ) -> SubmissionReceipts:
         sent = store.submissions(assignment.course, assignment.name, person)
         return cls.of(store, assignment, moved, sent)
 
@@ -43,9 +47,9 @@ class Book:
         cls,
         store: CourseStore,
         assignment: Assignment,
-        moved: Moved,
+        moved: DeadlineShifts,
         sent: tuple[Submission, ...],
-    ) -> Book:
+    ) -> SubmissionReceipts:
         """Of these submissions; without any nothing more is read."""
         course, name = assignment.course, assignment.name
         return cls(
@@ -64,19 +68,23 @@ class Book:
         """The one of a student's that is graded."""
         sent = [each for each in self.submissions if each.person == member.person]
         until = self.moved.due(self.assignment, member)
-        return due.counting(sent, until, self.assignment.late, self.chosen.get(member.person))
+        return deadline_rules.counting(
+            sent, until, self.assignment.late, self.chosen.get(member.person)
+        )
 
     def receipts(self, member: Member) -> list[ReceiptOut]:
         """Those of one student, the first one first."""
         until, counts = self.moved.due(self.assignment, member), self.counting(member)
         return [
-            self._receipt(each, due.lateness(each.at, until, self.assignment.late), counts)
+            self._receipt(
+                each, deadline_rules.lateness(each.at, until, self.assignment.late), counts
+            )
             for each in self.submissions
             if each.person == member.person
         ]
 
     def _receipt(
-        self, sent: Submission, late: due.Lateness, counts: Submission | None
+        self, sent: Submission, late: deadline_rules.Lateness, counts: Submission | None
     ) -> ReceiptOut:
         it_counts = counts is not None and counts.number == sent.number
         return ReceiptOut(
@@ -103,14 +111,16 @@ class Book:
         return [name for name in missing if name.endswith(_NOTEBOOK)]
 
 
-def _sentence(late: due.Lateness, sent: Submission, counts: Submission | None) -> str:
+def _sentence(late: deadline_rules.Lateness, sent: Submission, counts: Submission | None) -> str:
     standing = {
-        due.Standing.ON_TIME: "On time",
-        due.Standing.LATE: (
+        deadline_rules.LatenessState.ON_TIME: "On time",
+        deadline_rules.LatenessState.LATE: (
             f"{units.duration(late.seconds)} late, which costs {late.penalty * 100:g} % of the "
             "points"
         ),
-        due.Standing.TOO_LATE: f"{units.duration(late.seconds)} late, too late to count",
+        deadline_rules.LatenessState.TOO_LATE: (
+            f"{units.duration(late.seconds)} late, too late to count"
+        ),
     }[late.standing]
     if counts is None:
         return f"{standing}; your teacher may still take it."

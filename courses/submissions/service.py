@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from ...hub.errors import Forbidden, InvalidInput
 from ...hub.messages import units
-from ...hub.records.audit import Action
+from ...hub.records.audit import AuditAction
 from ...hub.records.identity import Identity
 from ...hub.schemas.courses import (
     AssignmentOut,
@@ -16,16 +16,24 @@ from ...hub.schemas.courses import (
     ReceiptsOut,
     SubmitIn,
 )
-from ..deadlines import rules as due
-from ..deadlines.shifts import Moved
+from ..deadlines import rules as deadline_rules
+from ..deadlines.shifts import DeadlineShifts
 from ..feedback.delivery import OwnGrades, newest
 from ..files.transfer import content_out, given_parcel, kept
-from ..model.records import Assignment, Feedback, Fetched, Member, NewSubmission, Role, Submission
-from ..roster.access import TAUGHT_BY, Place, check_open
-from .receipts import Book
+from ..model.records import (
+    Assignment,
+    CourseRole,
+    Feedback,
+    Fetched,
+    Member,
+    NewSubmission,
+    Submission,
+)
+from ..roster.access import TAUGHT_BY, CourseMembership, check_open
+from .receipts import SubmissionReceipts
 
 
-class Taking(OwnGrades):
+class SubmissionService(OwnGrades):
     """The part of ``CourseDesk`` about what comes in."""
 
     __slots__ = ()
@@ -46,7 +54,7 @@ class Taking(OwnGrades):
         at = self.commands.clock()
         with self.commands.store.together():
             place = self.place(who, course)
-            if place.role is not Role.STUDENT:
+            if place.role is not CourseRole.STUDENT:
                 raise Forbidden(
                     f"You are a {place.role} of {course}.", accepted="Its students hand in."
                 )
@@ -68,7 +76,7 @@ class Taking(OwnGrades):
             )
         )
         with self.commands.store.together():
-            book = Book.read(self.store, assignment, self.moved_in(course), who.name)
+            book = SubmissionReceipts.read(self.store, assignment, self.moved_in(course), who.name)
         return next(r for r in book.receipts(place.member) if r.number == made.number)
 
     # -- looking --------------------------------------------------------------------------
@@ -77,11 +85,13 @@ class Taking(OwnGrades):
         """One's own, or as a teacher or grader those of one person or of everybody."""
         place = self.place(who, course)
         assignment = self.assignment(place, name)
-        if place.role is Role.STUDENT:
+        if place.role is CourseRole.STUDENT:
             if person not in {"", who.name}:
                 raise Forbidden("Receipts are for whoever handed in.", accepted="Your own.")
             person = who.name
-        book = Book.read(self.store, assignment, self.moved_in(course), person or None)
+        book = SubmissionReceipts.read(
+            self.store, assignment, self.moved_in(course), person or None
+        )
         members = map(self.called(course), book.people)
         return ReceiptsOut(receipts=[each for m in members for each in book.receipts(m)])
 
@@ -106,7 +116,7 @@ class Taking(OwnGrades):
         check_open(place.course)
         target = f"{found.course}/{found.assignment}"
         after = {"person": found.person, "number": found.number if counts else None}
-        change = self.change(who, Action.SUBMISSION_CHOOSE, target, after=after)
+        change = self.change(who, AuditAction.SUBMISSION_CHOOSE, target, after=after)
         self.store.choose(found, counts=counts, change=change)
         shown = self.receipts(who, found.course, found.assignment, person=found.person)
         return next(each for each in shown.receipts if each.number == found.number)
@@ -123,7 +133,7 @@ class Taking(OwnGrades):
         places = [
             place
             for place in self.places(who)
-            if place.role is Role.STUDENT and place.course.archived_at is None
+            if place.role is CourseRole.STUDENT and place.course.archived_at is None
         ]
         if not places:
             return None
@@ -133,11 +143,11 @@ class Taking(OwnGrades):
 
     # -- within ---------------------------------------------------------------------------
 
-    def _assignments(self, place: Place) -> list[AssignmentOut]:
+    def _assignments(self, place: CourseMembership) -> list[AssignmentOut]:
         name, member = place.course.name, place.member
         found = self.store.assignments(name)
         moved = self.moved_in(name)
-        if place.role is not Role.STUDENT:
+        if place.role is not CourseRole.STUDENT:
             sent, fetched = self.store.submissions(name), self.store.fetched(name)
             return [self._of_class(each, moved, sent, fetched) for each in found]
         # All of the course at once: a desk asks for every assignment.
@@ -151,15 +161,17 @@ class Taking(OwnGrades):
             if each.open
         ]
 
-    def _book(self, assignment: Assignment, sent: Iterable[Submission], moved: Moved) -> Book:
+    def _book(
+        self, assignment: Assignment, sent: Iterable[Submission], moved: DeadlineShifts
+    ) -> SubmissionReceipts:
         theirs = tuple(each for each in sent if each.assignment == assignment.name)
-        return Book.of(self.store, assignment, moved, theirs)
+        return SubmissionReceipts.of(self.store, assignment, moved, theirs)
 
     def _of_student(
         self,
         member: Member,
         assignment: Assignment,
-        book: Book,
+        book: SubmissionReceipts,
         versions: Mapping[str, int],
         given: Mapping[int, Feedback],
     ) -> AssignmentOut:
@@ -173,7 +185,9 @@ class Taking(OwnGrades):
                 "state": self._state(shown, receipts, version),
                 "fetched_version": version,
                 "receipts": receipts,
-                "now": due.now_sentence(self.commands.clock(), shown.due, assignment.late),
+                "now": deadline_rules.now_sentence(
+                    self.commands.clock(), shown.due, assignment.late
+                ),
                 **self._points(given[r.id] for r in receipts if r.id in given),
             }
         )
@@ -197,7 +211,7 @@ class Taking(OwnGrades):
     def _of_class(
         self,
         assignment: Assignment,
-        moved: Moved,
+        moved: DeadlineShifts,
         sent: Collection[Submission],
         fetched: Collection[Fetched],
     ) -> AssignmentOut:
@@ -214,7 +228,9 @@ class Taking(OwnGrades):
             }
         )
 
-    def _shown(self, assignment: Assignment, member: Member, moved: Moved) -> AssignmentOut:
+    def _shown(
+        self, assignment: Assignment, member: Member, moved: DeadlineShifts
+    ) -> AssignmentOut:
         until = moved.due(assignment, member)
         last = assignment.late.steps[-1].seconds if assignment.late.steps else 0
         return AssignmentOut(
@@ -223,8 +239,8 @@ class Taking(OwnGrades):
             due=until,
             class_due=assignment.due,
             zone=assignment.zone,
-            late=due.late_text(assignment.late),
-            late_rule=due.late_sentence(assignment.late),
+            late=deadline_rules.late_text(assignment.late),
+            late_rule=deadline_rules.late_sentence(assignment.late),
             state="open",
             closes_at=None if until is None else until + last,
             version=assignment.version,

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...hub.client.work_archive import IGNORE_FILE, Luggage, of_folder, safe_target
+from ...hub.client.work_archive import IGNORE_FILE, WorkArchive, of_folder, safe_target
 from ...hub.errors import InvalidInput, NotFound, TooLarge
 from ...hub.schemas.courses import ContentOut, FileIn, HandOutOut
 from ..files.bundle import MAX_BYTES, MAX_FILES
@@ -28,7 +28,7 @@ Fetch = Callable[[int | None], HandOutOut]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
+class FetchRecord:
     """Of what a folder is a copy."""
 
     course: str
@@ -37,7 +37,7 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
+class FolderContent:
     """What lies in a folder.
 
     Attributes:
@@ -56,7 +56,7 @@ class Content:
         ]
 
 
-def read(folder: Path) -> Content:
+def read(folder: Path) -> FolderContent:
     """All files but what git and Jupyter keep for themselves.
 
     Raises:
@@ -68,7 +68,7 @@ def read(folder: Path) -> Content:
     return _content(of_folder(folder))
 
 
-def to_send(folder: Path) -> Content:
+def to_send(folder: Path) -> FolderContent:
     """As ``read``, of what is handed in or released.
 
     Raises:
@@ -86,12 +86,12 @@ def to_send(folder: Path) -> Content:
     return _content(found)
 
 
-def _content(found: Luggage) -> Content:
+def _content(found: WorkArchive) -> FolderContent:
     try:
         files = {each.name: each.path.read_bytes() for each in found.items if each.name != MARK}
     except OSError as error:
         raise InvalidInput(f"{error.filename} cannot be read: {error.strerror}.") from error
-    return Content(files=files, left_out=found.left_out)
+    return FolderContent(files=files, left_out=found.left_out)
 
 
 def _no_folder(folder: Path) -> InvalidInput:
@@ -105,10 +105,10 @@ def _too_large(folder: Path) -> TooLarge:
     )
 
 
-def mark_of(folder: Path) -> Mark | None:
+def mark_of(folder: Path) -> FetchRecord | None:
     """None for a folder that was not fetched, or whose mark cannot be read."""
     try:
-        return Mark(**json.loads((folder / MARK).read_text()))
+        return FetchRecord(**json.loads((folder / MARK).read_text()))
     except (OSError, ValueError, TypeError):
         return None
 

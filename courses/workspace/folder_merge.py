@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import PurePosixPath
 
-from ..notebooks import document as notebook
-from ..notebooks.document import Notebook
+from ..notebooks import document
+from ..notebooks.document import NotebookDocument
 from ..notebooks.merge import merge_notebook
 
 _NOTEBOOK = ".ipynb"
 _COPY = "student-copy"
-_EMPTY = Notebook(cells=())
+_EMPTY = NotebookDocument(cells=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,15 +75,15 @@ class _Folder:
 
     def _notebook(self, name: str, old: bytes | None, new: bytes, mine: bytes) -> bool:
         """Whether both could be read, and are one now."""
-        news, mines = notebook.read(new), notebook.read(mine)
+        news, mines = document.read(new), document.read(mine)
         if news is None or mines is None:
             return False
-        base = None if old is None else notebook.read(old)
+        base = None if old is None else document.read(old)
         found = merge_notebook(base or _EMPTY, news, mines)
         if found.notebook in (mines, news):
             self.files[name] = mine if found.notebook == mines else new
         else:
-            self.files[name] = notebook.write(found.notebook)
+            self.files[name] = document.write(found.notebook)
         if found.kept:
             self.notes.append(
                 f"{name}: {_cells(found.kept)} changed in the hand-out and by you; yours stands "

@@ -21,17 +21,17 @@ from ...hub.client import AsyncClient
 from ...hub.errors import CarrelError
 from ...hub.schemas import WatchOut
 from ..environment import KEEP_SESSION_PATH, SESSION_STATUS_PATH
-from .kernel_activity import KernelWatch, Manager
-from .session_status import Standing, last_call
+from .kernel_activity import KernelWatch, ServerKernelManager
+from .session_status import SessionStatus, last_call
 
 _running: set[asyncio.Task[None]] = set()
 
 
-class StandingHandler(APIHandler):
+class SessionStatusHandler(APIHandler):
     """One JSON object a line: the warning or null, whether it is time to save at once, and what
     a session in a full home has to say."""
 
-    def initialize(self, standing: Standing) -> None:
+    def initialize(self, standing: SessionStatus) -> None:
         self.standing = standing
 
     @web.authenticated
@@ -55,8 +55,8 @@ class StandingHandler(APIHandler):
         await self.flush()
 
 
-class KeepHandler(APIHandler):
-    def initialize(self, standing: Standing) -> None:
+class KeepSessionHandler(APIHandler):
+    def initialize(self, standing: SessionStatus) -> None:
         self.standing = standing
 
     @web.authenticated
@@ -72,18 +72,18 @@ class KeepHandler(APIHandler):
 
 
 def install(server_app: ServerApp, request_id: str) -> None:
-    standing = Standing(
+    standing = SessionStatus(
         service=AsyncClient.from_environment(),
         request_id=request_id,
         kernels=KernelWatch(
-            manager=cast("Manager", server_app.kernel_manager), clock=time.monotonic
+            manager=cast("ServerKernelManager", server_app.kernel_manager), clock=time.monotonic
         ),
         log=server_app.log,
     )
     base = server_app.web_app.settings["base_url"]
     routes = [
-        (url_path_join(base, SESSION_STATUS_PATH), StandingHandler, {"standing": standing}),
-        (url_path_join(base, KEEP_SESSION_PATH), KeepHandler, {"standing": standing}),
+        (url_path_join(base, SESSION_STATUS_PATH), SessionStatusHandler, {"standing": standing}),
+        (url_path_join(base, KEEP_SESSION_PATH), KeepSessionHandler, {"standing": standing}),
     ]
     server_app.web_app.add_handlers(".*$", routes)  # type: ignore[no-untyped-call]  # tornado
 

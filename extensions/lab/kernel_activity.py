@@ -15,7 +15,7 @@ from ...hub.schemas import KernelsIn
 _CELL = "execute_request"
 
 
-class Channel(Protocol):
+class IOPubChannel(Protocol):
     """The stream of a kernel's messages (``zmq.eventloop.zmqstream.ZMQStream``)."""
 
     def on_recv(self, callback: Callable[[list[bytes]], None]) -> object: ...
@@ -23,28 +23,28 @@ class Channel(Protocol):
     def close(self) -> object: ...
 
 
-class Kernel(Protocol):
+class ServerKernel(Protocol):
     """A kernel manager, as far as it is needed."""
 
     session: Any  # jupyter_client has no types for it
     execution_state: str | None
 
-    def connect_iopub(self) -> Channel: ...
+    def connect_iopub(self) -> IOPubChannel: ...
 
 
-class Manager(Protocol):
+class ServerKernelManager(Protocol):
     """The kernel manager of a Jupyter server, as far as it is needed."""
 
     def list_kernel_ids(self) -> Sequence[str]: ...
 
-    def get_kernel(self, kernel_id: str) -> Kernel: ...
+    def get_kernel(self, kernel_id: str) -> ServerKernel: ...
 
 
 @dataclass(slots=True)
 class Watched:
     """A kernel with the cells that it runs, by the id of what asked for them."""
 
-    channel: Channel
+    channel: IOPubChannel
     cells: set[str] = field(default_factory=set)
 
 
@@ -52,7 +52,7 @@ class Watched:
 class KernelWatch:
     """Listens to every kernel of a manager. ``clock`` counts seconds, from any beginning."""
 
-    manager: Manager
+    manager: ServerKernelManager
     clock: Callable[[], float]
     cell_at: float | None = None
     _kernels: dict[str, Watched] = field(default_factory=dict)

@@ -23,7 +23,7 @@ SAVE_SECONDS = 10.0
 """How long before the end the documents are saved once more."""
 
 
-class Service(Protocol):
+class StatusService(Protocol):
     """What is asked of the service (``hub.client.AsyncClient``)."""
 
     async def tell_kernels(self, request_id: str, kernels: KernelsIn) -> WatchOut: ...
@@ -32,10 +32,10 @@ class Service(Protocol):
 
 
 @dataclass(slots=True)
-class Standing:
+class SessionStatus:
     """One session's; ``run`` it as long as the server lives."""
 
-    service: Service
+    service: StatusService
     request_id: str
     kernels: KernelWatch
     log: logging.Logger

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ...courses.workspace.folder import Mark, mark_of
+from ...courses.workspace.folder import FetchRecord, mark_of
 from ...hub.errors import InvalidInput
 
 COMMANDS = {
@@ -56,7 +56,7 @@ def _place(command: str, options: Sequence[str]) -> list[str]:
     return [*options] if options and not options[0].startswith("-") else [".", *options]
 
 
-def _of(mark: Mark, options: Sequence[str]) -> list[str]:
+def _of(mark: FetchRecord, options: Sequence[str]) -> list[str]:
     return [] if _has("--course", options) else ["--course", mark.course]
 
 

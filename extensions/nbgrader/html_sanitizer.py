@@ -65,7 +65,7 @@ def tame_formgrader(c: Any) -> None:  # traitlets' configuration: any name is an
     handlers.SubmissionFilesHandler.content_security_policy = _SANDBOX
 
 
-class Tame(Preprocessor):
+class HtmlSanitizer(Preprocessor):
     """Takes from a notebook all that formgrader's template would put on the page as it is.
 
     What is no notebook by its format, such as a count that is a text, is not shown at all.

@@ -31,7 +31,7 @@ _STOPPABLE = frozenset({"queued", "granted", "starting", "running"})
 
 
 @dataclass(slots=True)
-class Cell:
+class CellState:
     """One code cell; ``state`` is runs, done or failed."""
 
     number: int
@@ -78,7 +78,7 @@ class JobState:
     request: RequestOut | None = None
     epoch: int = 0
     total: int = 0
-    cells: dict[int, Cell] = field(default_factory=dict)
+    cells: dict[int, CellState] = field(default_factory=dict)
     step: dict[str, JsonValue] | None = None
     tail: Tail = field(default_factory=Tail)
     last_event: int = 0
@@ -104,7 +104,7 @@ class JobState:
                 self.total = _int(data.get("cells"))
             case "cell_started":
                 self.step = None
-                self.cells[number] = Cell(number=number, state="runs", started_at=event.at)
+                self.cells[number] = CellState(number=number, state="runs", started_at=event.at)
             case "cell_output":
                 self.tail.add(_text_of(data.get("output")))
             case "cell_failed":
@@ -127,11 +127,11 @@ class JobState:
         """Cells that came to their end; the one that failed or was interrupted did not."""
         return sum(cell.state == "done" for cell in self.cells.values())
 
-    def _cell(self, number: int, at: float) -> Cell:
-        return self.cells.setdefault(number, Cell(number=number, state="runs", started_at=at))
+    def _cell(self, number: int, at: float) -> CellState:
+        return self.cells.setdefault(number, CellState(number=number, state="runs", started_at=at))
 
 
-class JobStory:
+class JobViewState:
     """Follows one job through the service."""
 
     def __init__(self, client: Client, request_id: str) -> None:

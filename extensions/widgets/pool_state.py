@@ -29,7 +29,7 @@ MOST_ROWS = 200
 """More places than this are counted, not shown."""
 
 
-class SiteStory:
+class PoolViewState:
     """Pool and queue together: what changes one mostly changes the other."""
 
     def __init__(self, client: Client) -> None:

@@ -22,7 +22,7 @@ Listener = Callable[[Snapshot], None]
 _log = logging.getLogger(__name__)
 
 
-class Story(Protocol):
+class FedState(Protocol):
     """What a feed knows; ``follow`` reads the stream in a thread of its own."""
 
     def follow(self, told: Callable[[], None]) -> None:
@@ -32,10 +32,10 @@ class Story(Protocol):
         """All that views show, as JSON. Called from another thread than ``follow``."""
 
 
-class Feed:
+class StreamFeed:
     """Tells its listeners the newest snapshot, at once and after every change."""
 
-    def __init__(self, story: Story) -> None:
+    def __init__(self, story: FedState) -> None:
         self._story = story
         self._listeners: list[Listener] = []
         self._lock = threading.Lock()
@@ -85,23 +85,23 @@ class Feed:
             self.ended.wait(PACE_SECONDS)
 
 
-class Feeds:
+class StreamFeeds:
     """All feeds of this kernel by what they are about; one that has ended is begun anew."""
 
     def __init__(self) -> None:
-        self._feeds: dict[str, Feed] = {}
+        self._feeds: dict[str, StreamFeed] = {}
         self._lock = threading.Lock()
 
-    def of(self, key: str, make: Callable[[], Story]) -> Feed:
+    def of(self, key: str, make: Callable[[], FedState]) -> StreamFeed:
         with self._lock:
             feed = self._feeds.get(key)
             if feed is None or feed.ended.is_set():
-                feed = self._feeds[key] = Feed(make())
+                feed = self._feeds[key] = StreamFeed(make())
                 feed.start()
             return feed
 
 
-class Heart:
+class FeedPulse:
     """Calls everybody again and again from one thread: whoever hears nothing is detached."""
 
     def __init__(self, seconds: float = BEAT_SECONDS) -> None:
@@ -134,5 +134,5 @@ class Heart:
                     _log.debug("a view did not hear the beat: %s", error)
 
 
-FEEDS = Feeds()
-HEART = Heart()
+FEEDS = StreamFeeds()
+HEART = FeedPulse()

@@ -11,8 +11,7 @@ from pydantic import JsonValue
 
 from ...hub.admission.notebook import check_notebook
 from ...hub.admission.parameters import FieldType, ParameterField
-from ...hub.client import Client
-from ...hub.client import job_builder as describing
+from ...hub.client import Client, job_builder
 from ...hub.errors import CarrelError, NotAMember
 from ...hub.messages.units import duration
 from ...hub.schemas import GroupOut, JobIn, NotebookIn, RequestOut
@@ -50,7 +49,7 @@ class Sentence(ipywidgets.HTML):  # type: ignore[misc]  # ipywidgets has no type
         self.layout.display = "" if sentence else "none"
 
 
-class Row(ipywidgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
+class FieldRow(ipywidgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
     """A field with its help, and below it the sentence of what was wrong with it."""
 
     def __init__(self, field: ipywidgets.DOMWidget, note: str = "") -> None:
@@ -91,9 +90,9 @@ class SubmitForm(ipywidgets.VBox):  # type: ignore[misc]  # as above
         """The newest job that was submitted from here."""
         self._notebook: NotebookIn | None = None
         self._fields: dict[str, ParameterField] = {}
-        self._parameters: dict[str, Row] = {}
+        self._parameters: dict[str, FieldRow] = {}
         self._rows = self._resource_rows()
-        self._path = Row(_path_field(notebook))
+        self._path = FieldRow(_path_field(notebook))
         self._own = ipywidgets.VBox([])
         self._size = Sentence(margin="auto 0.5rem")
         self._send = ipywidgets.Button(description="Submit", button_style="primary")
@@ -152,33 +151,33 @@ class SubmitForm(ipywidgets.VBox):  # type: ignore[misc]  # as above
             none = Sentence("This notebook has no cell tagged “parameters”.", margin=_BESIDE)
             self._own.children = tuple(self._parameters.values()) or (none,)
 
-    def _resource_rows(self) -> dict[str, Row]:
+    def _resource_rows(self) -> dict[str, FieldRow]:
         groups, problem = self._groups()
         names = [group.name for group in groups]
         rows = {
-            "group": Row(
+            "group": FieldRow(
                 ipywidgets.Dropdown(options=names, description="Group"), _limits(groups, names[:1])
             ),
-            "devices": Row(
+            "devices": FieldRow(
                 ipywidgets.BoundedIntText(value=0, min=0, max=1024, description="Devices"),
                 "Whole devices (GPUs); 0 for a job on CPU.",
             ),
-            "seconds": Row(ipywidgets.Text("1h", description="Time limit"), typed.TIME_HELP),
-            "memory_bytes": Row(
+            "seconds": FieldRow(ipywidgets.Text("1h", description="Time limit"), typed.TIME_HELP),
+            "memory_bytes": FieldRow(
                 ipywidgets.Text("", placeholder="any", description="Memory"), typed.MEMORY_HELP
             ),
-            "labels": Row(
+            "labels": FieldRow(
                 ipywidgets.Text("", placeholder="none", description="Labels"),
                 "KEY=VALUE, several with commas between them.",
             ),
-            "internet": Row(
+            "internet": FieldRow(
                 ipywidgets.Checkbox(True, description="Internet", indent=True),
                 "Without it, the job reaches this site's service and nothing else.",
             ),
         }
         if models := self._models(groups):
             choices = [("any", None), *((model, model) for model in models)]
-            rows["model"] = Row(ipywidgets.Dropdown(options=choices, description="Model"))
+            rows["model"] = FieldRow(ipywidgets.Dropdown(options=choices, description="Model"))
         group = rows["group"]
         group.wrong = problem
         group.field.observe(
@@ -199,7 +198,7 @@ class SubmitForm(ipywidgets.VBox):  # type: ignore[misc]  # as above
             devices = self._client.pool().devices
         except CarrelError:
             return []
-        return describing.model_choices((group.models for group in groups), devices)
+        return job_builder.model_choices((group.models for group in groups), devices)
 
     # -- submitting -----------------------------------------------------------------------
 
@@ -224,7 +223,7 @@ class SubmitForm(ipywidgets.VBox):  # type: ignore[misc]  # as above
             resources["model"] = model.value
         group = str(self._rows["group"].value or "")
         what = {"group": group, "notebook": self._notebook, "parameters": parameters}
-        return describing.job(entries | resources | what, maker="form")
+        return job_builder.job(entries | resources | what, maker="form")
 
     def _parameter_values(self) -> dict[str, JsonValue] | None:
         values: dict[str, JsonValue] = {}
@@ -270,24 +269,24 @@ def _path_field(notebook: str | Path | None) -> ipywidgets.DOMWidget:
     )
 
 
-def _parameter_row(field: ParameterField) -> Row:
+def _parameter_row(field: ParameterField) -> FieldRow:
     """A field of the parameter's type; an empty one leaves the notebook's own value."""
     named = {"description": field.name}
     help_text = field.help or f"{field.type.value[:1].upper()}{field.type.value[1:]}."
     if field.shown:
         match field.type:
             case FieldType.WHOLE:
-                return Row(ipywidgets.IntText(int(field.shown), **named), help_text)
+                return FieldRow(ipywidgets.IntText(int(field.shown), **named), help_text)
             case FieldType.NUMBER:
-                return Row(ipywidgets.FloatText(float(field.shown), **named), help_text)
+                return FieldRow(ipywidgets.FloatText(float(field.shown), **named), help_text)
             case FieldType.YES_NO:
-                return Row(
+                return FieldRow(
                     ipywidgets.Checkbox(field.shown == "true", indent=True, **named), help_text
                 )
             case _:
                 pass
     empty = field.default if not field.shown else ""
-    return Row(ipywidgets.Text(field.shown, placeholder=empty, **named), help_text)
+    return FieldRow(ipywidgets.Text(field.shown, placeholder=empty, **named), help_text)
 
 
 def _labels(text: str) -> dict[str, str]:

@@ -17,9 +17,9 @@ from pydantic import JsonValue
 from ...hub.client import Client, public_site
 from ...hub.errors import CarrelError, InvalidInput
 from ...hub.schemas.explanation import WhyOut
-from .job_state import JobStory
-from .pool_state import SiteStory, why_facts
-from .stream_feeds import FEEDS, HEART, Feed, Snapshot, Story
+from .job_state import JobViewState
+from .pool_state import PoolViewState, why_facts
+from .stream_feeds import FEEDS, HEART, FedState, Snapshot, StreamFeed
 
 _STATIC = Path(__file__).parent / "static"
 
@@ -47,9 +47,9 @@ class _Live(anywidget.AnyWidget):
     problem = traitlets.Unicode("").tag(sync=True)
     away = traitlets.Bool(False).tag(sync=True)
 
-    _feed: Feed | None = None
+    _feed: StreamFeed | None = None
 
-    def _begin(self, client: Client, key: str, story: Callable[[Client], Story]) -> None:
+    def _begin(self, client: Client, key: str, story: Callable[[Client], FedState]) -> None:
         self.service = service_link(public_site(client.site).service)
         self._feed = FEEDS.of(f"{client.site.base} {key}", lambda: story(client))
         self._feed.listen(self._heard)
@@ -124,7 +124,7 @@ class JobView(_Explaining):
         self.request_id = request_id
         self._client = client or Client.from_environment()
         self.on_msg(self._told)
-        self._begin(self._client, request_id, lambda own: JobStory(own, request_id))
+        self._begin(self._client, request_id, lambda own: JobViewState(own, request_id))
 
     def cancel(self) -> None:
         """Ask the job to end; the view follows how it does."""
@@ -156,7 +156,7 @@ class QueueView(_Explaining):
         super().__init__()
         self._client = client or Client.from_environment()
         self.on_msg(self._told)
-        self._begin(self._client, "site", SiteStory)
+        self._begin(self._client, "site", PoolViewState)
 
     def _told(self, _widget: object, content: dict[str, JsonValue], _buffers: object) -> None:
         if content.get("do") == "why":
@@ -172,7 +172,7 @@ class PoolView(_Live):
 
     def __init__(self, *, client: Client | None = None) -> None:
         super().__init__()
-        self._begin(client or Client.from_environment(), "site", SiteStory)
+        self._begin(client or Client.from_environment(), "site", PoolViewState)
 
 
 def service_link(service: str) -> str:

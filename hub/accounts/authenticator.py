@@ -11,7 +11,7 @@ from jupyterhub.auth import Authenticator
 from tornado import web
 from traitlets import Bool, List, Unicode, default
 
-from . import usernames as names
+from . import usernames
 from .demo import demo_accounts
 from .store import Account, Accounts, TooManyAttempts
 
@@ -80,10 +80,10 @@ class CarrelAuthenticator(Authenticator):  # type: ignore[misc]  # jupyterhub ha
         return self._accounts
 
     def normalize_username(self, username: str) -> str:
-        return names.normalise(username)
+        return usernames.normalise(username)
 
     def validate_username(self, username: str) -> bool:
-        return names.is_valid(username) and bool(super().validate_username(username))
+        return usernames.is_valid(username) and bool(super().validate_username(username))
 
     async def authenticate(
         self, handler: web.RequestHandler, data: Mapping[str, str]

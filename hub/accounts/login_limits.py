@@ -38,7 +38,7 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class LoginLimits:
     """``per_address`` is wider, since a whole class may sit behind one address."""
 
     per_name: Limit = Limit(failures=5)

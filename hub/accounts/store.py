@@ -13,10 +13,8 @@ from sqlalchemy.schema import CreateTable
 
 from ..errors import CarrelError, Conflict, NotFound
 from ..interfaces.clock import Clock
-from . import login_limits as limits
-from . import passwords
-from . import usernames as names
-from .login_limits import Limits
+from . import login_limits, passwords, usernames
+from .login_limits import LoginLimits
 from .passwords import Cost, Hash
 from .tables import accounts, metadata
 
@@ -52,11 +50,11 @@ class Accounts:
         *,
         clock: Clock = time.time,
         cost: Cost | None = None,
-        sign_in_limits: Limits | None = None,
+        sign_in_limits: LoginLimits | None = None,
     ) -> None:
         self._clock = clock
         self._cost = cost or Cost()
-        self._limits = sign_in_limits or Limits()
+        self._limits = sign_in_limits or LoginLimits()
         self._decoy = passwords.decoy(self._cost)
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         path.touch(mode=0o600)
@@ -76,7 +74,7 @@ class Accounts:
 
     def add(self, name: str, password: str, *, admin: bool) -> Account:
         """Raises Conflict where the account exists, InvalidInput for a name or password."""
-        name = names.parse_name(name)
+        name = usernames.parse_name(name)
         passwords.check_new(password)
         hashed = passwords.hash_password(password, self._cost)
         now = self._clock()
@@ -95,7 +93,7 @@ class Accounts:
 
     def set_password(self, name: str, password: str) -> None:
         """Raises NotFound. Whoever had to wait for failed sign-ins need not any more."""
-        name = names.parse_name(name)
+        name = usernames.parse_name(name)
         passwords.check_new(password)
         hashed = passwords.hash_password(password, self._cost)
         with self._transaction() as connection:
@@ -106,11 +104,11 @@ class Accounts:
             )
             if changed.rowcount == 0:
                 raise self._unknown(connection, name)
-            limits.succeed(connection, name, "")
+            login_limits.succeed(connection, name, "")
 
     def remove(self, name: str) -> None:
         """Raises NotFound."""
-        name = names.parse_name(name)
+        name = usernames.parse_name(name)
         with self._transaction() as connection:
             gone = connection.execute(sa.delete(accounts).where(accounts.c.name == name))
             if gone.rowcount == 0:
@@ -118,7 +116,7 @@ class Accounts:
 
     def find(self, name: str) -> Account | None:
         with self._transaction() as connection:
-            row = _row(connection, names.normalise(name))
+            row = _row(connection, usernames.normalise(name))
             return None if row is None else _account(row)
 
     def all(self) -> tuple[Account, ...]:
@@ -135,12 +133,12 @@ class Accounts:
         Raises:
             TooManyAttempts: the password was not looked at.
         """
-        name = names.normalise(name)[:200]
+        name = usernames.normalise(name)[:200]
         now = self._clock()
         with self._transaction() as connection:
-            limits.forget_before(connection, now - _FORGET_SECONDS)
-            wait = limits.begin(connection, self._limits.keys(name, address), now)
-            row = _row(connection, name) if names.is_valid(name) else None
+            login_limits.forget_before(connection, now - _FORGET_SECONDS)
+            wait = login_limits.begin(connection, self._limits.keys(name, address), now)
+            row = _row(connection, name) if usernames.is_valid(name) else None
         if wait > 0:
             raise TooManyAttempts(wait)
         # Outside the transaction: hashing takes long, and others want to sign in too.
@@ -148,7 +146,7 @@ class Accounts:
         if row is None or not right:
             return None
         with self._transaction() as connection:
-            limits.succeed(connection, name, address)
+            login_limits.succeed(connection, name, address)
         return _account(row)
 
     @contextmanager

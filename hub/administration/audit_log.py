@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from ..errors import InvalidInput
 from ..records import json_value
-from ..records.audit import Action, Change
+from ..records.audit import AuditAction, AuditEntry
 from ..schemas.admin import ChangeOut
 
 
-def _action(text: str) -> Action:
+def _action(text: str) -> AuditAction:
     try:
-        return Action(text)
+        return AuditAction(text)
     except ValueError:
         raise InvalidInput(
             f"There is no action {text[:40]!r}.",
-            accepted=f"One of: {', '.join(Action)}.",
+            accepted=f"One of: {', '.join(AuditAction)}.",
             field="action",
         ) from None
 
 
-def _change_out(change: Change) -> ChangeOut:
+def _change_out(change: AuditEntry) -> ChangeOut:
     return ChangeOut.model_validate(
         {
             "id": change.id,

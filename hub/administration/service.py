@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from ..accounts.store import Accounts
 from ..errors import InvalidInput
-from ..groups.calendar import Agenda, Meaning
-from ..groups.quotas import QuotaTree
-from ..groups.users import People
-from ..inventory.maintenance import PoolCare
+from ..groups.calendar import GroupCalendar, ReservationPreview
+from ..groups.quotas import GroupQuotas
+from ..groups.users import Users
+from ..inventory.maintenance import NodeMaintenance
 from ..records.audit import ChangeFilter
 from ..records.identity import Identity, check
-from ..runtime.context import Commands
+from ..runtime.context import Context
 from ..schemas.admin import (
     ChangesOut,
     ConsequencesOut,
@@ -37,7 +37,7 @@ class Administration:
         accounts: Carrel's own; None where people sign in with something else.
     """
 
-    commands: Commands
+    commands: Context
     accounts: Accounts | None = None
 
     # -- groups and quotas ----------------------------------------------------------------
@@ -79,7 +79,7 @@ class Administration:
         self.agenda.remove_term(name, who=who.name)
         self.commands.pulse.beat()
 
-    def preview_reservation(self, who: Identity, body: ReservationIn) -> Meaning:
+    def preview_reservation(self, who: Identity, body: ReservationIn) -> ReservationPreview:
         check(who)
         return self.agenda.preview(body)
 
@@ -95,8 +95,8 @@ class Administration:
         self.commands.pulse.beat()
 
     @property
-    def agenda(self) -> Agenda:
-        return Agenda(self.commands.store, self.commands.clock)
+    def agenda(self) -> GroupCalendar:
+        return GroupCalendar(self.commands.store, self.commands.clock)
 
     # -- people ---------------------------------------------------------------------------
 
@@ -182,19 +182,19 @@ class Administration:
     # -- within ---------------------------------------------------------------------------
 
     @property
-    def _quotas(self) -> QuotaTree:
-        return QuotaTree(self.commands.store, self.commands.clock)
+    def _quotas(self) -> GroupQuotas:
+        return GroupQuotas(self.commands.store, self.commands.clock)
 
     @property
-    def _pool(self) -> PoolCare:
-        return PoolCare(
+    def _pool(self) -> NodeMaintenance:
+        return NodeMaintenance(
             self.commands.store, self.commands.clock, self.commands.pulse, self.commands.backend
         )
 
     @property
-    def _people(self) -> People:
+    def _people(self) -> Users:
         c = self.commands
-        return People(c.store, c.clock, c.hub, self.accounts)
+        return Users(c.store, c.clock, c.hub, self.accounts)
 
 
 def _done(said: tuple[str, ...]) -> ConsequencesOut:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from ..errors import InvalidInput, NotAMember, NotFound, OverMaximum
-from ..interfaces.jupyterhub import Hub
+from ..interfaces.jupyterhub import JupyterHub
 from ..interfaces.store import Store
-from ..scheduling.explanation import admission_rules as refusing
-from ..scheduling.explanation.admission_rules import Gate, Rule
+from ..scheduling.explanation import admission_rules
+from ..scheduling.explanation.admission_rules import AdmissionRules, Rule
 from ..scheduling.model.snapshot import Device, Group, Kind, PriorityClass
 
 _SERVER_NAME = re.compile(r"[a-z0-9](?:-?[a-z0-9])*")
@@ -34,7 +34,7 @@ _FIELDS: Mapping[Rule, str] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class ResourceRequest:
     """What is asked for, whoever asks and whatever kind it is."""
 
     owner: str
@@ -51,7 +51,7 @@ class Admission:
     """The rules, over the store and the hub."""
 
     store: Store
-    hub: Hub
+    hub: JupyterHub
 
     def groups_of(self, owner: str) -> tuple[Group, ...]:
         """Groups with a quota whose member (or teacher) the owner is now.
@@ -92,7 +92,7 @@ class Admission:
             raise NotAMember("Every request belongs to a group, and you have none.", accepted=yours)
         raise InvalidInput("Say which group this is for.", accepted=yours, field="group")
 
-    def admit(self, ask: Ask) -> None:
+    def admit(self, ask: ResourceRequest) -> None:
         """Whether it could ever run.
 
         Raises:
@@ -103,9 +103,9 @@ class Admission:
         check_ask(ask, self.store.groups(), self.store.devices())
 
 
-def check_ask(ask: Ask, groups: Iterable[Group], devices: Iterable[Device]) -> None:
+def check_ask(ask: ResourceRequest, groups: Iterable[Group], devices: Iterable[Device]) -> None:
     """``Admission.admit`` with what there is: raises as it does."""
-    refusal = Gate(groups, devices).refusal(
+    refusal = AdmissionRules(groups, devices).refusal(
         group=ask.group,
         devices=ask.devices,
         seconds=ask.seconds,
@@ -115,7 +115,7 @@ def check_ask(ask: Ask, groups: Iterable[Group], devices: Iterable[Device]) -> N
     )
     if refusal is None:
         return
-    kind = InvalidInput if refusal.rule in refusing.MALFORMED else OverMaximum
+    kind = InvalidInput if refusal.rule in admission_rules.MALFORMED else OverMaximum
     field = _FIELDS.get(refusal.rule, "devices")
     raise kind(refusal.message, accepted=refusal.accepted, field=field)
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from ..errors import CarrelError, Refused
 from ..messages.requests import quote_sentence
 from ..records.identity import Identity
-from ..runtime.context import Commands
+from ..runtime.context import Context
 from ..scheduling.explanation.quotes import quotes
 from ..scheduling.model.plan import Wait
-from ..scheduling.model.snapshot import Kind, Waiting
+from ..scheduling.model.snapshot import Kind, PendingRequest
 from ..schemas import QuoteIn, QuoteOut
-from .policy import Admission, Ask, check_ask, class_of
+from .policy import Admission, ResourceRequest, check_ask, class_of
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ class _Groups:
 class Quotes:
     """Admission, order and placement, asked and not acted upon."""
 
-    commands: Commands
+    commands: Context
 
     def quotes(self, who: Identity, asked: Sequence[QuoteIn]) -> list[QuoteOut]:
         """One answer for each, in order; each as if it alone came now.
@@ -53,7 +53,7 @@ class Quotes:
         snapshot = c.placing.snapshot(now)
         groups = _Groups(c.admission, who.name, {})
         answers: list[QuoteOut | None] = []
-        admitted: list[Waiting] = []
+        admitted: list[PendingRequest] = []
         for number, each in enumerate(asked):
             try:
                 group = groups.of(each.group)
@@ -68,8 +68,8 @@ class Quotes:
         return [each or _admitted(next(requests), next(waits), now) for each in answers]
 
 
-def _ask(owner: str, group: str, asked: QuoteIn) -> Ask:
-    return Ask(
+def _ask(owner: str, group: str, asked: QuoteIn) -> ResourceRequest:
+    return ResourceRequest(
         owner=owner,
         group=group,
         devices=asked.devices,
@@ -84,9 +84,9 @@ def _is_preemptible(asked: QuoteIn) -> bool:
     return asked.preemptible and Kind(asked.kind) is Kind.JOB
 
 
-def _waiting(number: int, owner: str, group: str, asked: QuoteIn, now: float) -> Waiting:
+def _waiting(number: int, owner: str, group: str, asked: QuoteIn, now: float) -> PendingRequest:
     kind = Kind(asked.kind)
-    return Waiting(
+    return PendingRequest(
         id=f"~{number}",  # sorts behind every id that there is
         kind=kind,
         owner=owner,
@@ -111,7 +111,7 @@ def _refused(asked: QuoteIn, refusal: Refused) -> QuoteOut:
     )
 
 
-def _admitted(request: Waiting, wait: Wait, now: float) -> QuoteOut:
+def _admitted(request: PendingRequest, wait: Wait, now: float) -> QuoteOut:
     estimate = wait.estimate
     return QuoteOut(
         admitted=True,

@@ -11,7 +11,7 @@ from ..errors import Forbidden, InvalidInput, TooLarge
 from ..insight.runtime_prediction import expected_seconds
 from ..interfaces.backend import Backend
 from ..interfaces.files import Files
-from ..inventory.images import Catalogue
+from ..inventory.images import ImageCatalogue
 from ..records.identity import Identity
 from ..records.images import Image
 from ..records.requests import JobSpec, NewRequest
@@ -19,7 +19,7 @@ from ..scheduling.model.snapshot import Kind, PriorityClass
 from ..schemas import JobIn, SessionIn
 from .archive import read_archive
 from .notebook import check_kernel, check_name, check_notebook, check_parameters
-from .policy import Admission, Ask, class_of, seconds_of
+from .policy import Admission, ResourceRequest, class_of, seconds_of
 
 _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
 _ID_LENGTH = 8
@@ -44,13 +44,13 @@ class AcceptedJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Intake:
+class RequestFactory:
     """Every check of a request that does not depend on what is running now."""
 
     admission: Admission
     backend: Backend
     files: Files
-    catalogue: Catalogue
+    catalogue: ImageCatalogue
 
     def job(self, who: Identity, body: JobIn) -> AcceptedJob:
         """Raises a ``Refused`` that says what would be accepted."""
@@ -68,7 +68,7 @@ class Intake:
         check_text(body.idempotency_key, "idempotency_key")
         group = self.admission.choose_group(owner, body.group)
         self.admission.admit(
-            Ask(
+            ResourceRequest(
                 owner=owner,
                 group=group,
                 devices=body.devices,
@@ -109,7 +109,7 @@ class Intake:
         seconds = seconds_of(options.hours)
         group = self.admission.choose_group(owner, options.group)
         self.admission.admit(
-            Ask(
+            ResourceRequest(
                 owner=owner,
                 group=group,
                 devices=options.devices,

@@ -11,7 +11,7 @@ GIB: Final = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class OutputLimits:
     """Text is counted in characters, everything else in bytes.
 
     Attributes:

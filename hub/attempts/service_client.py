@@ -22,7 +22,7 @@ import psutil
 from ..records.events import NewEvent
 from ..records.json_value import Json
 from .journal import as_json
-from .spec import Order
+from .spec import AttemptSpec
 
 PATIENCE_SECONDS: Final = 2 * 3600.0
 """How long a claim is tried while the service is away."""
@@ -57,7 +57,7 @@ class Rejected(Exception):
     """The service does not understand what it was sent."""
 
 
-class Service:
+class AttemptClient:
     """Posts to the service as this attempt.
 
     The token is read from the order for every call: a backend that adopts a runner after a
@@ -110,16 +110,16 @@ class Service:
                 delay = min(_LAST_DELAY, delay * 2)
 
     def _ask(self, what: str, body: Mapping[str, Json] | None) -> bytes:
-        order = Order.read(self._folder)
+        order = AttemptSpec.read(self._folder)
         try:
             return self._send(order, what, body)
         except Fenced:
-            renewed = Order.read(self._folder)
+            renewed = AttemptSpec.read(self._folder)
             if renewed.token == order.token:
                 raise
             return self._send(renewed, what, body)
 
-    def _send(self, order: Order, what: str, body: Mapping[str, Json] | None) -> bytes:
+    def _send(self, order: AttemptSpec, what: str, body: Mapping[str, Json] | None) -> bytes:
         request = urllib.request.Request(  # noqa: S310  # the address is the service's, not a user's
             f"{order.service_url}/api/v1/leases/{order.lease_id}/{what}",
             data=None if body is None else json.dumps(body).encode(),
@@ -163,7 +163,7 @@ class Delivery(threading.Thread):
     """
 
     def __init__(
-        self, service: Service, on_fenced: Callable[[], None], sync: Callable[[], None]
+        self, service: AttemptClient, on_fenced: Callable[[], None], sync: Callable[[], None]
     ) -> None:
         super().__init__(name="delivery", daemon=True)
         self._service = service

@@ -11,7 +11,7 @@ from typing import Any, Final
 from ..errors import InvalidInput
 from ..files.safe_fs import Owner, write_into
 from ..records.json_value import Json
-from .output_limits import Limits
+from .output_limits import OutputLimits
 
 ORDER: Final = "order.json"
 CLAIM: Final = "claim"
@@ -28,7 +28,7 @@ BELL: Final = "bell"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class AttemptSpec:
     """Everything that the runner needs to know.
 
     Attributes:
@@ -63,14 +63,14 @@ class Order:
     image: str = ""
     owner: str = ""
     course_data: str = ""
-    limits: Limits = field(default_factory=Limits)
+    limits: OutputLimits = field(default_factory=OutputLimits)
 
     def write(self, folder: Path, *, owner: Owner | None = None) -> None:
         """Whole or not at all, readable for its owner only."""
         write_into(folder, ORDER, json.dumps(asdict(self), indent=2) + "\n", owner=owner)
 
     @classmethod
-    def read(cls, folder: Path) -> Order:
+    def read(cls, folder: Path) -> AttemptSpec:
         """What a later Carrel adds is passed over: old work runs again in its own image.
 
         Raises:
@@ -80,14 +80,14 @@ class Order:
             found = json.loads((folder / ORDER).read_text(encoding="utf-8"))
             for name in ("devices", "device_ids", "command"):
                 found[name] = tuple(found.get(name, ()))
-            limits = Limits(**_known(Limits, found.get("limits", {})))
+            limits = OutputLimits(**_known(OutputLimits, found.get("limits", {})))
             return cls(**{**_known(cls, found), "limits": limits})
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise InvalidInput(f"{folder / ORDER} is no order: {error}.") from error
 
 
 def _known(
-    kind: type[Order] | type[Limits],
+    kind: type[AttemptSpec] | type[OutputLimits],
     found: Mapping[str, Any],  # JSON
 ) -> dict[str, Any]:
     names = {each.name for each in fields(kind)}

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from ..errors import BackupFailed
-from .manifest import Entry, Kind, printable
+from .manifest import EntryKind, ManifestEntry, printable
 
 Advance = Callable[[int], None]
 """Told how many more bytes are done."""
@@ -34,7 +34,7 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
-class Progress(Protocol):
+class CopyProgress(Protocol):
     """Tells whoever watches how it goes."""
 
     def say(self, text: str) -> None: ...
@@ -53,7 +53,7 @@ class Copier:
 
     target: Path
     advance: Advance
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[ManifestEntry] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
 
     def database(self, source: Path, path: str) -> None:
@@ -64,7 +64,7 @@ class Copier:
         copy_database(source, copy)
         size, digest = hashed(copy)
         self.advance(size)
-        self._note(path, Kind.FILE, about, size=size, sha256=digest)
+        self._note(path, EntryKind.FILE, about, size=size, sha256=digest)
 
     def file(self, source: Path, path: str) -> None:
         """One that may be missing."""
@@ -83,7 +83,7 @@ class Copier:
 
     def _folder(self, folder: int, path: str, keep: Callable[[str], bool], depth: int) -> None:
         (self.target / path).mkdir(mode=0o700, parents=not depth)
-        self._note(path, Kind.FOLDER, os.fstat(folder))
+        self._note(path, EntryKind.FOLDER, os.fstat(folder))
         with os.scandir(folder) as found:
             names = sorted(item.name for item in found if keep(item.name))
         for name in names:
@@ -108,7 +108,7 @@ class Copier:
             self._file(name, folder, path)
         elif stat.S_ISLNK(about.st_mode):
             target = os.readlink(name, dir_fd=folder)
-            self._note(path, Kind.LINK, about, target=target)
+            self._note(path, EntryKind.LINK, about, target=target)
         else:
             self.left_out.append(printable(path))
 
@@ -126,12 +126,12 @@ class Copier:
                 self.left_out.append(printable(path))
                 return
             size, digest = copy_stream(source, self.target / path, self.advance)
-        self._note(path, Kind.FILE, about, size=size, sha256=digest)
+        self._note(path, EntryKind.FILE, about, size=size, sha256=digest)
 
     def _note(
         self,
         path: str,
-        kind: Kind,
+        kind: EntryKind,
         about: os.stat_result,
         *,
         size: int = 0,
@@ -139,7 +139,7 @@ class Copier:
         target: str = "",
     ) -> None:
         self.entries.append(
-            Entry(
+            ManifestEntry(
                 path=path,
                 kind=kind,
                 # A file must not come back with more rights than its owner's.

@@ -35,7 +35,7 @@ from ..files.safe_fs import to_disk
 from ..interfaces.clock import Clock
 from ..messages.units import size as sized
 from . import database
-from .copier import SQLITE_COMPANIONS, Copier, Progress, is_database, size_of
+from .copier import SQLITE_COMPANIONS, Copier, CopyProgress, is_database, size_of
 from .manifest import STATE, Manifest
 from .staging import drafted
 
@@ -56,7 +56,7 @@ class BackupOptions:
     homes: bool = False
 
 
-def back_up(options: BackupOptions, progress: Progress, clock: Clock) -> Manifest:
+def back_up(options: BackupOptions, progress: CopyProgress, clock: Clock) -> Manifest:
     """Write a backup; on any failure nothing of it is left.
 
     Raises:
@@ -111,7 +111,7 @@ def _put_in_place(draft: Path, target: Path) -> None:
     to_disk(target.parent)
 
 
-def _copy(options: BackupOptions, draft: Path, progress: Progress, clock: Clock) -> Manifest:
+def _copy(options: BackupOptions, draft: Path, progress: CopyProgress, clock: Clock) -> Manifest:
     state = options.state
     total = _announce(options, draft, progress)
     copy = draft / STATE
@@ -139,7 +139,7 @@ def _copy(options: BackupOptions, draft: Path, progress: Progress, clock: Clock)
     )
 
 
-def _announce(options: BackupOptions, draft: Path, progress: Progress) -> int:
+def _announce(options: BackupOptions, draft: Path, progress: CopyProgress) -> int:
     """Say how much there is of each part; the bytes of all that is copied."""
     state = options.state
     parts = {

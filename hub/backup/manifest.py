@@ -23,14 +23,14 @@ FORMAT = 1
 _HASH = re.compile(r"[0-9a-f]{64}")
 
 
-class Kind(StrEnum):
+class EntryKind(StrEnum):
     FILE = "file"
     FOLDER = "folder"
     LINK = "link"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class ManifestEntry:
     """One thing in the state folder.
 
     Attributes:
@@ -43,7 +43,7 @@ class Entry:
     """
 
     path: str
-    kind: Kind
+    kind: EntryKind
     mode: int = 0o700
     modified: float = 0.0
     size: int = 0
@@ -55,7 +55,7 @@ class Entry:
         path = PurePosixPath(self.path)
         if not path.parts or path.is_absolute() or ".." in path.parts or "\0" in self.path:
             raise ValueError(f"{self.path!r} is no path below a state folder")
-        if self.kind is Kind.FILE and not _HASH.fullmatch(self.sha256):
+        if self.kind is EntryKind.FILE and not _HASH.fullmatch(self.sha256):
             raise ValueError(f"{self.path!r} has no hash")
         return self
 
@@ -78,12 +78,12 @@ class Manifest:
     made_at: float
     state: str
     homes: bool
-    entries: tuple[Entry, ...]
+    entries: tuple[ManifestEntry, ...]
     left_out: tuple[str, ...] = ()
 
     @property
-    def files(self) -> Iterator[Entry]:
-        return (entry for entry in self.entries if entry.kind is Kind.FILE)
+    def files(self) -> Iterator[ManifestEntry]:
+        return (entry for entry in self.entries if entry.kind is EntryKind.FILE)
 
     @property
     def size(self) -> int:
@@ -139,9 +139,9 @@ class Manifest:
         )
 
 
-def _entry(found: dict[str, object]) -> Entry:
-    kind = Kind(str(found["kind"]))
-    return Entry(**(found | {"kind": kind})).checked()  # type: ignore[arg-type]  # what is wrong raises
+def _entry(found: dict[str, object]) -> ManifestEntry:
+    kind = EntryKind(str(found["kind"]))
+    return ManifestEntry(**(found | {"kind": kind})).checked()  # type: ignore[arg-type]  # what is wrong raises
 
 
 def printable(path: str | Path) -> str:

@@ -28,7 +28,7 @@ from ..config.settings import Settings
 from ..config.state_folder import StateFolder
 from ..errors import BackupFailed, Conflict, InvalidInput, Refused, StateInUse
 from ..interfaces.clock import Clock
-from ..records.audit import Action, Change
+from ..records.audit import AuditAction, AuditEntry
 from ..records.requests import RequestFilter
 from ..scheduling.model.snapshot import Mark, MarkKind
 from ..scheduling.model.states import State
@@ -38,8 +38,8 @@ from ..supervisor.lock import locked
 from ..supervisor.processes import ProcessId, leased
 from ..supervisor.stale import NAMES
 from . import database
-from .copier import Advance, Progress, copy_stream, hashed
-from .manifest import STATE, Entry, Kind, Manifest, printable
+from .copier import Advance, CopyProgress, copy_stream, hashed
+from .manifest import STATE, EntryKind, Manifest, ManifestEntry, printable
 from .staging import drafted
 
 _SHOWN = 3
@@ -71,7 +71,7 @@ class Restored:
     aside: Path | None
 
 
-def verify(backup: Path, progress: Progress) -> Manifest:
+def verify(backup: Path, progress: CopyProgress) -> Manifest:
     """Check the manifest, the tables' version, and every file of a backup.
 
     Raises:
@@ -100,7 +100,7 @@ def verify(backup: Path, progress: Progress) -> Manifest:
     return manifest
 
 
-def restore(options: RestoreOptions, progress: Progress, clock: Clock) -> Restored:
+def restore(options: RestoreOptions, progress: CopyProgress, clock: Clock) -> Restored:
     """Raises what ``verify`` does, and:
 
     StateInUse: the state folder runs, or something runs on its behalf.
@@ -130,7 +130,7 @@ def restore(options: RestoreOptions, progress: Progress, clock: Clock) -> Restor
     return Restored(manifest=manifest, aside=aside)
 
 
-def _as_noted(folder: Path, entry: Entry, advance: Advance) -> bool:
+def _as_noted(folder: Path, entry: ManifestEntry, advance: Advance) -> bool:
     try:
         return hashed(folder / entry.path, advance) == (entry.size, entry.sha256)
     except OSError:
@@ -172,21 +172,21 @@ def _fill(draft: Path, source: Path, manifest: Manifest, advance: Advance) -> No
     for entry in manifest.entries:
         path = draft / entry.path
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if entry.kind is Kind.FOLDER:
+        if entry.kind is EntryKind.FOLDER:
             path.mkdir(mode=0o700, exist_ok=True)
-        elif entry.kind is Kind.FILE:
+        elif entry.kind is EntryKind.FILE:
             with (source / entry.path).open("rb") as file:
                 if copy_stream(file, path, advance) != (entry.size, entry.sha256):
                     raise BackupFailed(f"{printable(entry.path)} changed while it was restored.")
     for entry in manifest.entries:
-        if entry.kind is Kind.LINK:
+        if entry.kind is EntryKind.LINK:
             (draft / entry.path).symlink_to(entry.target)
 
 
 def _set_modes(draft: Path, manifest: Manifest) -> None:
     """Last, and from below: some folders may not be written to any more."""
     for entry in reversed(manifest.entries):
-        if entry.kind is not Kind.LINK:
+        if entry.kind is not EntryKind.LINK:
             (draft / entry.path).chmod(entry.mode)
             os.utime(draft / entry.path, (entry.modified, entry.modified))
 
@@ -207,7 +207,9 @@ def _drain(state: StateFolder, who: str, now: float) -> None:
     with closing(open_store(state.database)) as store:
         for node in store.nodes():
             mark = Mark(target=node, kind=MarkKind.DRAIN, since=now, why=_WHY_DRAINED, by=who)
-            change = Change(at=now, who=who, action=Action.DRAIN, target=node, why=_WHY_DRAINED)
+            change = AuditEntry(
+                at=now, who=who, action=AuditAction.DRAIN, target=node, why=_WHY_DRAINED
+            )
             store.put_mark(mark, change=change)
         for request in store.requests(_granted()):
             if request.lease is not None:

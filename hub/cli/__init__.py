@@ -18,7 +18,7 @@ from ..errors import CarrelError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class CommandEntry:
     """Where a command is, and its line in the overview (which must not load it)."""
 
     module: str
@@ -28,84 +28,86 @@ class Entry:
 
 _CLIENT = ".client_commands"
 ENTRIES = {
-    "login": Entry(module=_CLIENT, help="Sign this computer in at a Carrel site."),
-    "logout": Entry(module=_CLIENT, help="Forget this computer's sign-in at a site."),
-    "submit": Entry(module=_CLIENT, help="Run a notebook as a job."),
-    "run": Entry(module=_CLIENT, help="Run a command as a job."),
-    "ps": Entry(module=_CLIENT, help="List sessions and jobs."),
-    "show": Entry(module=_CLIENT, help="Show everything about one request."),
-    "why": Entry(module=_CLIENT, help="Show why a request waits, and what would help."),
-    "change": Entry(module=_CLIENT, help="Ask for less with a request that waits."),
-    "logs": Entry(module=_CLIENT, help="Print what a job has printed."),
-    "cancel": Entry(module=_CLIENT, help="Cancel requests, one by one or by label."),
-    "output": Entry(module=_CLIENT, help="Fetch a job's executed notebook, or its files."),
-    "wait": Entry(module=_CLIENT, help="Wait for a job; its end is the exit status."),
-    "session": Entry(
+    "login": CommandEntry(module=_CLIENT, help="Sign this computer in at a Carrel site."),
+    "logout": CommandEntry(module=_CLIENT, help="Forget this computer's sign-in at a site."),
+    "submit": CommandEntry(module=_CLIENT, help="Run a notebook as a job."),
+    "run": CommandEntry(module=_CLIENT, help="Run a command as a job."),
+    "ps": CommandEntry(module=_CLIENT, help="List sessions and jobs."),
+    "show": CommandEntry(module=_CLIENT, help="Show everything about one request."),
+    "why": CommandEntry(module=_CLIENT, help="Show why a request waits, and what would help."),
+    "change": CommandEntry(module=_CLIENT, help="Ask for less with a request that waits."),
+    "logs": CommandEntry(module=_CLIENT, help="Print what a job has printed."),
+    "cancel": CommandEntry(module=_CLIENT, help="Cancel requests, one by one or by label."),
+    "output": CommandEntry(module=_CLIENT, help="Fetch a job's executed notebook, or its files."),
+    "wait": CommandEntry(module=_CLIENT, help="Wait for a job; its end is the exit status."),
+    "session": CommandEntry(
         module=_CLIENT, help="Sessions: start, ls, claim, keep, keep-place, extend, open, stop."
     ),
-    "quote": Entry(module=_CLIENT, help="Show how long something would wait; sends nothing."),
-    "queue": Entry(module=_CLIENT, help="Show who waits, in order, and why."),
-    "pool": Entry(module=_CLIENT, help="Show the devices of the pool; drain, quarantine."),
-    "usage": Entry(module=_CLIENT, help="Show device-seconds, down to the ledger."),
-    "history": Entry(module=_CLIENT, help="Show how full the pool was, and past waits."),
-    "images": Entry(
+    "quote": CommandEntry(
+        module=_CLIENT, help="Show how long something would wait; sends nothing."
+    ),
+    "queue": CommandEntry(module=_CLIENT, help="Show who waits, in order, and why."),
+    "pool": CommandEntry(module=_CLIENT, help="Show the devices of the pool; drain, quarantine."),
+    "usage": CommandEntry(module=_CLIENT, help="Show device-seconds, down to the ledger."),
+    "history": CommandEntry(module=_CLIENT, help="Show how full the pool was, and past waits."),
+    "images": CommandEntry(
         module=_CLIENT, help="Images to run in: list, show, pin; build, verify, prune."
     ),
-    "course": Entry(
+    "course": CommandEntry(
         module=_CLIENT, help="Courses: assignments, fetch, submit; create, roster, release."
     ),
-    "audit": Entry(
+    "audit": CommandEntry(
         module=_CLIENT, help="Show who changed what (administrators).", administrators=True
     ),
-    "up": Entry(
+    "up": CommandEntry(
         module=".admin.up",
         help="Start Carrel on this machine, and keep it running.",
         administrators=True,
     ),
-    "down": Entry(
+    "down": CommandEntry(
         module=".admin.up",
         help="Stop Carrel with all sessions and jobs.",
         administrators=True,
     ),
-    "doctor": Entry(
+    "doctor": CommandEntry(
         module=".admin.doctor",
         help="Say what is missing or unsafe on this machine.",
         administrators=True,
     ),
-    "backup": Entry(
+    "backup": CommandEntry(
         module=".admin.backup",
         help="Copy what the site cannot lose, also while it runs.",
         administrators=True,
     ),
-    "restore": Entry(
+    "restore": CommandEntry(
         module=".admin.backup",
         help="Make a state folder of a backup.",
         administrators=True,
     ),
-    "user": Entry(
+    "user": CommandEntry(
         module=".admin.users", help="Accounts: add, passwd, list, remove.", administrators=True
     ),
-    "group": Entry(
+    "group": CommandEntry(
         module=".admin.groups",
         help="Groups, their limits, members and teachers.",
         administrators=True,
     ),
-    "term": Entry(
+    "term": CommandEntry(
         module=".admin.calendar",
         help="Terms, by which budgets are counted.",
         administrators=True,
     ),
-    "reserve": Entry(
+    "reserve": CommandEntry(
         module=".admin.calendar",
         help="Reserve devices for a group at a time of the week.",
         administrators=True,
     ),
-    "simulate": Entry(
+    "simulate": CommandEntry(
         module=".admin.simulate",
         help="Compare policies on a trace, or on the site's own history.",
         administrators=True,
     ),
-    "metrics-token": Entry(
+    "metrics-token": CommandEntry(
         module=".admin.metrics_token",
         help="Print the token that reads /metrics.",
         administrators=True,

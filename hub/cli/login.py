@@ -6,8 +6,8 @@ import sys
 
 import click
 
-from ..client import CredentialsFile, Site, login, sign_in_with_token
-from .common import display as printing
+from ..client import CredentialsFile, SiteUrl, login, sign_in_with_token
+from .common import display
 from .common.client_command import ENVIRONMENT, ClientCommand, json_option
 
 
@@ -42,7 +42,7 @@ def login_command(
       carrel login https://jupyter.example.edu/hub/home --user anna
       carrel login https://jupyter.example.edu --token
     """
-    site = Site.at(url)
+    site = SiteUrl.at(url)
     if by_token:
         credentials = sign_in_with_token(site.base, _secret("Token", from_stdin=False))
     else:
@@ -52,7 +52,7 @@ def login_command(
     stored = CredentialsFile.of_this_account()
     stored.keep(credentials)
     if as_json:
-        printing.as_json({"url": credentials.url, "user": credentials.user})
+        display.as_json({"url": credentials.url, "user": credentials.user})
     else:
         click.echo(f"Signed in to {credentials.url} as {credentials.user}.")
 
@@ -79,5 +79,5 @@ def logout_command(url: str | None) -> None:
     stored.forget(credentials.url)
     click.echo(
         f"Signed out of {credentials.url} on this computer. The token itself can be revoked at "
-        f"{Site.at(credentials.url).hub}/token."
+        f"{SiteUrl.at(credentials.url).hub}/token."
     )

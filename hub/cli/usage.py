@@ -8,14 +8,13 @@ from typing import get_args
 import click
 
 from ..client import Client
-from ..client.api.usage import LookingBack
+from ..client.api.usage import UsageCalls
 from ..messages import units
-from ..messages import usage as usage_words
+from ..messages import usage as usage_messages
 from ..scheduling.model.text import hours
-from ..schemas import BudgetOut, UsageReport, UsedBy
-from ..schemas import parsers as values
+from ..schemas import BudgetOut, UsageReport, UsedBy, parsers
 from ..schemas.pool_history import HistoryOut
-from .common import display as printing
+from .common import display
 from .common.client_command import ClientCommand, json_option, site_option
 
 _DAY = 86400
@@ -76,34 +75,34 @@ def usage_command(
     if everybody and mine:
         raise click.UsageError("Either --everybody or --mine.")
     with Client.from_environment(site) as client:
-        found = LookingBack(client).usage(
+        found = UsageCalls(client).usage(
             group=group,
-            since=None if since is None else values.day(since),
-            until=None if until is None else values.day(until) + _DAY,
+            since=None if since is None else parsers.day(since),
+            until=None if until is None else parsers.day(until) + _DAY,
             by=by,
             mine=True if mine else False if everybody else None,
         )
     if as_json:
-        printing.as_json(found)
+        display.as_json(found)
         return
     _usage_table(found, by)
     if ledger and found.ledger:
         click.echo()
-        printing.ledger_table(found.ledger, time.time())
+        display.ledger_table(found.ledger, time.time())
         if not found.ledger_complete:
             click.echo("These are the newest lines; a shorter time shows the older ones.")
 
 
 def _usage_table(report: UsageReport, by: str) -> None:
     now = time.time()
-    if head := usage_words.HEADS.get(by):
+    if head := usage_messages.HEADS.get(by):
         header = [head.upper(), "CHARGED", "OPEN"]
         rows = [
             ["  " * line.depth + line.name, _number(line.row.charged), _number(line.row.open)]
-            for line in usage_words.lines(by, report.rows)
+            for line in usage_messages.lines(by, report.rows)
         ]
         if by == "group":
-            header.append(usage_words.OWN.upper())
+            header.append(usage_messages.OWN.upper())
             rows = [
                 [*row, _number(of.own or 0.0)] for row, of in zip(rows, report.rows, strict=True)
             ]
@@ -112,8 +111,8 @@ def _usage_table(report: UsageReport, by: str) -> None:
         rows = [
             [
                 *(row.request_id, row.owner, row.group),
-                printing.exact_time(row.first_at, now),
-                printing.exact_time(row.last_at, now),
+                display.exact_time(row.first_at, now),
+                display.exact_time(row.last_at, now),
                 *(_number(row.charged), _number(row.open)),
             ]
             for row in report.rows
@@ -125,7 +124,7 @@ def _usage_table(report: UsageReport, by: str) -> None:
             for each in report.by_group
         ]
     if rows:
-        printing.table(header, rows, right="CHARGED,OPEN,ITS OWN")
+        display.table(header, rows, right="CHARGED,OPEN,ITS OWN")
     if report.rows_left_out:
         click.echo(f"{report.rows_left_out} older ones are not listed, and count in the sum.")
     for budget in report.budgets:
@@ -171,9 +170,9 @@ def history_command(span: str, group: str, as_json: bool, site: str | None) -> N
       carrel history --span term --group cs101
     """
     with Client.from_environment(site) as client:
-        found = LookingBack(client).history(span, group)
+        found = UsageCalls(client).history(span, group)
     if as_json:
-        printing.as_json(found)
+        display.as_json(found)
     else:
         _history_table(found)
 
@@ -183,7 +182,7 @@ def _history_table(found: HistoryOut) -> None:
     rows = list[list[str]]()
     for period in found.periods:
         share = "" if period.share is None else f"{period.share:.0%}"
-        level = [printing.local_time(period.starts_at, now), f"{period.leased:.1f}", share]
+        level = [display.local_time(period.starts_at, now), f"{period.leased:.1f}", share]
         level.append(f"{period.queued:.1f}")
         for waits in period.waits:
             median, most = (
@@ -194,4 +193,4 @@ def _history_table(found: HistoryOut) -> None:
         if not period.waits:
             rows.append([*level, "", "", "", ""])
     header = ["FROM", "LEASED", "SHARE", "WAITING", "KIND", "GRANTED", "MEDIAN", "90%"]
-    printing.table(header, rows, right="LEASED,SHARE,WAITING,GRANTED,MEDIAN,90%")
+    display.table(header, rows, right="LEASED,SHARE,WAITING,GRANTED,MEDIAN,90%")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..schemas import parsers as values
-from . import job_builder as describing
+from ..schemas import parsers
+from . import job_builder
 from .async_client import LIVE_STATES, AsyncClient
 from .login import login, sign_in_with_token
 from .sync_client import Client
@@ -15,7 +15,7 @@ from .transport.credentials import (
     session_home,
 )
 from .transport.downloads import LogPart, OutputFile
-from .transport.site_url import Site
+from .transport.site_url import SiteUrl
 
 __all__ = [
     "LIVE_STATES",
@@ -25,12 +25,12 @@ __all__ = [
     "CredentialsFile",
     "LogPart",
     "OutputFile",
-    "Site",
+    "SiteUrl",
     "credentials_here",
-    "describing",
+    "job_builder",
     "login",
+    "parsers",
     "public_site",
     "session_home",
     "sign_in_with_token",
-    "values",
 ]

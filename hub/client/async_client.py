@@ -10,15 +10,15 @@ from ..scheduling.model.states import TERMINAL, State
 from ..schemas import GroupOut, GroupsOut, MeOut, PoolOut, QueueOut, UsageReport
 from ..schemas.explanation import WhyOut
 from .api.courses import CourseCalls
-from .api.ngshare import ExchangeCalls
+from .api.ngshare import NgshareCalls
 from .api.sessions import SessionCalls
-from .api.streams import Listening
+from .api.streams import StreamCalls
 from .transport.connection import segment
 
 LIVE_STATES = tuple(str(state) for state in State if state not in TERMINAL)
 
 
-class AsyncClient(Listening, SessionCalls, CourseCalls, ExchangeCalls):
+class AsyncClient(StreamCalls, SessionCalls, CourseCalls, NgshareCalls):
     """One site, one person. Every call raises the classes of ``hub.errors``.
 
     >>> async with AsyncClient.from_environment() as carrel:

@@ -11,9 +11,9 @@ from pydantic import ValidationError
 
 from ..errors import InvalidInput
 from ..schemas import DeviceOut, JobIn
-from . import work_archive as folders
+from . import work_archive
 from .sync_client import Client
-from .work_archive import Luggage
+from .work_archive import WorkArchive
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,13 +26,13 @@ class WorkingFolder:
     """
 
     workdir: str = ""
-    luggage: Luggage | None = None
+    luggage: WorkArchive | None = None
 
     @property
     def fields(self) -> dict[str, str]:
         """As part of a job's description; packs what is taken along."""
         if self.luggage is not None:
-            return {"archive": folders.encoded(folders.packed(self.luggage))}
+            return {"archive": work_archive.encoded(work_archive.packed(self.luggage))}
         return {"workdir": self.workdir} if self.workdir else {}
 
 
@@ -62,8 +62,8 @@ def working_folder(
             accepted="Leave out --workdir, or --upload and --input.",
         )
     if upload or inputs:
-        found = folders.of_folder(here) if upload else Luggage(items=())
-        return WorkingFolder(luggage=folders.with_inputs(found, inputs))
+        found = work_archive.of_folder(here) if upload else WorkArchive(items=())
+        return WorkingFolder(luggage=work_archive.with_inputs(found, inputs))
     if workdir is not None:
         return WorkingFolder(workdir="" if workdir in {".", "~"} else workdir.removeprefix("~/"))
     real = here.resolve()

@@ -14,7 +14,7 @@ from .sync_client import Client
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class JobUpdate:
     """Something new about one of the requests: its status or an event, or what it printed."""
 
     request_id: str
@@ -35,12 +35,12 @@ def follow_all(
     timeout: float | None = None,
     *,
     logs_of: Sequence[str] = (),
-) -> Iterator[Change]:
+) -> Iterator[JobUpdate]:
     """Changes of all of them until each has ended, or until ``timeout`` seconds are over.
 
     Those of ``logs_of`` are followed in what they print, too.
     """
-    changes: queue.Queue[Change | _End] = queue.Queue()
+    changes: queue.Queue[JobUpdate | _End] = queue.Queue()
     jobs = [(_follow, request_id) for request_id in request_ids]
     jobs += [(_follow_log, request_id) for request_id in logs_of]
     for target, request_id in jobs:
@@ -54,7 +54,7 @@ def follow_all(
             change = changes.get(timeout=patience)
         except queue.Empty:
             return
-        if isinstance(change, Change):
+        if isinstance(change, JobUpdate):
             yield change
         elif change.error is not None:
             raise change.error
@@ -62,19 +62,19 @@ def follow_all(
             left -= 1
 
 
-def _follow(client: Client, request_id: str, changes: queue.Queue[Change | _End]) -> None:
+def _follow(client: Client, request_id: str, changes: queue.Queue[JobUpdate | _End]) -> None:
     try:
         for item in client.follow(request_id):
-            changes.put(Change(request_id=request_id, item=item))
+            changes.put(JobUpdate(request_id=request_id, item=item))
         changes.put(_End())
     except CarrelError as error:
         changes.put(_End(error=error))
 
 
-def _follow_log(client: Client, request_id: str, changes: queue.Queue[Change | _End]) -> None:
+def _follow_log(client: Client, request_id: str, changes: queue.Queue[JobUpdate | _End]) -> None:
     try:
         for part in client.follow_log(request_id):
-            changes.put(Change(request_id=request_id, printed=part))
+            changes.put(JobUpdate(request_id=request_id, printed=part))
         changes.put(_End())
     except CarrelError as error:
         changes.put(_End(error=error))

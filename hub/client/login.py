@@ -15,7 +15,7 @@ from ..errors import CarrelError, Forbidden, Unavailable
 from .sync_client import Client
 from .transport.credentials import Credentials
 from .transport.error_mapping import AWAY, no_carrel
-from .transport.site_url import Site
+from .transport.site_url import SiteUrl
 
 SCOPES = ("access:services!service=carrel", "custom:carrel:read", "custom:carrel:submit")
 """What a token of the command line may do, and no more."""
@@ -43,7 +43,7 @@ def login(url: str, username: str, password: str) -> Credentials:
         Forbidden: in the words of the sign-in page, or because the site has no passwords.
         Unavailable: no JupyterHub answers there.
     """
-    site = Site.at(url)
+    site = SiteUrl.at(url)
     try:
         with httpx.Client(timeout=30, trust_env=site.trusts_environment) as http:
             _sign_in(http, site, username, password)
@@ -57,12 +57,12 @@ def login(url: str, username: str, password: str) -> Credentials:
 
 def sign_in_with_token(url: str, token: str) -> Credentials:
     """Accept a token that somebody made on the hub's token page (single sign-on)."""
-    site = Site.at(url)
+    site = SiteUrl.at(url)
     with Client(site.base, token.strip()) as client:
         return Credentials(url=site.base, user=client.me().name, token=token.strip())
 
 
-def _sign_in(http: httpx.Client, site: Site, username: str, password: str) -> None:
+def _sign_in(http: httpx.Client, site: SiteUrl, username: str, password: str) -> None:
     page = http.get(f"{site.hub}/login")
     if page.status_code in AWAY:
         raise Unavailable(f"The hub at {site.base} does not answer at the moment.")
@@ -85,7 +85,7 @@ def _sign_in(http: httpx.Client, site: Site, username: str, password: str) -> No
         raise Forbidden(sentence or f"The sign-in page answered with status {answer.status_code}.")
 
 
-def _make_token(http: httpx.Client, site: Site) -> Credentials:
+def _make_token(http: httpx.Client, site: SiteUrl) -> Credentials:
     # The _xsrf cookie belongs to the sign-in: the first page after it sets the new one.
     http.get(f"{site.hub}/home")
     headers = {"X-XSRFToken": http.cookies.get("_xsrf") or ""}
@@ -117,7 +117,7 @@ def _good(answer: httpx.Response) -> bytes:
     raise CarrelError(f"The hub did not make a token: {sentence}.")
 
 
-def _single_sign_on(site: Site) -> Forbidden:
+def _single_sign_on(site: SiteUrl) -> Forbidden:
     return Forbidden(
         f"{site.base} signs people in through another service, not with a password.",
         accepted=f"Make a token on {site.hub}/token and paste it into: "

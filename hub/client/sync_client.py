@@ -16,7 +16,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from .async_client import AsyncClient
 from .transport.credentials import credentials_here
-from .transport.site_url import Site
+from .transport.site_url import SiteUrl
 from .transport.transports import ThreadTransport
 
 P = ParamSpec("P")
@@ -88,7 +88,7 @@ class Client:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """``url``: any address of the site. ``sleep`` and ``clock`` time the retries."""
-        self.site = Site.at(url)
+        self.site = SiteUrl.at(url)
         transport = ThreadTransport(self.site, token, timeout, sleep, clock)
         self.calls = AsyncClient(url, token, transport=transport)
 

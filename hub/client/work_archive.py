@@ -39,7 +39,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Luggage:
+class WorkArchive:
     """What a job takes along.
 
     Attributes:
@@ -54,7 +54,7 @@ class Luggage:
         return sum(item.size_bytes for item in self.items)
 
 
-def of_folder(folder: Path) -> Luggage:
+def of_folder(folder: Path) -> WorkArchive:
     """All files below a folder but the ignored ones.
 
     Raises:
@@ -73,10 +73,10 @@ def of_folder(folder: Path) -> Luggage:
         items.append(Item(path=path, name=name, size_bytes=path.stat().st_size))
         size += items[-1].size_bytes
         _check(folder, len(items), size)
-    return Luggage(items=tuple(items), left_out=tuple(left_out))
+    return WorkArchive(items=tuple(items), left_out=tuple(left_out))
 
 
-def with_inputs(luggage: Luggage, inputs: Sequence[Path]) -> Luggage:
+def with_inputs(luggage: WorkArchive, inputs: Sequence[Path]) -> WorkArchive:
     """Further files, which lie at the top of the working folder under their own names.
 
     Raises:
@@ -95,12 +95,12 @@ def with_inputs(luggage: Luggage, inputs: Sequence[Path]) -> Luggage:
             )
         if all(item.name != name for item in items):
             items.append(Item(path=path, name=name, size_bytes=path.stat().st_size))
-    found = Luggage(items=tuple(items), left_out=luggage.left_out)
+    found = WorkArchive(items=tuple(items), left_out=luggage.left_out)
     _check(Path(), len(items), found.size_bytes)
     return found
 
 
-def packed(luggage: Luggage) -> bytes:
+def packed(luggage: WorkArchive) -> bytes:
     """The .tar.gz: nobody's user ids, and no more than the permission to execute.
 
     Raises:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from ..errors import InvalidInput
-from ..files.home_folders import Homes
+from ..files.home_folders import HomeFolders
 from ..interfaces.backend_settings import BackendSettings, DockerHost, DockerOptions
-from .settings import Engine, Settings
+from .settings import EngineKind, Settings
 from .site import LOCAL_NODE, SiteFile
 from .state_folder import StateFolder
 
@@ -19,7 +19,7 @@ def backend_settings(
 ) -> BackendSettings:
     """Raises InvalidInput where the site's file is wrong."""
     docker = None
-    if settings.engine is Engine.DOCKER:
+    if settings.engine is EngineKind.DOCKER:
         docker = docker_options(settings, SiteFile.load(state))
     return BackendSettings(
         state=state.root,
@@ -30,10 +30,10 @@ def backend_settings(
     )
 
 
-def homes(state: StateFolder, settings: Settings) -> Homes:
+def homes(state: StateFolder, settings: Settings) -> HomeFolders:
     """Raises InvalidInput where the site's file is wrong."""
     found = backend_settings(state, settings, None).docker
-    return Homes(
+    return HomeFolders(
         root=state.homes,
         disks=state.disks,
         owner=None if found is None else found.owner,

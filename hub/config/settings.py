@@ -38,7 +38,7 @@ CONTACT = "No account, or the password forgotten? Ask whoever runs this site, or
 SERVICE_PREFIX = "/services/carrel/"
 
 
-class Engine(StrEnum):
+class EngineKind(StrEnum):
     """What runs sessions and jobs."""
 
     LOCAL = "local"
@@ -80,7 +80,7 @@ class Settings:
     hub_port: int = 0
     service_port: int = 0
     proxy_api_port: int = 0
-    engine: Engine = Engine.LOCAL
+    engine: EngineKind = EngineKind.LOCAL
     internal_ip: str = LOCALHOST
     docker_host: str = ""
     docker_subnets: str = ""
@@ -121,14 +121,14 @@ class Settings:
     @property
     def session_service_url(self) -> str:
         """The service as programs in sessions reach it: a container does not see the proxy."""
-        return self.public_service_url if self.engine is Engine.LOCAL else self.service_url
+        return self.public_service_url if self.engine is EngineKind.LOCAL else self.service_url
 
     @classmethod
     def load(cls, state: StateFolder) -> Self:
         """Raises InvalidInput where the file is missing or not what this version writes."""
         try:
             found = json.loads(state.settings.read_text())
-            found["engine"] = Engine(found.get("engine", Engine.LOCAL))
+            found["engine"] = EngineKind(found.get("engine", EngineKind.LOCAL))
             return cls(**found)
         except FileNotFoundError:
             raise InvalidInput(

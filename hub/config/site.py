@@ -32,7 +32,7 @@ from pydantic import (
 )
 
 from ..errors import InvalidInput
-from .settings import Engine
+from .settings import EngineKind
 from .state_folder import StateFolder
 
 MIB = 1024 * 1024
@@ -130,7 +130,7 @@ class NodeTable(_Table):
 class SiteFile(_Table):
     """The whole file."""
 
-    engine: Engine | None = None
+    engine: EngineKind | None = None
     docker: DockerTable = DockerTable()
     nodes: tuple[NodeTable, ...] = ()
 

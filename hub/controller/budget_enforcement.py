@@ -12,21 +12,21 @@ from collections.abc import Mapping
 
 from ..messages.requests import budget_warning, notice_sentence
 from ..records.json_value import Json
-from ..records.notices import Notice, NoticeKind
-from ..runtime.context import Commands
-from ..scheduling.model.snapshot import Left
+from ..records.notices import NoticeKind, StopNotice
+from ..runtime.context import Context
+from ..scheduling.model.snapshot import BudgetBalance
 from ..scheduling.model.states import State
-from ..scheduling.quota.tree import Tree
+from ..scheduling.quota.tree import GroupTree
 from ..usage.budgets import EARLY
 from .loop_memory import Pairs
 
 LOW_EVENT = "budget_low"
 
 
-class Budgeting:
+class BudgetEnforcement:
     """Kept by the loop; what it does is in the store, and what it remembers may be lost."""
 
-    def __init__(self, commands: Commands) -> None:
+    def __init__(self, commands: Context) -> None:
         self._commands = commands
         self._store = commands.store
         self._told: set[str] = set()
@@ -41,7 +41,7 @@ class Budgeting:
         self._told &= {request.id for _, request in pairs}
         if not low and not over and not noticed:
             return False
-        tree = Tree(self._store.groups())
+        tree = GroupTree(self._store.groups())
         changed = self._tell(low, pairs, tree, now) if low else False
         for lease, request in pairs:
             if not lease.devices or request.state not in (State.STARTING, State.RUNNING):
@@ -52,7 +52,7 @@ class Budgeting:
                 changed |= self._store.withdraw_notice(request.id, why, now=now) != request
             elif empty is not None and request.notice is None:
                 kind = NoticeKind.BUDGET
-                notice = Notice(
+                notice = StopNotice(
                     kind=kind,
                     message=notice_sentence(kind, empty, request.group),
                     given_at=now,
@@ -62,7 +62,9 @@ class Budgeting:
                 changed |= self._store.notify(request.id, notice, now=now) != request
         return changed
 
-    def _tell(self, low: Mapping[str, Left], pairs: Pairs, tree: Tree, now: float) -> bool:
+    def _tell(
+        self, low: Mapping[str, BudgetBalance], pairs: Pairs, tree: GroupTree, now: float
+    ) -> bool:
         """What runs on little that is left knows it; a service that comes back asks the history."""
         changed = False
         for lease, request in pairs:
@@ -88,15 +90,15 @@ class Budgeting:
         return changed
 
 
-def nearly(left: Left) -> bool:
+def nearly(left: BudgetBalance) -> bool:
     """Whether people are to be warned that little is left."""
     return left.used >= EARLY * left.budget > 0
 
 
-def used_up(left: Left) -> bool:
+def used_up(left: BudgetBalance) -> bool:
     """Whether there was a budget, and it is gone."""
     return left.used >= left.budget > 0
 
 
-def _on_budget(notice: Notice | None) -> bool:
+def _on_budget(notice: StopNotice | None) -> bool:
     return notice is not None and notice.kind is NoticeKind.BUDGET

@@ -12,10 +12,10 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from ..messages.units import device_name
-from ..records.audit import SERVICE, Action, Change
+from ..records.audit import SERVICE, AuditAction, AuditEntry
 from ..records.leases import LeaseRecord
 from ..records.requests import Cause, CauseCode, RequestFilter, RequestRecord
-from ..runtime.context import Commands
+from ..runtime.context import Context
 from ..scheduling.model.snapshot import Device, Health, Kind, Mark, MarkKind
 from ..scheduling.model.states import HOLDS_DEVICES, State
 
@@ -30,10 +30,10 @@ _MAY_BE_ITS_DEVICE = frozenset(
 _ALL = 100_000
 
 
-class Faults:
+class DeviceFaults:
     """Kept by the loop; all that it remembers may be lost."""
 
-    def __init__(self, commands: Commands) -> None:
+    def __init__(self, commands: Context) -> None:
         self._commands = commands
         self._store = commands.store
         self._looked = 0.0
@@ -63,10 +63,10 @@ class Faults:
         log.warning("%s is put into quarantine: %s", device.id, device.why)
         self._store.put_mark(
             Mark(target=device.id, kind=MarkKind.QUARANTINE, since=now, why=device.why),
-            change=Change(
+            change=AuditEntry(
                 at=now,
                 who=SERVICE,
-                action=Action.QUARANTINE,
+                action=AuditAction.QUARANTINE,
                 target=device.id,
                 why=device.why,
                 after={"device": device_name(device), "node": device.node},

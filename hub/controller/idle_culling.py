@@ -12,16 +12,24 @@ import logging
 from dataclasses import dataclass, field
 
 from ..errors import Conflict, Forbidden, NotFound
-from ..interfaces.backend import Activity
+from ..interfaces.backend import ActivitySample
 from ..messages.requests import idle_cause
 from ..records.identity import Identity
 from ..records.leases import LeaseRecord
 from ..records.requests import Cause, CauseCode, RequestFilter, RequestRecord
-from ..requests import serializers as views
+from ..requests import serializers
 from ..requests.presenter import dated_drains, drain_of
-from ..runtime.context import Commands
+from ..runtime.context import Context
 from ..scheduling.model import idleness
-from ..scheduling.model.idleness import DeviceUse, IdleWarning, Kernels, Look, Use, Verdict, Watch
+from ..scheduling.model.idleness import (
+    ActivityLevel,
+    DeviceActivity,
+    IdleDecision,
+    IdleSample,
+    IdleWarning,
+    IdleWatch,
+    KernelReport,
+)
 from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import State
 from ..schemas import KernelsIn, RequestOut, WatchOut
@@ -35,7 +43,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Idling:
+class IdleCulling:
     """Everything about idle sessions: what the loop does, and what people and sessions ask.
 
     Attributes:
@@ -43,12 +51,12 @@ class Idling:
         every: seconds between two looks, as the strictest group needs it.
     """
 
-    commands: Commands
+    commands: Context
     countdown: float
     every: float = 1.0
     # When it looked first, and what it knows of each lease.
     _began: float | None = None
-    _watches: dict[str, Watch] = field(default_factory=dict)
+    _watches: dict[str, IdleWatch] = field(default_factory=dict)
 
     # -- for the loop: asked in a thread of its own, once at a time -----------------------
 
@@ -82,14 +90,14 @@ class Idling:
             # Read again: the driver may have taken its time, and people act meanwhile.
             self._act(c.store.request(request.id), watch, idle_seconds.get(request.group, 0))
 
-    def _act(self, request: RequestRecord, watch: Watch, idle_seconds: float) -> None:
+    def _act(self, request: RequestRecord, watch: IdleWatch, idle_seconds: float) -> None:
         c, now = self.commands, watch.last.at
         match idleness.verdict(
             watch, request.warning, kept_at=request.kept_at, idle_seconds=idle_seconds
         ):
-            case Verdict.LEAVE:
+            case IdleDecision.LEAVE:
                 return
-            case Verdict.WARN:
+            case IdleDecision.WARN:
                 # After a gap the watch is young: the first warning knows it better.
                 first = request.warning
                 warning = IdleWarning(
@@ -99,10 +107,10 @@ class Idling:
                     seen=first.seen if first else idleness.seen(watch),
                 )
                 c.store.warn_idle(request.id, warning, now=now)
-            case Verdict.WITHDRAW:
+            case IdleDecision.WITHDRAW:
                 why = watch.work if idle_seconds > 0 else "Its group has no idle rule any more."
                 c.store.withdraw_warning(request.id, why, now=now)
-            case Verdict.STOP if request.warning is not None:
+            case IdleDecision.STOP if request.warning is not None:
                 warning = request.warning
                 message = idle_cause(now - warning.idle_since, warning.seen)
                 cause = Cause(code=CauseCode.IDLE, message=message)
@@ -130,12 +138,12 @@ class Idling:
         if record.kind is not Kind.SESSION or record.state is not State.RUNNING:
             raise Conflict(f"{record.id} is no session that runs.")
         cell_at = None if body.cell_seconds_ago is None else now - body.cell_seconds_ago
-        kernels = Kernels(count=body.count, running=body.running, cell_at=cell_at)
+        kernels = KernelReport(count=body.count, running=body.running, cell_at=cell_at)
         c.board.tell_kernels(record.id, kernels, now=now)
         drain = drain_of(record, dated_drains(c.store.marks()))
         return WatchOut(
             state=record.state.value,
-            warning=views.warning_out(record, drain),
+            warning=serializers.warning_out(record, drain),
             again_seconds=self._again(record),
         )
 
@@ -159,9 +167,11 @@ class Idling:
         return record
 
 
-def _look(lease: LeaseRecord, kernels: Kernels | None, activity: Activity, now: float) -> Look:
-    unknown = [DeviceUse(name=name, use=Use.UNKNOWN) for name in lease.devices]
-    return Look(
+def _look(
+    lease: LeaseRecord, kernels: KernelReport | None, activity: ActivitySample, now: float
+) -> IdleSample:
+    unknown = [DeviceActivity(name=name, use=ActivityLevel.UNKNOWN) for name in lease.devices]
+    return IdleSample(
         at=now,
         kernels=kernels,
         cpu_seconds=activity.cpu_seconds.get(lease.id),

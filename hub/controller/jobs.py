@@ -10,7 +10,7 @@ from ..interfaces.backend import LaunchOrder
 from ..records.leases import Handle, LeaseRecord
 from ..records.requests import Cause, CauseCode, RequestRecord
 from ..requests.attempt_reports import new_token, token_hash
-from ..runtime.context import Commands
+from ..runtime.context import Context
 from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import State
 from .retries import ENGINE_AWAY, _times_lost, give_back_or_fail
@@ -21,10 +21,10 @@ _LOG_TAIL = 4000
 
 
 @dataclass(frozen=True, slots=True)
-class JobActions:
+class JobController:
     """Jobs: the service itself runs them, through the backend."""
 
-    commands: Commands
+    commands: Context
 
     def start(self, lease: LeaseRecord, request: RequestRecord) -> Handle | None:
         """Write the intent, then start; None where the engine refused."""

@@ -25,20 +25,20 @@ from ..errors import CarrelError, Unavailable
 from ..messages.units import duration
 from ..records.leases import LeaseRecord
 from ..records.requests import Cause, CauseCode, RequestFilter, RequestRecord
-from ..runtime.context import Commands
-from ..runtime.loop_metrics import Vitals
+from ..runtime.context import Context
+from ..runtime.loop_metrics import LoopMetrics
 from ..scheduling.model.snapshot import Device, Kind
 from ..scheduling.model.states import HOLDS_DEVICES, State
-from .budget_enforcement import Budgeting
-from .device_faults import Faults
-from .idle_culling import Idling
-from .jobs import JobActions
-from .loop_memory import Memory
-from .node_health import Silence
+from .budget_enforcement import BudgetEnforcement
+from .device_faults import DeviceFaults
+from .idle_culling import IdleCulling
+from .jobs import JobController
+from .loop_memory import LoopMemory
+from .node_health import NodeHealth
 from .planner import Planner
-from .preemption import Reclaiming
-from .reconciler import LEASE_SECONDS, Watch
-from .sessions import UNATTENDED_GRACE, SessionActions
+from .preemption import PreemptionController
+from .reconciler import LEASE_SECONDS, Reconciler
+from .sessions import UNATTENDED_GRACE, SessionController
 
 log = logging.getLogger(__name__)
 
@@ -74,29 +74,29 @@ class Loop:
 
     def __init__(
         self,
-        commands: Commands,
+        commands: Context,
         *,
         node: str,
-        idling: Idling | None = None,
-        vitals: Vitals | None = None,
+        idling: IdleCulling | None = None,
+        vitals: LoopMetrics | None = None,
     ) -> None:
         self._commands = commands
         self._store = commands.store
         self._backend = commands.backend
         self._board = commands.board
-        self._jobs = JobActions(commands)
-        self._sessions = SessionActions(commands)
-        self._faults = Faults(commands)
-        self._silence = Silence(commands)
+        self._jobs = JobController(commands)
+        self._sessions = SessionController(commands)
+        self._faults = DeviceFaults(commands)
+        self._silence = NodeHealth(commands)
         self._placing = commands.placing
         self._node = node
         self._idling = idling
-        self._vitals = vitals or Vitals()
-        self._memory = Memory()
-        self._watch = Watch(commands, self._faults, self._memory)
+        self._vitals = vitals or LoopMetrics()
+        self._memory = LoopMemory()
+        self._watch = Reconciler(commands, self._faults, self._memory)
         self._planner = Planner()
-        self._reclaiming = Reclaiming(commands)
-        self._budgeting = Budgeting(commands)
+        self._reclaiming = PreemptionController(commands)
+        self._budgeting = BudgetEnforcement(commands)
         self._threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="act")
         self._in_flight: dict[str, Future[None]] = {}
 

@@ -12,7 +12,7 @@ Pairs = Sequence[tuple[LeaseRecord, RequestRecord]]
 
 
 @dataclass(slots=True)
-class Memory:
+class LoopMemory:
     """What the loop knows beyond the store; all of it may be lost."""
 
     seen: dict[str, float] = field(default_factory=dict)

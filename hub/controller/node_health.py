@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from ..runtime.context import Commands
+from ..runtime.context import Context
 from ..scheduling.model.snapshot import Mark, MarkKind
 
 log = logging.getLogger(__name__)
@@ -17,10 +17,10 @@ SERVICE = "carrel"
 
 
 @dataclass(frozen=True, slots=True)
-class Silence:
+class NodeHealth:
     """Kept by the loop; what it finds is a mark on the node, so that everybody sees the same."""
 
-    commands: Commands
+    commands: Context
 
     def act(self, now: float) -> bool:
         """Mark the nodes as they are now; returns whether anything has changed."""

@@ -13,19 +13,19 @@ from dataclasses import replace
 
 from ..scheduling.cycle.decision import decide
 from ..scheduling.cycle.incremental import (
-    Budgeted,
+    AllocationEnded,
+    AllocationStarted,
+    BudgetsChanged,
     Delta,
     Event,
-    Freed,
-    Leased,
-    Standing,
-    Submitted,
-    Used,
-    Withdrawn,
+    RequestQueued,
+    RequestWithdrawn,
+    SchedulerState,
+    UsageChanged,
     step,
 )
 from ..scheduling.model.plan import Plan, Wait
-from ..scheduling.model.snapshot import Snapshot, Use
+from ..scheduling.model.snapshot import DecayedUsage, Snapshot
 
 LONG_SECONDS = 0.02
 """A decision that takes longer is followed by a rest."""
@@ -47,7 +47,7 @@ class Planner:
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
-        self._standing: Standing | None = None
+        self._standing: SchedulerState | None = None
         self._fixed = Snapshot()
         """What of the last snapshot a standing cannot follow."""
         self._waits: tuple[Wait, ...] = ()
@@ -62,7 +62,7 @@ class Planner:
         self.rest = SHORT_REST if len(snapshot.waiting) > MANY else 0.0
         events = self._follow(snapshot, now)
         anew = events is None or self._standing is None
-        standing = Standing(snapshot, now) if self._standing is None else self._standing
+        standing = SchedulerState(snapshot, now) if self._standing is None else self._standing
         self._standing, delta = step(standing, events or (), now)
         # Whoever is past the limit pushes the expected start of others on and on.
         late = any(holding.until < now for holding in snapshot.holdings)
@@ -70,7 +70,7 @@ class Planner:
             self._since = self._monotonic()
         if anew or (self._since is not None and self.due_in() <= 0):
             return self._whole(snapshot, now)
-        gone = any(isinstance(event, Withdrawn) for event in events or ())
+        gone = any(isinstance(event, RequestWithdrawn) for event in events or ())
         return self._partly(snapshot, delta) if gone or _decided(delta) else None
 
     def due_in(self) -> float:
@@ -105,35 +105,35 @@ class Planner:
         return Plan(starts=delta.starts, waits=self._waits, stops=delta.stops)
 
 
-def changes(standing: Standing, snapshot: Snapshot) -> Iterator[Event]:
+def changes(standing: SchedulerState, snapshot: Snapshot) -> Iterator[Event]:
     """What has to be told to a standing, so that it stands for this snapshot."""
     waiting, held = standing.queues.waiting, standing.books.running.holdings
     asked = {request.id: request for request in snapshot.waiting}
     leased = {holding.request_id: holding for holding in snapshot.holdings}
     for name in held.keys() - leased.keys():
-        yield Freed(request_id=name)
+        yield AllocationEnded(request_id=name)
     # The store hands out the same values again: thousands of them are told apart by identity.
     for name, request in tuple(waiting.items()):
         if (now := asked.get(name)) is not request and now != request:
-            yield Withdrawn(request_id=name)
+            yield RequestWithdrawn(request_id=name)
     for name, holding in leased.items():
         if held.get(name) != holding:
-            yield Leased(holding=holding)
+            yield AllocationStarted(holding=holding)
     for name, request in asked.items():
         if (known := waiting.get(name)) is not request and known != request:
-            yield Submitted(request=request)
+            yield RequestQueued(request=request)
     yield from _uses(standing, snapshot.use)
     budgets = {left.group: left.budget - left.used - left.running for left in snapshot.budgets}
     if budgets != standing.books.budgets:
-        yield Budgeted(budgets=snapshot.budgets)
+        yield BudgetsChanged(budgets=snapshot.budgets)
 
 
-def _uses(standing: Standing, use: Iterable[Use]) -> Iterator[Event]:
+def _uses(standing: SchedulerState, use: Iterable[DecayedUsage]) -> Iterator[Event]:
     known = {(each.group, each.owner): each for each in standing.debts.uses()}
     now = {(each.group, each.owner): each for each in use}
     if known != now:
         gone = (replace(known[key], device_seconds=0.0) for key in known.keys() - now.keys())
-        yield Used(use=(*now.values(), *gone))
+        yield UsageChanged(use=(*now.values(), *gone))
 
 
 def _decided(delta: Delta) -> bool:

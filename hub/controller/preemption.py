@@ -14,9 +14,9 @@ from math import inf
 
 from ..messages.requests import notice_sentence
 from ..records.leases import LeaseRecord
-from ..records.notices import Notice, NoticeKind
+from ..records.notices import NoticeKind, StopNotice
 from ..records.requests import Cause, CauseCode, RequestRecord
-from ..runtime.context import Commands
+from ..runtime.context import Context
 from ..scheduling.cycle.notice_withdrawal import spared
 from ..scheduling.model.plan import Reason, Stop
 from ..scheduling.model.snapshot import Kind
@@ -34,10 +34,10 @@ Telling = tuple[str, "partial[None]"]
 """What may take long, under the name by which it is done once at a time."""
 
 
-class Reclaiming:
+class PreemptionController:
     """Kept by the loop; what it remembers may be lost."""
 
-    def __init__(self, commands: Commands) -> None:
+    def __init__(self, commands: Context) -> None:
         self._commands = commands
         self._store = commands.store
         self._told: set[str] = set()
@@ -52,7 +52,7 @@ class Reclaiming:
             kind = kind_of(stop)
             lease = before.lease
             ends = inf if lease is None else lease.granted_at + before.seconds
-            notice = Notice(
+            notice = StopNotice(
                 kind=kind,
                 message=notice_sentence(kind, stop.group, before.group),
                 given_at=now,
@@ -91,7 +91,7 @@ class Reclaiming:
             changed |= after != request
         return changed
 
-    def _spared(self, notices: Mapping[str, Notice], now: float) -> dict[str, str]:
+    def _spared(self, notices: Mapping[str, StopNotice], now: float) -> dict[str, str]:
         """Of those that were asked back for somebody, those that may stay, and why."""
         asked = {name: notice.for_request for name, notice in notices.items() if notice.for_request}
         waits = {name for name in set(asked.values()) if self._waits(name)}
@@ -143,7 +143,7 @@ def kind_of(stop: Stop) -> NoticeKind:
     return NoticeKind.MOVED if stop.moved else NoticeKind.GUARANTEE
 
 
-def cause_of(notice: Notice) -> Cause:
+def cause_of(notice: StopNotice) -> Cause:
     """Why it was stopped, once the time is over."""
     code = CauseCode.PREEMPTED if notice.comes_back else CauseCode.BUDGET
     return Cause(code=code, message=f"Stopped, as announced: {notice.message}")

@@ -10,19 +10,19 @@ import logging
 from collections.abc import Collection
 
 from ..errors import StaleEpoch
-from ..interfaces.backend import Life, Sighting
+from ..interfaces.backend import AttemptStatus, ProcessState
 from ..messages.requests import unclaimed_sentence
 from ..messages.units import duration
 from ..records.leases import LeaseRecord, LeaseState
 from ..records.requests import Cause, CauseCode, RequestRecord
 from ..requests.presenter import claim_by
-from ..runtime.context import Commands
+from ..runtime.context import Context
 from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import MAY_RUN, State
-from .device_faults import Faults
-from .jobs import JobActions
-from .loop_memory import Memory, Pairs
-from .sessions import SessionActions
+from .device_faults import DeviceFaults
+from .jobs import JobController
+from .loop_memory import LoopMemory, Pairs
+from .sessions import SessionController
 
 log = logging.getLogger(__name__)
 
@@ -31,14 +31,14 @@ RENEW_EVERY = 5.0
 """Between two writes of a sign of life; the loop's own memory is fresher."""
 
 
-class Watch:
+class Reconciler:
     """Kept by the loop; acts on one store, through a memory that both share."""
 
-    def __init__(self, commands: Commands, faults: Faults, memory: Memory) -> None:
+    def __init__(self, commands: Context, faults: DeviceFaults, memory: LoopMemory) -> None:
         self._commands = commands
         self._store = commands.store
-        self._jobs = JobActions(commands)
-        self._sessions = SessionActions(commands)
+        self._jobs = JobController(commands)
+        self._sessions = SessionController(commands)
         self._faults = faults
         self._memory = memory
 
@@ -55,7 +55,7 @@ class Watch:
         sightings = self._commands.backend.look(handles) if handles else {}
         changed = False
         for lease, request in running:
-            if lease.id in busy and sightings[lease.id].life is Life.DEAD:
+            if lease.id in busy and sightings[lease.id].life is ProcessState.DEAD:
                 continue
             try:
                 changed |= self._reconcile(lease, request, sightings[lease.id], now)
@@ -65,11 +65,11 @@ class Watch:
         return changed
 
     def _reconcile(
-        self, lease: LeaseRecord, request: RequestRecord, sighting: Sighting, now: float
+        self, lease: LeaseRecord, request: RequestRecord, sighting: AttemptStatus, now: float
     ) -> bool:
-        if sighting.life is Life.UNKNOWN:
+        if sighting.life is ProcessState.UNKNOWN:
             return False
-        if sighting.life is Life.ALIVE:
+        if sighting.life is ProcessState.ALIVE:
             return self._alive(lease, request, sighting, now)
         if request.state is not State.STARTING and self._faults.undecided(lease, request, now):
             self._memory.last.pop("inventory", None)
@@ -96,7 +96,7 @@ class Watch:
         return True
 
     def _alive(
-        self, lease: LeaseRecord, request: RequestRecord, sighting: Sighting, now: float
+        self, lease: LeaseRecord, request: RequestRecord, sighting: AttemptStatus, now: float
     ) -> bool:
         self._memory.seen[lease.id] = now
         starting = request.state is State.STARTING and request.kind is Kind.SESSION

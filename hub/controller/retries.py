@@ -6,7 +6,7 @@ from ..errors import StaleEpoch
 from ..records.json_value import Json
 from ..records.leases import LeaseRecord
 from ..records.requests import Cause, CauseCode, RequestRecord
-from ..runtime.context import Commands
+from ..runtime.context import Context
 from ..scheduling.model.states import State
 from .jobs import log
 
@@ -19,7 +19,7 @@ ENGINE_AWAY = "engine_away"
 
 
 def give_back_or_fail(
-    commands: Commands, lease: LeaseRecord, request: RequestRecord, why: str, details: str = ""
+    commands: Context, lease: LeaseRecord, request: RequestRecord, why: str, details: str = ""
 ) -> None:
     """Nothing ran: another attempt, or the end after too many."""
     now = commands.clock()
@@ -40,7 +40,7 @@ def give_back_or_fail(
     commands.pulse.beat()
 
 
-def _came_to_nothing(commands: Commands, request: RequestRecord) -> int:
+def _came_to_nothing(commands: Context, request: RequestRecord) -> int:
     """How many of its attempts were started and never ran.
 
     Not those that were lost, which have a limit of their own, nor those whose device failed or
@@ -53,12 +53,12 @@ def _came_to_nothing(commands: Commands, request: RequestRecord) -> int:
     return len({epoch for epoch, state in moves if state == State.STARTING} - excused)
 
 
-def _times_lost(commands: Commands, request: RequestRecord) -> int:
+def _times_lost(commands: Context, request: RequestRecord) -> int:
     """How many of its attempts ran and were lost; those that were given back are not."""
     return sum(state == State.LOST for _, state in _moves(commands, request))
 
 
-def _moves(commands: Commands, request: RequestRecord) -> list[tuple[int, Json]]:
+def _moves(commands: Context, request: RequestRecord) -> list[tuple[int, Json]]:
     """What states its attempts went through, in order."""
     found = commands.store.events(request.id, kinds=frozenset({"state"}))
     return [(event.epoch, event.data.get("state")) for event in found]

@@ -8,7 +8,7 @@ from ..errors import NotFound
 from ..records.json_value import Json
 from ..records.leases import LeaseRecord
 from ..records.requests import Cause, CauseCode, RequestFilter, RequestRecord
-from ..runtime.context import Commands
+from ..runtime.context import Context
 from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import State
 from .jobs import log
@@ -31,10 +31,10 @@ SETTLED = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class SessionActions:
+class SessionController:
     """Sessions: the hub's spawners run them; the service watches and asks."""
 
-    commands: Commands
+    commands: Context
 
     def not_started(self, lease: LeaseRecord, request: RequestRecord) -> bool:
         """``starting``, and no process. Returns whether anything was changed."""

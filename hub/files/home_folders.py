@@ -26,7 +26,7 @@ _OPTIONS: Final = "loop,nosuid,nodev,noatime"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Homes:
+class HomeFolders:
     """Attributes:
     root: ``STATE/homes``.
     disks: ``STATE/disks``.

@@ -46,7 +46,7 @@ class HomeFolder:
 
 
 @dataclass(frozen=True, slots=True)
-class HomeFiles:
+class HomeNotebooks:
     """Reads homes; each call is about the home of ``owner``."""
 
     files: Files

@@ -17,7 +17,7 @@ from typing import BinaryIO
 from ..errors import NotFound, TooLarge
 from ..interfaces.files import HomeUse, OutputFiles
 from .filenames import safe_name
-from .home_folders import Homes
+from .home_folders import HomeFolders
 from .safe_fs import FOLDER, opened_file, opened_folder
 
 INPUT = "input.ipynb"
@@ -36,7 +36,7 @@ MAX_DEPTH = 32
 class LocalFiles:
     """``homes/USER`` and ``outputs/REQUEST/ATTEMPT`` below two folders."""
 
-    homes: Homes
+    homes: HomeFolders
     outputs: Path
 
     def home(self, owner: str) -> Path:

@@ -11,11 +11,11 @@ from itertools import islice
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from ..errors import InvalidInput, NotFound
-from ..records.audit import Action
+from ..records.audit import AuditAction
 from ..records.calendar import WEEKDAYS, Reservation, Term
 from ..records.json_value import Json
-from ..runtime.audit_trail import Audited
-from ..scheduling.model.snapshot import Reserved
+from ..runtime.audit_trail import AuditTrail
+from ..scheduling.model.snapshot import ReservedSpan
 from ..scheduling.quota.tree import may_hold
 from ..schemas import NAME
 from ..schemas.calendar import ReservationIn, ReservationOut, TermOut
@@ -30,7 +30,7 @@ _FORETOLD = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Meaning:
+class ReservationPreview:
     """What a reservation would mean: its next times, and what speaks against it.
 
     Attributes:
@@ -38,12 +38,12 @@ class Meaning:
     """
 
     problems: tuple[str, ...]
-    coming: tuple[Reserved, ...]
+    coming: tuple[ReservedSpan, ...]
     pool: int
 
 
 @dataclass(frozen=True, slots=True)
-class Agenda(Audited):
+class GroupCalendar(AuditTrail):
     """Everything that changes terms or reservations goes through here."""
 
     # -- terms ----------------------------------------------------------------------------
@@ -72,7 +72,7 @@ class Agenda(Audited):
         before = self._term(name)
         if before != term:
             old = {} if before is None else _values(before)
-            change = self._change(Action.TERM_SET, name, who, before=old, after=_values(term))
+            change = self._change(AuditAction.TERM_SET, name, who, before=old, after=_values(term))
             self.store.put_term(term, change=change)
 
     def remove_term(self, name: str, *, who: str) -> None:
@@ -81,7 +81,7 @@ class Agenda(Audited):
         if before is None:
             known = ", ".join(term.name for term in self.store.terms()) or "none yet"
             raise NotFound(f"There is no term {name[:80]}.", accepted=f"Terms: {known}.")
-        change = self._change(Action.TERM_REMOVE, name, who, before=_values(before))
+        change = self._change(AuditAction.TERM_REMOVE, name, who, before=_values(before))
         self.store.remove_term(name, change=change)
 
     def _term(self, name: str) -> Term | None:
@@ -96,11 +96,13 @@ class Agenda(Audited):
         coming = [each for each in found if each.starts_at is not None]
         return sorted(coming, key=lambda each: (each.starts_at or 0.0, each.id))
 
-    def preview(self, body: ReservationIn) -> Meaning:
+    def preview(self, body: ReservationIn) -> ReservationPreview:
         """What it would mean. Raises InvalidInput or NotFound as making it would."""
         made, now = self._made("r-new", body), self.clock()
         coming = tuple(islice(made.occurrences(now, now + _YEAR), _FORETOLD))
-        return Meaning(problems=tuple(self._meaning(made)), coming=coming, pool=self._pool)
+        return ReservationPreview(
+            problems=tuple(self._meaning(made)), coming=coming, pool=self._pool
+        )
 
     @property
     def _pool(self) -> int:
@@ -109,7 +111,7 @@ class Agenda(Audited):
     def reserve(self, body: ReservationIn, *, who: str) -> ReservationOut:
         """Raises InvalidInput or NotFound."""
         made = self._made(f"r-{secrets.token_hex(3)}", body)
-        change = self._change(Action.RESERVE, made.group, who, after=_reservation(made))
+        change = self._change(AuditAction.RESERVE, made.group, who, after=_reservation(made))
         self.store.put_reservation(made, change=change)
         return self._shown(made, self.clock())
 
@@ -122,7 +124,7 @@ class Agenda(Audited):
                 accepted="`carrel reserve ls` lists them with their ids.",
             )
         was = _reservation(before)
-        change = self._change(Action.UNRESERVE, before.group, who, before=was)
+        change = self._change(AuditAction.UNRESERVE, before.group, who, before=was)
         self.store.remove_reservation(name, change=change)
 
     # -- within ---------------------------------------------------------------------------
@@ -179,7 +181,7 @@ class Agenda(Audited):
         if made.devices > may_hold(group):
             yield f"{group.name} may hold {may_hold(group)} devices at one time."
 
-    def _next(self, reservation: Reservation, now: float) -> Reserved | None:
+    def _next(self, reservation: Reservation, now: float) -> ReservedSpan | None:
         return next(reservation.occurrences(now, now + _YEAR), None)
 
     def _shown(self, reservation: Reservation, now: float) -> ReservationOut:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..scheduling.model.snapshot import Group
-from ..scheduling.quota import tree as quota
+from ..scheduling.quota import tree as quota_tree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,8 +24,10 @@ class GroupChoice:
 
 def choices(groups: Iterable[Group], known: Iterable[Group]) -> list[GroupChoice]:
     """Those that can be used, with what ``known`` groups above them leave of their limits."""
-    tree = quota.Tree(known)
-    limits = [(group, quota.limits(tree, group.name), tree.models(group.name)) for group in groups]
+    tree = quota_tree.GroupTree(known)
+    limits = [
+        (group, quota_tree.limits(tree, group.name), tree.models(group.name)) for group in groups
+    ]
     return [
         GroupChoice(
             name=group.name,

@@ -7,16 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 
 from ..errors import InvalidInput, NotFound
-from ..records.audit import Action
+from ..records.audit import AuditAction
 from ..records.calendar import span_of
 from ..records.json_value import Json
 from ..records.usage import LedgerFilter, UsageBy
-from ..runtime.audit_trail import Audited
+from ..runtime.audit_trail import AuditTrail
 from ..scheduling.explanation.quota_change import UNAFFECTED, consequences
 from ..scheduling.model.budget import Budget, Period
 from ..scheduling.model.snapshot import Device, Group, Snapshot
 from ..scheduling.model.text import hours
-from ..scheduling.quota.tree import Tally, Tree
+from ..scheduling.quota.tree import GroupTree, Tally
 from ..schemas import NAME
 from ..schemas.admin import GroupIn, QuotaOut
 from ..schemas.calendar import BudgetIn
@@ -29,7 +29,7 @@ _MORE = (
 
 
 @dataclass(frozen=True, slots=True)
-class QuotaTree(Audited):
+class GroupQuotas(AuditTrail):
     """Everything that changes a group's quota or teachers goes through here, with its line in
     the audit list."""
 
@@ -38,7 +38,7 @@ class QuotaTree(Audited):
     def all(self) -> list[QuotaOut]:
         """Every group after the one above it, siblings by name."""
         snapshot = self.store.snapshot(self.clock())
-        tree = Tree(snapshot.groups)
+        tree = GroupTree(snapshot.groups)
         tally = Tally(tree, snapshot.holdings)
         waiting = _people(tree, snapshot)
         seconds = self._device_seconds(tree)
@@ -58,7 +58,7 @@ class QuotaTree(Audited):
             for group, depth in _in_order(snapshot.groups)
         ]
 
-    def _device_seconds(self, tree: Tree) -> Mapping[str, float]:
+    def _device_seconds(self, tree: GroupTree) -> Mapping[str, float]:
         found: dict[str, float] = {}
         for usage in self.store.usage(now=self.clock()):
             for group in tree.known(usage.group):
@@ -93,7 +93,7 @@ class QuotaTree(Audited):
             return
         if not after.budget.device_seconds:
             yield f"With a budget of 0 nothing of {after.name} starts on a device."
-        tree = Tree([*self.store.groups(), *([] if before else [after])])
+        tree = GroupTree([*self.store.groups(), *([] if before else [after])])
         which = LedgerFilter(groups=tree.below(after.name), since=span[0])
         used = sum(row.total for row in self.store.used(which, UsageBy.OWNER, now=now))
         if used >= after.budget.device_seconds > 0:
@@ -140,7 +140,7 @@ class QuotaTree(Audited):
             return
         check_models(after, before, self.store.devices())
         old, new = _differences(before, after)
-        change = self._change(Action.GROUP_SET, after.name, who, before=old, after=new)
+        change = self._change(AuditAction.GROUP_SET, after.name, who, before=old, after=new)
         self.store.put_group(after, change=change)
 
     def set_teachers(self, name: str, teachers: Iterable[str], *, who: str) -> None:
@@ -148,7 +148,7 @@ class QuotaTree(Audited):
         if before == after:
             return
         change = self._change(
-            *(Action.TEACHERS_SET, name, who),
+            *(AuditAction.TEACHERS_SET, name, who),
             before={"teachers": before},
             after={"teachers": after},
         )
@@ -157,7 +157,7 @@ class QuotaTree(Audited):
     def remove(self, name: str, *, who: str) -> None:
         """Raises NotFound, or Conflict where something stands on it."""
         before, _ = _differences(self.store.group(name), None)
-        change = self._change(Action.GROUP_REMOVE, name, who, before=before)
+        change = self._change(AuditAction.GROUP_REMOVE, name, who, before=before)
         self.store.remove_group(name, at=self.clock(), change=change)
 
     def _known(self, name: str) -> Group | None:
@@ -178,7 +178,7 @@ def check_group_name(name: str) -> None:
 
 def check_fits(after: Group, groups: Iterable[Group]) -> None:
     """Raises InvalidInput for a group above that is unknown, or would be below it."""
-    tree = Tree([*(group for group in groups if group.name != after.name), after])
+    tree = GroupTree([*(group for group in groups if group.name != after.name), after])
     if not tree.chain(after.name):
         known = any(group.name == after.parent for group in tree.groups)
         unknown = f"There is no group {after.parent}."
@@ -205,7 +205,7 @@ def _budget(body: BudgetIn) -> Budget:
     return Budget(device_seconds=body.device_seconds, period=Period(body.period))
 
 
-def _people(tree: Tree, snapshot: Snapshot) -> Mapping[str, set[str]]:
+def _people(tree: GroupTree, snapshot: Snapshot) -> Mapping[str, set[str]]:
     """Who waits in each group, those of the groups below it included."""
     found: dict[str, set[str]] = {}
     for waiting in snapshot.waiting:

@@ -10,9 +10,9 @@ from ..accounts.passwords import random_password
 from ..accounts.store import Accounts
 from ..accounts.usernames import parse_name
 from ..errors import Conflict, Unavailable
-from ..interfaces.jupyterhub import Hub, HubUser
-from ..records.audit import Action
-from ..runtime.audit_trail import Audited
+from ..interfaces.jupyterhub import HubUser, JupyterHub
+from ..records.audit import AuditAction
+from ..runtime.audit_trail import AuditTrail
 from ..schemas.admin import PeopleOut, PersonOut
 
 _SHOWN_SECONDS = 5.0
@@ -20,14 +20,14 @@ _SHOWN_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class People(Audited):
+class Users(AuditTrail):
     """The embedded accounts, and whoever else JupyterHub or the ledger knows.
 
     Each change of an account gets its line in the audit list right after it: accounts are in a
     database of their own.
     """
 
-    hub: Hub
+    hub: JupyterHub
     accounts: Accounts | None
 
     # -- looking --------------------------------------------------------------------------
@@ -88,7 +88,9 @@ class People(Audited):
             self.store.group(group)
         password = password or random_password()
         self._own.add(name, password, admin=admin)
-        self.store.add_change(self._change(Action.ACCOUNT_ADD, name, who, after={"admin": admin}))
+        self.store.add_change(
+            self._change(AuditAction.ACCOUNT_ADD, name, who, after={"admin": admin})
+        )
         if groups:
             # An administrator becomes one at sign-in: the hub lets no service make one.
             self.hub.add_user(name, admin=False)
@@ -101,7 +103,7 @@ class People(Audited):
         name = parse_name(name)
         password = password or random_password()
         self._own.set_password(name, password)
-        self.store.add_change(self._change(Action.NEW_PASSWORD, name, who))
+        self.store.add_change(self._change(AuditAction.NEW_PASSWORD, name, who))
         return password
 
     def remove(self, name: str, *, who: str, force: bool = False) -> None:
@@ -127,21 +129,21 @@ class People(Audited):
         self.hub.remove_user(name)
         self._own.remove(name)
         self.store.add_change(
-            self._change(Action.ACCOUNT_REMOVE, name, who, before={"admin": account.admin})
+            self._change(AuditAction.ACCOUNT_REMOVE, name, who, before={"admin": account.admin})
         )
 
     def join(self, group: str, names: Sequence[str], *, who: str) -> None:
         self.hub.add_to_group(group, tuple(names))
         for name in names:
             self.store.add_change(
-                self._change(Action.MEMBER_ADD, name, who, after={"group": group})
+                self._change(AuditAction.MEMBER_ADD, name, who, after={"group": group})
             )
 
     def leave(self, group: str, names: Sequence[str], *, who: str) -> None:
         self.hub.remove_from_group(group, tuple(names))
         for name in names:
             self.store.add_change(
-                self._change(Action.MEMBER_REMOVE, name, who, before={"group": group})
+                self._change(AuditAction.MEMBER_REMOVE, name, who, before={"group": group})
             )
 
     @property

@@ -14,9 +14,9 @@ from typing import Protocol
 
 from ..records.events import NewEvent
 from ..records.leases import Handle
-from ..records.notices import Notice
+from ..records.notices import StopNotice
 from ..records.requests import Cause, JobSpec
-from ..scheduling.model.idleness import DeviceUse
+from ..scheduling.model.idleness import DeviceActivity
 from ..scheduling.model.snapshot import Device
 from .images import ImageSource
 
@@ -75,7 +75,7 @@ class LaunchOrder:
     group: str = ""
 
 
-class Life(StrEnum):
+class ProcessState(StrEnum):
     ALIVE = "alive"
     DEAD = "dead"
     """Confirmed: no process of the lease is left."""
@@ -84,10 +84,10 @@ class Life(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sighting:
+class AttemptStatus:
     """What the engine says of one lease. ``handle`` is its oldest process, if alive."""
 
-    life: Life
+    life: ProcessState
     handle: Handle | None = None
     exit_status: int | None = None
     """Where the engine saw the first process end; negative for a signal."""
@@ -96,7 +96,7 @@ class Sighting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Activity:
+class ActivitySample:
     """What leases and devices did.
 
     Attributes:
@@ -107,7 +107,7 @@ class Activity:
     """
 
     cpu_seconds: Mapping[str, float]
-    devices: Mapping[str, DeviceUse]
+    devices: Mapping[str, DeviceActivity]
 
 
 class Backend(ImageSource, Protocol):
@@ -137,10 +137,10 @@ class Backend(ImageSource, Protocol):
             Unavailable: the engine does not answer, so that nothing is known.
         """
 
-    def look(self, leases: Mapping[str, Handle | None]) -> Mapping[str, Sighting]:
+    def look(self, leases: Mapping[str, Handle | None]) -> Mapping[str, AttemptStatus]:
         """What is alive of these leases (id → handle, None where none was reported)."""
 
-    def activity(self, leases: Mapping[str, Handle | None]) -> Activity:
+    def activity(self, leases: Mapping[str, Handle | None]) -> ActivitySample:
         """What these leases and all devices did; leases not named any more are forgotten."""
 
     def stop(self, lease_id: str, handle: Handle | None, *, patience: float = 4.0) -> bool:
@@ -150,7 +150,7 @@ class Backend(ImageSource, Protocol):
         """
 
     def ask_to_save(
-        self, lease_id: str, handle: Handle | None, folder: Path, notice: Notice
+        self, lease_id: str, handle: Handle | None, folder: Path, notice: StopNotice
     ) -> None:
         """Tell an attempt that it will be stopped: nothing is interrupted by it.
 

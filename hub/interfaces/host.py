@@ -1,6 +1,6 @@
 """What an engine needs on this machine before and after the three processes run.
 
-Found by entry point (group ``carrel.grounds``): ``factory(GroundSettings)``. The local engine
+Found by entry point (group ``carrel.host_setups``): ``factory(GroundSettings)``. The local engine
 has none: it needs nothing, and what it started is found among the processes.
 """
 
@@ -24,7 +24,7 @@ class Addresses:
     internal_ip: str
 
 
-class Ground(Protocol):
+class HostSetup(Protocol):
     """One engine, as ``carrel up``, ``carrel down`` and ``carrel doctor`` see it."""
 
     def prepare(self, subnets: str) -> Addresses:

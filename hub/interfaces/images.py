@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from ..records.audit import Change
+from ..records.audit import AuditEntry
 from ..records.images import Image, ImageUse, Pin
 
 
-class Pins(Protocol):
+class ImagePinStore(Protocol):
     """Each method is one transaction; see ``hub.ports.store``."""
 
     def pins(self) -> tuple[Pin, ...]:
         """All of them, by group and image, also those whose last day is over."""
 
-    def put_pin(self, pin: Pin, *, change: Change | None = None) -> None:
+    def put_pin(self, pin: Pin, *, change: AuditEntry | None = None) -> None:
         """Set it, in place of one of the same group and image. Raises NotFound for the group."""
 
-    def remove_pin(self, group: str, image: str, *, change: Change | None = None) -> bool:
+    def remove_pin(self, group: str, image: str, *, change: AuditEntry | None = None) -> bool:
         """Returns whether there was one; without one nothing is written."""
 
     def image_uses(self) -> Mapping[str, tuple[ImageUse, ...]]:

@@ -28,7 +28,7 @@ class HubUser:
     servers: Mapping[str, HubServer]
 
 
-class Hub(Protocol):
+class JupyterHub(Protocol):
     """JupyterHub's REST API, as far as Carrel needs it. Every call may raise Unavailable."""
 
     def user(self, name: str) -> HubUser:

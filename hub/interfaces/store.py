@@ -10,32 +10,32 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from ..records.audit import Change, ChangeFilter
+from ..records.audit import AuditEntry, ChangeFilter
 from ..records.calendar import Reservation, Term
-from ..records.events import EventRecord, Glance, NewEvent
+from ..records.events import ChangeDigest, EventRecord, NewEvent
 from ..records.json_value import Json
 from ..records.leases import Handle, LeaseRecord
 from ..records.ledger import LedgerEntry, Usage
-from ..records.notices import Notice
-from ..records.requests import Cause, NewRequest, RequestFilter, RequestRecord, Wanted
+from ..records.notices import StopNotice
+from ..records.requests import Cause, NewRequest, RequestChange, RequestFilter, RequestRecord
 from ..scheduling.model.idleness import IdleWarning
 from ..scheduling.model.plan import Start
 from ..scheduling.model.snapshot import (
+    Allocation,
+    BudgetBalance,
     Device,
     Group,
     Health,
-    Holding,
-    Left,
     Mark,
     MarkKind,
     Snapshot,
 )
 from ..scheduling.model.states import State
-from .images import Pins
-from .usage import History
+from .images import ImagePinStore
+from .usage import UsageStore
 
 
-class Store(History, Pins, Protocol):
+class Store(UsageStore, ImagePinStore, Protocol):
     """What the service remembers; how it looks back on it is in ``history``."""
 
     def together(self) -> AbstractContextManager[None]:
@@ -49,7 +49,7 @@ class Store(History, Pins, Protocol):
 
     # A ``change`` that is given goes into the audit list in the same transaction.
 
-    def put_group(self, group: Group, *, change: Change | None = None) -> None:
+    def put_group(self, group: Group, *, change: AuditEntry | None = None) -> None:
         """Create or replace a group's quota.
 
         Raises:
@@ -63,7 +63,7 @@ class Store(History, Pins, Protocol):
         """All groups, by name."""
 
     def set_teachers(
-        self, group: str, teachers: Sequence[str], *, change: Change | None = None
+        self, group: str, teachers: Sequence[str], *, change: AuditEntry | None = None
     ) -> None:
         """Replace the people who hold the role of teacher in a group."""
 
@@ -72,7 +72,7 @@ class Store(History, Pins, Protocol):
     def taught_by(self, person: str) -> frozenset[str]:
         """Groups in which this person is a teacher."""
 
-    def remove_group(self, name: str, *, at: float, change: Change | None = None) -> None:
+    def remove_group(self, name: str, *, at: float, change: AuditEntry | None = None) -> None:
         """Forget a group's quota; its requests and ledger lines are kept.
 
         Raises:
@@ -83,22 +83,24 @@ class Store(History, Pins, Protocol):
     def terms(self) -> tuple[Term, ...]:
         """All of them, the first one first."""
 
-    def put_term(self, term: Term, *, change: Change | None = None) -> None:
+    def put_term(self, term: Term, *, change: AuditEntry | None = None) -> None:
         """Make or change one. Raises InvalidInput where it overlaps another."""
 
-    def remove_term(self, name: str, *, change: Change | None = None) -> bool:
+    def remove_term(self, name: str, *, change: AuditEntry | None = None) -> bool:
         """Returns whether there was one; without one nothing is written."""
 
     def reservations(self) -> tuple[Reservation, ...]:
         """All of them, also past ones, by their first day."""
 
-    def budgets(self, now: float) -> tuple[Left, ...]:
+    def budgets(self, now: float) -> tuple[BudgetBalance, ...]:
         """Of every group that has a budget, by name, as in the snapshot."""
 
-    def put_reservation(self, reservation: Reservation, *, change: Change | None = None) -> None:
+    def put_reservation(
+        self, reservation: Reservation, *, change: AuditEntry | None = None
+    ) -> None:
         """Raises NotFound for an unknown group."""
 
-    def remove_reservation(self, name: str, *, change: Change | None = None) -> bool:
+    def remove_reservation(self, name: str, *, change: AuditEntry | None = None) -> bool:
         """Returns whether there was one; without one nothing is written."""
 
     def nodes(self) -> tuple[str, ...]:
@@ -107,18 +109,18 @@ class Store(History, Pins, Protocol):
     def marks(self) -> tuple[Mark, ...]:
         """What keeps new work off devices and nodes, by target and kind."""
 
-    def put_mark(self, mark: Mark, *, change: Change | None = None) -> None:
+    def put_mark(self, mark: Mark, *, change: AuditEntry | None = None) -> None:
         """Set it, in place of one of the same target and kind. Raises NotFound."""
 
-    def remove_mark(self, target: str, kind: MarkKind, *, change: Change | None = None) -> bool:
+    def remove_mark(self, target: str, kind: MarkKind, *, change: AuditEntry | None = None) -> bool:
         """Returns whether there was one; without one nothing is written."""
 
     # -- who changed what -----------------------------------------------------------------
 
-    def add_change(self, change: Change) -> None:
+    def add_change(self, change: AuditEntry) -> None:
         """A line of the audit list about something that is not kept here."""
 
-    def changes(self, which: ChangeFilter) -> tuple[Change, ...]:
+    def changes(self, which: ChangeFilter) -> tuple[AuditEntry, ...]:
         """Newest first."""
 
     def sync_devices(self, node: str, devices: Sequence[Device]) -> None:
@@ -156,7 +158,7 @@ class Store(History, Pins, Protocol):
     def queued(self, owner: str) -> frozenset[str]:
         """Ids of the requests of this person that wait."""
 
-    def holdings(self) -> tuple[Holding, ...]:
+    def holdings(self) -> tuple[Allocation, ...]:
         """Every lease that is not released, as in the snapshot; without reading the queue."""
 
     def waiting_for_devices(self) -> int:
@@ -195,7 +197,7 @@ class Store(History, Pins, Protocol):
         cause: Cause,
         *,
         now: float,
-        change: Change | None = None,
+        change: AuditEntry | None = None,
     ) -> RequestRecord:
         """Ask it to end in ``target``.
 
@@ -211,7 +213,7 @@ class Store(History, Pins, Protocol):
         so does what is stopping as failed; in all other states nothing changes.
         """
 
-    def notify(self, request_id: str, notice: Notice, *, now: float) -> RequestRecord:
+    def notify(self, request_id: str, notice: StopNotice, *, now: float) -> RequestRecord:
         """Note that the devices of a running request are asked back; the first notice stands.
 
         In states without devices nothing changes.
@@ -221,7 +223,7 @@ class Store(History, Pins, Protocol):
         """Take such a notice back, if there is one and nothing has come of it."""
 
     def preempt(
-        self, request_id: str, cause: Cause, notice: Notice, *, now: float
+        self, request_id: str, cause: Cause, notice: StopNotice, *, now: float
     ) -> RequestRecord:
         """Stop what was asked back by this notice, towards another attempt in its old place:
         behind whom it made room for, and before all others where it was moved.
@@ -294,7 +296,7 @@ class Store(History, Pins, Protocol):
             Conflict: it does not run.
         """
 
-    def change(self, request_id: str, wanted: Wanted, *, now: float) -> RequestRecord:
+    def change(self, request_id: str, wanted: RequestChange, *, now: float) -> RequestRecord:
         """Ask for less from now on, or in another group, and keep the age in the queue.
 
         Raises:
@@ -368,7 +370,7 @@ class Store(History, Pins, Protocol):
     def charged(self, request_ids: Sequence[str]) -> Mapping[str, float]:
         """Device-seconds in the ledger by request; a request without any is 0."""
 
-    def glance(self, after: int | None) -> Glance:
+    def glance(self, after: int | None) -> ChangeDigest:
         """What all event streams look at with every beat; None: from now on, nothing touched."""
 
     def close(self) -> None: ...

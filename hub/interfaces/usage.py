@@ -12,16 +12,16 @@ from ..records.usage import (
     LedgerFilter,
     Levels,
     UsageBy,
-    Used,
+    UsageRow,
     UsedRequests,
     Window,
 )
 
 
-class History(Protocol):
+class UsageStore(Protocol):
     """The part of the store that looks back."""
 
-    def used(self, which: LedgerFilter, by: UsageBy, *, now: float) -> tuple[Used, ...]:
+    def used(self, which: LedgerFilter, by: UsageBy, *, now: float) -> tuple[UsageRow, ...]:
         """Lines that span a day, or an end of the window, are split by the overlap.
 
         Ordered by time, by owner and group, by model, each group after the one above it, or

@@ -14,17 +14,17 @@ from ..interfaces.files import Files
 from ..interfaces.images import ImageSource
 from ..interfaces.store import Store
 from ..messages import units
-from ..records.audit import Action, Change
+from ..records.audit import AuditAction, AuditEntry
 from ..records.identity import Identity
 from ..records.images import ACCEPTED, Image, Pin, Reference, newest
 from ..records.json_value import Json
 from ..scheduling.model.snapshot import Device
-from ..scheduling.quota.tree import Tree
+from ..scheduling.quota.tree import GroupTree
 from ..schemas.images import ImageOut, ImagesOut, NeededOut, NeedsOut, PinIn, PinOut
 
 
 @dataclass(frozen=True, slots=True)
-class Catalogue:
+class ImageCatalogue:
     """Everything that names an image goes through here."""
 
     source: ImageSource
@@ -81,7 +81,7 @@ class Catalogue:
         return next((held[name] for name in groups if name in held), None)
 
     def _chain(self, group: str) -> tuple[str, ...]:
-        return tuple(each.name for each in Tree(self.store.groups()).known(group))
+        return tuple(each.name for each in GroupTree(self.store.groups()).known(group))
 
     # -- showing --------------------------------------------------------------------------
 
@@ -90,7 +90,7 @@ class Catalogue:
         images = self.source.images()
         if images is None:
             return ImagesOut(choice=False, images=[], pins=[])
-        tree = Tree(self.store.groups())
+        tree = GroupTree(self.store.groups())
         taught = self.store.taught_by(who.name)
         mine = {above.name for name in {*groups, *taught} for above in tree.known(name)}
         pins = [
@@ -133,7 +133,7 @@ class Catalogue:
             set_at=self.clock(),
         )
         before = self._known(group, found.name)
-        change = self._change(who, Action.PIN, group, _said(before), _said(pin))
+        change = self._change(who, AuditAction.PIN, group, _said(before), _said(pin))
         self.store.put_pin(pin, change=change)
         return _pin_out(pin, images, self.clock())
 
@@ -146,7 +146,7 @@ class Catalogue:
             raise NotFound(
                 f"{group} has not pinned {name[:80]}.", accepted=f"Pinned: {known or 'none yet'}."
             )
-        change = self._change(who, Action.UNPIN, group, _said(before), {})
+        change = self._change(who, AuditAction.UNPIN, group, _said(before), {})
         self.store.remove_pin(group, name, change=change)
 
     def _check_rights(self, who: Identity, group: str) -> None:
@@ -172,12 +172,12 @@ class Catalogue:
     def _change(
         self,
         who: Identity,
-        action: Action,
+        action: AuditAction,
         group: str,
         before: Mapping[str, Json],
         after: Mapping[str, Json],
-    ) -> Change:
-        return Change(
+    ) -> AuditEntry:
+        return AuditEntry(
             at=self.clock(),
             who=who.name,
             action=action,

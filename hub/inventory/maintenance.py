@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from ..errors import Conflict, InvalidInput, NotFound
 from ..interfaces.backend import Backend
 from ..messages.units import count, device_name
-from ..records.audit import Action
+from ..records.audit import AuditAction
 from ..records.json_value import Json
 from ..records.requests import RequestFilter, RequestRecord
-from ..runtime.audit_trail import Audited
-from ..runtime.notifier import Pulse
+from ..runtime.audit_trail import AuditTrail
+from ..runtime.notifier import ChangeNotifier
 from ..scheduling.model.snapshot import Device, Health, Mark, MarkKind
 from ..scheduling.model.states import HOLDS_DEVICES
 from ..schemas.admin import NodeOut
@@ -26,10 +26,10 @@ _ALL = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class PoolCare(Audited):
+class NodeMaintenance(AuditTrail):
     """Each change is written together with its line in the audit list."""
 
-    pulse: Pulse
+    pulse: ChangeNotifier
     backend: Backend
 
     def drain(
@@ -54,7 +54,7 @@ class PoolCare(Audited):
             return said
         mark = Mark(target=target, kind=MarkKind.DRAIN, since=now, why=why, by=who, until=until)
         after: dict[str, Json] = {} if until is None else {"until": until}
-        change = self._change(Action.DRAIN, target, who, why=why, after=after)
+        change = self._change(AuditAction.DRAIN, target, who, why=why, after=after)
         self.store.put_mark(mark, change=change)
         if until is not None:
             for request in found:
@@ -67,7 +67,7 @@ class PoolCare(Audited):
         """Raises NotFound; Conflict where it is not drained itself."""
         name = self.named(target)
         removed = self.store.remove_mark(
-            target, MarkKind.DRAIN, change=self._change(Action.UNDRAIN, target, who)
+            target, MarkKind.DRAIN, change=self._change(AuditAction.UNDRAIN, target, who)
         )
         if not removed:
             device = self._device(target)
@@ -86,7 +86,7 @@ class PoolCare(Audited):
             NotFound: there is no such device.
         """
         mark = Mark(target=target, kind=MarkKind.QUARANTINE, since=self.clock(), why=why, by=who)
-        change = self._change(Action.QUARANTINE, target, who, why=why)
+        change = self._change(AuditAction.QUARANTINE, target, who, why=why)
         self.store.put_mark(mark, change=change)
         self.pulse.beat()
         return (
@@ -112,7 +112,9 @@ class PoolCare(Audited):
         self.store.remove_mark(
             target,
             MarkKind.QUARANTINE,
-            change=self._change(Action.RELEASE, target, who, before={"why": device.quarantine.why}),
+            change=self._change(
+                AuditAction.RELEASE, target, who, before={"why": device.quarantine.why}
+            ),
         )
         self.pulse.beat()
         return (f"{name} is lent again.",)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..records.identity import Viewer
-from ..scheduling.model.snapshot import Device, Health, Holding
+from ..scheduling.model.snapshot import Allocation, Device, Health
 from ..schemas import DeviceOut, PoolOut
 
 RESERVED_SHOWN = 10
 """How many reservations stand beside the devices."""
 
 
-def device_out(device: Device, holding: Holding | None, viewer: Viewer) -> DeviceOut:
+def device_out(device: Device, holding: Allocation | None, viewer: Viewer) -> DeviceOut:
     """A tile of the pool."""
     if holding is not None:
         state = "yours" if holding.owner == viewer.name else "taken"
@@ -56,7 +56,7 @@ def why_not_lent(device: Device) -> str:
 
 
 def pool_of(
-    devices: Sequence[Device], holdings: Iterable[Holding], waiting: int, viewer: Viewer
+    devices: Sequence[Device], holdings: Iterable[Allocation], waiting: int, viewer: Viewer
 ) -> PoolOut:
     """The pool as the viewer may see it."""
     held = {name: holding for holding in holdings for name in holding.devices}

@@ -18,7 +18,7 @@ from carrel.hub.config.backend import backend_settings
 from carrel.hub.config.secrets import Secrets
 
 # JupyterHub executes this file by its path, so that there is no package to be relative to.
-from carrel.hub.config.settings import SERVICE_PREFIX, Engine, Settings
+from carrel.hub.config.settings import SERVICE_PREFIX, EngineKind, Settings
 from carrel.hub.config.state_folder import StateFolder
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ c.JupyterHub.template_paths = [str(Path(__file__).parent / "templates")]
 c.JupyterHub.template_vars = {
     "carrel_desk": SERVICE_PREFIX,
     "carrel_demo": settings.demo,
-    "carrel_isolated": settings.engine is not Engine.LOCAL,
+    "carrel_isolated": settings.engine is not EngineKind.LOCAL,
     "carrel_contact": settings.contact,
 }
 c.Application.log_format = "%(asctime)s %(levelname)s %(name)s: %(message)s"

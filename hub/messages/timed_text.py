@@ -25,7 +25,7 @@ Show = Literal["clock", "coming"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AroundAMoment:
+class TimedText:
     """A sentence with a time of day in it, or a part of one.
 
     Attributes:
@@ -40,11 +40,11 @@ class AroundAMoment:
     show: Show = "clock"
 
 
-Dated = tuple[AroundAMoment, ...]
+Dated = tuple[TimedText, ...]
 """A sentence, from its parts in their order; empty where there is nothing to say."""
 
 
-class Start(Protocol):
+class ExpectedStart(Protocol):
     """Whatever is expected to start: a wait, a row of the queue, a quote."""
 
     @property
@@ -53,7 +53,7 @@ class Start(Protocol):
     def latest_at(self) -> float | None: ...
 
 
-def expected_words(start: Start, now: float) -> Dated:
+def expected_words(start: ExpectedStart, now: float) -> Dated:
     """``Expected start: 14:05 (in about 2 h), at the latest 16:05.``
 
     What has passed is told as now, not as a time that lies behind.
@@ -64,10 +64,10 @@ def expected_words(start: Start, now: float) -> Dated:
     latest = at if start.latest_at is None else max(start.latest_at, now)
     told = "Expected start: "
     if latest - at < _INTERVAL_SECONDS:
-        return (AroundAMoment(before=told, at=at, after=".", show="coming"),)
+        return (TimedText(before=told, at=at, after=".", show="coming"),)
     return (
-        AroundAMoment(before=told, at=at, show="coming"),
-        AroundAMoment(before=", at the latest ", at=latest, after="."),
+        TimedText(before=told, at=at, show="coming"),
+        TimedText(before=", at the latest ", at=latest, after="."),
     )
 
 
@@ -75,7 +75,7 @@ def start_words(why: WhyOut, now: float) -> Dated:
     """The same, to whoever asks why it waits: also that it cannot be told."""
     if why.wait is None:
         return ()
-    unknown = AroundAMoment(before="When it will start cannot be told yet.")
+    unknown = TimedText(before="When it will start cannot be told yet.")
     return expected_words(why.wait, now) or (unknown,)
 
 
@@ -85,23 +85,21 @@ def reason_words(why: WhyOut) -> tuple[Dated, ...]:
     if why.reserved_from is not None:
         said.append(
             (
-                AroundAMoment(before="Reserved from ", at=why.reserved_from),
-                AroundAMoment(before=" to ", at=why.reserved_until, after="."),
+                TimedText(before="Reserved from ", at=why.reserved_from),
+                TimedText(before=" to ", at=why.reserved_until, after="."),
             )
         )
     if why.refills_at is not None:
-        said.append(
-            (AroundAMoment(before="The budget is full again: ", at=why.refills_at, after="."),)
-        )
+        said.append((TimedText(before="The budget is full again: ", at=why.refills_at, after="."),))
     return tuple(said)
 
 
-def reserved_words(reserved: ReservationOut) -> AroundAMoment:
+def reserved_words(reserved: ReservationOut) -> TimedText:
     """``8 devices are reserved for cs101 from`` … ``(Tue 10:00-12:00 Europe/Berlin): the lab``."""
     verb = "is" if reserved.devices == 1 else "are"
     since = "until" if reserved.running else "from"
     why = f": {reserved.why}" if reserved.why else ""
-    return AroundAMoment(
+    return TimedText(
         before=f"{devices(reserved.devices).capitalize()} {verb} reserved for {reserved.group} "
         f"{since} ",
         at=reserved.ends_at if reserved.running else reserved.starts_at,
@@ -109,5 +107,5 @@ def reserved_words(reserved: ReservationOut) -> AroundAMoment:
     )
 
 
-def dated_facts(parts: Sequence[AroundAMoment]) -> list[JsonValue]:
+def dated_facts(parts: Sequence[TimedText]) -> list[JsonValue]:
     return [asdict(part) for part in parts]

@@ -23,7 +23,7 @@ OWN = "Its own"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class UsageLine:
     """A row of such a table; ``depth`` is how many groups are above it there."""
 
     name: str
@@ -31,13 +31,13 @@ class Line:
     row: UsageRowOut
 
 
-def lines(by: str, rows: Sequence[UsageRowOut]) -> list[Line]:
+def lines(by: str, rows: Sequence[UsageRowOut]) -> list[UsageLine]:
     depths: dict[str, int] = {}
     found = []
     for row in rows:
         depth = depths[row.above] + 1 if row.above in depths else 0
         depths[row.group] = depth
-        found.append(Line(name=_name(by, row), depth=depth if by == "group" else 0, row=row))
+        found.append(UsageLine(name=_name(by, row), depth=depth if by == "group" else 0, row=row))
     return found
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from itertools import islice
 
 from ..scheduling.explanation.explanation import Explanation, QuotaState
-from ..scheduling.explanation.precedence import Ahead, Precedence
-from ..scheduling.explanation.what_if import Change, Suggestion
+from ..scheduling.explanation.precedence import Precedence, RequestsAhead
+from ..scheduling.explanation.what_if import SuggestedChange, Suggestion
 from ..scheduling.model.plan import Reason
-from ..scheduling.model.snapshot import Left, Waiting
+from ..scheduling.model.snapshot import BudgetBalance, PendingRequest
 from ..scheduling.model.text import hours
 from .requests import wait_sentence
 from .units import count, devices, duration
@@ -35,7 +35,7 @@ def why_sentences(explanation: Explanation, *, yours: bool = False) -> list[str]
     return said
 
 
-def _budget(left: Left) -> str:
+def _budget(left: BudgetBalance) -> str:
     """What is left of it; the time at which it is full again stands beside it."""
     later = "" if left.refills_at is not None else " No later term is known."
     if not left.budget:
@@ -74,7 +74,7 @@ def _quota(quota: QuotaState, *, yours: bool) -> str:
             return f"{quota.group} holds {held} of the {most} devices that it may."
 
 
-def ahead_sentences(ahead: tuple[Ahead, ...], named: Named) -> list[str]:
+def ahead_sentences(ahead: tuple[RequestsAhead, ...], named: Named) -> list[str]:
     """Behind whom, by which rule; the most important rules, and how many more there are."""
     said = [_ahead(each, named) for each in islice(ahead, _LINES)]
     if left := sum(each.count for each in ahead[_LINES:]):
@@ -82,7 +82,7 @@ def ahead_sentences(ahead: tuple[Ahead, ...], named: Named) -> list[str]:
     return said
 
 
-def _ahead(ahead: Ahead, named: Named) -> str:
+def _ahead(ahead: RequestsAhead, named: Named) -> str:
     one = ahead.count == 1
     known = bool(ahead.group) and named(ahead.group)
     group = ahead.group if known else "another group"
@@ -124,14 +124,14 @@ def _then(explanation: Explanation, suggestion: Suggestion) -> str:
     return f"it is expected {duration(before.at - suggestion.expected.at)} sooner."
 
 
-def _instead(request: Waiting, suggestion: Suggestion) -> str:
+def _instead(request: PendingRequest, suggestion: Suggestion) -> str:
     match suggestion.change:
-        case Change.FEWER_DEVICES:
+        case SuggestedChange.FEWER_DEVICES:
             return f"With {devices(suggestion.devices or 0)} instead of {request.devices}"
-        case Change.ANY_MODEL:
+        case SuggestedChange.ANY_MODEL:
             return f"With a device of any model instead of {request.model}"
-        case Change.SHORTER_LIMIT:
+        case SuggestedChange.SHORTER_LIMIT:
             shorter = duration(suggestion.seconds or 0.0)
             return f"With a time limit of {shorter} instead of {duration(request.seconds)}"
-        case Change.OTHER_GROUP:
+        case SuggestedChange.OTHER_GROUP:
             return f"In the group {suggestion.group}"

@@ -9,7 +9,7 @@ from enum import StrEnum
 from .json_value import Json
 
 
-class Action(StrEnum):
+class AuditAction(StrEnum):
     """What was done, in words that a list can be filtered by."""
 
     GROUP_SET = "group set"
@@ -43,7 +43,7 @@ class Action(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class AuditEntry:
     """One line of the list.
 
     Attributes:
@@ -58,7 +58,7 @@ class Change:
 
     at: float
     who: str
-    action: Action
+    action: AuditAction
     target: str
     why: str = ""
     before: Mapping[str, Json] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class ChangeFilter:
     """
 
     who: str | None = None
-    action: Action | None = None
+    action: AuditAction | None = None
     target: str | None = None
     older_than: int | None = None
     limit: int = 100

@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from ..scheduling.model.budget import Period
-from ..scheduling.model.snapshot import Reserved
+from ..scheduling.model.snapshot import ReservedSpan
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _DAY = timedelta(days=1)
@@ -91,7 +91,7 @@ class Reservation:
         day = self.first.isoformat() if self.weekday is None else WEEKDAYS[self.weekday]
         return f"{day} {self.begins:%H:%M}-{self.ends:%H:%M} {self.zone}"
 
-    def occurrences(self, since: float, until: float) -> Iterator[Reserved]:
+    def occurrences(self, since: float, until: float) -> Iterator[ReservedSpan]:
         """Those that run between two moments, in order.
 
         A time that the clock shows twice is meant the first time. An hour that the clock
@@ -107,7 +107,7 @@ class Reservation:
                 starts_at = moment_of(day, self.begins, zone)
                 ends_at = moment_of(next_day, self.ends, zone)
                 if starts_at < ends_at and ends_at > since and starts_at < until:
-                    yield Reserved(
+                    yield ReservedSpan(
                         id=self.id,
                         group=self.group,
                         devices=self.devices,
@@ -142,7 +142,7 @@ def _end_of_gap(wall: datetime) -> float:
 
 def reserved(
     reservations: Iterable[Reservation], groups: Iterable[str], now: float, horizon: float
-) -> tuple[Reserved, ...]:
+) -> tuple[ReservedSpan, ...]:
     """What runs now or begins within the horizon, of groups that there are; the next one first."""
     known = frozenset(groups)
     found = (

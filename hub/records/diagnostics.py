@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Verdict(StrEnum):
+class Severity(StrEnum):
     FINE = "fine"
     WARNING = "warning"
     """It works, with less than it could have, or less safely."""
@@ -26,6 +26,6 @@ class Finding:
     """
 
     subject: str
-    verdict: Verdict
+    verdict: Severity
     what: str
     mend: str = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..scheduling.model.snapshot import Device, Holding
+from ..scheduling.model.snapshot import Allocation, Device
 from .json_value import Json
 
 
@@ -50,7 +50,7 @@ class Touched:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Glance:
+class ChangeDigest:
     """Enough to know for whom there is news, whoever asks; read in one transaction.
 
     Attributes:
@@ -65,6 +65,6 @@ class Glance:
     touched: tuple[Touched, ...]
     suspect: frozenset[str]
     devices: tuple[Device, ...]
-    holdings: tuple[Holding, ...]
+    holdings: tuple[Allocation, ...]
     waiting: int
     taught: Mapping[str, frozenset[str]]

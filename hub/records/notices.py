@@ -20,7 +20,7 @@ class NoticeKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Notice:
+class StopNotice:
     """An attempt is asked to save its work and go; if it does not, it is stopped.
 
     Attributes:

@@ -11,7 +11,7 @@ from ..scheduling.model.snapshot import Kind, PriorityClass
 from ..scheduling.model.states import State
 from .json_value import Json
 from .leases import LeaseRecord
-from .notices import Notice
+from .notices import StopNotice
 
 
 class CauseCode(StrEnum):
@@ -156,7 +156,7 @@ class RequestRecord:
     deadline: float | None = None
     expected: float | None = None
     image: str = ""
-    notice: Notice | None = None
+    notice: StopNotice | None = None
     """Of an attempt that holds devices: they are asked back."""
     changes: int = 0
     """How often its owner changed what it asks for while it waited."""
@@ -172,7 +172,7 @@ class RequestRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class RequestChange:
     """What a request that waits shall ask for instead; None: as before.
 
     Attributes:

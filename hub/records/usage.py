@@ -64,7 +64,7 @@ class LedgerFilter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Used:
+class UsageRow:
     """Device-seconds of one owner and group, or of one of what else they are added up for.
 
     Attributes:
@@ -102,7 +102,7 @@ class Used:
 class UsedRequests:
     """The newest rows by request, and how many rows there are."""
 
-    rows: tuple[Used, ...]
+    rows: tuple[UsageRow, ...]
     total: int
 
 

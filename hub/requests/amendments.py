@@ -6,25 +6,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from ..admission.policy import Ask
+from ..admission.policy import ResourceRequest
 from ..errors import Conflict, OverMaximum
 from ..records.identity import Identity
-from ..records.requests import RequestRecord, Wanted, more_than_now
-from ..runtime.context import Commands
+from ..records.requests import RequestChange, RequestRecord, more_than_now
+from ..runtime.context import Context
 from ..scheduling.explanation.quotes import kept_from_longer, served_without
 from ..scheduling.model.plan import Reason
 from ..scheduling.model.snapshot import PriorityClass, Snapshot
 from ..scheduling.model.states import MAY_RUN, State
 from ..scheduling.model.text import span
-from ..scheduling.quota import tree as quota
+from ..scheduling.quota import tree
 from ..schemas import ChangeIn, RequestOut
 
 
 @dataclass(frozen=True, slots=True)
-class Changing:
+class Amendments:
     """The rules by which a request that waits may become another one."""
 
-    commands: Commands
+    commands: Context
 
     def change(self, who: Identity, request_id: str, body: ChangeIn) -> RequestOut:
         """Fewer devices, a shorter limit, another model or another group, asked for by its owner.
@@ -37,7 +37,7 @@ class Changing:
         """
         c = self.commands
         record = c.own(who, request_id)
-        wanted = Wanted(
+        wanted = RequestChange(
             devices=body.devices,
             seconds=body.seconds,
             group=body.group,
@@ -51,7 +51,7 @@ class Changing:
         c.pulse.beat()
         return c.request(who, request_id)
 
-    def _move_to(self, record: RequestRecord, group: str, wanted: Wanted) -> None:
+    def _move_to(self, record: RequestRecord, group: str, wanted: RequestChange) -> None:
         if record.priority is PriorityClass.URGENT:
             raise Conflict(
                 f"{record.id} is urgent for {record.group}: it stays there.",
@@ -60,10 +60,10 @@ class Changing:
         self.commands.admission.choose_group(record.owner, group)
         self._let_in(record, group, wanted)
 
-    def _let_in(self, record: RequestRecord, group: str, wanted: Wanted) -> None:
+    def _let_in(self, record: RequestRecord, group: str, wanted: RequestChange) -> None:
         """As if it were submitted there now."""
         self.commands.admission.admit(
-            Ask(
+            ResourceRequest(
                 owner=record.owner,
                 group=group,
                 devices=wanted.devices or record.devices,
@@ -90,10 +90,10 @@ _KEPT: Mapping[Reason, str] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Extending:
+class TimeExtensions:
     """The rules by which a time limit may grow."""
 
-    commands: Commands
+    commands: Context
 
     def extend(
         self, who: Identity, request_id: str, seconds: int, *, seen: int | None = None
@@ -122,7 +122,7 @@ class Extending:
         return c.request(who, request_id)
 
     def _check_length(self, record: RequestRecord, seconds: int, now: float) -> None:
-        limits = quota.limits(quota.Tree(self.commands.store.groups()), record.group)
+        limits = tree.limits(tree.GroupTree(self.commands.store.groups()), record.group)
         most = limits.max_seconds if limits else 0
         granted = record.lease.granted_at if record.lease else now
         room = int(most - max(0.0, granted + record.seconds - now))

@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass
 from ..admission.policy import Admission
 from ..errors import NotFound, Unavailable
 from ..interfaces.clock import Clock
-from ..messages import requests as wording
+from ..messages import requests as request_messages
 from ..messages.wait_reasons import Named, ahead_sentences, suggestion_sentence, why_sentences
 from ..records.identity import Viewer
 from ..records.requests import RequestRecord
-from ..runtime.plan_cache import Board
-from ..runtime.snapshots import Placing
+from ..runtime.plan_cache import PlanCache
+from ..runtime.snapshots import SnapshotReader
 from ..scheduling.explanation.explanation import Explanation, explain
 from ..scheduling.model.states import State
 from ..schemas.explanation import AheadOut, QuotaStateOut, SuggestionOut, WhyOut
@@ -21,11 +21,11 @@ from .serializers import wait_out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explaining:
+class WaitExplanations:
     """Asks the core about one request, with the places of the last plan."""
 
-    placing: Placing
-    board: Board
+    placing: SnapshotReader
+    board: PlanCache
     admission: Admission
     clock: Clock
 
@@ -97,5 +97,5 @@ def _suggestions(found: Explanation) -> Iterable[SuggestionOut]:
 
 
 def _elsewhere(record: RequestRecord) -> WhyOut:
-    meaning = wording.state_meaning(record.state.value)
+    meaning = request_messages.state_meaning(record.state.value)
     return WhyOut(request_id=record.id, sentences=[f"It does not wait: {meaning}."])

@@ -17,7 +17,7 @@ from ..scheduling.model.states import State
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class RequestQuery:
     """A question as it was asked; empty means: any.
 
     Attributes:
@@ -43,12 +43,12 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class RequestPage:
     records: tuple[RequestRecord, ...]
     next: str
 
 
-def page(store: Store, viewer: Viewer, wanted: Wanted) -> Page:
+def page(store: Store, viewer: Viewer, wanted: RequestQuery) -> RequestPage:
     """Newest first, and only what the viewer may see.
 
     Raises:
@@ -72,7 +72,7 @@ def page(store: Store, viewer: Viewer, wanted: Wanted) -> Page:
     found = store.requests(which)
     records = found[: wanted.limit]
     more = len(found) > wanted.limit and records
-    return Page(records, records[-1].id if more else "")
+    return RequestPage(records, records[-1].id if more else "")
 
 
 def _states(names: Iterable[str]) -> frozenset[State]:

@@ -10,22 +10,22 @@ from ..interfaces.store import Store
 from ..inventory.pool import pool_of
 from ..records.identity import Viewer
 from ..records.requests import RequestFilter, RequestRecord
-from ..runtime.plan_cache import Board
-from ..runtime.progress_cache import ProgressBook
+from ..runtime.plan_cache import PlanCache
+from ..runtime.progress_cache import ProgressCache
 from ..scheduling.model.plan import Wait
 from ..scheduling.model.snapshot import Mark
 from ..scheduling.model.states import TERMINAL, State
 from ..schemas import PoolOut, QueueOut, RequestOut
-from . import serializers as views
+from . import serializers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Showing:
+class RequestPresenter:
     """Reads what belongs to a record elsewhere: devices, charges, place, progress."""
 
     store: Store
-    board: Board
-    progress: ProgressBook
+    board: PlanCache
+    progress: ProgressCache
     clock: Clock
     claim_seconds: float
 
@@ -43,7 +43,7 @@ class Showing:
             charged = store.charged([lease.request_id for lease in leases]) if leases else {}
         now = self.clock()
         return [
-            views.request_out(
+            serializers.request_out(
                 record,
                 drain=drain_of(record, drains),
                 viewer=viewer,
@@ -59,7 +59,7 @@ class Showing:
     def brief(self, records: Sequence[RequestRecord], viewer: Viewer) -> list[RequestOut]:
         """Only what a long list shows of each: for that nothing more is read."""
         return [
-            views.brief_out(
+            serializers.brief_out(
                 record,
                 viewer=viewer,
                 wait=self._wait_of(record),
@@ -88,7 +88,7 @@ class Showing:
         waiting = {record.id: record for record in found if record.state is State.QUEUED}
         return QueueOut(
             queue=[
-                views.queue_entry_out(wait, waiting[wait.request_id], viewer)
+                serializers.queue_entry_out(wait, waiting[wait.request_id], viewer)
                 for wait in waits
                 if wait.request_id in waiting
             ],

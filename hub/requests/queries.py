@@ -13,18 +13,18 @@ from typing import BinaryIO
 from ..admission.policy import Admission
 from ..config.settings import CLAIM_SECONDS, PREEMPTION_GRACE_SECONDS
 from ..errors import Forbidden, NotFound, Unavailable
-from ..groups.calendar import Agenda
+from ..groups.calendar import GroupCalendar
 from ..groups.membership import GroupChoice, choices
 from ..interfaces.clock import Clock
 from ..interfaces.files import Files, HomeUse
-from ..interfaces.jupyterhub import Hub
+from ..interfaces.jupyterhub import JupyterHub
 from ..interfaces.store import Store
 from ..inventory.pool import RESERVED_SHOWN, pool_of
-from ..records.events import Glance
+from ..records.events import ChangeDigest
 from ..records.identity import Identity, Viewer
 from ..records.requests import RequestRecord
-from ..runtime.plan_cache import Board
-from ..runtime.progress_cache import ProgressBook
+from ..runtime.plan_cache import PlanCache
+from ..runtime.progress_cache import ProgressCache
 from ..scheduling.model.plan import Wait
 from ..scheduling.model.snapshot import Group
 from ..schemas import (
@@ -45,27 +45,25 @@ from ..schemas import (
 from ..schemas.calendar import ReservationOut
 from ..usage import reports
 from ..usage.budgets import budgets_out
-from . import outputs
-from . import pagination as listing
-from . import serializers as views
+from . import outputs, pagination, serializers
 from .jobs import same_job
-from .pagination import Wanted
-from .presenter import Showing
+from .pagination import RequestQuery
+from .presenter import RequestPresenter
 
 EVENTS_AT_ONCE = 100
 """How many events one look at a history reads; each may hold a picture."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Looking:
+class RequestQueries:
     """The reading half of ``Commands``; everything it needs is passed in."""
 
     store: Store
-    hub: Hub
+    hub: JupyterHub
     files: Files
-    board: Board
+    board: PlanCache
     clock: Clock
-    progress: ProgressBook
+    progress: ProgressCache
     claim_seconds: float = CLAIM_SECONDS
     grace_seconds: float = PREEMPTION_GRACE_SECONDS
 
@@ -101,11 +99,11 @@ class Looking:
         """How full one's home is; None where homes have no limit."""
         return self.files.home_use(who.name)
 
-    def glance(self, after: int | None) -> Glance:
+    def glance(self, after: int | None) -> ChangeDigest:
         """What those who follow the store look at together, before any of them reads."""
         return self.store.glance(after)
 
-    def pool_at(self, glance: Glance, viewer: Viewer) -> PoolOut:
+    def pool_at(self, glance: ChangeDigest, viewer: Viewer) -> PoolOut:
         """The devices as in ``pool``, of that moment."""
         return pool_of(glance.devices, glance.holdings, glance.waiting, viewer)
 
@@ -143,7 +141,7 @@ class Looking:
         self, who: Identity | None, *, groups_of: Collection[str] | None = None
     ) -> list[ReservationOut]:
         """Those that are not over, the next one first; what they are for is their group's."""
-        found = Agenda(self.store, self.clock).reservations()
+        found = GroupCalendar(self.store, self.clock).reservations()
         if not found or (who is not None and who.admin):
             return found
         mine = self._names(who, groups_of) | self.store.taught_by(who.name) if who else set()
@@ -169,18 +167,18 @@ class Looking:
         limit: int = 200,
     ) -> list[RequestOut]:
         """One's own, newest first; without ``mine`` also what one is entitled to see."""
-        wanted = Wanted(kind=kind, states=states, mine=mine, limit=limit)
+        wanted = RequestQuery(kind=kind, states=states, mine=mine, limit=limit)
         return self.find_requests(who, wanted).requests
 
-    def find_requests(self, who: Identity, wanted: Wanted) -> RequestsOut:
+    def find_requests(self, who: Identity, wanted: RequestQuery) -> RequestsOut:
         """A page of what was asked for and may be seen."""
         return self.several(who, [wanted])[0]
 
-    def several(self, who: Identity, wanted: Sequence[Wanted]) -> list[RequestsOut]:
+    def several(self, who: Identity, wanted: Sequence[RequestQuery]) -> list[RequestsOut]:
         """A page of each, in one go."""
         with self.store.together():
             viewer = self._viewer(who)
-            pages = [listing.page(self.store, viewer, each) for each in wanted]
+            pages = [pagination.page(self.store, viewer, each) for each in wanted]
             both = list(zip(wanted, pages, strict=True))
             whole = [record for each, page in both if not each.brief for record in page.records]
             shown = iter(self._showing.all(whole, viewer))
@@ -231,7 +229,7 @@ class Looking:
         """The next ones, not all at once: they hold what cells printed."""
         self.visible(who, request_id)
         found = self.store.events(request_id, after=after, limit=limit)
-        return [views.event_out(event) for event in found]
+        return [serializers.event_out(event) for event in found]
 
     def log(self, who: Identity | None, request_id: str, offset: int = 0) -> bytes:
         return outputs.log(self.files, self.visible(who, request_id), offset)
@@ -242,7 +240,7 @@ class Looking:
     def files_of(self, who: Identity, request_id: str) -> FilesOut:
         """What the newest attempt that left any files put into its output folder."""
         record = self.visible(who, request_id)
-        return views.files_out(outputs.files(self.files, record)[1])
+        return serializers.files_out(outputs.files(self.files, record)[1])
 
     def open_file(self, who: Identity, request_id: str, name: str) -> BinaryIO:
         """One of these, to be read and closed by the caller."""
@@ -284,8 +282,8 @@ class Looking:
     # -- within ---------------------------------------------------------------------------
 
     @property
-    def _showing(self) -> Showing:
-        return Showing(
+    def _showing(self) -> RequestPresenter:
+        return RequestPresenter(
             store=self.store,
             board=self.board,
             progress=self.progress,

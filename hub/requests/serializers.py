@@ -24,7 +24,7 @@ from ..records.json_value import plain
 from ..records.leases import LeaseRecord
 from ..records.requests import RequestRecord
 from ..scheduling.model.plan import Wait
-from ..scheduling.model.snapshot import Device, Holding, Mark
+from ..scheduling.model.snapshot import Allocation, Device, Mark
 from ..scheduling.model.states import TERMINAL, State
 from ..schemas import (
     CauseOut,
@@ -207,7 +207,7 @@ def wait_out(wait: Wait, *, yours: bool) -> WaitOut:
 def lease_out(
     record: RequestRecord, lease: LeaseRecord, devices: Mapping[str, Device], viewer: Viewer
 ) -> LeaseOut:
-    held = Holding(
+    held = Allocation(
         request_id=record.id,
         owner=record.owner,
         group=record.group,

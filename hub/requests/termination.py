@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..records.audit import Action, Change
+from ..records.audit import AuditAction, AuditEntry
 from ..records.requests import Cause, CauseCode, RequestRecord
 from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import MAY_RUN, State
@@ -27,14 +27,14 @@ def asked_by(name: str, request: RequestRecord, reason: str = "") -> tuple[State
     return State.CANCELLED, Cause(code=CauseCode.CANCELLED, message=f"Cancelled by {said}")
 
 
-def audited(name: str, request: RequestRecord, reason: str, now: float) -> Change | None:
+def audited(name: str, request: RequestRecord, reason: str, now: float) -> AuditEntry | None:
     """The line in the audit list; none for what is somebody's own."""
     if name == request.owner:
         return None
-    return Change(
+    return AuditEntry(
         at=now,
         who=name,
-        action=Action.REQUEST_CANCEL,
+        action=AuditAction.REQUEST_CANCEL,
         target=request.id,
         why=reason,
         before={"owner": request.owner, "group": request.group, "state": request.state.value},

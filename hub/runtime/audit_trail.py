@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from ..interfaces.clock import Clock
 from ..interfaces.store import Store
-from ..records.audit import Action, Change
+from ..records.audit import AuditAction, AuditEntry
 from ..records.json_value import Json
 
 
 @dataclass(frozen=True, slots=True)
-class Audited:
+class AuditTrail:
     """Base of what changes the store for an administrator."""
 
     store: Store
@@ -20,16 +20,16 @@ class Audited:
 
     def _change(
         self,
-        action: Action,
+        action: AuditAction,
         target: str,
         who: str,
         *,
         why: str = "",
         before: Mapping[str, Json] | None = None,
         after: Mapping[str, Json] | None = None,
-    ) -> Change:
+    ) -> AuditEntry:
         """The line, as of now."""
-        return Change(
+        return AuditEntry(
             at=self.clock(),
             who=who,
             action=action,

@@ -12,33 +12,33 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from ..admission.policy import check_server_name
-from ..admission.request_factory import Intake
+from ..admission.request_factory import RequestFactory
 from ..errors import CarrelError, Conflict, Forbidden, InvalidInput, NotFound, Unavailable
 from ..interfaces.backend import Backend
-from ..inventory.images import Catalogue
+from ..inventory.images import ImageCatalogue
 from ..messages.validation import invalid_body
 from ..records.events import NewEvent
 from ..records.identity import Identity, Viewer
 from ..records.leases import Handle
 from ..records.requests import Cause, CauseCode, RequestRecord
-from ..requests import termination as endings
+from ..requests import termination
 from ..requests.attempt_reports import token_hash
-from ..requests.explanation import Explaining
-from ..requests.queries import Looking
+from ..requests.explanation import WaitExplanations
+from ..requests.queries import RequestQueries
 from ..scheduling.model.states import State
 from ..schemas import EventsIn, JobIn, OpenSessionIn, RequestOut, SessionIn, StartedIn, StopIn
 from ..schemas.explanation import WhyOut
 from ..schemas.images import ImagesOut
-from .notifier import Pulse
-from .snapshots import Placing
+from .notifier import ChangeNotifier
+from .snapshots import SnapshotReader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Commands(Looking):
+class Context(RequestQueries):
     """The service's own interface: what may be asked of it, besides what it shows."""
 
     backend: Backend
-    pulse: Pulse
+    pulse: ChangeNotifier
 
     # -- asking ---------------------------------------------------------------------------
 
@@ -112,8 +112,8 @@ class Commands(Looking):
         Its owner sees the reason. Somebody else's request gets a line in the audit list.
         """
         record, now = self.visible(who, request_id), self.clock()
-        target, cause = endings.asked_by(who.name, record, reason)
-        change = endings.audited(who.name, record, reason, now)
+        target, cause = termination.asked_by(who.name, record, reason)
+        change = termination.audited(who.name, record, reason, now)
         ended = self.store.stop(record.id, target, cause, now=now, change=change)
         self.pulse.beat()
         return self._shown(ended, self._viewer(who))
@@ -130,7 +130,7 @@ class Commands(Looking):
         if body.cause == "cancelled" and record.unclaimed:
             # Only the wait at the hub was called off: the place is kept for its owner.
             return self._shown(record, Viewer(identity=None))
-        target, cause = endings.told_by_spawner(body)
+        target, cause = termination.told_by_spawner(body)
         return self._stop(request_id, target, cause, Viewer(identity=None))
 
     # -- what attempts and spawners report ------------------------------------------------
@@ -173,9 +173,9 @@ class Commands(Looking):
         # Also of what is stored already: a service that was killed may have got no further.
         for report in events:
             if report.kind == "ended":
-                target, cause = endings.reported(report.data)
+                target, cause = termination.reported(report.data)
                 request = self.store.request(self.store.lease(lease_id).request_id)
-                if endings.is_loss(request, cause):
+                if termination.is_loss(request, cause):
                     continue  # Once its runner is gone, it is tried again as what was lost.
                 # What is to come back dies of being stopped, and says so; that is no end.
                 comes_back = request.target in (State.HALTED, State.PREEMPTED)
@@ -193,19 +193,19 @@ class Commands(Looking):
             raise Forbidden("This token belongs to no attempt.") from None
 
     @property
-    def intake(self) -> Intake:
+    def intake(self) -> RequestFactory:
         """What makes a request of what was asked for."""
-        return Intake(self.admission, self.backend, self.files, self.catalogue)
+        return RequestFactory(self.admission, self.backend, self.files, self.catalogue)
 
     @property
-    def catalogue(self) -> Catalogue:
+    def catalogue(self) -> ImageCatalogue:
         """The images that there are."""
-        return Catalogue(self.backend, self.store, self.clock)
+        return ImageCatalogue(self.backend, self.store, self.clock)
 
     @property
-    def placing(self) -> Placing:
+    def placing(self) -> SnapshotReader:
         """What reads the snapshot that decisions are made from."""
-        return Placing(self.store, self.backend, self.grace_seconds)
+        return SnapshotReader(self.store, self.backend, self.grace_seconds)
 
     def images(self, who: Identity, *, groups_of: Collection[str] | None = None) -> ImagesOut:
         """The images to choose from, and what is pinned.
@@ -216,7 +216,7 @@ class Commands(Looking):
 
     def why(self, who: Identity | None, request_id: str) -> WhyOut:
         """Why it waits, behind whom, and what would start it sooner."""
-        explaining = Explaining(
+        explaining = WaitExplanations(
             placing=self.placing,
             board=self.board,
             admission=self.admission,

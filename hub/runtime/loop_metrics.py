@@ -22,7 +22,7 @@ class Cycles:
     failed: int
 
 
-class Vitals:
+class LoopMetrics:
     """Written by the loop, read by whoever asks how it is; from any thread."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 
 
-class Pulse:
+class ChangeNotifier:
     """A counter that can be awaited."""
 
     def __init__(self) -> None:

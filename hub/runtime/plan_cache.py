@@ -6,13 +6,13 @@ import threading
 from collections.abc import Collection, Mapping
 from itertools import islice
 
-from ..scheduling.model.idleness import Kernels
+from ..scheduling.model.idleness import KernelReport
 from ..scheduling.model.plan import Plan, Wait
 from .kernel_reports import TOLD_SECONDS
 from .pending_server_starts import ASK_SECONDS
 
 
-class Board:
+class PlanCache:
     """Holds the waits of the last cycle, who listens on behalf of a session, and for which
     requests the hub was asked to start a server, and what sessions tell of their kernels."""
 
@@ -20,7 +20,7 @@ class Board:
         self._waits: dict[str, Wait] = {}
         self._listeners: dict[str, int] = {}
         self._asked: dict[tuple[str, str], tuple[str, float]] = {}
-        self._kernels: dict[str, tuple[Kernels, float]] = {}
+        self._kernels: dict[str, tuple[KernelReport, float]] = {}
         self._lock = threading.Lock()
 
     def publish(self, plan: Plan) -> bool:
@@ -63,11 +63,11 @@ class Board:
         """Whether the hub has a spawner that will act on a grant."""
         return request_id in self._listeners
 
-    def tell_kernels(self, request_id: str, kernels: Kernels, *, now: float) -> None:
+    def tell_kernels(self, request_id: str, kernels: KernelReport, *, now: float) -> None:
         """A session says what its kernels do."""
         self._kernels[request_id] = kernels, now
 
-    def kernels_of(self, request_id: str, *, now: float) -> Kernels | None:
+    def kernels_of(self, request_id: str, *, now: float) -> KernelReport | None:
         """What it said last; None where that is too long ago to be true still."""
         kernels, at = self._kernels.get(request_id, (None, 0.0))
         return kernels if 0 <= now - at < TOLD_SECONDS else None

@@ -22,7 +22,7 @@ TOLD_BY = frozenset(
 """The kinds that progress is folded from; what cells printed is not even read for it."""
 
 
-class ProgressBook:
+class ProgressCache:
     """A bounded cache over the store's events; a restart reads them again."""
 
     def __init__(self, store: Store) -> None:

@@ -11,13 +11,13 @@ from typing import TypeVar
 from ..errors import Unavailable
 from ..interfaces.images import ImageSource
 from ..interfaces.store import Store
-from ..scheduling.model.snapshot import Holding, Snapshot, Waiting, open_nodes
+from ..scheduling.model.snapshot import Allocation, PendingRequest, Snapshot, open_nodes
 
-_One = TypeVar("_One", Waiting, Holding)
+_One = TypeVar("_One", PendingRequest, Allocation)
 
 
 @dataclass(frozen=True, slots=True)
-class Placing:
+class SnapshotReader:
     """What the engines have, for the scheduler: it knows no images, only nodes.
 
     Attributes:

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from itertools import count
 
 from ..admission.policy import check_server_name
-from ..controller.sessions import SessionActions
+from ..controller.sessions import SessionController
 from ..errors import CarrelError, Conflict, NotFound, Unavailable
 from ..records.identity import Identity
 from ..records.requests import Cause, CauseCode, NewRequest, RequestRecord
-from ..runtime.context import Commands
+from ..runtime.context import Context
 from ..scheduling.model.states import State
-from ..scheduling.quota import tree as quota
+from ..scheduling.quota import tree
 from ..schemas import RequestOut, SessionIn
 
 CPU_DESK = ""
@@ -28,10 +28,10 @@ _NAME = "gpu"
 
 
 @dataclass(frozen=True, slots=True)
-class Claims:
+class HeldSessions:
     """What people do with sessions that are held for them."""
 
-    commands: Commands
+    commands: Context
 
     def start(self, who: Identity, server_name: str, options: SessionIn) -> RequestOut:
         """Queue a session that will be held; without a name it gets a free one."""
@@ -83,7 +83,7 @@ class Claims:
         live = c.store.live_session(before.owner, CPU_DESK)
         if live is not None and live.id != before.id:
             return None
-        limits = quota.limits(quota.Tree(c.store.groups()), before.group)
+        limits = tree.limits(tree.GroupTree(c.store.groups()), before.group)
         hours = (limits.max_seconds if limits else before.seconds) / 3600
         options = SessionIn(devices=0, hours=hours, group=before.group)
         return c.intake.session(before.owner, CPU_DESK, options)
@@ -109,7 +109,7 @@ class Claims:
         """Ask the hub for the server; a hub that is away is asked again by the loop."""
         c = self.commands
         try:
-            SessionActions(c).ask_hub(request)
+            SessionController(c).ask_hub(request)
         except Unavailable:
             return
         except CarrelError as refused:

@@ -18,7 +18,7 @@ _TAIL_LINES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class Component:
     """What is to run, and how to know that it does.
 
     Attributes:
@@ -51,7 +51,7 @@ class Backoff:
 class Child:
     """A part with its process. All times are those of the supervisor's monotonic clock."""
 
-    def __init__(self, part: Part, *, logs: Path, run: Path, backoff: Backoff) -> None:
+    def __init__(self, part: Component, *, logs: Path, run: Path, backoff: Backoff) -> None:
         self.part = part
         self.log = logs / f"{part.name}.log"
         self.note = run / f"{part.name}.json"

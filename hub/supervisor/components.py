@@ -12,7 +12,7 @@ import httpx
 from ..config.secrets import Secrets
 from ..config.settings import Settings
 from ..config.state_folder import StateFolder
-from .child_process import Part
+from .child_process import Component
 
 HUB_CONFIG = Path(__file__).parents[1] / "jupyterhub" / "config.py"
 _ASK_SECONDS = 1.0
@@ -22,12 +22,12 @@ _NOT_HANDED_ON = ("JUPYTERHUB_", "CONFIGPROXY_", "CARREL_", "JPY_", "MAKE", "MFL
 
 def parts(
     state: StateFolder, settings: Settings, secrets: Secrets, proxy_command: tuple[str, ...]
-) -> tuple[Part, ...]:
+) -> tuple[Component, ...]:
     """In the order in which they are started."""
     environment = {**clean(os.environ), "CARREL_STATE": str(state.root)}
-    ask = Questions(settings, secrets)
+    ask = ReadinessProbes(settings, secrets)
     return (
-        Part(
+        Component(
             name="proxy",
             title="the proxy",
             command=(*proxy_command, *_proxy_arguments(settings)),
@@ -35,14 +35,14 @@ def parts(
             ready=ask.proxy,
             settled=ask.hub_to_restore_routes,
         ),
-        Part(
+        Component(
             name="hub",
             title="JupyterHub",
             command=(sys.executable, "-m", "jupyterhub", "-f", str(HUB_CONFIG)),
             environment=environment,
             ready=ask.hub,
         ),
-        Part(
+        Component(
             name="service",
             title="the Carrel service",
             command=(sys.executable, "-m", "carrel.hub.app", "--state", str(state.root)),
@@ -56,7 +56,7 @@ def clean(environment: Mapping[str, str]) -> dict[str, str]:
     return {k: v for k, v in environment.items() if not k.startswith(_NOT_HANDED_ON)}
 
 
-class Questions:
+class ReadinessProbes:
     """One short request each, answered by yes or no."""
 
     def __init__(self, settings: Settings, secrets: Secrets) -> None:
@@ -96,7 +96,7 @@ class Questions:
 
 
 def everything_ready(settings: Settings, secrets: Secrets) -> Callable[[], bool]:
-    return Questions(settings, secrets).everything
+    return ReadinessProbes(settings, secrets).everything
 
 
 def _proxy_arguments(settings: Settings) -> tuple[str, ...]:

@@ -14,17 +14,16 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import urlsplit
 
-from ...courses.sandbox.local import doctor as checking
+from ...courses.sandbox.local import doctor
 from ...images.docker_cli import Docker
-from .. import plugins as engines
-from ..config.settings import LOCALHOST, Engine, Settings
+from .. import plugins
+from ..config.settings import LOCALHOST, EngineKind, Settings
 from ..config.site import SiteFile
 from ..config.state_folder import StateFolder
 from ..errors import CarrelError, ImageFailed
 from ..messages import units
-from ..records.diagnostics import Finding, Verdict
-from . import lock
-from . import tcp_ports as ports
+from ..records.diagnostics import Finding, Severity
+from . import lock, tcp_ports
 
 _GIB: Final = 1 << 30
 _FEW_BYTES: Final = 5 * _GIB
@@ -46,27 +45,27 @@ def findings(state: StateFolder, settings: Settings, *, url: str = "") -> Iterat
     yield _clock()
     yield from _ports(state, settings)
     yield _address(settings, url)
-    if settings.engine is Engine.DOCKER:
+    if settings.engine is EngineKind.DOCKER:
         yield _builder()
     try:
-        ground = engines.ground(state, settings)
-        yield from ground.findings() if ground is not None else (_local(), checking.finding())
+        ground = plugins.ground(state, settings)
+        yield from ground.findings() if ground is not None else (_local(), doctor.finding())
     except CarrelError as error:
         yield Finding(
-            subject="engine", verdict=Verdict.MISSING, what=error.message, mend=error.accepted
+            subject="engine", verdict=Severity.MISSING, what=error.message, mend=error.accepted
         )
 
 
 def healthy(found: tuple[Finding, ...]) -> bool:
-    return all(each.verdict is not Verdict.MISSING for each in found)
+    return all(each.verdict is not Severity.MISSING for each in found)
 
 
 def _local() -> Finding:
     return Finding(
         subject="engine",
-        verdict=Verdict.WARNING,
+        verdict=Severity.WARNING,
         what="Sessions and jobs are processes of one account, and not isolated from each other.",
-        mend=f"For people who do not trust each other: carrel up --engine {Engine.DOCKER}.",
+        mend=f"For people who do not trust each other: carrel up --engine {EngineKind.DOCKER}.",
     )
 
 
@@ -77,12 +76,12 @@ def _builder() -> Finding:
     except ImageFailed as error:
         return Finding(
             subject="BuildKit",
-            verdict=Verdict.WARNING,
+            verdict=Severity.WARNING,
             what=f"No image can be built here. {error.message}",
             mend=error.accepted,
         )
     what = f"{program} builds images with secrets that stay in no layer."
-    return Finding(subject="BuildKit", verdict=Verdict.FINE, what=what)
+    return Finding(subject="BuildKit", verdict=Severity.FINE, what=what)
 
 
 def _site_file(state: StateFolder) -> Finding:
@@ -90,10 +89,10 @@ def _site_file(state: StateFolder) -> Finding:
         SiteFile.load(state)
     except CarrelError as error:
         return Finding(
-            subject="carrel.toml", verdict=Verdict.MISSING, what=error.message, mend=error.accepted
+            subject="carrel.toml", verdict=Severity.MISSING, what=error.message, mend=error.accepted
         )
     what = f"{state.site_file} is understood." if state.site_file.exists() else "There is none."
-    return Finding(subject="carrel.toml", verdict=Verdict.FINE, what=what)
+    return Finding(subject="carrel.toml", verdict=Severity.FINE, what=what)
 
 
 def _disk(state: StateFolder) -> Finding:
@@ -103,10 +102,10 @@ def _disk(state: StateFolder) -> Finding:
     what = f"{units.size(free)} are free for {state.root}."
     mend = "Make room, or move the state folder: outputs, logs and homes lie there."
     if free < _TOO_FEW_BYTES:
-        return Finding(subject="disk", verdict=Verdict.MISSING, what=what, mend=mend)
+        return Finding(subject="disk", verdict=Severity.MISSING, what=what, mend=mend)
     if free < _FEW_BYTES:
-        return Finding(subject="disk", verdict=Verdict.WARNING, what=what, mend=mend)
-    return Finding(subject="disk", verdict=Verdict.FINE, what=what)
+        return Finding(subject="disk", verdict=Severity.WARNING, what=what, mend=mend)
+    return Finding(subject="disk", verdict=Severity.FINE, what=what)
 
 
 def _clock() -> Finding:
@@ -122,15 +121,15 @@ def _clock() -> Finding:
     except (OSError, subprocess.SubprocessError):
         return Finding(
             subject="clock",
-            verdict=Verdict.UNKNOWN,
+            verdict=Severity.UNKNOWN,
             what="Nothing here says whether the clock is kept right (there is no timedatectl).",
             mend="Run a time service, such as chrony.",
         )
     if said == "yes":
-        return Finding(subject="clock", verdict=Verdict.FINE, what="The clock is kept right.")
+        return Finding(subject="clock", verdict=Severity.FINE, what="The clock is kept right.")
     return Finding(
         subject="clock",
-        verdict=Verdict.WARNING,
+        verdict=Severity.WARNING,
         what="The clock of this machine is not kept right by a time service.",
         mend="timedatectl set-ntp true, or install chrony.",
     )
@@ -140,23 +139,23 @@ def _ports(state: StateFolder, settings: Settings) -> Iterator[Finding]:
     """Those of a Carrel that runs are its own."""
     if state.run.is_dir() and lock.holder(state) is not None:
         what = "Carrel runs, and holds its ports."
-        yield Finding(subject="ports", verdict=Verdict.FINE, what=what)
+        yield Finding(subject="ports", verdict=Severity.FINE, what=what)
         return
     wanted = [(settings.ip, settings.port, "people connect to")]
-    for internal in ports.INTERNAL:
+    for internal in tcp_ports.INTERNAL:
         ip = settings.internal_ip if internal.reached else LOCALHOST
         wanted.append((ip, getattr(settings, internal.field), f"{internal.title} listens on"))
     for ip, port, use in wanted:
-        if port and ports.has_address(ip) and not ports.is_free(ip, port):
+        if port and tcp_ports.has_address(ip) and not tcp_ports.is_free(ip, port):
             yield Finding(
                 subject="ports",
-                verdict=Verdict.MISSING,
-                what=f"Port {port}, which {use}, is taken by {ports.user_of(port)}.",
+                verdict=Severity.MISSING,
+                what=f"Port {port}, which {use}, is taken by {tcp_ports.user_of(port)}.",
                 mend="Stop that program, or choose another one: carrel up --port PORT.",
             )
             return
     yield Finding(
-        subject="ports", verdict=Verdict.FINE, what="The ports that Carrel uses are free."
+        subject="ports", verdict=Severity.FINE, what="The ports that Carrel uses are free."
     )
 
 
@@ -168,13 +167,13 @@ def _address(settings: Settings, url: str) -> Finding:
     if settings.ip in (LOCALHOST, "localhost", "::1") and not url:
         return Finding(
             subject="certificate",
-            verdict=Verdict.FINE,
+            verdict=Severity.FINE,
             what=f"Carrel listens on {settings.ip} alone, which needs no certificate. "
             "Name the address that people open with --url.",
         )
     return Finding(
         subject="certificate",
-        verdict=Verdict.WARNING,
+        verdict=Severity.WARNING,
         what=f"People open {url or settings.url} without https: passwords can be read on the way.",
         mend="Put a web server with a certificate in front: docs/how-to/run-a-site.md.",
     )
@@ -190,14 +189,14 @@ def _certificate(host: str, port: int) -> Finding:
     except ssl.SSLCertVerificationError as error:
         return Finding(
             subject="certificate",
-            verdict=Verdict.MISSING,
+            verdict=Severity.MISSING,
             what=f"Browsers refuse the certificate of {host}: {error.verify_message}.",
             mend="Renew it, and send the certificates between it and its authority with it.",
         )
     except OSError as error:
         return Finding(
             subject="certificate",
-            verdict=Verdict.MISSING,
+            verdict=Severity.MISSING,
             what=f"{host} does not answer on port {port}: {error}.",
             mend="Start the web server in front of Carrel, or name another address with --url.",
         )
@@ -205,12 +204,12 @@ def _certificate(host: str, port: int) -> Finding:
     if days < _SOON_DAYS:
         return Finding(
             subject="certificate",
-            verdict=Verdict.WARNING,
+            verdict=Severity.WARNING,
             what=f"The certificate of {host} ends in {units.count(days, 'day')}.",
             mend="Renew it; a certificate that renews itself never does this to you.",
         )
     return Finding(
         subject="certificate",
-        verdict=Verdict.FINE,
+        verdict=Severity.FINE,
         what=f"The certificate of {host} holds for {units.count(days, 'day')} more.",
     )

@@ -7,11 +7,11 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 
-from .. import plugins as engines
+from .. import plugins
 from ..config.settings import Settings
 from ..config.state_folder import StateFolder
 from ..errors import BackendFailed, CarrelError, InvalidInput, NotFound, Unavailable
-from ..interfaces.host import Ground
+from ..interfaces.host import HostSetup
 from ..interfaces.store import Store
 from ..records.requests import Cause, CauseCode, RequestRecord
 from ..scheduling.model.snapshot import Kind
@@ -59,7 +59,7 @@ def _stop_supervisor(state: StateFolder, say: Callable[[str], None]) -> bool:
 
 
 def _stop_all(state: StateFolder, settings: Settings, say: Callable[[str], None]) -> bool:
-    ground = engines.ground(state, settings)
+    ground = plugins.ground(state, settings)
     running = _stop_leases(state, ground, say)
     if ground is not None:
         ground.clear()
@@ -75,7 +75,7 @@ def _unfinished(settings: Settings, error: Unavailable) -> Unavailable:
     )
 
 
-def _stop_leases(state: StateFolder, ground: Ground | None, say: Callable[[str], None]) -> bool:
+def _stop_leases(state: StateFolder, ground: HostSetup | None, say: Callable[[str], None]) -> bool:
     found = _lease_ids(state, ground)
     if not found:
         return False
@@ -103,7 +103,7 @@ def _processes(state: StateFolder) -> tuple[ProcessId, ...]:
     return tuple(one.process for one in leased(state.root) if one.process.pid != os.getpid())
 
 
-def _lease_ids(state: StateFolder, ground: Ground | None) -> tuple[str, ...]:
+def _lease_ids(state: StateFolder, ground: HostSetup | None) -> tuple[str, ...]:
     mine = os.getpid()
     found = {one.lease_id for one in leased(state.root) if one.process.pid != mine}
     return tuple(sorted(found if ground is None else found.union(ground.running())))

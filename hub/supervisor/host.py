@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from .. import plugins as engines
+from .. import plugins
 from ..config import backend
-from ..config.settings import LOCALHOST, Engine, Settings
+from ..config.settings import LOCALHOST, EngineKind, Settings
 from ..config.site import SiteFile
 from ..config.state_folder import StateFolder
 from ..errors import Conflict, InvalidInput, Unavailable
@@ -20,7 +20,7 @@ _BOOT_SECONDS = 120.0
 _ASK_SECONDS = 1.0
 
 
-def chosen(state: StateFolder, stored: Settings, wanted: Engine | None) -> Settings:
+def chosen(state: StateFolder, stored: Settings, wanted: EngineKind | None) -> Settings:
     """The site's file has the last word, then the command line, then the last start.
 
     Raises:
@@ -36,7 +36,7 @@ def chosen(state: StateFolder, stored: Settings, wanted: Engine | None) -> Setti
         )
     engine = said or wanted or stored.engine
     host = stored.docker_host
-    if engine is Engine.DOCKER:
+    if engine is EngineKind.DOCKER:
         host = site.docker.host or backend.docker_host_of_environment() or host
         host = host or backend.DEFAULT_DOCKER_HOST
     left = frozenset[str]()
@@ -63,7 +63,7 @@ def grounded(state: StateFolder, settings: Settings, say: Callable[[str], None])
         Unavailable: the engine does not answer. One that did at an earlier start is waited for,
             since the whole machine may have just been switched on.
     """
-    ground = engines.ground(state, settings)
+    ground = plugins.ground(state, settings)
     if ground is None:
         return settings.changed(internal_ip=LOCALHOST)
     deadline = time.monotonic() + (_BOOT_SECONDS if settings.docker_subnets else 0.0)
@@ -89,5 +89,5 @@ def running(state: StateFolder, settings: Settings) -> frozenset[str]:
         Unavailable: the engine does not answer.
     """
     found = {one.lease_id for one in leased(state.root)}
-    ground = engines.ground(state, settings)
+    ground = plugins.ground(state, settings)
     return frozenset(found if ground is None else found.union(ground.running()))

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..config.settings import Engine, Settings
+from ..config.settings import EngineKind, Settings
 from ..config.state_folder import DEFAULT_STATE, StateFolder
 from ..schemas import DeviceOut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Person:
+class DemoPerson:
     """An account; the password only where it was made in this start."""
 
     name: str
@@ -30,7 +30,7 @@ class Announcement:
 
     state: StateFolder
     settings: Settings
-    people: Sequence[Person]
+    people: Sequence[DemoPerson]
     devices: Sequence[DeviceOut] | None
 
     def as_json(self) -> str:
@@ -101,7 +101,7 @@ class Announcement:
         ]
 
     def _shared(self) -> list[str]:
-        if self.settings.engine is not Engine.LOCAL:
+        if self.settings.engine is not EngineKind.LOCAL:
             return []
         return [
             "This is a demo: all sessions share this system account and are not isolated from "

@@ -17,13 +17,13 @@ from pathlib import Path
 from types import FrameType
 
 from ..errors import Unavailable
-from .child_process import Backoff, Child, Part
+from .child_process import Backoff, Child, Component
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class RestartPolicy:
     """Spans in seconds.
 
     Attributes:
@@ -42,21 +42,21 @@ class Patience:
 class Supervisor:
     def __init__(
         self,
-        parts: Sequence[Part],
+        parts: Sequence[Component],
         *,
         logs: Path,
         run: Path,
         say: Callable[[str], None],
         ready: Callable[[], bool] = lambda: True,
         backoff: Backoff | None = None,
-        patience: Patience | None = None,
+        patience: RestartPolicy | None = None,
     ) -> None:
         self._children = [
             Child(part, logs=logs, run=run, backoff=backoff or Backoff()) for part in parts
         ]
         self._say = say
         self._everything_ready = ready
-        self._patience = patience or Patience()
+        self._patience = patience or RestartPolicy()
         self._selector = selectors.DefaultSelector()
         self._stopping = False
         self._complete = False
@@ -70,7 +70,7 @@ class Supervisor:
     def request_stop(self) -> None:
         """Safe from a signal handler and from another thread. Twice means: at once."""
         if self._stopping:
-            self._patience = Patience(stop=0.2)
+            self._patience = RestartPolicy(stop=0.2)
             for child in self._children:
                 child.kill()
         self._stopping = True

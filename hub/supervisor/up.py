@@ -13,18 +13,17 @@ from pydantic import ValidationError
 from ..accounts import demo
 from ..accounts.store import Accounts
 from ..config.secrets import Secrets
-from ..config.settings import Engine, Settings
+from ..config.settings import EngineKind, Settings
 from ..config.state_folder import StateFolder
 from ..errors import Unavailable
 from ..schemas import DeviceOut, PoolOut
 from ..store import open_store
 from ..supervisor.stale import stop_stale
 from . import host as engine
-from . import proxy
-from . import tcp_ports as ports
+from . import proxy, tcp_ports
 from .components import everything_ready, parts
 from .lock import locked
-from .startup_message import Announcement, Person, command
+from .startup_message import Announcement, DemoPerson, command
 from .supervisor import Supervisor
 
 _ASK_SECONDS = 5.0
@@ -43,7 +42,7 @@ class UpOptions:
     port: int | None = None
     demo: bool = False
     simulated_devices: int | None = None
-    engine: Engine | None = None
+    engine: EngineKind | None = None
     json: bool = False
 
 
@@ -54,7 +53,7 @@ def up(options: UpOptions) -> None:
     say = note if options.json else print_now
     with locked(state):
         stop_stale(state, note)
-        settings = ports.settle(engine.grounded(state, choose(options), say), note)
+        settings = tcp_ports.settle(engine.grounded(state, choose(options), say), note)
         settings.save(state)
         secrets = Secrets.ensure(state)
         reachable = everything_ready(settings, secrets)
@@ -76,7 +75,7 @@ def choose(options: UpOptions) -> Settings:
     found = Settings.load(options.state) if known else Settings()
     if options.port:
         found = found.changed(port=options.port)
-    elif options.port == 0 and not (known and ports.is_free(found.ip, found.port)):
+    elif options.port == 0 and not (known and tcp_ports.is_free(found.ip, found.port)):
         found = found.changed(port=0)
     if options.demo:
         found = found.changed(demo=True)
@@ -91,7 +90,7 @@ def sample_group_exists(state: StateFolder) -> bool:
         return any(group.name == demo.DEMO_GROUP for group in store.groups())
 
 
-def people(state: StateFolder, settings: Settings) -> tuple[Person, ...]:
+def people(state: StateFolder, settings: Settings) -> tuple[DemoPerson, ...]:
     """Everybody with an account; the sample people are made at the first start of a demo."""
     with closing(Accounts(state.accounts)) as accounts:
         passwords: Mapping[str, str] = {}
@@ -101,7 +100,7 @@ def people(state: StateFolder, settings: Settings) -> tuple[Person, ...]:
             seeded.touch(mode=0o600)
         roles = {one.name: one.role for one in demo.DEMO_ACCOUNTS} if settings.demo else {}
         return tuple(
-            Person(
+            DemoPerson(
                 name=one.name,
                 role="admin" if one.admin else roles.get(one.name, "user"),
                 password=passwords.get(one.name),

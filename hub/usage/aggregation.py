@@ -20,7 +20,7 @@ from ..records.usage import (
     Granted,
     LedgerFilter,
     UsageBy,
-    Used,
+    UsageRow,
     WaitRow,
     Waits,
     Window,
@@ -29,7 +29,7 @@ from ..scheduling.model.snapshot import Kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
+class UsageInterval:
     """Device-seconds of one lease between two moments; ``open`` is not in the ledger yet.
 
     ``model`` is that of the device, where they are of one device of the lease alone.
@@ -45,9 +45,9 @@ class Interval:
     model: str = ""
 
 
-def charged(line: LedgerEntry) -> Interval:
+def charged(line: LedgerEntry) -> UsageInterval:
     """What a line of the ledger says was used, and when."""
-    return Interval(
+    return UsageInterval(
         owner=line.owner,
         group=line.group,
         request_id=line.request_id,
@@ -57,7 +57,7 @@ def charged(line: LedgerEntry) -> Interval:
     )
 
 
-def of_one_device(interval: Interval, devices: int, model: str) -> Interval:
+def of_one_device(interval: UsageInterval, devices: int, model: str) -> UsageInterval:
     """The part that one of the devices of a lease has in it; all have the same."""
     return replace(interval, device_seconds=interval.device_seconds / devices, model=model)
 
@@ -76,7 +76,7 @@ def midnights(start: float, end: float) -> list[float]:
     return [day * DAY for day in range(first, last)]
 
 
-def portions(interval: Interval, which: LedgerFilter, by: UsageBy) -> Iterator[Used]:
+def portions(interval: UsageInterval, which: LedgerFilter, by: UsageBy) -> Iterator[UsageRow]:
     """The parts of an interval that lie in the window, each under what it is added up for."""
     start, end = interval.starts_at, interval.ends_at
     since = -inf if which.since is None else which.since
@@ -88,7 +88,7 @@ def portions(interval: Interval, which: LedgerFilter, by: UsageBy) -> Iterator[U
     for (first, last), amount in zip(pairwise(cuts), parts, strict=False):
         if last <= since or first >= until:
             continue
-        yield Used(
+        yield UsageRow(
             owner=interval.owner if of_person else "",
             group=interval.group if of_person else "",
             request_id=interval.request_id if by is UsageBy.REQUEST else "",
@@ -101,9 +101,9 @@ def portions(interval: Interval, which: LedgerFilter, by: UsageBy) -> Iterator[U
         )
 
 
-def added_up(found: Iterable[Used], by: UsageBy) -> tuple[Used, ...]:
+def added_up(found: Iterable[UsageRow], by: UsageBy) -> tuple[UsageRow, ...]:
     """One row for each of what it is added up for; in order."""
-    rows: dict[tuple[object, ...], list[Used]] = {}
+    rows: dict[tuple[object, ...], list[UsageRow]] = {}
     for used in found:
         key = (used.day, used.week, used.term, used.owner, used.group, used.request_id, used.model)
         rows.setdefault(key, []).append(used)
@@ -126,12 +126,12 @@ def added_up(found: Iterable[Used], by: UsageBy) -> tuple[Used, ...]:
     return tuple(sorted(made, key=lambda row: (row.owner, row.group, row.model)))
 
 
-def every_day(rows: Sequence[Used], since: float, until: float) -> tuple[Used, ...]:
+def every_day(rows: Sequence[UsageRow], since: float, until: float) -> tuple[UsageRow, ...]:
     """Rows by day, with the days between on which nothing was used."""
     known = {row.day: row for row in rows}
     first, last = floor(since / DAY), ceil(until / DAY)
     days = [day * DAY for day in range(first, last)]
-    return tuple(known.get(day) or Used(day=day, first=day, last=day) for day in days)
+    return tuple(known.get(day) or UsageRow(day=day, first=day, last=day) for day in days)
 
 
 # -- waits, and how full the pool was ---------------------------------------------------------

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..records.calendar import Term, refill_of, span_of
-from ..scheduling.model.snapshot import Group, Left
-from ..scheduling.quota.tree import Tree
+from ..scheduling.model.snapshot import BudgetBalance, Group
+from ..scheduling.quota.tree import GroupTree
 
 Charged = Mapping[str, float]
 """Device-seconds in the ledger since the beginning of a period, by group."""
@@ -62,20 +62,20 @@ def left(
     running: Mapping[str, Current],
     charged: Mapping[float, Charged],
     leases: Sequence[Open],
-) -> tuple[Left, ...]:
+) -> tuple[BudgetBalance, ...]:
     """Of each group that has a budget; a group's use is that of all groups below as well.
 
     Between two terms there is no budget: what is missing denies.
     """
-    tree = Tree(groups)
+    tree = GroupTree(groups)
 
-    def of(group: Group) -> Left:
+    def of(group: Group) -> BudgetBalance:
         since, refills_at = running[group.name].since, running[group.name].refills_at
         assert group.budget is not None
         if since is None:
-            return Left(group=group.name, budget=0.0, used=0.0, refills_at=refills_at)
+            return BudgetBalance(group=group.name, budget=0.0, used=0.0, refills_at=refills_at)
         inside = tree.below(group.name)
-        return Left(
+        return BudgetBalance(
             group=group.name,
             budget=group.budget.device_seconds,
             used=sum(amount for name, amount in charged[since].items() if name in inside),

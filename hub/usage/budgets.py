@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from ..messages.requests import budget_warning
 from ..records.calendar import Term, span_of
-from ..scheduling.model.snapshot import Group, Left
-from ..scheduling.quota.tree import Tree
+from ..scheduling.model.snapshot import BudgetBalance, Group
+from ..scheduling.quota.tree import GroupTree
 from ..schemas import BudgetOut
 
 EARLY = 0.8
@@ -15,14 +15,14 @@ EARLY = 0.8
 
 
 def budgets_out(
-    lefts: Iterable[Left],
+    lefts: Iterable[BudgetBalance],
     groups: Sequence[Group],
     terms: Sequence[Term],
     names: Iterable[str],
     now: float,
 ) -> list[BudgetOut]:
     """Those that bind in the groups of these names, for people."""
-    tree = Tree(groups)
+    tree = GroupTree(groups)
     binding = {above.name for name in names for above in tree.known(name)}
     found = []
     for left in lefts:

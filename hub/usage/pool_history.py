@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..interfaces.usage import History
+from ..interfaces.usage import UsageStore
 from ..records.usage import Waits, Window
 from ..scheduling.model.snapshot import Kind
-from . import aggregation as history
+from . import aggregation
 
 SETTLED_SECONDS = 60.0
 """After so long, whatever happened in a part of time has been written down."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class HistoryBucket:
     """One part of a window: mean levels, and the waits that ended in it, in order."""
 
     leased: float
@@ -28,7 +28,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class PoolHistory:
     """Of every part of a window that has begun."""
 
     leased: tuple[float, ...]
@@ -37,13 +37,13 @@ class Found:
 
 
 @dataclass(slots=True)
-class Past:
+class PoolHistoryCache:
     """Kept by the service; what it knows is right for any window of the same width and group."""
 
-    _known: dict[tuple[str | None, float], dict[float, Part]] = field(default_factory=dict)
+    _known: dict[tuple[str | None, float], dict[float, HistoryBucket]] = field(default_factory=dict)
     _newest: float = 0.0
 
-    def read(self, store: History, window: Window, now: float) -> Found:
+    def read(self, store: UsageStore, window: Window, now: float) -> PoolHistory:
         if now < self._newest - SETTLED_SECONDS:
             # The clock was put back: what was over may not be over any more.
             self._known, self._newest = {}, now
@@ -61,21 +61,21 @@ class Past:
         self._known[key] = {
             start: part for start, part in zip(begun, parts, strict=True) if start <= settled
         }
-        return Found(
+        return PoolHistory(
             leased=tuple(part.leased for part in parts),
             queued=tuple(part.queued for part in parts),
-            waits=history.ranked([part.waits for part in parts]),
+            waits=aggregation.ranked([part.waits for part in parts]),
         )
 
     @staticmethod
-    def _newer(store: History, window: Window, since: float, now: float) -> list[Part]:
+    def _newer(store: UsageStore, window: Window, since: float, now: float) -> list[HistoryBucket]:
         buckets = round((window.until - since) / window.width)
         rest = Window(since=since, until=window.until, buckets=buckets, group=window.group)
         levels, granted = store.levels(rest), store.granted(rest)
-        leased = history.mean_levels(rest, levels.leased, levels.released, now)
-        queued = history.mean_levels(rest, levels.queued, levels.left, now)
-        waits = history.waits_of_parts(rest, granted)
+        leased = aggregation.mean_levels(rest, levels.leased, levels.released, now)
+        queued = aggregation.mean_levels(rest, levels.queued, levels.left, now)
+        waits = aggregation.waits_of_parts(rest, granted)
         return [
-            Part(leased=lent, queued=waited, waits=of_part)
+            HistoryBucket(leased=lent, queued=waited, waits=of_part)
             for lent, waited, of_part in zip(leased, queued, waits, strict=False)
         ]

@@ -16,13 +16,13 @@ from typing import get_args
 from ..errors import Forbidden, InvalidInput, NotFound
 from ..records.identity import Identity, Viewer
 from ..records.ledger import LedgerEntry, Usage
-from ..records.usage import DAY, LedgerFilter, UsageBy, Used, WaitRow, Window
-from ..runtime.context import Commands
-from ..scheduling.quota.tree import Tree
+from ..records.usage import DAY, LedgerFilter, UsageBy, UsageRow, WaitRow, Window
+from ..runtime.context import Context
+from ..scheduling.quota.tree import GroupTree
 from ..schemas import LedgerOut, UsageOut, UsageReport, UsageRowOut
 from ..schemas.pool_history import HistoryOut, PeriodOut, Span, WaitsOut
-from . import aggregation as history
-from .pool_history import Past
+from . import aggregation
+from .pool_history import PoolHistoryCache
 from .rollup import regrouped
 
 MOST_ROWS = 1000
@@ -34,7 +34,7 @@ _MONDAY = 4 * DAY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UsageAsked:
+class UsageQuery:
     """A question about device-seconds; empty means: any.
 
     Attributes:
@@ -58,14 +58,14 @@ class UsageAsked:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class UsageReports:
     """Asked by people for themselves; what they may not see is left out, or does not exist."""
 
-    commands: Commands
-    past: Past = field(default_factory=Past)
+    commands: Context
+    past: PoolHistoryCache = field(default_factory=PoolHistoryCache)
 
     def usage(
-        self, who: Identity, asked: UsageAsked, *, groups_of: Collection[str] | None = None
+        self, who: Identity, asked: UsageQuery, *, groups_of: Collection[str] | None = None
     ) -> UsageReport:
         """Sums, what they are made of, and the lines of the ledger.
 
@@ -111,7 +111,7 @@ class Figures:
             ledger_complete=0 < most > len(lines) and asked.before is None,
         )
 
-    def used(self, who: Identity, asked: UsageAsked, by: UsageBy) -> tuple[Used, ...]:
+    def used(self, who: Identity, asked: UsageQuery, by: UsageBy) -> tuple[UsageRow, ...]:
         """What ``usage`` tells the sum of, added up for something else as well."""
         which = self._which(who, asked)
         return self.commands.store.used(which, by, now=self.commands.clock())
@@ -143,7 +143,7 @@ class Figures:
 
     # -- within ---------------------------------------------------------------------------
 
-    def _which(self, who: Identity, asked: UsageAsked) -> LedgerFilter:
+    def _which(self, who: Identity, asked: UsageQuery) -> LedgerFilter:
         mine = not asked.group if asked.mine is None else asked.mine
         teaches = self.commands.store.taught_by(who.name)
         viewer = Viewer(identity=who, teaches=teaches)
@@ -157,7 +157,7 @@ class Figures:
         )
 
     def _with_those_below(self, group: str) -> frozenset[str]:
-        return Tree(self.commands.store.groups()).below(group) | {group}
+        return GroupTree(self.commands.store.groups()).below(group) | {group}
 
     def _history(self, span: Span, group: str) -> HistoryOut:
         store, now = self.commands.store, self.commands.clock()
@@ -165,8 +165,8 @@ class Figures:
         with store.together():
             found, healthy_at = self.past.read(store, window, now), store.capacity(now)
         leased, waits = found.leased, found.waits
-        healthy = history.mean_capacity(window, healthy_at, now)
-        shares = history.share(leased, healthy)
+        healthy = aggregation.mean_capacity(window, healthy_at, now)
+        shares = aggregation.share(leased, healthy)
         return HistoryOut(
             span=span,
             group=group,
@@ -193,7 +193,7 @@ def window_of(span: Span, now: float, group: str = "") -> Window:
     return Window(since=until - count * width, until=until, buckets=count, group=group or None)
 
 
-def row_out(used: Used) -> UsageRowOut:
+def row_out(used: UsageRow) -> UsageRowOut:
     return UsageRowOut(
         owner=used.owner,
         group=used.group,
@@ -255,5 +255,5 @@ def ledger_out(entry: LedgerEntry) -> LedgerOut:
     )
 
 
-def usage_out(usage: Usage | Used) -> UsageOut:
+def usage_out(usage: Usage | UsageRow) -> UsageOut:
     return UsageOut(owner=usage.owner, group=usage.group, charged=usage.charged, open=usage.open)

@@ -13,9 +13,9 @@ from math import floor, fsum
 from types import MappingProxyType
 
 from ..records.calendar import Term, term_of
-from ..records.usage import DAY, LedgerFilter, UsageBy, Used
+from ..records.usage import DAY, LedgerFilter, UsageBy, UsageRow
 from ..scheduling.model.snapshot import Group
-from ..scheduling.quota.tree import Tree
+from ..scheduling.quota.tree import GroupTree
 from .aggregation import added_up
 
 MADE_OF: Mapping[UsageBy, UsageBy] = MappingProxyType(
@@ -34,19 +34,19 @@ _THURSDAY = 3
 
 
 def regrouped(
-    rows: Iterable[Used],
+    rows: Iterable[UsageRow],
     which: LedgerFilter,
     by: UsageBy,
     *,
     groups: Callable[[], Iterable[Group]],
     terms: Callable[[], Iterable[Term]],
-) -> tuple[Used, ...]:
+) -> tuple[UsageRow, ...]:
     """Rows by ``MADE_OF[by]`` added up further; any others are what was asked for already."""
     match by:
         case UsageBy.USER:
             return added_up((replace(row, group="") for row in rows), by)
         case UsageBy.GROUP:
-            return _by_group(rows, which, Tree(groups()))
+            return _by_group(rows, which, GroupTree(groups()))
         case UsageBy.WEEK:
             return added_up((replace(row, day=None, week=_monday(row.first)) for row in rows), by)
         case UsageBy.TERM:
@@ -68,9 +68,11 @@ def _term(terms: Iterable[Term], at: float) -> str:
     return "" if found is None else found.name
 
 
-def _by_group(rows: Iterable[Used], which: LedgerFilter, tree: Tree) -> tuple[Used, ...]:
+def _by_group(
+    rows: Iterable[UsageRow], which: LedgerFilter, tree: GroupTree
+) -> tuple[UsageRow, ...]:
     """Each one after the one above it, siblings by name."""
-    within: dict[str, list[Used]] = {}
+    within: dict[str, list[UsageRow]] = {}
     for row in rows:
         for name in _chain(tree, row.group):
             within.setdefault(name, []).append(row)
@@ -79,12 +81,12 @@ def _by_group(rows: Iterable[Used], which: LedgerFilter, tree: Tree) -> tuple[Us
     return tuple(_line(name, within[name], shown, tree) for name in ordered)
 
 
-def _chain(tree: Tree, name: str) -> tuple[str, ...]:
+def _chain(tree: GroupTree, name: str) -> tuple[str, ...]:
     """A group and those above it; one that was removed stands alone."""
     return tuple(group.name for group in tree.known(name)) or (name,)
 
 
-def _has_line(name: str, parts: Iterable[Used], which: LedgerFilter) -> bool:
+def _has_line(name: str, parts: Iterable[UsageRow], which: LedgerFilter) -> bool:
     """Not those above the groups that were asked for.
 
     Nor does a reader get lines of groups above their own that would count a part of each alone.
@@ -95,8 +97,8 @@ def _has_line(name: str, parts: Iterable[Used], which: LedgerFilter) -> bool:
     return own or which.reader is None or name in which.reader_groups
 
 
-def _line(name: str, parts: list[Used], shown: set[str], tree: Tree) -> Used:
-    return Used(
+def _line(name: str, parts: list[UsageRow], shown: set[str], tree: GroupTree) -> UsageRow:
+    return UsageRow(
         group=name,
         above=next((each for each in _chain(tree, name)[1:] if each in shown), ""),
         own=fsum(part.total for part in parts if part.group == name),

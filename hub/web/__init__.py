@@ -10,6 +10,6 @@ The composition root needs three names:
 from __future__ import annotations
 
 from .app import Server, build_app
-from .security.hub_oauth import HubSignIn, Person, SignIn
+from .security.hub_oauth import HubSignIn, SignIn, TokenHolder
 
-__all__ = ["HubSignIn", "Person", "Server", "SignIn", "build_app"]
+__all__ = ["HubSignIn", "Server", "SignIn", "TokenHolder", "build_app"]

@@ -15,70 +15,68 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import RedirectResponse
 
 from ...courses.files.blobs import MemoryBlobs
-from ...courses.services import CourseDesk
+from ...courses.services import CourseServices
 from ...courses.store import MemoryCourseStore
 from ..accounts.store import Accounts
 from ..administration.service import Administration
 from ..admission.quotes import Quotes
 from ..config.settings import LOCALHOST, SERVICE_PREFIX, Settings
-from ..controller.idle_culling import Idling
+from ..controller.idle_culling import IdleCulling
 from ..interfaces.clock import Clock
-from ..messages import requests as wording
-from ..messages import usage as usage_words
-from ..requests.amendments import Changing, Extending
-from ..runtime.context import Commands
-from ..runtime.loop_metrics import Vitals
-from ..runtime.notifier import Pulse
-from ..sessions.held import Claims
-from ..usage.reports import Figures
-from .api import admin as admin_routes
-from .api import calendar as calendar_routes
-from .api import courses as course_routes
-from .api import coursework as student_routes
-from .api import images as image_routes
-from .api import internal as reports
+from ..messages import requests as request_messages
+from ..messages import usage as usage_messages
+from ..requests.amendments import Amendments, TimeExtensions
+from ..runtime.context import Context
+from ..runtime.loop_metrics import LoopMetrics
+from ..runtime.notifier import ChangeNotifier
+from ..sessions.held import HeldSessions
+from ..usage.reports import UsageReports
+from .api import admin as admin_api
+from .api import calendar as calendar_api
+from .api import courses as courses_api
+from .api import coursework as coursework_api
+from .api import images as images_api
+from .api import internal as internal_api
 from .api import monitoring, requests
-from .api import ngshare as exchange_routes
-from .api import pool as changes
-from .api import sessions as session_routes
-from .api import sessions as sessions_module
-from .api import usage as history_routes
-from .dependencies import errors
-from .dependencies import visitors as guests
+from .api import ngshare as ngshare_api
+from .api import pool as pool_api
+from .api import sessions as sessions_api
+from .api import usage as usage_api
+from .dependencies import errors, visitors
 from .dependencies.bodies import BodyLimit
-from .dependencies.context import Web
-from .dependencies.group_choices import GroupBook
-from .html import static_files as assets
+from .dependencies.context import WebContext
+from .dependencies.group_choices import GroupChoiceCache
+from .html import static_files
 from .html.filters import drawn_once, filters
 from .html.urls import server_url, wait_url
-from .live.change_feed import Looks
+from .live.change_feed import ChangeFeed
 from .live.sse import Streams
 from .monitoring.metrics import Metrics
 from .monitoring.readiness import Check, Readiness, going_round
 from .monitoring.request_log import Tracing
-from .openapi import description as schema
-from .pages import desk as pages
-from .pages import login as signing_in
+from .openapi import description
+from .pages import desk as desk_pages
+from .pages import login as login_pages
 from .pages import sessions
-from .pages import sessions as session_pages
-from .pages import usage as history_pages
-from .pages.admin import admin as admin_pages
-from .pages.admin import calendar as calendar_pages
-from .pages.admin import images as image_pages
-from .pages.courses import assignment as assignment_pages
-from .pages.courses import courses as course_pages
-from .pages.courses import grading as grading_pages
-from .pages.courses import release as release_pages
-from .pages.courses import student_work as graded_pages
-from .pages.courses import teacher as teaching_pages
-from .pages.jobs import detail as job_pages
-from .pages.jobs import list as list_pages
-from .pages.jobs import submit as submit_pages
-from .security.access import Gate
+from .pages import sessions as sessions_pages
+from .pages import usage as usage_pages
+from .pages.admin import admin as admin_module
+from .pages.admin import calendar as admin_calendar
+from .pages.admin import images as images_pages
+from .pages.courses import assignment as courses_assignment
+from .pages.courses import courses as courses_pages
+from .pages.courses import grading as courses_grading
+from .pages.courses import release as courses_release
+from .pages.courses import student_work as student_work_pages
+from .pages.courses import teacher as teacher_pages
+from .pages.jobs import detail as detail_pages
+from .pages.jobs import list as jobs_list
+from .pages.jobs import submit as jobs_submit
+from .security.access import CallerAccess
 from .security.csrf import Csrf
 from .security.headers import SafeHeaders
 from .security.hub_oauth import SignIn
-from .security.signer import Seal
+from .security.signer import Signer
 
 Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -87,8 +85,8 @@ _GRACE_SECONDS = 3
 
 
 def build_app(
-    commands: Commands,
-    pulse: Pulse,
+    commands: Context,
+    pulse: ChangeNotifier,
     auth: SignIn,
     settings: Settings,
     *,
@@ -97,11 +95,11 @@ def build_app(
     metrics_token: str = "",
     clock: Clock = time.time,
     lifespan: Lifespan | None = None,
-    idling: Idling | None = None,
+    idling: IdleCulling | None = None,
     accounts: Accounts | None = None,
-    vitals: Vitals | None = None,
+    vitals: LoopMetrics | None = None,
     checks: Mapping[str, Check] | None = None,
-    courses: CourseDesk | None = None,
+    courses: CourseServices | None = None,
 ) -> FastAPI:
     """The service's web side.
 
@@ -136,69 +134,69 @@ def build_app(
         redoc_url=None,
         redirect_slashes=False,
     )
-    seal, streams, signs = Seal(crypt_key), Streams(pulse), vitals or Vitals()
-    app.state.web = Web(
+    seal, streams, signs = Signer(crypt_key), Streams(pulse), vitals or LoopMetrics()
+    app.state.web = WebContext(
         commands=commands,
-        claims=Claims(commands),
-        changing=Changing(commands),
-        extending=Extending(commands),
+        claims=HeldSessions(commands),
+        changing=Amendments(commands),
+        extending=TimeExtensions(commands),
         quotes=Quotes(commands),
-        idling=idling or Idling(commands, settings.idle_countdown_seconds),
+        idling=idling or IdleCulling(commands, settings.idle_countdown_seconds),
         administration=Administration(commands, accounts),
         courses=courses or _forgetful(commands),
-        groups=GroupBook(commands, clock),
-        figures=Figures(commands),
+        groups=GroupChoiceCache(commands, clock),
+        figures=UsageReports(commands),
         metrics=Metrics(commands, signs, streams),
         readiness=Readiness({"loop": partial(going_round, signs), **(checks or {})}),
-        gate=Gate(auth, seal, Csrf(seal, settings.url), hub_token, metrics_token),
+        gate=CallerAccess(auth, seal, Csrf(seal, settings.url), hub_token, metrics_token),
         seal=seal,
         streams=streams,
-        looks=Looks(commands, pulse),
+        looks=ChangeFeed(commands, pulse),
         settings=settings,
         templates=_templates(),
         clock=clock,
     )
     _route(app)
     errors.install(app)
-    app.add_exception_handler(guests.SignInFirst, guests.on_sign_in_first)
-    schema.describe(app)
+    app.add_exception_handler(visitors.SignInRequired, visitors.on_sign_in_first)
+    description.describe(app)
     app.add_middleware(BodyLimit)
     app.add_middleware(SafeHeaders)
     app.add_middleware(Tracing)
     return app
 
 
-def _forgetful(commands: Commands) -> CourseDesk:
-    return CourseDesk(commands, MemoryCourseStore(commands.store), MemoryBlobs())
+def _forgetful(commands: Context) -> CourseServices:
+    return CourseServices(commands, MemoryCourseStore(commands.store), MemoryBlobs())
 
 
 def _route(app: FastAPI) -> None:
     api = f"{errors.API_PREFIX}v1"
     site = SERVICE_PREFIX.rstrip("/")
     # Routes are tried one after the other: people wait for pages.
-    for page in (pages, list_pages, history_pages, session_pages, submit_pages, job_pages):
+    for page in (desk_pages, jobs_list, usage_pages, sessions_pages, jobs_submit, detail_pages):
         app.include_router(page.router, prefix=site)
-    for page in (admin_pages, calendar_pages, image_pages, grading_pages, signing_in):
+    for page in (admin_module, admin_calendar, images_pages, courses_grading, login_pages):
         app.include_router(page.router, prefix=site)
-    app.include_router(assignment_pages.router, prefix=site)
+    app.include_router(courses_assignment.router, prefix=site)
     app.include_router(sessions.pages, prefix=site)
-    for page in (course_pages, teaching_pages, release_pages, graded_pages):
+    for page in (courses_pages, teacher_pages, courses_release, student_work_pages):
         app.include_router(page.router, prefix=site)
-    app.include_router(reports.router, prefix=api)
+    app.include_router(internal_api.router, prefix=api)
     app.include_router(requests.router, prefix=api)
-    app.include_router(history_routes.router, prefix=api)
-    app.include_router(session_routes.router, prefix=api)
-    app.include_router(admin_routes.router, prefix=api)
-    app.include_router(calendar_routes.router, prefix=api)
-    app.include_router(image_routes.router, prefix=api)
-    app.include_router(course_routes.router, prefix=api)
-    app.include_router(student_routes.router, prefix=api)
-    app.include_router(exchange_routes.router, prefix=api)
-    app.include_router(sessions_module.router, prefix=api)
-    app.include_router(changes.router, prefix=api)
+    app.include_router(usage_api.router, prefix=api)
+    app.include_router(sessions_api.router, prefix=api)
+    app.include_router(admin_api.router, prefix=api)
+    app.include_router(calendar_api.router, prefix=api)
+    app.include_router(images_api.router, prefix=api)
+    app.include_router(courses_api.router, prefix=api)
+    app.include_router(coursework_api.router, prefix=api)
+    app.include_router(ngshare_api.router, prefix=api)
+    app.include_router(sessions_api.router, prefix=api)
+    app.include_router(pool_api.router, prefix=api)
     for prefix in (site, ""):
         app.include_router(monitoring.router, prefix=prefix)
-    assets.install(app)
+    static_files.install(app)
 
     @app.get(site, include_in_schema=False)
     def without_slash() -> RedirectResponse:
@@ -217,8 +215,8 @@ def _templates() -> Environment:
     environment.filters.update(filters())
     environment.globals.update(
         prefix=SERVICE_PREFIX,
-        wording=wording,
-        usage_words=usage_words,
+        wording=request_messages,
+        usage_words=usage_messages,
         wait_url=wait_url,
         server_url=server_url,
         drawn=drawn_once(environment),
@@ -250,7 +248,7 @@ class Server(uvicorn.Server):
             timeout_graceful_shutdown=_GRACE_SECONDS,
             log_config=None,
         )
-        web: Web = app.state.web
+        web: WebContext = app.state.web
         return cls(config, web.streams)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from ...extensions.nbgrader import COURSE_FOLDER
-from ...hub.client.api.internal import Link
+from ...hub.client.api.internal import InternalClient
 from ...hub.config.state_folder import StateFolder
 from ...hub.errors import CarrelError
 from ...hub.files.filenames import safe_name
@@ -29,7 +29,7 @@ INSIDE: Final = Path("/carrel/courses")
 log = logging.getLogger(__name__)
 
 
-async def graded_by(link: Link, person: str) -> tuple[str, ...] | None:
+async def graded_by(link: InternalClient, person: str) -> tuple[str, ...] | None:
     """The courses that somebody grades; None while nobody can say: a session starts even so."""
     try:
         return await link.graded(person)

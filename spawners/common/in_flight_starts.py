@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from ...hub.errors import BackendFailed
 
 
-class Starting:
+class InFlightStarts:
     """Which leases are being started, from any thread."""
 
     def __init__(self) -> None:

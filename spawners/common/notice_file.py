@@ -8,12 +8,12 @@ from typing import Final
 
 from ...hub.attempts.spec import NOTICE
 from ...hub.files.safe_fs import Owner, opened_file, write_into
-from ...hub.records.notices import Notice
+from ...hub.records.notices import StopNotice
 
 _LONGEST: Final = 1 << 16
 
 
-def write(folder: Path, notice: Notice, *, owner: Owner | None = None) -> bool:
+def write(folder: Path, notice: StopNotice, *, owner: Owner | None = None) -> bool:
     """Returns whether it was not there already; a folder that is gone needs none."""
     text = json.dumps(notice.told)
     if not folder.is_dir() or _there(folder) == text.encode():

@@ -14,11 +14,11 @@ import psutil
 
 from ...hub.messages.units import memory
 from ...hub.records.leases import Handle
-from ...hub.scheduling.model.idleness import DeviceUse, Use
+from ...hub.scheduling.model.idleness import ActivityLevel, DeviceActivity
 from ...hub.scheduling.model.snapshot import Device
 from ..processes.lease_processes import handle_of
 from .environment import readable
-from .nvml import Found
+from .nvml import DetectedDevice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ def spent_between(before: Mapping[Handle, Spent], now: Mapping[Handle, Spent]) -
     return max(0.0, own) + max(0.0, waited_for - gone)
 
 
-class Meter:
+class ProcessCpuMeter:
     """Counts on from one look to the next, lease by lease; usable from any thread."""
 
     def __init__(self) -> None:
@@ -76,24 +76,24 @@ class Meter:
                     del known[lease_id]
 
 
-def use_of(found: Found) -> DeviceUse:
+def use_of(found: DetectedDevice) -> DeviceActivity:
     """What the driver tells of a real device.
 
     A process that holds memory is no work: kernels hold it long after their last cell. Where
     the driver does not measure a device, nobody on it is proof that it does nothing.
     """
     if found.utilization is None:
-        use = Use.UNKNOWN if found.pids else Use.QUIET
+        use = ActivityLevel.UNKNOWN if found.pids else ActivityLevel.QUIET
     else:
-        use = Use.WORKED if found.utilization else Use.QUIET
+        use = ActivityLevel.WORKED if found.utilization else ActivityLevel.QUIET
     held = ""
     if found.pids:
         size = memory(found.used_bytes)
         number = len(found.pids)
         held = "1 process on it" if number == 1 else f"{number} processes on it"
         held += f", {size} of its memory in use" if size else ""
-    return DeviceUse(name=readable(found.device), use=use, detail=held)
+    return DeviceActivity(name=readable(found.device), use=use, detail=held)
 
 
-def use_of_simulated(device: Device) -> DeviceUse:
-    return DeviceUse(name=readable(device), use=Use.NOT_MEASURED)
+def use_of_simulated(device: Device) -> DeviceActivity:
+    return DeviceActivity(name=readable(device), use=ActivityLevel.NOT_MEASURED)

@@ -8,17 +8,17 @@ from dataclasses import replace
 import psutil
 
 from ...hub.scheduling.model.snapshot import Device, Health
-from ..processes import lease_processes as processes
-from .nvml import Found
+from ..processes import lease_processes
+from .nvml import DetectedDevice
 
 
-class Strangers:
+class ForeignProcesses:
     """Looks at the processes of this machine's devices, again and again."""
 
     def __init__(self) -> None:
         self._unseen: frozenset[int] = frozenset()
 
-    def marked(self, found: Iterable[Found]) -> tuple[Device, ...]:
+    def marked(self, found: Iterable[DetectedDevice]) -> tuple[Device, ...]:
         """The devices; those with a stranger on them are busy."""
         known = tuple(found)
         strangers = self._among({pid for each in known for pid in each.pids})
@@ -35,7 +35,7 @@ class Strangers:
         for pid in sorted(pids):
             try:
                 process = psutil.Process(pid)
-                if processes.lease_of(process) is None:
+                if lease_processes.lease_of(process) is None:
                     strangers[pid] = process.name()
             except psutil.NoSuchProcess:
                 unseen.add(pid)
@@ -45,7 +45,7 @@ class Strangers:
         return strangers
 
 
-def _with_strangers(found: Found, strangers: Mapping[int, str]) -> Device:
+def _with_strangers(found: DetectedDevice, strangers: Mapping[int, str]) -> Device:
     here = [f"pid {pid}, {strangers[pid]}" for pid in found.pids if pid in strangers]
     if found.device.health is not Health.OK or not here:
         return found.device

@@ -25,7 +25,7 @@ _KILL_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class DetectedDevice:
     """A device and the processes that compute on it, whoever started them."""
 
     device: Device
@@ -37,10 +37,10 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inventory:
+class NvmlInventory:
     """What NVML lists; ``reason`` is the sentence that says why there is less than expected."""
 
-    found: tuple[Found, ...] = ()
+    found: tuple[DetectedDevice, ...] = ()
     reason: str = ""
 
 
@@ -48,7 +48,7 @@ _lock = threading.Lock()
 _stuck: list[subprocess.Popen[str]] = []
 
 
-def read(node: str, *, timeout: float = TIMEOUT_SECONDS) -> Inventory:
+def read(node: str, *, timeout: float = TIMEOUT_SECONDS) -> NvmlInventory:
     """The devices of this machine, listed under the name of ``node``.
 
     Raises:
@@ -56,7 +56,7 @@ def read(node: str, *, timeout: float = TIMEOUT_SECONDS) -> Inventory:
             is no error: its inventory is empty and says why.
     """
     if importlib.util.find_spec("pynvml") is None:
-        return Inventory(reason="The Python package nvidia-ml-py is not installed.")
+        return NvmlInventory(reason="The Python package nvidia-ml-py is not installed.")
     with _lock:
         _stuck[:] = [child for child in _stuck if child.poll() is None]
         if _stuck:
@@ -97,13 +97,13 @@ def _give_up(child: subprocess.Popen[str]) -> None:
         _stuck.append(child)
 
 
-def parse(text: str, node: str) -> Inventory:
+def parse(text: str, node: str) -> NvmlInventory:
     """What the driver printed, as devices of a node."""
     answer = json.loads(text)
-    return Inventory(
+    return NvmlInventory(
         reason=answer["reason"],
         found=tuple(
-            Found(
+            DetectedDevice(
                 device=Device(
                     id=unit["id"],
                     node=node,

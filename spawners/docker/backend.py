@@ -14,26 +14,32 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ...hub.attempts.journal import read_journal
-from ...hub.attempts.output_limits import Limits
+from ...hub.attempts.output_limits import OutputLimits
 from ...hub.attempts.spec import EVENTS
 from ...hub.errors import BackendFailed, Unavailable
-from ...hub.interfaces.backend import Activity, LaunchOrder, Life, NodeState, Sighting, is_own_work
+from ...hub.interfaces.backend import (
+    ActivitySample,
+    AttemptStatus,
+    LaunchOrder,
+    NodeState,
+    ProcessState,
+    is_own_work,
+)
 from ...hub.interfaces.backend_settings import BackendSettings
 from ...hub.records.events import NewEvent
 from ...hub.records.images import Image
 from ...hub.records.leases import Handle
-from ...hub.records.notices import Notice
+from ...hub.records.notices import StopNotice
 from ...hub.scheduling.model.snapshot import Device
-from ..common import notice_file as notices
-from ..common.in_flight_starts import Starting
+from ..common import notice_file
+from ..common.in_flight_starts import InFlightStarts
 from ..local.backend import LocalBackend
 from .containers.job_spec import Jobs, was_claimed
 from .containers.template import name_of
 from .engine import cdi
 from .engine.client import START_SECONDS
-from .nodes import container_exit as ending
-from .nodes import orphans as reconcile
-from .nodes.cpu_meter import CpuMeter
+from .nodes import container_exit, orphans
+from .nodes.cpu_meter import ContainerCpuMeter
 from .nodes.devices import Devices
 from .nodes.node import Node, Seen, Survey
 from .nodes.warm_pool import WarmPool
@@ -58,14 +64,14 @@ class DockerBackend:
     name = "docker"
     keeps_inside = True
 
-    def __init__(self, settings: BackendSettings, *, limits: Limits | None = None) -> None:
+    def __init__(self, settings: BackendSettings, *, limits: OutputLimits | None = None) -> None:
         if settings.docker is None:
             raise BackendFailed("The Docker engine was chosen without its options.")
         options = settings.docker
         self._settings = settings
         self._memory = options.memory
         self._own = LocalBackend(settings, limits=limits)
-        self._jobs = Jobs(settings=settings, options=options, limits=limits or Limits())
+        self._jobs = Jobs(settings=settings, options=options, limits=limits or OutputLimits())
         self._nodes = {host.node: Node(host, settings, options) for host in options.hosts}
         here = next(iter(self._nodes.values()))
         self.warm = WarmPool(
@@ -77,12 +83,12 @@ class DockerBackend:
         self._devices = Devices(
             tuple(self._nodes.values()), settings.installation, settings.simulated_devices
         )
-        self._meter = CpuMeter()
+        self._meter = ContainerCpuMeter()
         self._lock = threading.Lock()
-        self._starting = Starting()
+        self._starting = InFlightStarts()
         self._places: dict[str, str] = {}
         """On which node a lease was seen."""
-        self._ends: dict[str, Sighting] = {}
+        self._ends: dict[str, AttemptStatus] = {}
         """What became of those whose containers are gone, as far as it was seen."""
 
     # -- the pool -------------------------------------------------------------------------
@@ -186,10 +192,10 @@ class DockerBackend:
             raise BackendFailed(f"There is no Docker engine on {wanted} any more.")
         return self._nodes[wanted]
 
-    def look(self, leases: Mapping[str, Handle | None]) -> Mapping[str, Sighting]:
+    def look(self, leases: Mapping[str, Handle | None]) -> Mapping[str, AttemptStatus]:
         starting = self._starting.now()
         surveys = self._surveys()
-        unknown = Sighting(life=Life.UNKNOWN)
+        unknown = AttemptStatus(life=ProcessState.UNKNOWN)
         seen = {
             lease: unknown if lease in starting else self._sighting(lease, surveys)
             for lease in leases
@@ -211,16 +217,16 @@ class DockerBackend:
                 self._places.update(dict.fromkeys(survey or (), name))
         return found
 
-    def _sighting(self, lease: str, surveys: Mapping[str, Survey | None]) -> Sighting:
+    def _sighting(self, lease: str, surveys: Mapping[str, Survey | None]) -> AttemptStatus:
         for survey in surveys.values():
             several = survey.get(lease, ()) if survey is not None else ()
             if several:
-                return ending.sighting(several[0], self._memory)
+                return container_exit.sighting(several[0], self._memory)
         # Of one that was never seen any silent node may have it.
         places = [self._places[lease]] if self._places.get(lease) in surveys else [*surveys]
         if any(surveys[place] is None for place in places):
-            return Sighting(life=Life.UNKNOWN)
-        return self._ends.get(lease, Sighting(life=Life.DEAD))
+            return AttemptStatus(life=ProcessState.UNKNOWN)
+        return self._ends.get(lease, AttemptStatus(life=ProcessState.DEAD))
 
     def stop(self, lease_id: str, handle: Handle | None, *, patience: float = 4.0) -> bool:
         if is_own_work(lease_id):
@@ -236,18 +242,18 @@ class DockerBackend:
 
     def _end(self, node: Node, lease_id: str, seen: Seen, patience: float) -> bool:
         try:
-            ended = ending.bring_about(node.engine, seen, self._memory, patience)
-            if ended.life is not Life.DEAD:
+            ended = container_exit.bring_about(node.engine, seen, self._memory, patience)
+            if ended.life is not ProcessState.DEAD:
                 return False
             self._remember(lease_id, ended)
-            reconcile.keep_log(node.engine, seen, self._settings.state)
+            orphans.keep_log(node.engine, seen, self._settings.state)
             node.engine.remove(seen.id)
         except (BackendFailed, Unavailable) as error:
             log.warning("%s: %s", lease_id, error)
             return False
         return True
 
-    def _remember(self, lease_id: str, sighting: Sighting) -> None:
+    def _remember(self, lease_id: str, sighting: AttemptStatus) -> None:
         with self._lock:
             self._ends[lease_id] = sighting
             for old in list(self._ends)[:-_REMEMBERED]:
@@ -260,8 +266,8 @@ class DockerBackend:
     def tidy(self, live: Callable[[], Collection[str]]) -> None:
         for node in self._nodes.values():
             try:
-                for lease, seen in reconcile.strays(node, live):
-                    if self._end(node, lease, seen, reconcile.PATIENCE):
+                for lease, seen in orphans.strays(node, live):
+                    if self._end(node, lease, seen, orphans.PATIENCE):
                         log.info("removed the container of %s, which has no lease", lease)
                 node.networks.tidy()
                 if node.engine is self.warm.engine:
@@ -271,7 +277,7 @@ class DockerBackend:
 
     # -- what it does ---------------------------------------------------------------------
 
-    def activity(self, leases: Mapping[str, Handle | None]) -> Activity:
+    def activity(self, leases: Mapping[str, Handle | None]) -> ActivitySample:
         self._meter.forget_others(leases)
         cpu_seconds: dict[str, float] = {}
         for node, lease, seen in self._running(leases):
@@ -283,7 +289,7 @@ class DockerBackend:
             if used is not None:
                 cpu_seconds[lease] = used
         own = self._own.activity(_own(leases)).cpu_seconds if _own(leases) else {}
-        return Activity(cpu_seconds={**cpu_seconds, **own}, devices=self._devices.uses())
+        return ActivitySample(cpu_seconds={**cpu_seconds, **own}, devices=self._devices.uses())
 
     def _running(self, leases: Collection[str]) -> Iterator[tuple[Node, str, Seen]]:
         for name, survey in self._surveys().items():
@@ -292,20 +298,20 @@ class DockerBackend:
                     yield self._nodes[name], lease, survey[lease][0]
 
     def ask_to_save(
-        self, lease_id: str, handle: Handle | None, folder: Path, notice: Notice
+        self, lease_id: str, handle: Handle | None, folder: Path, notice: StopNotice
     ) -> None:
         if is_own_work(lease_id):
             return self._own.ask_to_save(lease_id, handle, folder, notice)
-        if not notices.write(folder, notice, owner=self._jobs.owner):
+        if not notice_file.write(folder, notice, owner=self._jobs.owner):
             return
         for node, lease, seen in self._running((lease_id,)):
             try:
-                ending.signal_those_that_wait(node.engine, seen, lease)
+                container_exit.signal_those_that_wait(node.engine, seen, lease)
             except (BackendFailed, Unavailable) as error:
                 log.warning("%s: %s", lease, error)
 
     def withdraw(self, folder: Path) -> None:
-        notices.remove(folder)
+        notice_file.remove(folder)
 
     def journal(self, folder: Path) -> Sequence[NewEvent]:
         return read_journal(folder / EVENTS)

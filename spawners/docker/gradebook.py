@@ -10,29 +10,29 @@ import secrets
 from pathlib import Path
 from typing import Final
 
-from ...courses.files import course_folder as course_folders
-from ...courses.gradebook import writer_process as bookkeeper
-from ...courses.gradebook.writer import BookSettings, KeptBook
+from ...courses.files import course_folder
+from ...courses.gradebook import writer_process
+from ...courses.gradebook.writer import GradebookProcess, GradebookSettings
 from ...hub.errors import BackendFailed, Unavailable
 from ...hub.interfaces.backend_settings import DockerOptions
 from ...hub.records.json_value import Json
 from .containers.course_mounts import course_mounts
-from .containers.template import Bounds, Mount, Task, container
-from .engine.client import Engine
+from .containers.template import ContainerBounds, Mount, Task, container
+from .engine.client import DockerClient
 from .engine.images import images_on, tools
 from .engine.stdio import lined, started
 
-LABEL: Final = "carrel.books"
+LABEL: Final = "carrel.gradebooks"
 """With the installation's name."""
 _PLACE: Final = "/carrel/course"
 _CODE: Final = "/carrel/code"
-_PACKAGE: Final = Path(bookkeeper.__file__).parents[2]
+_PACKAGE: Final = Path(writer_process.__file__).parents[2]
 _PARTS: Final = ("__init__.py", "courses", "hub")
 _PROCESSES: Final = 32
 _TMP_BYTES: Final = 64 << 20
 
 
-def create(settings: BookSettings) -> KeptBook:
+def create(settings: GradebookSettings) -> GradebookProcess:
     """For the entry point.
 
     Raises:
@@ -43,18 +43,18 @@ def create(settings: BookSettings) -> KeptBook:
     if options is None:
         raise BackendFailed("A bookkeeper in a container needs the options of a Docker engine.")
     try:
-        course_folders.make(settings.folder, settings.course, options.owner)
+        course_folder.make(settings.folder, settings.course, options.owner)
     except OSError as error:
         raise Unavailable(f"The folder of {settings.course} cannot be made: {error}.") from error
     host = options.hosts[0]
-    engine = Engine(host)
+    engine = DockerClient(host)
     image = tools(images_on(engine, options.image), node=host.node)
     name = f"carrel-{settings.installation}-book-{secrets.token_hex(6)}"
     _, line = started(engine, host, name, body(settings, options, image))
-    return KeptBook(line, settings.course)
+    return GradebookProcess(line, settings.course)
 
 
-def body(settings: BookSettings, options: DockerOptions, image: str) -> dict[str, Json]:
+def body(settings: GradebookSettings, options: DockerOptions, image: str) -> dict[str, Json]:
     """What the engine is asked to create."""
     code = (
         Mount(source=str(_PACKAGE / part), target=f"{_CODE}/carrel/{part}", read_only=True)
@@ -68,11 +68,13 @@ def body(settings: BookSettings, options: DockerOptions, image: str) -> dict[str
         owner="",
         kind="book",
         image=image,
-        command=("python", "-m", bookkeeper.__name__, _PLACE, settings.course),
+        command=("python", "-m", writer_process.__name__, _PLACE, settings.course),
         uid=options.uid,
         network="none",
         outside=False,
-        bounds=Bounds(memory=options.memory, cpus=options.cpus, pids=_PROCESSES, tmp=_TMP_BYTES),
+        bounds=ContainerBounds(
+            memory=options.memory, cpus=options.cpus, pids=_PROCESSES, tmp=_TMP_BYTES
+        ),
         environment={"PYTHONPATH": _CODE, "HOME": "/tmp"},  # noqa: S108  # its own
         mounts=(*course_mounts(settings.folder, _PLACE), *code),
     )

@@ -13,13 +13,13 @@ from ...hub.files.home_folders import release
 from ...hub.interfaces.backend_settings import BackendSettings, DockerHost, DockerOptions
 from ...hub.interfaces.host import Addresses
 from ...hub.records.diagnostics import Finding
-from .containers.firewall import Guard
+from .containers.firewall import Firewall
 from .containers.late_mounts import places_of
 from .containers.networks import Networks
 from .containers.subnets import free_range, has_address, taken
 from .containers.template import LABEL, lease_of
 from .doctor.doctor import Doctor
-from .engine.client import Engine, Listed
+from .engine.client import DockerClient, ListedContainer
 from .engine.images import images_on, tools
 from .nodes.node import wall_of
 from .nodes.orphans import keep_log
@@ -30,19 +30,19 @@ _STEPS: Final = ((signal.SIGINT, 1.5), (signal.SIGTERM, 1.5), (signal.SIGKILL, 5
 _ASK_SECONDS: Final = 0.1
 
 
-def create(settings: BackendSettings) -> DockerGround:
-    """Entry point (group ``carrel.grounds``)."""
+def create(settings: BackendSettings) -> DockerHostSetup:
+    """Entry point (group ``carrel.host_setups``)."""
     assert settings.docker is not None
-    return DockerGround(settings, settings.docker)
+    return DockerHostSetup(settings, settings.docker)
 
 
-class DockerGround:
+class DockerHostSetup:
     """The engines of an installation."""
 
     def __init__(self, settings: BackendSettings, options: DockerOptions) -> None:
         self._settings = settings
         self._options = options
-        self._engines = tuple(Engine(host) for host in options.hosts)
+        self._engines = tuple(DockerClient(host) for host in options.hosts)
 
     def prepare(self, subnets: str) -> Addresses:
         engine, address = self._engines[0], self._options.address
@@ -92,20 +92,20 @@ class DockerGround:
         for engine, host in zip(self._engines, self._options.hosts, strict=True):
             yield from Doctor(engine=engine, host=host, settings=self._settings).findings()
 
-    def _tear_down(self, engine: Engine, host: DockerHost) -> None:
+    def _tear_down(self, engine: DockerClient, host: DockerHost) -> None:
         """The wall, last: until here something might still have stood behind it."""
         default = self._options.image
         wall = wall_of(self._settings.installation, self._options, host)
         try:
             image = tools(images_on(engine, default), node=engine.node)
-            Guard(engine=engine, wall=wall).take_away(image)
+            Firewall(engine=engine, wall=wall).take_away(image)
         except BackendFailed as error:
             # Where it cannot be taken away it could not be built; one that is left holds nothing.
             log.warning(
                 "The table inet %s on %s was not removed: %s", wall.table, engine.node, error
             )
 
-    def _running(self) -> Iterator[tuple[str, Engine, Listed]]:
+    def _running(self) -> Iterator[tuple[str, DockerClient, ListedContainer]]:
         """Those that have a lease, which comes first."""
         for engine in self._engines:
             for each in engine.containers({LABEL: self._settings.installation}):

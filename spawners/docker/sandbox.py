@@ -17,16 +17,16 @@ from pathlib import Path
 from typing import Final
 
 from ...courses.sandbox import guest as inside
-from ...courses.sandbox.client import WalledCage, checked
-from ...courses.sandbox.interface import Cage, CageSettings, Limits
+from ...courses.sandbox.client import SandboxClient, checked
+from ...courses.sandbox.interface import Sandbox, SandboxLimits, SandboxSettings
 from ...hub.errors import BackendFailed, Unavailable
 from ...hub.interfaces.backend_settings import DockerOptions
 from ...hub.records.json_value import Json
-from .containers.template import Bounds, Mount, Task, container
-from .engine.client import Engine
-from .engine.stdio import AttachedLine, lined, started
+from .containers.template import ContainerBounds, Mount, Task, container
+from .engine.client import DockerClient
+from .engine.stdio import ContainerStdio, lined, started
 
-LABEL: Final = "carrel.cages"
+LABEL: Final = "carrel.sandboxes"
 """With the installation's name."""
 HOME: Final = "/home/student"
 _INSIDE: Final = "/carrel/guest"
@@ -42,36 +42,36 @@ _WARDEN: Final = 1
 _THREADS: Final = 4
 
 
-def create(settings: CageSettings) -> DockerCages:
+def create(settings: SandboxSettings) -> DockerSandboxes:
     """For the entry point."""
     if settings.docker is None or not settings.image:
         raise BackendFailed("Cages of containers need a Docker engine and an image.")
-    return DockerCages(settings, settings.docker)
+    return DockerSandboxes(settings, settings.docker)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Made:
     container: str
-    line: AttachedLine
+    line: ContainerStdio
 
 
-class DockerCages:
+class DockerSandboxes:
     """On the first engine of the installation, this machine's."""
 
-    def __init__(self, settings: CageSettings, options: DockerOptions) -> None:
+    def __init__(self, settings: SandboxSettings, options: DockerOptions) -> None:
         self._settings, self._options = settings, options
-        self._engine = Engine(options.hosts[0])
+        self._engine = DockerClient(options.hosts[0])
         self._workers = ThreadPoolExecutor(_THREADS, thread_name_prefix="cages")
         self._lock = threading.Lock()
-        self._ahead: deque[tuple[Limits, Future[_Made]]] = deque()
+        self._ahead: deque[tuple[SandboxLimits, Future[_Made]]] = deque()
         self._mounted = {**settings.data, _INSIDE: Path(inside.__file__).parent}
         self._closed = False
 
-    def open(self, limits: Limits, files: Mapping[str, bytes] | None = None) -> Cage:
+    def open(self, limits: SandboxLimits, files: Mapping[str, bytes] | None = None) -> Sandbox:
         filling = checked(files or {}, limits)
         made = self._next(limits)
         keeper = _Kept(container=made.container, engine=self._engine, workers=self._workers)
-        return WalledCage(made.line, keeper, limits, filling, watch=False)
+        return SandboxClient(made.line, keeper, limits, filling, watch=False)
 
     def close(self) -> None:
         with self._lock:
@@ -81,7 +81,7 @@ class DockerCages:
             self._throw_away(future)
         self._workers.shutdown(wait=True)
 
-    def _next(self, limits: Limits) -> _Made:
+    def _next(self, limits: SandboxLimits) -> _Made:
         """One that waits, or that is made now; others are made for who comes next."""
         with self._lock:
             if self._closed:
@@ -96,7 +96,7 @@ class DockerCages:
             self._throw_away(other)
         return future.result()
 
-    def _make(self, limits: Limits) -> _Made:
+    def _make(self, limits: SandboxLimits) -> _Made:
         name = f"carrel-{self._settings.installation}-cage-{secrets.token_hex(6)}"
         made, line = started(self._engine, self._options.hosts[0], name, self._body(limits))
         return _Made(container=made, line=line)
@@ -110,7 +110,7 @@ class DockerCages:
         future.cancel()
         future.add_done_callback(remove)
 
-    def _body(self, limits: Limits) -> Mapping[str, Json]:
+    def _body(self, limits: SandboxLimits) -> Mapping[str, Json]:
         """The template's, with what only a cage needs: a line, and a folder to work in."""
         task = Task(
             installation=self._settings.installation,
@@ -124,7 +124,7 @@ class DockerCages:
             uid=self._options.uid,
             network="none",
             outside=False,
-            bounds=Bounds(
+            bounds=ContainerBounds(
                 memory=limits.memory_bytes + _IMPORTS_BYTES,
                 cpus=limits.cpus,
                 pids=limits.processes + _WARDEN,
@@ -154,7 +154,9 @@ class DockerCages:
 
 
 class _Kept:
-    def __init__(self, *, container: str, engine: Engine, workers: ThreadPoolExecutor) -> None:
+    def __init__(
+        self, *, container: str, engine: DockerClient, workers: ThreadPoolExecutor
+    ) -> None:
         self._container, self._engine, self._workers = container, engine, workers
         self._ended = False
 

@@ -33,30 +33,38 @@ from .containers.course_mounts import graded_mounts, linked
 from .containers.home_mounts import course_data, homes_of, inside, mounts, recovery
 from .containers.networks import Networks
 from .containers.overlay import overlay
-from .containers.template import LABEL, LEASE, SESSION_PORT, Bounds, Task, container, name_of
+from .containers.template import (
+    LABEL,
+    LEASE,
+    SESSION_PORT,
+    ContainerBounds,
+    Task,
+    container,
+    name_of,
+)
 from .engine import cdi
-from .engine.client import START_SECONDS, Engine, connect, in_words, seconds_of
+from .engine.client import START_SECONDS, DockerClient, connect, in_words, seconds_of
 from .engine.images import digest_of, images_on
-from .engine.running_cache import Running
+from .engine.running_cache import RunningContainers
 
 CALLS_AT_ONCE = 8
 KILL_SECONDS = 2.0
 
 
 @cache
-def engine_of(host: DockerHost) -> Engine:
-    return Engine(host)
+def engine_of(host: DockerHost) -> DockerClient:
+    return DockerClient(host)
 
 
 @cache
-def running_on(host: DockerHost, installation: str) -> Running:
+def running_on(host: DockerHost, installation: str) -> RunningContainers:
     """The containers of an installation that run there; of plain ones, too."""
 
     def ask() -> frozenset[str]:
         seen = engine_of(host).containers({LABEL: installation})
         return frozenset(each.id for each in seen if each.running)
 
-    return Running(ask)
+    return RunningContainers(ask)
 
 
 class ContainerSpawner(DockerSpawner):  # type: ignore[misc]  # dockerspawner has no types
@@ -86,7 +94,7 @@ class ContainerSpawner(DockerSpawner):  # type: ignore[misc]  # dockerspawner ha
         return self._host or self.options.hosts[0]
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> DockerClient:
         return engine_of(self.host)
 
     @property
@@ -313,7 +321,7 @@ class DockerSession(LeaseMixin, ContainerSpawner):
         """What is created; everything that a person chose has been checked by the service."""
         options, lease, owner = self.options, self._leased(), self.user.name
         devices = devices_of(lease)
-        bounds = Bounds(
+        bounds = ContainerBounds(
             memory=int(self.mem_limit or options.memory),
             cpus=float(self.cpu_limit or options.cpus),
             pids=options.pids,

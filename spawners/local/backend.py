@@ -20,25 +20,31 @@ from typing import Final
 import psutil
 
 from ...hub.attempts.journal import read_journal
-from ...hub.attempts.output_limits import Limits
-from ...hub.attempts.spec import CLAIM, EVENTS, FILES, LOG, NOTICE, PROGRESS, SAVED, Order
+from ...hub.attempts.output_limits import OutputLimits
+from ...hub.attempts.spec import CLAIM, EVENTS, FILES, LOG, NOTICE, PROGRESS, SAVED, AttemptSpec
 from ...hub.errors import BackendFailed, Unavailable
-from ...hub.interfaces.backend import Activity, LaunchOrder, Life, NodeState, Sighting
+from ...hub.interfaces.backend import (
+    ActivitySample,
+    AttemptStatus,
+    LaunchOrder,
+    NodeState,
+    ProcessState,
+)
 from ...hub.interfaces.backend_settings import BackendSettings
 from ...hub.records.events import NewEvent
 from ...hub.records.leases import Handle
-from ...hub.records.notices import Notice
-from ...hub.scheduling.model.idleness import DeviceUse
+from ...hub.records.notices import StopNotice
+from ...hub.scheduling.model.idleness import DeviceActivity
 from ...hub.scheduling.model.snapshot import Device
-from ..common import notice_file as notices
+from ..common import notice_file
 from ..common.course_links import course_data
-from ..common.in_flight_starts import Starting
+from ..common.in_flight_starts import InFlightStarts
 from ..devices import nvml
-from ..devices.activity import Meter, use_of, use_of_simulated
+from ..devices.activity import ProcessCpuMeter, use_of, use_of_simulated
 from ..devices.environment import device_environment, readable
-from ..devices.foreign_processes import Strangers
+from ..devices.foreign_processes import ForeignProcesses
 from ..devices.simulated import simulated_devices
-from ..processes import lease_processes as processes
+from ..processes import lease_processes
 from .kernelspecs import installed_kernels
 
 KEPT_VARIABLES: Final = frozenset(
@@ -79,16 +85,16 @@ class LocalBackend:
     keeps_inside = False
 
     def __init__(
-        self, settings: BackendSettings, *, node: str = "", limits: Limits | None = None
+        self, settings: BackendSettings, *, node: str = "", limits: OutputLimits | None = None
     ) -> None:
         self._settings = settings
-        self._limits = limits or Limits()
+        self._limits = limits or OutputLimits()
         self._node = node or socket.gethostname()
         self._lock = threading.Lock()
         self._children: dict[str, subprocess.Popen[bytes]] = {}
-        self._starting = Starting()
-        self._meter = Meter()
-        self._strangers = Strangers()
+        self._starting = InFlightStarts()
+        self._meter = ProcessCpuMeter()
+        self._strangers = ForeignProcesses()
         self._reason = ""
 
     # -- devices --------------------------------------------------------------------------
@@ -132,8 +138,8 @@ class LocalBackend:
             except OSError as error:
                 raise BackendFailed(f"The runner could not be started: {error}.") from error
 
-    def _order(self, order: LaunchOrder) -> Order:
-        return Order(
+    def _order(self, order: LaunchOrder) -> AttemptSpec:
+        return AttemptSpec(
             lease_id=order.lease_id,
             request_id=order.request_id,
             epoch=order.epoch,
@@ -172,44 +178,44 @@ class LocalBackend:
             self._children[order.lease_id] = child
             self._forget_oldest()
         # Readable even if the child has ended already: it is ours, and not reaped yet.
-        return processes.handle_of(psutil.Process(child.pid))
+        return lease_processes.handle_of(psutil.Process(child.pid))
 
-    def look(self, leases: Mapping[str, Handle | None]) -> Mapping[str, Sighting]:
+    def look(self, leases: Mapping[str, Handle | None]) -> Mapping[str, AttemptStatus]:
         """Cheap while the first processes live; /proc is read only for the others."""
         starting = self._starting.now()
-        seen: dict[str, Sighting] = {}
+        seen: dict[str, AttemptStatus] = {}
         for lease in leases:
             handle = leases[lease]
             if lease in starting:
-                seen[lease] = Sighting(life=Life.UNKNOWN)
-            elif processes.find(handle, state=self._settings.state) is not None:
-                seen[lease] = Sighting(life=Life.ALIVE, handle=handle)
+                seen[lease] = AttemptStatus(life=ProcessState.UNKNOWN)
+            elif lease_processes.find(handle, state=self._settings.state) is not None:
+                seen[lease] = AttemptStatus(life=ProcessState.ALIVE, handle=handle)
         missing = {lease: handle for lease, handle in leases.items() if lease not in seen}
         if missing:
             seen.update(self._search(missing))
         return seen
 
-    def _search(self, leases: Mapping[str, Handle | None]) -> dict[str, Sighting]:
+    def _search(self, leases: Mapping[str, Handle | None]) -> dict[str, AttemptStatus]:
         try:
-            found = processes.scan(leases, state=self._settings.state)
+            found = lease_processes.scan(leases, state=self._settings.state)
         except OSError as error:
             log.warning("processes cannot be listed: %s", error)
-            return {lease: Sighting(life=Life.UNKNOWN) for lease in leases}
+            return {lease: AttemptStatus(life=ProcessState.UNKNOWN) for lease in leases}
         sightings = {}
         for lease, members in found.items():
-            handle = processes.oldest(members)
-            sightings[lease] = Sighting(
-                life=Life.ALIVE if handle else Life.DEAD,
+            handle = lease_processes.oldest(members)
+            sightings[lease] = AttemptStatus(
+                life=ProcessState.ALIVE if handle else ProcessState.DEAD,
                 handle=handle,
                 exit_status=self._exit_status(lease),
             )
         return sightings
 
-    def activity(self, leases: Mapping[str, Handle | None]) -> Activity:
+    def activity(self, leases: Mapping[str, Handle | None]) -> ActivitySample:
         self._meter.forget_others(leases)
         cpu_seconds = {}
         try:
-            found = processes.scan(leases, state=self._settings.state)
+            found = lease_processes.scan(leases, state=self._settings.state)
         except OSError as error:
             log.warning("processes cannot be listed: %s", error)
         else:
@@ -218,9 +224,9 @@ class LocalBackend:
                 for lease, members in found.items()
                 if members
             }
-        return Activity(cpu_seconds=cpu_seconds, devices=self._uses())
+        return ActivitySample(cpu_seconds=cpu_seconds, devices=self._uses())
 
-    def _uses(self) -> dict[str, DeviceUse]:
+    def _uses(self) -> dict[str, DeviceActivity]:
         if self._settings.simulated_devices is not None:
             pretended = simulated_devices(self._node, self._settings.simulated_devices)
             return {device.id: use_of_simulated(device) for device in pretended}
@@ -233,7 +239,7 @@ class LocalBackend:
 
     def stop(self, lease_id: str, handle: Handle | None, *, patience: float = 4.0) -> bool:
         try:
-            ended = processes.stop_set(lease_id, handle, patience, state=self._settings.state)
+            ended = lease_processes.stop_set(lease_id, handle, patience, state=self._settings.state)
         except OSError as error:
             log.warning("processes cannot be listed: %s", error)
             return False
@@ -241,17 +247,17 @@ class LocalBackend:
         return ended
 
     def ask_to_save(
-        self, lease_id: str, handle: Handle | None, folder: Path, notice: Notice
+        self, lease_id: str, handle: Handle | None, folder: Path, notice: StopNotice
     ) -> None:
-        if not notices.write(folder, notice):
+        if not notice_file.write(folder, notice):
             return
         try:
-            processes.ask(lease_id, handle, signal.SIGUSR1, state=self._settings.state)
+            lease_processes.ask(lease_id, handle, signal.SIGUSR1, state=self._settings.state)
         except OSError as error:
             log.warning("processes cannot be listed: %s", error)
 
     def withdraw(self, folder: Path) -> None:
-        notices.remove(folder)
+        notice_file.remove(folder)
 
     def make_room(self) -> None:
         """Nothing waits here."""
@@ -265,8 +271,8 @@ class LocalBackend:
     # -- inside ---------------------------------------------------------------------------
 
     def _oldest(self, lease_id: str) -> Handle | None:
-        found = processes.scan({lease_id: None}, state=self._settings.state)
-        return processes.oldest(found[lease_id])
+        found = lease_processes.scan({lease_id: None}, state=self._settings.state)
+        return lease_processes.oldest(found[lease_id])
 
     def _exit_status(self, lease_id: str) -> int | None:
         with self._lock:
@@ -291,7 +297,7 @@ def job_environment(order: LaunchOrder, state: Path) -> dict[str, str]:
         "USER": order.owner,
         "LOGNAME": order.owner,
         **device_environment(order.devices),
-        processes.LEASE_VARIABLE: order.lease_id,
+        lease_processes.LEASE_VARIABLE: order.lease_id,
         "CARREL_REQUEST": order.request_id,
         "CARREL_OUTPUT_DIR": str(order.folder.resolve() / FILES),
         "CARREL_PROGRESS": str(order.folder.resolve() / PROGRESS),

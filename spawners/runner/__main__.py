@@ -20,17 +20,17 @@ from typing import TYPE_CHECKING, Final, NoReturn
 import psutil
 
 from ...hub.attempts.journal import Journal
-from ...hub.attempts.service_client import Away, Delivery, Fenced, Rejected, Service
-from ...hub.attempts.spec import CLAIM, EVENTS, FILES, Order
+from ...hub.attempts.service_client import AttemptClient, Away, Delivery, Fenced, Rejected
+from ...hub.attempts.spec import CLAIM, EVENTS, FILES, AttemptSpec
 from ...hub.errors import InvalidInput
 from ...hub.records.json_value import Json
 from ...hub.records.requests import CauseCode
 from ..processes.lease_processes import wait_gone
-from .attempt import outcome as endings
-from .attempt.attempt import Watch
+from .attempt import outcome
+from .attempt.attempt import AttemptMonitor
 from .attempt.log import Log
-from .attempt.reporter import Report, Teller
-from .warm_start import Ready, make_ready, move_in, worker
+from .attempt.reporter import EventReporter, Report
+from .warm_start import WarmRunner, make_ready, move_in, worker
 
 if TYPE_CHECKING:
     from .attempt.attempt import Attempt
@@ -52,7 +52,7 @@ _DELIVERY_WHEN_STOPPED_SECONDS = 1.0
 _SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
 
-class Bell:
+class WakeUp:
     """What the main thread listens to: signals, the end of the work, a fence."""
 
     def __init__(self) -> None:
@@ -101,14 +101,14 @@ def main(arguments: list[str]) -> int:
         signal.signal(number, signal.SIG_DFL)
     ready = make_ready(folder) if ahead else None
     try:
-        order = Order.read(folder)
+        order = AttemptSpec.read(folder)
     except InvalidInput as error:
         return _say(str(error), EXIT_NO_ORDER)
     if ready is not None:
         move_in(order, folder)
     if not take_claim(folder):
         return _say(f"lease {order.lease_id} already has a runner", EXIT_CLAIMED)
-    service = Service(folder)
+    service = AttemptClient(folder)
     try:
         service.claim()
     except (Fenced, Rejected, Away) as error:
@@ -127,9 +127,11 @@ def take_claim(folder: Path) -> bool:
     return True
 
 
-def run(order: Order, folder: Path, service: Service, ready: Ready | None = None) -> int:
+def run(
+    order: AttemptSpec, folder: Path, service: AttemptClient, ready: WarmRunner | None = None
+) -> int:
     """Execute in a second thread, deliver events from a third, and listen."""
-    bell = Bell()
+    bell = WakeUp()
     bell.hear_signals()
     adopt_orphans()
     journal = Journal(folder / EVENTS)
@@ -140,7 +142,7 @@ def run(order: Order, folder: Path, service: Service, ready: Ready | None = None
         delivery.put(journal.write(kind, data))
 
     attempt = prepare(order, folder, report, ready)
-    watch = Watch(attempt)
+    watch = AttemptMonitor(attempt)
     watch.start()
     work = (ready.worker if ready else worker()).submit(attempt.execute)
     work.add_done_callback(lambda _: bell.ring())
@@ -164,8 +166,8 @@ def run(order: Order, folder: Path, service: Service, ready: Ready | None = None
     return EXIT_SUCCEEDED if ending.code is CauseCode.SUCCEEDED else EXIT_FAILED
 
 
-def prepare(order: Order, folder: Path, report: Report, ready: Ready | None) -> Attempt:
-    teller = Teller(report, order.limits)
+def prepare(order: AttemptSpec, folder: Path, report: Report, ready: WarmRunner | None) -> Attempt:
+    teller = EventReporter(report, order.limits)
     log = Log(sys.stdout.fileno(), order.limits, teller.cut)
     (folder / FILES).mkdir(mode=0o700, exist_ok=True)
     # Imported only now: the claim must not wait for half a second of imports, and a command
@@ -192,16 +194,16 @@ def wind_down(attempt: Attempt, work: Future[None]) -> None:
         wait([work], _KILL_SECONDS)
 
 
-def _judge(attempt: Attempt, work: Future[None], bell: Bell) -> endings.Ending:
+def _judge(attempt: Attempt, work: Future[None], bell: WakeUp) -> outcome.AttemptOutcome:
     if bell.fenced:
-        return endings.fenced()
+        return outcome.fenced()
     error = work.exception() if work.done() else TimeoutError("the work did not stop")
     if bell.signal is not None and (error is not None or attempt.failed):
-        return endings.cancelled(bell.signal)
+        return outcome.cancelled(bell.signal)
     return attempt.judge(error)
 
 
-def _conclude(attempt: Attempt, ending: endings.Ending) -> None:
+def _conclude(attempt: Attempt, ending: outcome.AttemptOutcome) -> None:
     """Save the end; the last save of the work stays where that cannot be done."""
     try:
         attempt.conclude(ending)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ...hub.attempts.spec import BELL, LOG, Order
+from ...hub.attempts.spec import BELL, LOG, AttemptSpec
 from ...hub.interfaces.backend_settings import COURSE_DATA
 from ..processes.lease_processes import LEASE_VARIABLE
 
@@ -25,7 +25,7 @@ _OUTPUTS: Final = (1, 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ready:
+class WarmRunner:
     """Attributes:
     worker: one thread, in which the kernel was started and has to be used.
     """
@@ -39,13 +39,13 @@ def worker() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, thread_name_prefix="work")
 
 
-def make_ready(folder: Path) -> Ready:
+def make_ready(folder: Path) -> WarmRunner:
     """Do what can be done, and return when the bell rings."""
     from .kernels.start import Spare  # noqa: PLC0415
     from .notebook import execution  # noqa: F401, PLC0415  # here, and not when the job has come
 
     mine = worker()
-    ready = Ready(worker=mine, spare=mine.submit(Spare).result())
+    ready = WarmRunner(worker=mine, spare=mine.submit(Spare).result())
     hear(folder.with_name(BELL))
     return ready
 
@@ -58,7 +58,7 @@ def hear(bell: Path) -> None:
                 return
 
 
-def move_in(order: Order, folder: Path) -> None:
+def move_in(order: AttemptSpec, folder: Path) -> None:
     """Take on the environment and the log that a runner is started with otherwise."""
     os.environ.update(environment(order))
     descriptor = os.open(folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -67,7 +67,7 @@ def move_in(order: Order, folder: Path) -> None:
     os.close(descriptor)
 
 
-def environment(order: Order) -> Mapping[str, str]:
+def environment(order: AttemptSpec) -> Mapping[str, str]:
     """What is different for each job."""
     return {
         "HOME": order.home,

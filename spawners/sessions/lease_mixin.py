@@ -22,16 +22,16 @@ from pydantic import JsonValue
 from sqlalchemy.orm import object_session
 from traitlets import default
 
-from ...hub.client.api.internal import Link
+from ...hub.client.api.internal import InternalClient
 from ...hub.errors import CarrelError, Unavailable
 from ...hub.files.filenames import safe_name
 from ...hub.scheduling.model.states import State
 from ...hub.schemas import LeaseOut, RequestOut, StartedIn, StopIn
 from .lease_options import LeaseOptions, lease_environment
-from .lease_request import Applicant, EarlierLife, ended
+from .lease_request import LeaseRequest, StaleRequest, ended
 from .readiness import Address, ServerDied, until_it_answers
-from .start_progress import Teller
-from .start_queue import Turns
+from .start_progress import StartProgress
+from .start_queue import StartQueue
 from .start_refused import StartRefused, refused
 from .user_options import FORM, checked, from_form
 
@@ -53,7 +53,7 @@ _tidying: set[asyncio.Task[None]] = set()
 """The end of cancelled starts, as long as it is looked at."""
 
 
-_turns: defaultdict[str, Turns] = defaultdict(Turns)
+_turns: defaultdict[str, StartQueue] = defaultdict(StartQueue)
 """By machine."""
 
 
@@ -71,7 +71,7 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
 
     def __init__(self, **kwargs: object) -> None:
         super().__init__(**kwargs)
-        self._teller = Teller()
+        self._teller = StartProgress()
         if self.user is not None and self.orm_spawner is not None:
             self.oauth_client_id = oauth_client_id(self.user.name, self.name)
 
@@ -208,9 +208,9 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
     # -- steps of a start -------------------------------------------------------------------
 
     @property
-    def _applicant(self) -> Applicant:
-        return Applicant(
-            link=Link(self.service_url, self.hub_token),
+    def _applicant(self) -> LeaseRequest:
+        return LeaseRequest(
+            link=InternalClient(self.service_url, self.hub_token),
             owner=self.user.name,
             server_name=self.name,
             patience=self.service_timeout,
@@ -230,7 +230,7 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
                 async with self._applicant.attending(request.id), self._turn(request.lease):
                     await self._applicant.launch(request.id, request.lease.id)
                     return await self._launch(request, request.lease, None)
-            except EarlierLife:
+            except StaleRequest:
                 self._teller.say(5, "The previous session of this name has ended; asking anew.")
         raise Unavailable(
             "The session could not be started: its lease went back several times.",
@@ -274,7 +274,7 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
         died = StopIn(cause="server_died", message="The server died while the hub was away.")
         await self._applicant.stop(request.id, died, self.service_timeout)
         await self._applicant.end_of(request.id)
-        raise EarlierLife
+        raise StaleRequest
 
     async def _launch(self, request: RequestOut, lease: LeaseOut, found: Address | None) -> Address:
         """Start the server, unless it was found running, and wait for its answer."""

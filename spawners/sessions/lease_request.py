@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from ...hub.client.api.internal import Link
+from ...hub.client.api.internal import InternalClient
 from ...hub.errors import Conflict, Unavailable
 from ...hub.scheduling.model.states import State
 from ...hub.schemas import RequestOut, StartedIn, StopIn
@@ -27,12 +27,12 @@ Say = Callable[[int, str], None]
 """Takes a percentage and a sentence."""
 
 
-class EarlierLife(Exception):
+class StaleRequest(Exception):
     """The request that was found belongs to a server that is gone: open a new one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Applicant:
+class LeaseRequest:
     """Asks for a lease for one server.
 
     Attributes:
@@ -40,7 +40,7 @@ class Applicant:
         say: told what a waiting person should read.
     """
 
-    link: Link
+    link: InternalClient
     owner: str
     server_name: str
     patience: float
@@ -67,7 +67,7 @@ class Applicant:
                 if found is None:
                     self.say(percent, "The Carrel service does not answer; the place is kept.")
                 elif found.ended:
-                    raise EarlierLife if earlier else ended(found)
+                    raise StaleRequest if earlier else ended(found)
                 elif found.claim:
                     raise StartRefused(
                         "The place in the queue is kept; claim the device when it has come.",
@@ -79,7 +79,7 @@ class Applicant:
                 else:
                     percent, sentence = _waiting(found)
                     self.say(percent, sentence)
-        raise EarlierLife  # the stream ends only after an end
+        raise StaleRequest  # the stream ends only after an end
 
     async def launch(self, request_id: str, lease_id: str) -> None:
         """Write the intent to start.
@@ -97,7 +97,7 @@ class Applicant:
                         raise ended(found) from error
                     if found and found.state != State.STOPPING:
                         break
-            raise EarlierLife from error
+            raise StaleRequest from error
 
     @asynccontextmanager
     async def attending(self, request_id: str) -> AsyncIterator[None]:

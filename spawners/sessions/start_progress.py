@@ -8,27 +8,27 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class StartMessage:
     percent: int
     sentence: str
 
 
-class Teller:
+class StartProgress:
     """Holds the newest sentence and wakes the listeners when it changes."""
 
     def __init__(self) -> None:
-        self.said = Progress(percent=0, sentence="Asking Carrel.")
+        self.said = StartMessage(percent=0, sentence="Asking Carrel.")
         self._news = asyncio.Event()
 
     def say(self, percent: int, sentence: str) -> None:
-        told = Progress(percent=percent, sentence=sentence)
+        told = StartMessage(percent=percent, sentence=sentence)
         if told != self.said:
             self.said, news, self._news = told, self._news, asyncio.Event()
             news.set()
 
-    async def listen(self) -> AsyncGenerator[Progress, None]:
+    async def listen(self) -> AsyncGenerator[StartMessage, None]:
         """The sentence as it is, then every new one; never ends by itself."""
-        heard: Progress | None = None
+        heard: StartMessage | None = None
         while True:
             news = self._news
             if self.said != heard:

@@ -26,7 +26,7 @@ class _Waiting:
     tell: Tell = field(compare=False)
 
 
-class Turns:
+class StartQueue:
     """Of one machine; for the tasks of one event loop."""
 
     def __init__(self) -> None:

@@ -16,11 +16,18 @@ from contextlib import contextmanager
 from heapq import heapify, heappop, heappush
 from random import Random
 
-from carrel.hub.config import garbage_collection as garbage
+from carrel.hub.config import garbage_collection
 from carrel.hub.scheduling.cycle.decision import decide
-from carrel.hub.scheduling.cycle.incremental import Delta, Event, Freed, Standing, Submitted, step
+from carrel.hub.scheduling.cycle.incremental import (
+    AllocationEnded,
+    Delta,
+    Event,
+    RequestQueued,
+    SchedulerState,
+    step,
+)
 from carrel.hub.scheduling.explanation.explanation import explain
-from carrel.hub.scheduling.model.snapshot import Snapshot, Waiting
+from carrel.hub.scheduling.model.snapshot import PendingRequest, Snapshot
 
 from . import report
 from .scenario import NOW, Scenario, Size
@@ -39,7 +46,7 @@ class Days:
         self._scenario = scenario
         self._random = Random(seed)  # noqa: S311 - repeatable, and nothing is secret
         self._known = {request.id: request for request in snapshot.waiting}
-        self._back: dict[str, Waiting] = {}
+        self._back: dict[str, PendingRequest] = {}
         self._now = NOW
         self._ends = [
             (NOW + self._random.uniform(0, max(1.0, holding.until - NOW)), holding.request_id)
@@ -53,12 +60,12 @@ class Days:
             self._now += 1.0
             request = self._scenario.request(self._now)
             self._known[request.id] = request
-            return [Submitted(request=request)], self._now
+            return [RequestQueued(request=request)], self._now
         at, name = heappop(self._ends)
         self._now = max(self._now, at)
-        events: list[Event] = [Freed(request_id=name)]
+        events: list[Event] = [AllocationEnded(request_id=name)]
         if name in self._back:
-            events.append(Submitted(request=self._back.pop(name)))
+            events.append(RequestQueued(request=self._back.pop(name)))
         return events, self._now
 
     def hear(self, delta: Delta) -> None:
@@ -89,7 +96,7 @@ def steps(size: Size, seed: int, events: int) -> list[float]:
     scenario = Scenario(seed, size)
     snapshot = scenario.snapshot()
     days = Days(scenario, snapshot, seed)
-    standing = Standing(snapshot, NOW)
+    standing = SchedulerState(snapshot, NOW)
     spent = []
     with _at_rest():
         for number in range(events):
@@ -142,7 +149,7 @@ def main() -> int:
     options.add_argument("--times", type=int, default=15, help="whole decisions (15)")
     options.add_argument("--requests", type=int, default=100, help="explanations (100)")
     chosen = options.parse_args()
-    garbage.look_rarely()  # As in what is measured.
+    garbage_collection.look_rarely()  # As in what is measured.
     again = report.command_line(__spec__.name, *sys.argv[1:])
     size = Size()
     found = steps(size, chosen.seed, chosen.events)

@@ -28,9 +28,9 @@ import nbformat
 
 from carrel.hub.config.state_folder import StateFolder
 from carrel.hub.interfaces.backend_settings import DockerHost
-from carrel.spawners.docker.containers.late_mounts import Places
+from carrel.spawners.docker.containers.late_mounts import LateMounts
 from carrel.spawners.docker.containers.template import LABEL, lease_of
-from carrel.spawners.docker.engine.client import Engine
+from carrel.spawners.docker.engine.client import DockerClient
 
 from ..docker_engine import DockerEngine, base_image, docker_engine, site_file
 from ..e2e.support import Installation, eventually, installation
@@ -62,7 +62,7 @@ class Bench:
     """
 
     site: Installation
-    engine: Engine
+    engine: DockerClient
     url: str
     image: str
     folder: Path
@@ -71,7 +71,7 @@ class Bench:
 
     def waits(self) -> bool:
         """Whether a container waits for a job."""
-        places = Places(root=self.site.state.resolve() / "waiting")
+        places = LateMounts(root=self.site.state.resolve() / "waiting")
         return any(map(places.listens, places.names()))
 
     def idles(self) -> bool:
@@ -157,7 +157,7 @@ def made_bench() -> Iterator[Bench]:
         network = stack.enter_context(peer_network(engine))
         yield Bench(
             site=site,
-            engine=Engine(DockerHost(node="local", url=engine.url)),
+            engine=DockerClient(DockerHost(node="local", url=engine.url)),
             url=engine.url,
             image=image,
             folder=folder / "peer",

@@ -23,12 +23,12 @@ from itertools import cycle, islice
 from math import ceil
 from pathlib import Path
 
-from carrel.courses.grading import duration as lasting
-from carrel.courses.model.records import Pace
-from carrel.courses.releases import throughput as pacing
+from carrel.courses.grading import duration
+from carrel.courses.model.records import GradingPace
+from carrel.courses.releases import throughput
 from carrel.courses.releases.solution_check import check_release
 from carrel.courses.releases.student_version import prepare
-from carrel.courses.sandbox.interface import Limits
+from carrel.courses.sandbox.interface import SandboxLimits
 
 from ..courses.grading import golden, ps1
 from . import report
@@ -98,7 +98,7 @@ def measure(count: int, most: int, images: Sequence[str]) -> Found:
                 (ours / "gradebook.db").unlink()
                 (ours / APART).write_text(json.dumps(apart), encoding="utf-8")
                 took = _seconds(partial(_graded, ours, image))
-                expected = lasting.expected(pace, len(batch))
+                expected = duration.expected(pace, len(batch))
                 found.ours[image].append(took)
                 found.off[image].append(abs(expected - took) / took * 100)
                 _compare(scores, golden.autograded(ours, "ps1"), found)
@@ -120,14 +120,14 @@ def _seconds(work: Callable[[], object]) -> float:
     return time.monotonic() - began
 
 
-def _released(image: str) -> tuple[Pace, Mapping[str, list[str]]]:
+def _released(image: str) -> tuple[GradingPace, Mapping[str, list[str]]]:
     """What a release finds: how fast grading is here, and which tests run apart."""
-    prepared, limits = prepare("ps1", ps1.source()), Limits()
+    prepared, limits = prepare("ps1", ps1.source()), SandboxLimits()
     engine = cages(prepared, image)
     try:
-        start = pacing.opening(engine, limits)
+        start = throughput.opening(engine, limits)
         check = check_release(engine, prepared, ps1.source(), limits=limits)
-        pace = pacing.measured(
+        pace = throughput.measured(
             *(engine, check.key, prepared, ps1.source()),
             limits=limits,
             start=start,

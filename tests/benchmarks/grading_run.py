@@ -17,12 +17,12 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-from carrel.courses.gradebook.gradebook import CourseBook
+from carrel.courses.gradebook.gradebook import CourseGradebook
 from carrel.courses.grading.class_grader import Terms, Work, grade_class
 from carrel.courses.grading.duration import parallel
 from carrel.courses.grading.submission_grader import SubmissionResult
 from carrel.courses.releases.student_version import Prepared, prepare
-from carrel.courses.sandbox.interface import CageEngine, CageSettings
+from carrel.courses.sandbox.interface import SandboxEngine, SandboxSettings
 from carrel.courses.sandbox.plugins import cage_engine
 
 from ..contracts.test_sandbox import docker_options
@@ -37,7 +37,9 @@ APART = "apart.json"
 class BookBench(MemoryBench):
     """Puts each verdict into a gradebook as it comes, as nbgrader does."""
 
-    def __init__(self, submissions: Mapping[str, Mapping[str, bytes]], book: CourseBook) -> None:
+    def __init__(
+        self, submissions: Mapping[str, Mapping[str, bytes]], book: CourseGradebook
+    ) -> None:
         super().__init__(submissions)
         self._book = book
 
@@ -55,7 +57,7 @@ def grade(folder: Path, image: str) -> None:
     )
     engine = cages(prepared, image)
     try:
-        with closing(CourseBook(folder, "cs101")) as book:
+        with closing(CourseGradebook(folder, "cs101")) as book:
             book.save_release(prepared, due=None)
             bench = BookBench(submitted, book)
             terms = Terms(parallel=parallel(), files=prepared.files)
@@ -64,10 +66,10 @@ def grade(folder: Path, image: str) -> None:
         engine.close()
 
 
-def cages(prepared: Prepared, image: str) -> CageEngine:
+def cages(prepared: Prepared, image: str) -> SandboxEngine:
     """Of this machine, or with the id of an image those of its Docker engine."""
     docker = docker_options(os.environ.get("DOCKER_HOST", USUAL)) if image else None
-    settings = CageSettings(
+    settings = SandboxSettings(
         image=image, imports=prepared.imports, installation="benchmark", docker=docker
     )
     return cage_engine("docker" if image else "local", settings)

@@ -15,8 +15,8 @@ from itertools import pairwise
 from math import log
 from pathlib import Path
 
-from carrel.hub.config import garbage_collection as garbage
-from carrel.hub.simulation.replay.svg import Axis, Line, lines_plot
+from carrel.hub.config import garbage_collection
+from carrel.hub.simulation.replay.svg import Axis, PlotLine, lines_plot
 
 from . import report
 from .decide import decisions
@@ -88,7 +88,7 @@ def table(name: str, points: Sequence[Point]) -> str:
     return "\n".join(lines)
 
 
-def picture(lines: Sequence[Line]) -> str:
+def picture(lines: Sequence[PlotLine]) -> str:
     """The plot as a file of its own, with the names at the ends of the lines."""
     every = [point for line in lines for point in line.points]
     figure = lines_plot(
@@ -136,7 +136,7 @@ def main() -> int:
     options.add_argument("--times", type=int, default=3, help="decisions of each size (3)")
     options.add_argument("--picture", action="store_true", help="draw the plot of the docs anew")
     chosen = options.parse_args()
-    garbage.look_rarely()  # As in what is measured.
+    garbage_collection.look_rarely()  # As in what is measured.
     queues = [Size(waiting=number) for number in QUEUES]
     pools = [Size(devices=number) for number in POOLS]
     found = {
@@ -147,7 +147,7 @@ def main() -> int:
     print(report.conditions(), again, *(table(*each) for each in found.items()), sep="\n\n")
     if chosen.picture:
         lines = [
-            Line(name=name, points=points, marks=points)
+            PlotLine(name=name, points=points, marks=points)
             for name, each in found.items()
             if (points := [(float(point.number), point.ms) for point in each])
         ]

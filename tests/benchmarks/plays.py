@@ -13,7 +13,7 @@ from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.simulation.policies.policy import Policy, Schedules, by_predicted_service
 from carrel.hub.simulation.policies.registry import policy
 from carrel.hub.simulation.replay.experiment import Experiment, Pools, run
-from carrel.hub.simulation.replay.metrics import Figures
+from carrel.hub.simulation.replay.metrics import ReplayMetrics
 from carrel.hub.simulation.replay.runtime_estimates import parse_estimates
 from carrel.hub.simulation.workload.jobs import Trace
 from carrel.hub.simulation.workload.nodes import ONE_POOL, parse_nodes
@@ -54,8 +54,8 @@ class Play:
     restart_cost: float = RESTART_COST
 
 
-Found = Mapping[Play, Figures]
-Take = Callable[[Figures], float]
+Found = Mapping[Play, ReplayMetrics]
+Take = Callable[[ReplayMetrics], float]
 """One figure of a run."""
 
 
@@ -96,7 +96,7 @@ class Comparison:
 
 def play_all(plays: Iterable[Play]) -> Found:
     """Each of them once."""
-    found: dict[Play, Figures] = {}
+    found: dict[Play, ReplayMetrics] = {}
     with ProcessPoolExecutor(PROCESSES, mp_context=get_context("spawn")) as pool:
         coming = {pool.submit(figures_of, play): play for play in dict.fromkeys(plays)}
         for done in as_completed(coming):
@@ -106,7 +106,7 @@ def play_all(plays: Iterable[Play]) -> Found:
     return found
 
 
-def figures_of(play: Play) -> Figures:
+def figures_of(play: Play) -> ReplayMetrics:
     trace, pools, groups = _SITES[play.trace]()
     experiment = Experiment(
         trace=trace,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from carrel.hub.simulation.replay.metrics import Figures
+from carrel.hub.simulation.replay.metrics import ReplayMetrics
 
 from . import report
 from .plays import (
@@ -51,11 +51,11 @@ OF_FIFO, OF_LAS = 0.333, 0.625
 """Carrel's mean completion time on S1 to theirs: a third, and 1 to 1.6."""
 
 
-def mean(found: Figures) -> float:
+def mean(found: ReplayMetrics) -> float:
     return found.jct.mean
 
 
-def high(found: Figures) -> float:
+def high(found: ReplayMetrics) -> float:
     return found.jct.p95
 
 
@@ -69,30 +69,30 @@ COMPLETION: Mapping[str, Take] = MappingProxyType(
 )
 
 
-def mean_alone(found: Figures) -> float:
+def mean_alone(found: ReplayMetrics) -> float:
     assert found.jct_alone is not None, "measured where all tenants have guarantees"
     return found.jct_alone.mean
 
 
-def worst_user(found: Figures) -> float:
+def worst_user(found: ReplayMetrics) -> float:
     """Mean slowdown of whoever fares worst."""
     assert found.users is not None, "measured where the trace knows users"
     return found.users.worst
 
 
-def worst_share(found: Figures) -> float:
+def worst_share(found: ReplayMetrics) -> float:
     """Finish-time fairness of the tenant to whom sharing did worst."""
     assert found.finish_time is not None, "measured where tenants share a pool"
     return found.finish_time.worst
 
 
-def lacked(found: Figures) -> float:
+def lacked(found: ReplayMetrics) -> float:
     """Device-hours."""
     assert found.below_guarantee is not None, "measured where there are guarantees"
     return found.below_guarantee / 3600
 
 
-def lacked_alone(found: Figures) -> float:
+def lacked_alone(found: ReplayMetrics) -> float:
     assert found.below_alone is not None, "measured where there are guarantees"
     return found.below_alone / 3600
 

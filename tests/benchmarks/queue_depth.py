@@ -20,8 +20,8 @@ from tempfile import TemporaryDirectory
 
 from carrel.hub.controller.loop import Loop
 from carrel.hub.records.requests import JobSpec
-from carrel.hub.requests.pagination import Wanted
-from carrel.hub.runtime.context import Commands
+from carrel.hub.requests.pagination import RequestQuery
+from carrel.hub.runtime.context import Context
 from carrel.hub.store import open_store
 from carrel.spawners.fake import FakeBackend
 
@@ -51,7 +51,7 @@ def measure(depth: int, pairs: int, burst: int) -> Found:
             for spent, commands, loop in sides if pair % 2 else reversed(sides):
                 spent.extend(_burst(commands, loop, burst))
             began = time.perf_counter()
-            sides[1][1].find_requests(STUDENT1, Wanted(mine=True))
+            sides[1][1].find_requests(STUDENT1, RequestQuery(mine=True))
             found.pages.append(time.perf_counter() - began)
         for _, commands, loop in sides:
             loop.close()
@@ -59,7 +59,7 @@ def measure(depth: int, pairs: int, burst: int) -> Found:
     return found
 
 
-def _burst(commands: Commands, loop: Loop, count: int) -> list[float]:
+def _burst(commands: Context, loop: Loop, count: int) -> list[float]:
     """Submit one after the other; what they took. Nothing of it is left in the queue."""
     made, spent = [], []
     with _cycling(commands, loop):
@@ -73,7 +73,7 @@ def _burst(commands: Commands, loop: Loop, count: int) -> list[float]:
 
 
 @contextmanager
-def _cycling(commands: Commands, loop: Loop) -> Iterator[None]:
+def _cycling(commands: Context, loop: Loop) -> Iterator[None]:
     """The loop in an event loop of its own, in its first cycle when this begins."""
     running, over = threading.Event(), asyncio.Event()
     events = asyncio.new_event_loop()
@@ -98,7 +98,7 @@ def _cycling(commands: Commands, loop: Loop) -> Iterator[None]:
         events.close()
 
 
-def _side(folder: Path, depth: int) -> tuple[Commands, Loop]:
+def _side(folder: Path, depth: int) -> tuple[Context, Loop]:
     folder = folder / str(depth)
     folder.mkdir()
     clock = Clock()

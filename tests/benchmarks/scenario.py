@@ -14,16 +14,16 @@ from random import Random
 
 from carrel.hub.scheduling.cycle.decision import decide
 from carrel.hub.scheduling.model.snapshot import (
+    Allocation,
+    DecayedUsage,
     Device,
+    GangRole,
     Group,
-    Holding,
     Kind,
+    PendingRequest,
     PriorityClass,
-    Reserved,
-    Role,
+    ReservedSpan,
     Snapshot,
-    Use,
-    Waiting,
 )
 from carrel.hub.scheduling.placement.device_pool import Placement
 from carrel.hub.scheduling.queue.running_set import holding_of
@@ -75,8 +75,10 @@ class Scenario:
             pool,
             waiting=tuple(waiting),
             reserved=(
-                Reserved(id="lab", group="g01", devices=8, starts_at=now - 60, ends_at=now + HOUR),
-                Reserved(
+                ReservedSpan(
+                    id="lab", group="g01", devices=8, starts_at=now - 60, ends_at=now + HOUR
+                ),
+                ReservedSpan(
                     id="exam",
                     group="g02",
                     devices=16,
@@ -86,14 +88,14 @@ class Scenario:
             ),
         )
 
-    def request(self, submitted_at: float) -> Waiting:
+    def request(self, submitted_at: float) -> PendingRequest:
         random = self._random
         user = random.randrange(self._size.users)
         gang = random.random() < 0.2
         members = random.choice((2, 2, 4, 8)) if gang else 0
         devices = 4 * members if gang else random.choice((1, 1, 1, 1, 2, 4))
         kind = Kind.JOB if gang or random.random() < 0.7 else Kind.SESSION
-        return Waiting(
+        return PendingRequest(
             id=f"r{next(self._ids):06}",
             kind=kind,
             owner=f"user{user:03}",
@@ -105,7 +107,9 @@ class Scenario:
             priority=_CLASS[kind] if random.random() < 0.8 else PriorityClass.OPPORTUNISTIC,
             expected=random.choice((None, random.uniform(60, 20 * HOUR))),
             preemptible=kind is Kind.JOB,
-            gang=(Role(name="worker", devices=4, wanted=members, minimum=members),) if gang else (),
+            gang=(GangRole(name="worker", devices=4, wanted=members, minimum=members),)
+            if gang
+            else (),
         )
 
     def _full(self, empty: Snapshot, now: float) -> Snapshot:
@@ -121,7 +125,7 @@ class Scenario:
         pool = self._started(pool, self._what_lacks(pool, now), now)
         return self._started(pool, [each for each in crowd if each.group not in limited], now)
 
-    def _what_lacks(self, pool: Snapshot, now: float) -> list[Waiting]:
+    def _what_lacks(self, pool: Snapshot, now: float) -> list[PendingRequest]:
         """Jobs of one device, as many as those who are to hold their maximum may still have: what
         they asked for leaves a rest, or is too large for it."""
         size = self._size
@@ -136,7 +140,7 @@ class Scenario:
             for _ in range(limits[_name(number)] - held[_name(number)])
         ]
 
-    def _single(self, group: int, now: float) -> Waiting:
+    def _single(self, group: int, now: float) -> PendingRequest:
         user = self._random.randrange(group, self._size.users, self._size.groups)
         return replace(
             self.request(now - self._random.uniform(0, 48 * HOUR)),
@@ -150,7 +154,7 @@ class Scenario:
             preemptible=True,
         )
 
-    def _started(self, pool: Snapshot, crowd: Sequence[Waiting], now: float) -> Snapshot:
+    def _started(self, pool: Snapshot, crowd: Sequence[PendingRequest], now: float) -> Snapshot:
         """The pool with what of the crowd starts in it."""
         wanted = {request.id: request for request in crowd}
         started = tuple(
@@ -159,14 +163,14 @@ class Scenario:
         )
         return replace(pool, holdings=pool.holdings + started)
 
-    def _running(self, request: Waiting, devices: tuple[str, ...], now: float) -> Holding:
+    def _running(self, request: PendingRequest, devices: tuple[str, ...], now: float) -> Allocation:
         """It began somewhere within its time limit."""
         since = now - self._random.uniform(0, request.seconds)
         return holding_of(request, Placement(devices=devices), now=since)
 
-    def _use(self) -> list[Use]:
+    def _use(self) -> list[DecayedUsage]:
         return [
-            Use(
+            DecayedUsage(
                 group=_name(user % self._size.groups),
                 owner=f"user{user:03}",
                 device_seconds=self._random.expovariate(1 / (100 * HOUR)),

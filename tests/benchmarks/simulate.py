@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
 
-from carrel.hub.config import garbage_collection as garbage
-from carrel.hub.simulation.policies.policy import Schedules, Site
+from carrel.hub.config import garbage_collection
+from carrel.hub.simulation.policies.policy import Schedules, SimulatedSite
 from carrel.hub.simulation.policies.registry import policy
 from carrel.hub.simulation.replay.event_loop import simulate
 from carrel.hub.simulation.replay.metrics import completion
@@ -85,7 +85,7 @@ def _fit(devices: int, free: list[int]) -> list[tuple[int, int]] | None:
     return found
 
 
-def play(trace: Trace, chosen: Schedules, site: Site) -> tuple[float, float]:
+def play(trace: Trace, chosen: Schedules, site: SimulatedSite) -> tuple[float, float]:
     """CPU seconds, and the mean completion time."""
     estimator = parse_estimates("lognormal:1.0", trace.jobs, 0)()
     began = time.process_time()
@@ -146,7 +146,7 @@ def main() -> int:
     options.add_argument("--rounds", type=int, default=7, help="runs of fifo and bare loop (7)")
     options.add_argument("--most", type=int, help="only the first jobs of Philly (all)")
     chosen = options.parse_args()
-    garbage.look_rarely()  # As in what is measured.
+    garbage_collection.look_rarely()  # As in what is measured.
     again = report.command_line(__spec__.name, *sys.argv[1:])
     rows = [*fifo_rows(chosen.rounds, again), carrel_row(chosen.most, again)]
     return report.finish(rows, as_json=chosen.json)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from carrel.hub.simulation.replay.metrics import Evenness, Figures, FinishTime, Spread
+from carrel.hub.simulation.replay.metrics import Evenness, FinishTime, ReplayMetrics, Spread
 
 from .plays import Comparison, Found, Play
 from .policies import PARTS, UNKNOWING, figures_table, losses, plays
@@ -15,12 +15,12 @@ TIMES = {"fifo": 90.0, "greedy": 40.0, "las": 60.0, "qssf": 25.0, "carrel": 30.0
 SEEDS = range(2)
 
 
-def made_up(play: Play) -> Figures:
+def made_up(play: Play) -> ReplayMetrics:
     """The second draw is 4 worse than the first, and nobody is below a guarantee with Carrel."""
     time = TIMES.get(play.policy, 20.0) + 4 * play.seed
     times = Spread(mean=time, median=time, p95=time, p99=time)
     even = Evenness(worst=time, mean=time, jain=1.0)
-    return Figures(
+    return ReplayMetrics(
         jobs=1,
         jct=times,
         wait=times,

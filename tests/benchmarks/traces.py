@@ -10,9 +10,9 @@ from functools import cache
 from math import ceil
 from pathlib import Path
 
-from carrel.hub.simulation.policies.policy import Site
+from carrel.hub.simulation.policies.policy import SimulatedSite
 from carrel.hub.simulation.workload.formats import FORMATS
-from carrel.hub.simulation.workload.jobs import Job, Trace
+from carrel.hub.simulation.workload.jobs import Trace, TraceJob
 from carrel.hub.simulation.workload.nodes import ONE_POOL, one_pool
 from carrel.hub.simulation.workload.quota_file import wide_open
 from carrel.hub.simulation.workload.reader import Selection, first_moment, last_moment, read_trace
@@ -62,11 +62,11 @@ def helios() -> Trace:
     return read_trace(shared("helios_venus_2vc_sept2020.csv.gz"), FORMATS["helios"])
 
 
-def week_site() -> Site:
-    return Site(devices=one_pool(WEEK_NODES, NODE).pool(ONE_POOL))
+def week_site() -> SimulatedSite:
+    return SimulatedSite(devices=one_pool(WEEK_NODES, NODE).pool(ONE_POOL))
 
 
-def philly_site(trace: Trace) -> Site:
+def philly_site(trace: Trace) -> SimulatedSite:
     """One pool of all nodes, in which each virtual cluster is guaranteed its own."""
     nodes = nodes_of(trace.jobs)
     devices = one_pool(sum(nodes.values()), NODE).pool(ONE_POOL)
@@ -74,18 +74,18 @@ def philly_site(trace: Trace) -> Site:
         replace(wide_open(tenant, len(devices)), guaranteed=count * NODE)
         for tenant, count in nodes.items()
     )
-    return Site(devices=devices, groups=groups, restart_cost=RESTART_COST)
+    return SimulatedSite(devices=devices, groups=groups, restart_cost=RESTART_COST)
 
 
-def nodes_of(jobs: Iterable[Job]) -> dict[str, int]:
+def nodes_of(jobs: Iterable[TraceJob]) -> dict[str, int]:
     """For each tenant the fewest nodes that carry its load, and that hold its widest job."""
-    by_tenant: dict[str, list[Job]] = {}
+    by_tenant: dict[str, list[TraceJob]] = {}
     for job in jobs:
         by_tenant.setdefault(job.tenant, []).append(job)
     return {tenant: _nodes(inside) for tenant, inside in by_tenant.items()}
 
 
-def _nodes(jobs: list[Job]) -> int:
+def _nodes(jobs: list[TraceJob]) -> int:
     first = min(job.submitted_at for job in jobs)
     last = max(job.submitted_at + job.seconds for job in jobs)
     load = sum(job.seconds * job.devices for job in jobs) / (last - first)

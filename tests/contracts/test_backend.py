@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from carrel.hub.errors import BackendFailed
-from carrel.hub.interfaces.backend import Backend, LaunchOrder, Life, Sighting
+from carrel.hub.interfaces.backend import AttemptStatus, Backend, LaunchOrder, ProcessState
 from carrel.hub.interfaces.backend_settings import BackendSettings, DockerHost
 from carrel.hub.records.images import Reference
 from carrel.hub.records.leases import Handle
@@ -68,7 +68,7 @@ class Engine:
             self.service.accept()[0].close()
         return handle
 
-    def life(self, lease_id: str, handle: Handle | None = None) -> Life:
+    def life(self, lease_id: str, handle: Handle | None = None) -> ProcessState:
         return self.backend.look({lease_id: handle})[lease_id].life
 
 
@@ -143,14 +143,16 @@ def test_the_python_kernel_is_among_the_kernels(engine: Engine) -> None:
 
 
 def test_a_lease_that_never_ran_is_dead_and_stopping_it_confirms_that(engine: Engine) -> None:
-    assert engine.backend.look({"j-nobody.1": None}) == {"j-nobody.1": Sighting(life=Life.DEAD)}
+    assert engine.backend.look({"j-nobody.1": None}) == {
+        "j-nobody.1": AttemptStatus(life=ProcessState.DEAD)
+    }
     assert engine.backend.stop("j-nobody.1", None)
 
 
 def test_what_was_started_is_alive_with_its_handle_known_or_not(engine: Engine) -> None:
     order = engine.order()
     handle = engine.backend.start(order)
-    expected = {order.lease_id: Sighting(life=Life.ALIVE, handle=handle)}
+    expected = {order.lease_id: AttemptStatus(life=ProcessState.ALIVE, handle=handle)}
     assert engine.backend.look({order.lease_id: handle}) == expected
     assert engine.backend.look({order.lease_id: None}) == expected
 
@@ -168,21 +170,21 @@ def test_a_service_that_starts_anew_finds_and_ends_what_runs(engine: Engine) -> 
     anew = engine.again()
     assert anew.look({order.lease_id: None})[order.lease_id].handle == handle
     assert anew.stop(order.lease_id, handle)
-    assert engine.life(order.lease_id, handle) is Life.DEAD
+    assert engine.life(order.lease_id, handle) is ProcessState.DEAD
 
 
 def test_tidying_ends_nothing_that_has_a_lease(engine: Engine) -> None:
     order = engine.order()
     handle = engine.backend.start(order)
     engine.backend.tidy(lambda: {order.lease_id})
-    assert engine.life(order.lease_id, handle) is Life.ALIVE
+    assert engine.life(order.lease_id, handle) is ProcessState.ALIVE
 
 
 def test_stop_confirms_death_and_can_be_repeated(engine: Engine) -> None:
     order = engine.order()
     handle = engine.backend.start(order)
     assert engine.backend.stop(order.lease_id, handle)
-    assert engine.life(order.lease_id, handle) is Life.DEAD
+    assert engine.life(order.lease_id, handle) is ProcessState.DEAD
     assert engine.backend.stop(order.lease_id, handle)
     assert engine.backend.stop(order.lease_id, None)
 
@@ -191,7 +193,7 @@ def test_the_exit_status_is_told_where_the_engine_saw_the_end(engine: Engine) ->
     order = engine.order()
     engine.backend.stop(order.lease_id, engine.start(order))
     assert engine.backend.look({order.lease_id: None}) == {
-        order.lease_id: Sighting(life=Life.DEAD, exit_status=-2)
+        order.lease_id: AttemptStatus(life=ProcessState.DEAD, exit_status=-2)
     }
 
 
@@ -200,7 +202,7 @@ def test_leases_do_not_touch_each_other(engine: Engine) -> None:
     engine.backend.start(first)
     handle = engine.backend.start(second)
     assert engine.backend.stop(first.lease_id, None)
-    assert engine.life(second.lease_id, handle) is Life.ALIVE
+    assert engine.life(second.lease_id, handle) is ProcessState.ALIVE
 
 
 def test_activity_is_told_of_what_lives_and_of_every_device(engine: Engine) -> None:
@@ -231,7 +233,7 @@ def test_a_start_that_fails_leaves_nothing_running(
         monkeypatch.setattr("sys.executable", "/nowhere/python")
     with pytest.raises(BackendFailed, match=r"no room|No such file|is not on local"):
         engine.backend.start(order)
-    assert engine.life(order.lease_id) is Life.DEAD
+    assert engine.life(order.lease_id) is ProcessState.DEAD
 
 
 def test_an_engine_says_which_images_it_has_or_that_it_needs_none(engine: Engine) -> None:

@@ -14,6 +14,7 @@ from carrel.courses.model.records import (
     Assignment,
     CellScore,
     Course,
+    CourseRole,
     Extension,
     Feedback,
     Fetched,
@@ -26,14 +27,13 @@ from carrel.courses.model.records import (
     Member,
     NewSubmission,
     Outage,
-    Role,
-    Tried,
-    Verdict,
+    SubmissionVerdict,
+    TrialResult,
 )
 from carrel.courses.store import MemoryCourseStore, SqlCourseStore
 from carrel.hub.errors import CarrelError, NotFound
 from carrel.hub.interfaces.store import Store
-from carrel.hub.records.audit import Action, Change, ChangeFilter
+from carrel.hub.records.audit import AuditAction, AuditEntry, ChangeFilter
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.store import MemoryStore, open_store
 
@@ -75,8 +75,8 @@ def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
     made.store.close()
 
 
-def change(action: Action, target: str = "cs101") -> Change:
-    return Change(at=1.0, who="teacher", action=action, target=target)
+def change(action: AuditAction, target: str = "cs101") -> AuditEntry:
+    return AuditEntry(at=1.0, who="teacher", action=action, target=target)
 
 
 def folder(content: str) -> Folder:
@@ -105,7 +105,7 @@ def hand_out(content: str, *, at: float = 2.0) -> HandOut:
 class TestCourses:
     def test_a_course_is_kept_and_changed_with_its_line(self, site: Site) -> None:
         other = replace(COURSE, name="cs-1")
-        site.courses.put_course(other, change=change(Action.COURSE_SET, "cs-1"))
+        site.courses.put_course(other, change=change(AuditAction.COURSE_SET, "cs-1"))
         archived = replace(COURSE, archived_at=9.0, image="torch")
         site.courses.put_course(archived)
         assert site.courses.courses() == (other, archived)
@@ -114,12 +114,14 @@ class TestCourses:
 
     def test_a_course_is_a_group(self, site: Site) -> None:
         with pytest.raises(NotFound):
-            site.courses.put_course(replace(COURSE, name="cs999"), change=change(Action.COURSE_SET))
+            site.courses.put_course(
+                replace(COURSE, name="cs999"), change=change(AuditAction.COURSE_SET)
+            )
         assert site.lines() == []
 
     def test_members_are_replaced_one_by_one(self, site: Site) -> None:
-        ben = Member(course="cs101", person="ben", role=Role.GRADER)
-        line = change(Action.ROSTER_SET)
+        ben = Member(course="cs101", person="ben", role=CourseRole.GRADER)
+        line = change(AuditAction.ROSTER_SET)
         site.courses.put_members("cs101", [ben, ADA], change=line)
         site.courses.put_members("cs101", [replace(ADA, left_at=7.0)])
         assert site.courses.members("cs101") == (replace(ADA, left_at=7.0), ben)
@@ -134,7 +136,7 @@ class TestCourses:
         assert site.courses.memberships("ada") == (ADA, other)
 
     def test_what_is_not_there_is_not_found_and_nothing_is_written(self, site: Site) -> None:
-        line = change(Action.COURSE_SET)
+        line = change(AuditAction.COURSE_SET)
         calls = [
             lambda: site.courses.course("cs999"),
             lambda: site.courses.put_members("cs102", [replace(ADA, course="cs102")], change=line),
@@ -155,14 +157,16 @@ class TestCourses:
 class TestAssignments:
     def test_an_assignment_is_kept_whole_and_changed(self, site: Site) -> None:
         never = Assignment(course="cs101", name="a-1", hidden=True)
-        site.courses.put_assignment(never, change=change(Action.ASSIGNMENT_SET))
+        site.courses.put_assignment(never, change=change(AuditAction.ASSIGNMENT_SET))
         site.courses.put_assignment(replace(PS1, due=None, version=99))
         assert site.courses.assignments("cs101") == (never, replace(PS1, due=None))
         assert site.courses.assignments("cs102") == ()
 
     def test_versions_are_counted_and_the_same_is_no_new_one(self, site: Site) -> None:
         later = replace(PS1, due=200.0)
-        first = site.courses.release(PS1, hand_out("a"), change=change(Action.ASSIGNMENT_RELEASE))
+        first = site.courses.release(
+            PS1, hand_out("a"), change=change(AuditAction.ASSIGNMENT_RELEASE)
+        )
         again = site.courses.release(later, hand_out("a", at=3.0))
         second = site.courses.release(later, hand_out("b", at=4.0))
         assert first == again == replace(hand_out("a"), version=1)
@@ -222,7 +226,7 @@ class TestSubmissions:
 
     def test_a_teacher_chooses_and_takes_it_back(self, site: Site) -> None:
         first, second = (site.courses.submit(sent(content)) for content in "ab")
-        site.courses.choose(first, counts=True, change=change(Action.SUBMISSION_CHOOSE))
+        site.courses.choose(first, counts=True, change=change(AuditAction.SUBMISSION_CHOOSE))
         site.courses.choose(second, counts=True)
         assert site.courses.chosen("cs101", "ps1") == {"ada": 2}
         site.courses.choose(second, counts=False)
@@ -245,7 +249,7 @@ class TestMoreTime:
             for seconds, whom in ((60, {"person": "ada"}), (30, {"section": "blue"}))
         ]
         for each in given:
-            site.courses.extend(each, change=change(Action.EXTEND))
+            site.courses.extend(each, change=change(AuditAction.EXTEND))
         assert site.courses.extensions("cs101") == tuple(given)
         assert site.courses.extensions("cs102") == ()
         with pytest.raises(CarrelError):
@@ -272,7 +276,7 @@ class TestMoreTime:
         ]
         for each in given:
             site.courses.extend(each)
-        site.courses.take_time_back("cs101", "ps1", person="ada", change=change(Action.EXTEND))
+        site.courses.take_time_back("cs101", "ps1", person="ada", change=change(AuditAction.EXTEND))
         assert site.courses.extensions("cs101") == (given[1], given[3])
         site.courses.take_time_back("cs101", "ps1", section="ada")
         assert site.courses.extensions("cs101") == (given[3],)
@@ -282,7 +286,7 @@ class TestMoreTime:
         everywhere = Outage(starts_at=1.0, ends_at=9.0, recorded_at=9.0, recorded_by="admin")
         one = replace(everywhere, course="cs101", why="The lab was closed.")
         for each in (everywhere, one):
-            site.courses.add_outage(each, change=change(Action.OUTAGE))
+            site.courses.add_outage(each, change=change(AuditAction.OUTAGE))
         assert site.courses.outages() == (everywhere, one)
         assert [action for action, _ in site.lines()] == ["outage", "outage"]
 
@@ -295,7 +299,7 @@ class TestFeedback:
         )
         assert site.courses.feedback("cs101", "ps1") == {}
         for each in (replace(given, files=folder("d")), given):
-            site.courses.give_back(each, change=change(Action.FEEDBACK_RELEASE))
+            site.courses.give_back(each, change=change(AuditAction.FEEDBACK_RELEASE))
         assert site.courses.feedback("cs101", "ps1") == {first.id: given}
         site.courses.give_back(replace(given, submission=other.id))
         assert set(site.courses.feedback("cs101", "ps1")) == {first.id, other.id}
@@ -313,7 +317,7 @@ class TestGrading:
         ada, bob = site.courses.submit(sent("a")), site.courses.submit(sent("b", person="bob"))
         first, second = run("g-1", ada.id, bob.id), replace(run("g-2", bob.id), question="q1")
         for each in (first, second):
-            site.courses.add_run(each, change=change(Action.GRADE))
+            site.courses.add_run(each, change=change(AuditAction.GRADE))
         assert site.courses.runs("cs101", "ps1") == (first, second)
         assert site.courses.run("g-2") == second
         given = verdict("g-1", ada.id)
@@ -334,14 +338,14 @@ class TestGrading:
         assert site.courses.verdicts("cs101", "ps1") == ()
 
     def test_what_the_check_before_a_release_found_is_kept(self, site: Site) -> None:
-        tried = Tried(seconds=1.5, apart={"p1": ("q1", "q2")})
+        tried = TrialResult(seconds=1.5, apart={"p1": ("q1", "q2")})
         made = site.courses.release(PS1, replace(hand_out("a"), tried=tried))
         assert site.courses.hand_out("cs101", "ps1") == made
         assert made.tried == tried
 
     def test_what_is_released_again_has_what_was_found_the_last_time(self, site: Site) -> None:
         untried = site.courses.release(PS1, hand_out("a"))
-        tried = Tried(seconds=1.5, apart={"p1": ("q1", "q2")})
+        tried = TrialResult(seconds=1.5, apart={"p1": ("q1", "q2")})
         again = site.courses.release(PS1, replace(hand_out("a"), tried=tried))
         assert again == replace(untried, tried=tried)
         assert site.courses.release(PS1, hand_out("a")) == again
@@ -361,12 +365,12 @@ def run(request: str, *submissions: int) -> GradingRun:
     )
 
 
-def verdict(request: str, submission: int) -> Verdict:
+def verdict(request: str, submission: int) -> SubmissionVerdict:
     cell = CellScore(
         notebook="p1", cell="q1", word="passed", sentence="Good.", score=1.0, max_score=2.0
     )
     by_hand = replace(cell, cell="q2", score=None, review=True)
-    return Verdict(
+    return SubmissionVerdict(
         request=request,
         submission=submission,
         at=4.0,

@@ -10,24 +10,24 @@ from dataclasses import replace
 import pytest
 
 from carrel.courses.sandbox.interface import (
-    Cage,
-    CageEngine,
-    CageSettings,
-    Cause,
     CellRun,
     CellStatus,
-    Limits,
-    Step,
+    CellStep,
+    Sandbox,
+    SandboxEngine,
+    SandboxLimits,
+    SandboxSettings,
+    StopReason,
 )
-from carrel.courses.sandbox.local.engine import LocalCages
+from carrel.courses.sandbox.local.engine import LocalSandboxes
 from carrel.hub.errors import InvalidInput, TooLarge, Unavailable
 from carrel.hub.interfaces.backend_settings import DockerHost, DockerOptions
-from carrel.spawners.docker.sandbox import DockerCages
+from carrel.spawners.docker.sandbox import DockerSandboxes
 
 from ..requirements import need
 
 MIB = 1 << 20
-SHORT = Limits(
+SHORT = SandboxLimits(
     seconds=30.0,
     cell_seconds=1.0,
     test_seconds=1.0,
@@ -38,20 +38,20 @@ SHORT = Limits(
     output_bytes=MIB // 4,
     answer_bytes=MIB // 4,
 )
-Open = Callable[..., Cage]
+Open = Callable[..., Sandbox]
 
 
 @pytest.fixture(scope="module", params=["local", pytest.param("docker", marks=pytest.mark.docker)])
-def engine(request: pytest.FixtureRequest) -> Iterator[CageEngine]:
+def engine(request: pytest.FixtureRequest) -> Iterator[SandboxEngine]:
     """Of containers it is the image that is for grading."""
-    made: CageEngine
+    made: SandboxEngine
     if request.param == "local":
         need("bwrap", shutil.which("bwrap"), "bubblewrap is not installed")
-        made = LocalCages(CageSettings())
+        made = LocalSandboxes(SandboxSettings())
     else:
         url = request.getfixturevalue("docker_engine").url
-        made = DockerCages(
-            CageSettings(image=request.getfixturevalue("grading_image"), installation="cages"),
+        made = DockerSandboxes(
+            SandboxSettings(image=request.getfixturevalue("grading_image"), installation="cages"),
             docker_options(url),
         )
     yield made
@@ -75,11 +75,11 @@ def docker_options(url: str) -> DockerOptions:
 
 
 @pytest.fixture
-def open_cage(engine: CageEngine) -> Iterator[Open]:
+def open_cage(engine: SandboxEngine) -> Iterator[Open]:
     """Cages that are closed at the end."""
-    made: list[Cage] = []
+    made: list[Sandbox] = []
 
-    def opened(limits: Limits = SHORT, files: Mapping[str, bytes] | None = None) -> Cage:
+    def opened(limits: SandboxLimits = SHORT, files: Mapping[str, bytes] | None = None) -> Sandbox:
         made.append(engine.open(limits, files))
         return made[-1]
 
@@ -88,10 +88,10 @@ def open_cage(engine: CageEngine) -> Iterator[Open]:
         cage.close()
 
 
-def run(cage: Cage, *sources: str, marked: Sequence[int] = ()) -> list[CellRun]:
+def run(cage: Sandbox, *sources: str, marked: Sequence[int] = ()) -> list[CellRun]:
     """Each cell by its number; those ``marked`` leave a snapshot."""
     steps = (
-        Step(cell_id=str(number), source=source, mark=number in marked)
+        CellStep(cell_id=str(number), source=source, mark=number in marked)
         for number, source in enumerate(sources)
     )
     return list(cage.run(steps))
@@ -153,7 +153,7 @@ CELLS = (
 
 
 def test_a_cell_does_what_it_does_in_a_notebook(open_cage: Open) -> None:
-    cage = open_cage(Limits(), {"data.csv": b"1,2"})
+    cage = open_cage(SandboxLimits(), {"data.csv": b"1,2"})
 
     found = run(cage, *(source for source, _ in CELLS))
 
@@ -258,10 +258,10 @@ def test_an_endless_cell_is_interrupted_and_the_rest_goes_on(open_cage: Open) ->
     cage = open_cage()
     endless, after = run(cage, "while True: pass", "'after'")
 
-    assert (endless.status, endless.cause) == (CellStatus.TIMEOUT, Cause.TIME)
+    assert (endless.status, endless.cause) == (CellStatus.TIMEOUT, StopReason.TIME)
     assert errors(endless) == ["KeyboardInterrupt"]
     assert shown(after) == "'after'"
-    assert cage.close().cause is Cause.TIME
+    assert cage.close().cause is StopReason.TIME
 
 
 def test_who_does_not_let_itself_be_interrupted_is_killed_and_earlier_tests_still_run(
@@ -271,19 +271,19 @@ def test_who_does_not_let_itself_be_interrupted_is_killed_and_earlier_tests_stil
     stubborn = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass"
     _, _, killed, after = run(cage, "x = 5", "", stubborn, "1", marked=[1, 3])
 
-    assert (killed.status, killed.cause) == (CellStatus.KILLED, Cause.TIME)
+    assert (killed.status, killed.cause) == (CellStatus.KILLED, StopReason.TIME)
     assert after.status is CellStatus.NOT_RUN
     assert shown(cage.test("1", "x")) == "5"
     assert cage.test("3", "x").status is CellStatus.NOT_RUN
 
 
 def test_all_cells_together_have_a_time(open_cage: Open) -> None:
-    limits = Limits(seconds=0.8, cell_seconds=0.5)
+    limits = SandboxLimits(seconds=0.8, cell_seconds=0.5)
     found = run(open_cage(limits), *["import time\ntime.sleep(0.4)"] * 4)
 
     assert found[0].status is CellStatus.OK
     assert found[-1].status is CellStatus.NOT_RUN
-    assert Cause.TIME in {each.cause for each in found}
+    assert StopReason.TIME in {each.cause for each in found}
 
 
 def test_an_endless_test_is_late_and_the_next_one_runs(open_cage: Open) -> None:
@@ -299,7 +299,7 @@ def test_memory_has_a_bound(open_cage: Open) -> None:
     found = run(cage, "x = 1", "held = bytearray(600 << 20)\nheld[::4096] = held[::4096]")[1]
 
     assert found.status in (CellStatus.ERROR, CellStatus.KILLED)
-    assert found.cause is Cause.MEMORY
+    assert found.cause is StopReason.MEMORY
     assert cage.close().sentence == "The code used more than 300 MiB of memory."
 
 
@@ -316,10 +316,10 @@ for _ in range(6):
     pid, status = os.wait()
     print("ended", status)
 """
-    cage = open_cage(Limits(cell_seconds=6.0, memory_bytes=300 * MIB))
+    cage = open_cage(SandboxLimits(cell_seconds=6.0, memory_bytes=300 * MIB))
     (found,) = run(cage, bomb)
 
-    assert "ended 9" in shown(found) or found.cause is Cause.MEMORY
+    assert "ended 9" in shown(found) or found.cause is StopReason.MEMORY
 
 
 def test_processes_have_a_bound(open_cage: Open) -> None:
@@ -339,7 +339,7 @@ finally:
     (found,) = run(cage, bomb)
 
     assert errors(found) == ["BlockingIOError"]
-    assert found.cause is Cause.PROCESSES
+    assert found.cause is StopReason.PROCESSES
     assert int(shown(found)) < SHORT.processes
 
 
@@ -352,14 +352,14 @@ def test_a_file_and_the_disk_have_bounds(open_cage: Open) -> None:
     for sources in (big, several):
         found = run(open_cage(), *sources)[-1]
         assert errors(found) == ["OSError"]
-        assert found.cause is Cause.DISK
+        assert found.cause is StopReason.DISK
 
 
 def test_endless_output_ends_and_what_was_shown_stays(open_cage: Open) -> None:
     for source in ("while True: print('x' * 1000)", "import os\nos.system('yes')"):
-        cage = open_cage(Limits(cell_seconds=20.0, output_bytes=MIB // 4))
+        cage = open_cage(SandboxLimits(cell_seconds=20.0, output_bytes=MIB // 4))
         (found,) = run(cage, source)
-        assert (found.status, found.cause) == (CellStatus.KILLED, Cause.OUTPUT)
+        assert (found.status, found.cause) == (CellStatus.KILLED, StopReason.OUTPUT)
         assert 0 < len(shown(found)) < MIB
 
 
@@ -417,7 +417,7 @@ def test_a_closed_cage_can_be_closed_again_and_runs_nothing(open_cage: Open) -> 
     run(cage, "1")
 
     assert cage.close() == cage.close()
-    assert cage.close().cause is Cause.OK
+    assert cage.close().cause is StopReason.OK
     assert run(cage, "1")[0].status is not CellStatus.OK
 
 
@@ -434,7 +434,7 @@ def test_files_that_are_more_than_the_disk_are_refused(open_cage: Open) -> None:
 
 def test_a_closed_engine_makes_no_cage() -> None:
     need("bwrap", shutil.which("bwrap"), "bubblewrap is not installed")
-    engine = LocalCages(CageSettings())
+    engine = LocalSandboxes(SandboxSettings())
     engine.close()
 
     with pytest.raises(Unavailable):

@@ -19,13 +19,13 @@ from carrel.hub.records.requests import Cause, CauseCode, JobSpec, RequestFilter
 from carrel.hub.scheduling.model.idleness import IdleWarning
 from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.snapshot import (
+    Allocation,
     Group,
     Health,
-    Holding,
     Kind,
+    PendingRequest,
     PriorityClass,
     Snapshot,
-    Waiting,
 )
 from carrel.hub.scheduling.model.states import State
 
@@ -307,7 +307,7 @@ class TestRequests:
             devices=store.devices(),
             groups=(LAB,),
             waiting=(
-                Waiting(
+                PendingRequest(
                     id="s-b",
                     kind=Kind.SESSION,
                     owner="ada",
@@ -318,7 +318,7 @@ class TestRequests:
                 ),
             ),
             holdings=(
-                Holding(
+                Allocation(
                     request_id="j-a",
                     owner="ada",
                     group="lab",
@@ -327,7 +327,7 @@ class TestRequests:
                     until=690,
                     kind=Kind.JOB,
                 ),
-                Holding(
+                Allocation(
                     request_id="j-c", owner="ada", group="lab", devices=(), since=96, until=696
                 ),
             ),

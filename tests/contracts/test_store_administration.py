@@ -8,7 +8,7 @@ import pytest
 
 from carrel.hub.errors import Conflict, NotFound
 from carrel.hub.interfaces.store import Store
-from carrel.hub.records.audit import Action, Change, ChangeFilter
+from carrel.hub.records.audit import AuditAction, AuditEntry, ChangeFilter
 from carrel.hub.records.requests import Cause, CauseCode, RequestFilter
 from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.snapshot import Group, Health, Mark, MarkKind
@@ -22,8 +22,10 @@ DRAIN = Mark(target="n1", kind=MarkKind.DRAIN, since=5.0, why="fan", by="root", 
 QUARANTINE = Mark(target="D0", kind=MarkKind.QUARANTINE, since=6.0, why="lost")
 
 
-def change(target: str, who: str = "root", action: Action = Action.DRAIN) -> Change:
-    return Change(at=7.0, who=who, action=action, target=target, before={"a": 1}, after={"a": 2})
+def change(target: str, who: str = "root", action: AuditAction = AuditAction.DRAIN) -> AuditEntry:
+    return AuditEntry(
+        at=7.0, who=who, action=action, target=target, before={"a": 1}, after={"a": 2}
+    )
 
 
 class TestMarks:
@@ -87,7 +89,7 @@ class TestChanges:
         assert [c.id for c in store.changes(ChangeFilter(who="root"))] == [3, 1]
         assert [c.id for c in store.changes(ChangeFilter(older_than=3, limit=1))] == [2]
         assert [c.id for c in store.changes(ChangeFilter(target="t1"))] == [2]
-        assert store.changes(ChangeFilter(action=Action.RELEASE)) == ()
+        assert store.changes(ChangeFilter(action=AuditAction.RELEASE)) == ()
 
     def test_a_refused_change_leaves_no_line(self, store: Store) -> None:
         with pytest.raises(NotFound):

@@ -7,16 +7,16 @@ from datetime import UTC, date, datetime, time
 
 import pytest
 
-from carrel.hub.admission.policy import Ask, check_ask
+from carrel.hub.admission.policy import ResourceRequest, check_ask
 from carrel.hub.errors import InvalidInput, NotFound, OverMaximum
 from carrel.hub.interfaces.store import Store
-from carrel.hub.records.audit import Action, Change, ChangeFilter
+from carrel.hub.records.audit import AuditAction, AuditEntry, ChangeFilter
 from carrel.hub.records.calendar import Reservation, Term
 from carrel.hub.records.requests import Cause, CauseCode
 from carrel.hub.scheduling.cycle.decision import decide
 from carrel.hub.scheduling.model.budget import Budget, Period
 from carrel.hub.scheduling.model.plan import Reason
-from carrel.hub.scheduling.model.snapshot import Group, Left, Reserved
+from carrel.hub.scheduling.model.snapshot import BudgetBalance, Group, ReservedSpan
 from carrel.hub.scheduling.model.states import State
 
 from .store_kit import LAB, job, running
@@ -42,23 +42,23 @@ def at(text: str) -> float:
     return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
 
 
-def change(action: Action, target: str) -> Change:
-    return Change(at=1.0, who="admin", action=action, target=target)
+def change(action: AuditAction, target: str) -> AuditEntry:
+    return AuditEntry(at=1.0, who="admin", action=action, target=target)
 
 
 class TestTerms:
     def test_they_are_kept_in_order_and_removed(self, store: Store) -> None:
         store.put_term(SUMMER)
-        store.put_term(WINTER, change=change(Action.TERM_SET, "winter"))
+        store.put_term(WINTER, change=change(AuditAction.TERM_SET, "winter"))
         assert store.terms() == (WINTER, SUMMER)
         longer = replace(WINTER, last=date(2027, 2, 28))
         store.put_term(longer)
         assert store.terms() == (longer, SUMMER)
-        assert store.remove_term("winter", change=change(Action.TERM_REMOVE, "winter"))
-        assert not store.remove_term("winter", change=change(Action.TERM_REMOVE, "winter"))
+        assert store.remove_term("winter", change=change(AuditAction.TERM_REMOVE, "winter"))
+        assert not store.remove_term("winter", change=change(AuditAction.TERM_REMOVE, "winter"))
         assert store.terms() == (SUMMER,)
         lines = [line.action for line in store.changes(ChangeFilter(target="winter"))]
-        assert lines == [Action.TERM_REMOVE, Action.TERM_SET]
+        assert lines == [AuditAction.TERM_REMOVE, AuditAction.TERM_SET]
 
     def test_one_that_overlaps_or_ends_too_early_is_refused(self, store: Store) -> None:
         store.put_term(WINTER)
@@ -93,7 +93,7 @@ class TestBudgets:
         store.renew([goes_on.id], now=monday + 1060, until=monday + 1090)
         store.charge(now=monday + 1060)
         # 300 s of the first, 100 s below, 60 s of two devices; 540 s of two are to come.
-        expected = Left(
+        expected = BudgetBalance(
             group="lab", budget=7200, used=520, running=1080, refills_at=monday + 7 * 86400
         )
         assert store.snapshot(monday + 1070).budgets == (expected,)
@@ -108,12 +108,12 @@ class TestBudgets:
         lease = running(store, job("a"), "D0", at=first - 60)
         store.lose(lease.id, LOST, now=first + 60, charge_until=first + 60)
         assert store.snapshot(first + 100).budgets == (
-            Left(group="lab", budget=300 * 3600, used=60),
+            BudgetBalance(group="lab", budget=300 * 3600, used=60),
         )
         store.put_term(SUMMER)
         last = at("2027-02-15T23:59:59")
         assert store.snapshot(last).budgets[0].budget == 300 * 3600
-        between = Left(group="lab", budget=0, used=0, refills_at=SUMMER.starts_at)
+        between = BudgetBalance(group="lab", budget=0, used=0, refills_at=SUMMER.starts_at)
         assert store.snapshot(last + 1).budgets == (between,)
 
     def test_what_is_kept_between_readings_is_what_would_be_summed_anew(self, store: Store) -> None:
@@ -139,7 +139,7 @@ class TestBudgets:
         self, store: Store
     ) -> None:
         store.put_group(replace(LAB, budget=budget(1, Period.WEEK)))
-        ask = Ask(owner="ada", group="lab", devices=2, seconds=1800)
+        ask = ResourceRequest(owner="ada", group="lab", devices=2, seconds=1800)
         check_ask(ask, store.groups(), store.devices())
         with pytest.raises(OverMaximum, match="lab has a budget of 1") as refused:
             check_ask(replace(ask, seconds=3600), store.groups(), store.devices())
@@ -157,22 +157,22 @@ class TestBudgets:
 
 class TestReservations:
     def test_they_are_kept_shown_to_the_scheduler_and_removed(self, store: Store) -> None:
-        store.put_reservation(CLASS, change=change(Action.RESERVE, "lab"))
+        store.put_reservation(CLASS, change=change(AuditAction.RESERVE, "lab"))
         assert store.reservations() == (CLASS,)
         seven = at("2026-11-17T07:00")  # eight in Berlin
         assert store.snapshot(seven).reserved == (
-            Reserved(
+            ReservedSpan(
                 id="r-1", group="lab", devices=2, starts_at=seven + 7200, ends_at=seven + 14400
             ),
         )
         # Nothing that starts twelve hours before could still run: of no concern yet.
         assert store.snapshot(seven - 12 * 3600).reserved == ()
         assert store.snapshot(seven + 14400).reserved == ()
-        assert store.remove_reservation("r-1", change=change(Action.UNRESERVE, "lab"))
-        assert not store.remove_reservation("r-1", change=change(Action.UNRESERVE, "lab"))
+        assert store.remove_reservation("r-1", change=change(AuditAction.UNRESERVE, "lab"))
+        assert not store.remove_reservation("r-1", change=change(AuditAction.UNRESERVE, "lab"))
         assert store.reservations() == ()
         lines = [line.action for line in store.changes(ChangeFilter(target="lab"))]
-        assert lines == [Action.UNRESERVE, Action.RESERVE]
+        assert lines == [AuditAction.UNRESERVE, AuditAction.RESERVE]
 
     def test_an_unknown_group_is_refused(self, store: Store) -> None:
         with pytest.raises(NotFound, match="no group cs999"):

@@ -25,7 +25,7 @@ from carrel.hub.records.usage import (
     Flow,
     LedgerFilter,
     UsageBy,
-    Used,
+    UsageRow,
     UsedRequests,
     WaitRow,
     Waits,
@@ -35,7 +35,7 @@ from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.snapshot import Group, Health, Kind, Mark, MarkKind
 from carrel.hub.scheduling.model.states import State
 from carrel.hub.store import MemoryStore, open_store
-from carrel.hub.usage import aggregation as history
+from carrel.hub.usage import aggregation
 
 from ..property_settings import examples
 from .store_kit import CANCELLED, device, furnish, granted, job, running, session
@@ -51,8 +51,8 @@ class TestUsed:
         lease = running(store, job("a"), "D0", at=DAY - 300)
         used_until(store, lease.id, DAY + 100)
         assert store.used(LedgerFilter(), UsageBy.DAY, now=DAY + 110) == (
-            Used(day=0.0, charged=300, first=DAY - 300, last=DAY),
-            Used(day=DAY, charged=100, open=10, first=DAY, last=DAY + 110),
+            UsageRow(day=0.0, charged=300, first=DAY - 300, last=DAY),
+            UsageRow(day=DAY, charged=100, open=10, first=DAY, last=DAY + 110),
         )
 
     def test_a_line_that_ends_at_midnight_belongs_to_one(self, store: Store) -> None:
@@ -66,10 +66,12 @@ class TestUsed:
         used_until(store, lease.id, 2000)
         window = LedgerFilter(since=1500, until=1600)
         assert store.used(window, UsageBy.REQUEST, now=2100) == (
-            Used(owner="ada", group="lab", request_id="j-a", charged=200, first=1500, last=1600),
+            UsageRow(
+                owner="ada", group="lab", request_id="j-a", charged=200, first=1500, last=1600
+            ),
         )
         assert store.used(LedgerFilter(since=2050), UsageBy.OWNER, now=2100) == (
-            Used(owner="ada", group="lab", open=100, first=2050, last=2100),
+            UsageRow(owner="ada", group="lab", open=100, first=2050, last=2100),
         )
         assert store.used(LedgerFilter(until=1000), UsageBy.OWNER, now=2100) == ()
 
@@ -97,12 +99,12 @@ class TestUsed:
         used_until(store, running(store, job("b"), "D0", at=DAY).id, DAY + 50)
         used_until(store, lease.id, DAY + 100)
         assert store.used(LedgerFilter(), UsageBy.MODEL, now=DAY + 110) == (
-            Used(model="A100", charged=400, open=20, first=DAY - 100, last=DAY + 110),
-            Used(model="H100", charged=250, open=70, first=DAY - 100, last=DAY + 110),
+            UsageRow(model="A100", charged=400, open=20, first=DAY - 100, last=DAY + 110),
+            UsageRow(model="H100", charged=250, open=70, first=DAY - 100, last=DAY + 110),
         )
         assert store.used(LedgerFilter(since=DAY + 90), UsageBy.MODEL, now=DAY + 100) == (
-            Used(model="A100", charged=20, first=DAY + 90, last=DAY + 100),
-            Used(model="H100", charged=10, open=10, first=DAY + 90, last=DAY + 100),
+            UsageRow(model="A100", charged=20, first=DAY + 90, last=DAY + 100),
+            UsageRow(model="H100", charged=10, open=10, first=DAY + 90, last=DAY + 100),
         )
         assert store.used(LedgerFilter(owner="eve"), UsageBy.MODEL, now=DAY + 110) == ()
 
@@ -206,11 +208,11 @@ class TestRegrouped:
         self.use(store, "ada of arts", "E1", 150, 400)
         self.use(store, "bob of lab", "E2", 100, 130)
         assert store.used(LedgerFilter(), UsageBy.USER, now=400) == (
-            Used(owner="ada", charged=350, first=100, last=400),
-            Used(owner="bob", charged=30, first=100, last=130),
+            UsageRow(owner="ada", charged=350, first=100, last=400),
+            UsageRow(owner="bob", charged=30, first=100, last=130),
         )
         assert store.used(LedgerFilter(owner="bob", since=120), UsageBy.USER, now=400) == (
-            Used(owner="bob", charged=10, first=120, last=130),
+            UsageRow(owner="bob", charged=10, first=120, last=130),
         )
 
     def test_a_group_counts_what_those_below_it_used(self, store: Store) -> None:
@@ -219,11 +221,11 @@ class TestRegrouped:
         self.use(store, "bob of lab", "E2", 90, 100)
         running(store, job("arts", group="arts"), "E3", at=195)
         assert store.used(LedgerFilter(), UsageBy.GROUP, now=200) == (
-            Used(group="arts", own=5, open=5, first=195, last=200),
-            Used(group="cs", own=0, charged=160, first=90, last=200),
-            Used(group="lab", above="cs", own=10, charged=160, first=90, last=200),
-            Used(group="lab-a", above="lab", own=100, charged=100, first=100, last=200),
-            Used(group="lab-b", above="lab", own=50, charged=50, first=100, last=150),
+            UsageRow(group="arts", own=5, open=5, first=195, last=200),
+            UsageRow(group="cs", own=0, charged=160, first=90, last=200),
+            UsageRow(group="lab", above="cs", own=10, charged=160, first=90, last=200),
+            UsageRow(group="lab-a", above="lab", own=100, charged=100, first=100, last=200),
+            UsageRow(group="lab-b", above="lab", own=50, charged=50, first=100, last=150),
         )
 
     def test_of_groups_that_are_named_those_above_have_no_row(self, store: Store) -> None:
@@ -261,9 +263,9 @@ class TestRegrouped:
         self.use(store, "bob of lab", "E2", monday + 7 * DAY, monday + 7 * DAY + 5)
         now = monday + 8 * DAY
         assert store.used(LedgerFilter(), UsageBy.WEEK, now=now) == (
-            Used(week=monday - 7 * DAY, charged=100, first=monday - 100, last=monday),
-            Used(week=monday, charged=60, first=monday, last=monday + 6 * DAY + 10),
-            Used(
+            UsageRow(week=monday - 7 * DAY, charged=100, first=monday - 100, last=monday),
+            UsageRow(week=monday, charged=60, first=monday, last=monday + 6 * DAY + 10),
+            UsageRow(
                 week=monday + 7 * DAY,
                 charged=5,
                 first=monday + 7 * DAY,
@@ -372,7 +374,7 @@ def _furnish(store: Store, spans: Sequence[Span]) -> None:
 
 
 def waits(store: Store, window: Window) -> Waits:
-    return history.waits(window, store.granted(window))
+    return aggregation.waits(window, store.granted(window))
 
 
 class TestWaits:

@@ -9,7 +9,7 @@ import pytest
 
 from carrel.hub.errors import NotFound
 from carrel.hub.interfaces.store import Store
-from carrel.hub.records.audit import Action, Change, ChangeFilter
+from carrel.hub.records.audit import AuditAction, AuditEntry, ChangeFilter
 from carrel.hub.records.images import ImageUse, Pin
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.scheduling.model.states import State
@@ -21,23 +21,23 @@ NEW = "sha256:" + "b" * 64
 PIN = Pin(group="lab", image="torch", digest=OLD, until=date(2027, 2, 15), set_by="tea", set_at=5.0)
 
 
-def change(action: Action) -> Change:
-    return Change(at=1.0, who="tea", action=action, target="lab")
+def change(action: AuditAction) -> AuditEntry:
+    return AuditEntry(at=1.0, who="tea", action=action, target="lab")
 
 
 def test_a_pin_is_kept_and_replaced_and_removed_with_its_line(store: Store) -> None:
     store.put_group(Group(name="lab", max_devices=2, max_devices_per_user=1))
-    store.put_pin(PIN, change=change(Action.PIN))
+    store.put_pin(PIN, change=change(AuditAction.PIN))
     assert store.pins() == (PIN,)
     later, other = replace(PIN, digest=NEW, until=None), replace(PIN, image="base")
     store.put_pin(later)
     store.put_pin(other)
     assert store.pins() == (other, later)
-    assert store.remove_pin("lab", "torch", change=change(Action.UNPIN))
-    assert not store.remove_pin("lab", "torch", change=change(Action.UNPIN))
+    assert store.remove_pin("lab", "torch", change=change(AuditAction.UNPIN))
+    assert not store.remove_pin("lab", "torch", change=change(AuditAction.UNPIN))
     assert store.pins() == (other,)
     lines = [line.action for line in store.changes(ChangeFilter(target="lab"))]
-    assert lines == [Action.UNPIN, Action.PIN]
+    assert lines == [AuditAction.UNPIN, AuditAction.PIN]
 
 
 def test_an_unknown_group_pins_nothing(store: Store) -> None:

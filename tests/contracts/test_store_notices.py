@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from carrel.hub.interfaces.store import Store
-from carrel.hub.records.notices import Notice, NoticeKind
+from carrel.hub.records.notices import NoticeKind, StopNotice
 from carrel.hub.records.requests import Cause, CauseCode
 from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.states import State
 
 from .store_kit import charges, granted, job, running, states
 
-NOTICE = Notice(
+NOTICE = StopNotice(
     kind=NoticeKind.GUARANTEE,
     message="cs101 asks back devices.",
     given_at=110,

@@ -11,7 +11,7 @@ from carrel.hub.interfaces.store import Store
 from carrel.hub.records.events import NewEvent
 from carrel.hub.records.ledger import LedgerKind
 from carrel.hub.records.requests import Cause, CauseCode
-from carrel.hub.scheduling.model.snapshot import PriorityClass, Use
+from carrel.hub.scheduling.model.snapshot import DecayedUsage, PriorityClass
 from carrel.hub.scheduling.model.states import State
 from carrel.hub.store import MemoryStore, open_store
 
@@ -99,7 +99,9 @@ class TestUse:
             lease = running(store, job(name), "D0", at=0)
             store.lose(lease.id, LOST, now=60, charge_until=60)
         (use,) = store.snapshot(60).use
-        assert use == Use(group="lab", owner="ada", device_seconds=pytest.approx(120, rel=1e-3))
+        assert use == DecayedUsage(
+            group="lab", owner="ada", device_seconds=pytest.approx(120, rel=1e-3)
+        )
 
 
 LOST = Cause(code=CauseCode.LOST, message="Gone.")

@@ -8,7 +8,7 @@ import pytest
 
 from carrel.hub.errors import Conflict, NotFound
 from carrel.hub.interfaces.store import Store
-from carrel.hub.records.requests import Cause, CauseCode, NewRequest, RequestRecord, Wanted
+from carrel.hub.records.requests import Cause, CauseCode, NewRequest, RequestChange, RequestRecord
 from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.scheduling.model.states import State
@@ -171,7 +171,7 @@ class TestChange:
         store.submit(replace(job("a", devices=4), expected=500.0), 100)
         store.submit(job("b"), 101)
         before = store.snapshot(102).waiting
-        changed = store.change("j-a", Wanted(devices=1, seconds=300), now=103)
+        changed = store.change("j-a", RequestChange(devices=1, seconds=300), now=103)
         assert changed == store.request("j-a")
         assert (changed.devices, changed.seconds, changed.expected) == (1, 300, 300)
         one, other = store.snapshot(104).waiting
@@ -179,54 +179,54 @@ class TestChange:
         assert other == before[1]
         assert kinds(store, "j-a") == ["changed"]
         # Again and again, also where only the change itself is new.
-        store.change("j-a", Wanted(seconds=60), now=105)
+        store.change("j-a", RequestChange(seconds=60), now=105)
         assert [each.seconds for each in store.snapshot(106).waiting] == [60, 600]
 
     def test_it_moves_to_another_group_with_its_age(self, store: Store) -> None:
         store.put_group(Group(name="math", max_devices=1, max_devices_per_user=1))
         store.submit(job("a"), 100)
-        store.change("j-a", Wanted(group="math"), now=103)
+        store.change("j-a", RequestChange(group="math"), now=103)
         assert [(w.group, w.submitted_at) for w in store.snapshot(104).waiting] == [("math", 100)]
 
     def test_the_model_is_dropped_or_another_one(self, store: Store) -> None:
         store.submit(replace(job("a"), model="H100"), 100)
         for wanted, model in (("", None), ("H200", "H200")):
-            changed = store.change("j-a", Wanted(model=wanted), now=103)
+            changed = store.change("j-a", RequestChange(model=wanted), now=103)
             assert changed == store.request("j-a")
             assert (
                 [each.model for each in store.snapshot(104).waiting] == [changed.model] == [model]
             )
-        assert store.change("j-a", Wanted(seconds=60), now=105).model == "H200"
+        assert store.change("j-a", RequestChange(seconds=60), now=105).model == "H200"
         told = [e.data["model"] for e in store.events("j-a") if e.kind == "changed"]
         assert told == [None, "H200", "H200"]
 
     def test_what_was_planned_for_another_model_is_not_granted(self, store: Store) -> None:
         store.submit(job("a"), 100)
-        store.change("j-a", Wanted(model="H200"), now=101)
+        store.change("j-a", RequestChange(model="H200"), now=101)
         planned = [Start(request_id="j-a", devices=("D0",))]
         assert store.grant(planned, now=102, lease_seconds=30) == ()
-        store.change("j-a", Wanted(model="H100"), now=103)
+        store.change("j-a", RequestChange(model="H100"), now=103)
         assert len(store.grant(planned, now=104, lease_seconds=30)) == 1
 
     def test_repeating_it_changes_nothing(self, store: Store) -> None:
         store.submit(job("a", devices=2), 100)
-        first = store.change("j-a", Wanted(devices=1), now=103)
-        assert store.change("j-a", Wanted(devices=1), now=104) == first
+        first = store.change("j-a", RequestChange(devices=1), now=103)
+        assert store.change("j-a", RequestChange(devices=1), now=104) == first
         assert kinds(store, "j-a") == ["changed"]
 
     def test_neither_more_nor_what_does_not_wait(self, store: Store) -> None:
         store.submit(job("a"), 100)
-        for wanted in (Wanted(devices=2), Wanted(seconds=601)):
+        for wanted in (RequestChange(devices=2), RequestChange(seconds=601)):
             with pytest.raises(Conflict, match="changed to less only"):
                 store.change("j-a", wanted, now=101)
         running(store, session("b"), "D0")
         with pytest.raises(Conflict, match="it is running"):
-            store.change("s-b", Wanted(seconds=60), now=102)
+            store.change("s-b", RequestChange(seconds=60), now=102)
 
     def test_what_is_granted_later_is_what_was_asked_for_last(self, store: Store) -> None:
         store.submit(job("a", devices=2), 100)
         store.snapshot(101)
-        store.change("j-a", Wanted(devices=1), now=102)
+        store.change("j-a", RequestChange(devices=1), now=102)
         two = [Start(request_id="j-a", devices=("D0", "D1"))]
         assert store.grant(two, now=103, lease_seconds=30) == ()
         one = [Start(request_id="j-a", devices=("D0",))]

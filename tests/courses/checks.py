@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from carrel.hub.records.requests import Cause, CauseCode
-from carrel.hub.runtime.context import Commands
+from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.states import State
 from carrel.hub.schemas.checks import RESULT
@@ -11,7 +11,7 @@ from carrel.hub.schemas.grading import VerdictIn
 
 
 def came_out(
-    commands: Commands, request: str, result: VerdictIn | None, state: State = State.SUCCEEDED
+    commands: Context, request: str, result: VerdictIn | None, state: State = State.SUCCEEDED
 ) -> None:
     store, now = commands.store, commands.clock()
     (lease,) = store.grant([Start(request_id=request, devices=())], now=now, lease_seconds=60.0)

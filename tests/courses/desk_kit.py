@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from carrel.courses.files.blobs import MemoryBlobs
-from carrel.courses.services import CourseDesk
+from carrel.courses.services import CourseServices
 from carrel.courses.store import MemoryCourseStore
 from carrel.hub.records.audit import ChangeFilter
 from carrel.hub.records.identity import Identity
@@ -29,7 +29,7 @@ GRADER = Identity(name="gus")
 class Desk:
     """Everything around one desk."""
 
-    desk: CourseDesk
+    desk: CourseServices
     clock: Clock
     hub: FakeHub
     backend: FakeBackend
@@ -55,7 +55,7 @@ def made(folder: Path) -> Desk:
     clock, hub, backend = Clock(START), FakeHub(), FakeBackend()
     hub.people.add("gus")
     commands = build(MemoryStore(), backend, hub, clock, folder)
-    desk = CourseDesk(commands, MemoryCourseStore(commands.store), MemoryBlobs())
+    desk = CourseServices(commands, MemoryCourseStore(commands.store), MemoryBlobs())
     return Desk(desk, clock, hub, backend)
 
 

@@ -15,16 +15,16 @@ import psutil
 import pytest
 
 from carrel.courses.sandbox.interface import (
-    Cage,
-    CageSettings,
-    Cause,
     CellRun,
     CellStatus,
-    Limits,
-    Step,
+    CellStep,
+    Sandbox,
+    SandboxLimits,
+    SandboxSettings,
+    StopReason,
 )
-from carrel.courses.sandbox.local.engine import LocalCages
-from carrel.spawners.docker.sandbox import DockerCages
+from carrel.courses.sandbox.local.engine import LocalSandboxes
+from carrel.spawners.docker.sandbox import DockerSandboxes
 
 from ..contracts.test_sandbox import docker_options
 from ..docker_engine import DockerEngine
@@ -33,7 +33,7 @@ from ..requirements import need
 from .attacks import ATTACKS, SUCCESS, Attack
 
 MIB = 1 << 20
-LIMITS = Limits(
+LIMITS = SandboxLimits(
     seconds=60.0,
     cell_seconds=10.0,
     test_seconds=5.0,
@@ -54,18 +54,18 @@ def course_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def engine(course_data: Path) -> Iterator[LocalCages]:
+def engine(course_data: Path) -> Iterator[LocalSandboxes]:
     """Made while a token lies in the environment of whoever makes it."""
     need("bwrap", shutil.which("bwrap"), "bubblewrap is not installed")
     os.environ["CARREL_TOKEN"] = "a secret of the service"
-    made = LocalCages(CageSettings(data={"/course/data": course_data}, imports=("numpy",)))
+    made = LocalSandboxes(SandboxSettings(data={"/course/data": course_data}, imports=("numpy",)))
     yield made
     made.close()
     del os.environ["CARREL_TOKEN"]
 
 
 @pytest.fixture
-def cage(engine: LocalCages) -> Iterator[Cage]:
+def cage(engine: LocalSandboxes) -> Iterator[Sandbox]:
     made = engine.open(LIMITS)
     yield made
     made.close()
@@ -115,20 +115,22 @@ def words(run: CellRun) -> str:
     return "".join(str(each.get("text", "")) for each in run.outputs)
 
 
-def run(cage: Cage, *sources: str, marked: int = -1) -> list[CellRun]:
+def run(cage: Sandbox, *sources: str, marked: int = -1) -> list[CellRun]:
     steps = (
-        Step(cell_id=str(number), source=source, mark=number == marked)
+        CellStep(cell_id=str(number), source=source, mark=number == marked)
         for number, source in enumerate(sources)
     )
     return list(cage.run(steps))
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=[each.name for each in ATTACKS])
-def test_an_attack_is_denied_in_a_cage(attack: Attack, cage: Cage, at: dict[str, object]) -> None:
+def test_an_attack_is_denied_in_a_cage(
+    attack: Attack, cage: Sandbox, at: dict[str, object]
+) -> None:
     found, after = run(cage, f"at = {at!r}\n{attack.source}", "1")
 
     assert SUCCESS not in words(found), found
-    assert found.status in (CellStatus.OK, CellStatus.ERROR) or found.cause is Cause.MEMORY
+    assert found.status in (CellStatus.OK, CellStatus.ERROR) or found.cause is StopReason.MEMORY
     # It did not end more than itself.
     assert after.status is CellStatus.OK or found.status is CellStatus.KILLED
 
@@ -137,8 +139,8 @@ def test_an_attack_is_denied_in_a_cage(attack: Attack, cage: Cage, at: dict[str,
 def test_no_attack_succeeds_in_a_container(
     docker_engine: DockerEngine, grading_image: str, at: dict[str, object]
 ) -> None:
-    engine = DockerCages(
-        CageSettings(image=grading_image, installation="attacks", ahead=0),
+    engine = DockerSandboxes(
+        SandboxSettings(image=grading_image, installation="attacks", ahead=0),
         docker_options(docker_engine.url),
     )
     cage = engine.open(LIMITS)
@@ -183,7 +185,7 @@ def test_the_same_attack_succeeds_without_a_cage(
 # -- one cage and another ----------------------------------------------------------------------
 
 
-def test_one_cage_sees_nothing_of_another(engine: LocalCages) -> None:
+def test_one_cage_sees_nothing_of_another(engine: LocalSandboxes) -> None:
     one, other = engine.open(LIMITS), engine.open(LIMITS)
     leave = """
 import os, time
@@ -210,7 +212,7 @@ print(sorted(int(name) for name in os.listdir("/proc") if name.isdigit()))
     other.close()
 
 
-def test_terminals_of_one_cage_are_not_those_of_another(engine: LocalCages) -> None:
+def test_terminals_of_one_cage_are_not_those_of_another(engine: LocalSandboxes) -> None:
     look = "import os\nprint(sorted(os.listdir('/dev/pts')))"
     one, other = engine.open(LIMITS), engine.open(LIMITS)
     own = run(one, "import pty\nheld = pty.openpty()", look)[1]
@@ -222,8 +224,8 @@ def test_terminals_of_one_cage_are_not_those_of_another(engine: LocalCages) -> N
     other.close()
 
 
-def test_after_a_fork_bomb_the_next_submission_runs(engine: LocalCages) -> None:
-    bombed = engine.open(Limits(cell_seconds=1.0, processes=40, memory_bytes=300 * MIB))
+def test_after_a_fork_bomb_the_next_submission_runs(engine: LocalSandboxes) -> None:
+    bombed = engine.open(SandboxLimits(cell_seconds=1.0, processes=40, memory_bytes=300 * MIB))
     (found,) = run(bombed, "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass")
     bombed.close()
     with_next = engine.open(LIMITS)
@@ -233,7 +235,7 @@ def test_after_a_fork_bomb_the_next_submission_runs(engine: LocalCages) -> None:
     with_next.close()
 
 
-def test_course_data_can_be_read_and_not_changed(cage: Cage) -> None:
+def test_course_data_can_be_read_and_not_changed(cage: Sandbox) -> None:
     read, write = run(
         cage, "print(open('/course/data/numbers.csv').read())", "open('/course/data/new', 'w')"
     )
@@ -307,14 +309,14 @@ print("alive" if beat() != before else "silent")
 """
 
 
-def test_what_a_cell_left_running_does_not_live_to_see_a_test(cage: Cage) -> None:
+def test_what_a_cell_left_running_does_not_live_to_see_a_test(cage: Sandbox) -> None:
     _, alive, _ = run(cage, DAEMON, BEATS.format(seconds=5), "", marked=2)
 
     assert words(alive) == "alive\n"
     assert words(cage.test("2", BEATS.format(seconds=0.5))) == "silent\n"
 
 
-def test_a_snapshot_cannot_be_looked_into_by_later_cells(cage: Cage) -> None:
+def test_a_snapshot_cannot_be_looked_into_by_later_cells(cage: Sandbox) -> None:
     look = """
 import os
 for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
@@ -331,7 +333,7 @@ for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
     assert words(both) == "denied\nopen\n"
 
 
-def test_a_killed_snapshot_is_a_test_that_did_not_run(cage: Cage) -> None:
+def test_a_killed_snapshot_is_a_test_that_did_not_run(cage: Sandbox) -> None:
     kill = """
 import os, signal
 for name in os.listdir("/proc"):
@@ -357,7 +359,7 @@ for number in range(3, 64):
 """
 
 
-def test_forged_messages_make_no_test_pass(cage: Cage) -> None:
+def test_forged_messages_make_no_test_pass(cage: Sandbox) -> None:
     forged, wrong = run(cage, FORGE, "1 / 0")[:2]
     run(cage, f"def f():\n    exec({FORGE!r})\n    return 1", "", marked=1)
 
@@ -366,7 +368,7 @@ def test_forged_messages_make_no_test_pass(cage: Cage) -> None:
     assert cage.test("1", "assert f() == 2").status is CellStatus.ERROR
 
 
-def test_a_message_without_end_is_the_end_of_its_kernel_alone(cage: Cage) -> None:
+def test_a_message_without_end_is_the_end_of_its_kernel_alone(cage: Sandbox) -> None:
     flood = """
 import os
 for number in range(3, 64):
@@ -376,7 +378,7 @@ for number in range(3, 64):
 """
     _, _, found = run(cage, "x = 1", "", flood, marked=1)
 
-    assert (found.status, found.cause) == (CellStatus.KILLED, Cause.OUTPUT)
+    assert (found.status, found.cause) == (CellStatus.KILLED, StopReason.OUTPUT)
     assert cage.test("1", "assert x == 1").status is CellStatus.OK
 
 
@@ -395,7 +397,7 @@ TAMPERED = {
 
 
 @pytest.mark.parametrize("what", TAMPERED)
-def test_what_was_tampered_with_is_named(cage: Cage, what: str) -> None:
+def test_what_was_tampered_with_is_named(cage: Sandbox, what: str) -> None:
     run(cage, TAMPERED[what], "", marked=1)
 
     found = cage.test("1", "assert all([True])")
@@ -405,7 +407,7 @@ def test_what_was_tampered_with_is_named(cage: Cage, what: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["isinstance", "len", "open", "dict", "print"])
-def test_who_breaks_the_kernel_by_its_builtins_has_not_passed(cage: Cage, name: str) -> None:
+def test_who_breaks_the_kernel_by_its_builtins_has_not_passed(cage: Sandbox, name: str) -> None:
     run(cage, f"import builtins\nbuiltins.{name} = lambda *a, **k: True", "", marked=1)
 
     found = cage.test("1", "assert 1 == 1")
@@ -413,7 +415,7 @@ def test_who_breaks_the_kernel_by_its_builtins_has_not_passed(cage: Cage, name: 
     assert found.tampered or found.status is not CellStatus.OK
 
 
-def test_ordinary_work_is_not_taken_for_tampering(cage: Cage) -> None:
+def test_ordinary_work_is_not_taken_for_tampering(cage: Sandbox) -> None:
     usual = """
 import math, random, sys
 import numpy as np
@@ -435,7 +437,7 @@ _ = 5
     assert (found.status, found.tampered) == (CellStatus.OK, ())
 
 
-def test_in_one_kernel_a_function_can_read_the_test_that_calls_it(cage: Cage) -> None:
+def test_in_one_kernel_a_function_can_read_the_test_that_calls_it(cage: Sandbox) -> None:
     """What cannot be prevented there, and why tests run apart where they can."""
     peek = """
 import sys

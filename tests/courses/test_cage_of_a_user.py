@@ -14,12 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from carrel.courses.sandbox.interface import CageSettings
-from carrel.courses.sandbox.local import bubblewrap as walling
-from carrel.courses.sandbox.local import doctor as checking
+from carrel.courses.sandbox.interface import SandboxSettings
+from carrel.courses.sandbox.local import bubblewrap, doctor
 from carrel.courses.sandbox.local.engine import in_words
 from carrel.hub.errors import BackendFailed, InvalidInput
-from carrel.hub.records.diagnostics import Verdict
+from carrel.hub.records.diagnostics import Severity
 
 from ..requirements import need
 
@@ -146,15 +145,15 @@ def test_an_ordinary_user_makes_cages_with_the_same_walls(elsewhere: Path) -> No
 def test_the_doctor_makes_a_cage_to_see_whether_it_can() -> None:
     need("bwrap", shutil.which("bwrap"), "bubblewrap is not installed")
 
-    assert checking.finding().verdict is Verdict.FINE
+    assert doctor.finding().verdict is Severity.FINE
 
 
 def test_the_doctor_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walling, "program", lambda: None)
+    monkeypatch.setattr(bubblewrap, "program", lambda: None)
 
-    found = checking.finding()
+    found = doctor.finding()
 
-    assert found.verdict is Verdict.WARNING
+    assert found.verdict is Severity.WARNING
     assert "bubblewrap" in found.what
     assert found.mend == "Install the package bubblewrap."
 
@@ -170,4 +169,4 @@ def test_where_user_namespaces_are_forbidden_the_sentence_says_who_allows_them()
 def test_course_data_has_a_place_of_its_own(target: str, tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     with pytest.raises((InvalidInput, BackendFailed)):
-        walling.command(CageSettings(data={target: tmp_path}), orders=3, users=4)
+        bubblewrap.command(SandboxSettings(data={target: tmp_path}), orders=3, users=4)

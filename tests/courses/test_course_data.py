@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from carrel.courses.sandbox.interface import CageSettings, CellStatus, Limits, Step
+from carrel.courses.sandbox.interface import CellStatus, CellStep, SandboxLimits, SandboxSettings
 from carrel.courses.sandbox.local.engine import create
 from carrel.hub.config.state_folder import StateFolder
 from carrel.hub.interfaces.backend_settings import BackendSettings
 from carrel.spawners.common.course_links import course_data
-from carrel.spawners.docker.containers import home_mounts as homes
+from carrel.spawners.docker.containers import home_mounts
 
 READ = "import os\nopen(os.environ['CARREL_COURSE_DATA'] + '/points.csv').read()"
 WRITE = "open(os.environ['CARREL_COURSE_DATA'] + '/points.csv', 'w')"
@@ -27,10 +27,10 @@ def state(tmp_path: Path) -> Path:
 
 def test_what_is_handed_in_reads_them_in_its_cage_and_cannot_write_them(state: Path) -> None:
     data = StateFolder.at(state).course_data("cs101")
-    engine = create(CageSettings(data={"/course/cs101": data}))
+    engine = create(SandboxSettings(data={"/course/cs101": data}))
     try:
-        cage = engine.open(Limits(), {})
-        steps = [Step(cell_id=name, source=name) for name in (READ, WRITE)]
+        cage = engine.open(SandboxLimits(), {})
+        steps = [CellStep(cell_id=name, source=name) for name in (READ, WRITE)]
         read, written = cage.run(steps)
         cage.close()
     finally:
@@ -49,5 +49,5 @@ def test_processes_of_this_machine_find_them_in_the_state_folder(state: Path) ->
 
 def test_a_container_of_another_group_has_no_such_folder(state: Path) -> None:
     settings = BackendSettings(state=state, service_url="http://127.0.0.1:1/services/carrel")
-    assert homes.course_data(settings, "cs101") == {"CARREL_COURSE_DATA": "/course/cs101"}
-    assert homes.course_data(settings, "cs102") == {}
+    assert home_mounts.course_data(settings, "cs101") == {"CARREL_COURSE_DATA": "/course/cs101"}
+    assert home_mounts.course_data(settings, "cs102") == {}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from carrel.courses.services import CourseDesk
+from carrel.courses.services import CourseServices
 from carrel.hub.schemas.courses import ReleaseIn
 
 from ..hub.doubles import ADMIN, TEACHER
@@ -19,13 +19,15 @@ ROSTER = "student,name,role\nstudent1,Ada,\ngus,Gus,grader\n"
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> CourseDesk:
+def desk(tmp_path: Path) -> CourseServices:
     kit = desk_kit.made(tmp_path)
     kit.create(students=ROSTER)
     return replace(kit.desk, folder=tmp_path / "courses")
 
 
-def test_those_who_grade_get_it_made_and_nobody_else_does(desk: CourseDesk, tmp_path: Path) -> None:
+def test_those_who_grade_get_it_made_and_nobody_else_does(
+    desk: CourseServices, tmp_path: Path
+) -> None:
     for person in ("student1", "admin", "stranger"):
         assert desk.graded_by(person) == ()
     assert not (tmp_path / "courses").exists()
@@ -38,7 +40,7 @@ def test_those_who_grade_get_it_made_and_nobody_else_does(desk: CourseDesk, tmp_
     assert 'course_id = "cs101"' in (folder / "nbgrader_config.py").read_text()
 
 
-def test_what_a_teacher_wrote_stays(desk: CourseDesk, tmp_path: Path) -> None:
+def test_what_a_teacher_wrote_stays(desk: CourseServices, tmp_path: Path) -> None:
     desk.graded_by("teacher")
     config = tmp_path / "courses" / "cs101" / "nbgrader_config.py"
     config.write_text("# mine\n")
@@ -46,12 +48,12 @@ def test_what_a_teacher_wrote_stays(desk: CourseDesk, tmp_path: Path) -> None:
     assert config.read_text() == "# mine\n"
 
 
-def test_a_grader_who_has_left_sees_it_no_more(desk: CourseDesk) -> None:
+def test_a_grader_who_has_left_sees_it_no_more(desk: CourseServices) -> None:
     desk.roster(ADMIN, "cs101", "student\nstudent1\n")
     assert desk.graded_by("gus") == ()
 
 
-def test_formgrader_finds_what_was_released_there(desk: CourseDesk, tmp_path: Path) -> None:
+def test_formgrader_finds_what_was_released_there(desk: CourseServices, tmp_path: Path) -> None:
     notebook = desk_kit.files({"ps1.ipynb": SOURCE})
     desk.release(TEACHER, "cs101", "ps1", ReleaseIn(files=notebook))
     desk.graded_by("teacher")
@@ -62,7 +64,9 @@ def test_formgrader_finds_what_was_released_there(desk: CourseDesk, tmp_path: Pa
     assert written.read_text() == "mine"
 
 
-def test_in_what_teachers_put_there_nothing_is_followed(desk: CourseDesk, tmp_path: Path) -> None:
+def test_in_what_teachers_put_there_nothing_is_followed(
+    desk: CourseServices, tmp_path: Path
+) -> None:
     elsewhere, folder = tmp_path / "elsewhere", tmp_path / "courses" / "cs101"
     elsewhere.mkdir(mode=0o700)
     folder.mkdir(parents=True)
@@ -75,7 +79,7 @@ def test_in_what_teachers_put_there_nothing_is_followed(desk: CourseDesk, tmp_pa
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
-def test_it_becomes_theirs_once(desk: CourseDesk, tmp_path: Path) -> None:
+def test_it_becomes_theirs_once(desk: CourseServices, tmp_path: Path) -> None:
     folder = tmp_path / "courses" / "cs101"
     desk.graded_by("teacher")
     (folder / "out").symlink_to(tmp_path)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.courses.deadlines import rules as due
-from carrel.courses.deadlines.rules import Standing
+from carrel.courses.deadlines import rules as deadline_rules
+from carrel.courses.deadlines.rules import LatenessState
 from carrel.courses.model.records import (
     Assignment,
     Extension,
@@ -75,7 +75,7 @@ class TestReading:
         ],
     )
     def test_a_due_time_is_a_moment(self, text: str, moment: str) -> None:
-        found, zone = due.read_due(text)
+        found, zone = deadline_rules.read_due(text)
         assert found == at(moment)
         assert zone == text.rsplit(maxsplit=1)[-1]
 
@@ -95,9 +95,9 @@ class TestReading:
     )
     def test_what_is_none_is_refused_with_what_is(self, text: str, said: str) -> None:
         with pytest.raises(InvalidInput) as refused:
-            due.read_due(text)
+            deadline_rules.read_due(text)
         assert refused.value.message.endswith(said)
-        assert due.DUE_HELP in refused.value.accepted
+        assert deadline_rules.DUE_HELP in refused.value.accepted
 
     @pytest.mark.parametrize(
         ("text", "rule"),
@@ -118,8 +118,8 @@ class TestReading:
         ],
     )
     def test_a_late_rule_is_read(self, text: str, rule: LateRule) -> None:
-        assert due.read_late(text) == rule
-        assert due.read_late(due.late_text(rule)) == rule
+        assert deadline_rules.read_late(text) == rule
+        assert deadline_rules.read_late(deadline_rules.late_text(rule)) == rule
 
     @pytest.mark.parametrize(
         "text",
@@ -135,12 +135,12 @@ class TestReading:
     )
     def test_a_rule_that_makes_no_sense_is_refused(self, text: str) -> None:
         with pytest.raises(InvalidInput) as refused:
-            due.read_late(text)
+            deadline_rules.read_late(text)
         assert refused.value.field == "late"
 
     def test_rules_read_well(self) -> None:
-        assert due.late_sentence(LateRule()) == "What comes late does not count."
-        assert due.late_sentence(due.read_late("1h:-5%,2d:-20%")) == (
+        assert deadline_rules.late_sentence(LateRule()) == "What comes late does not count."
+        assert deadline_rules.late_sentence(deadline_rules.read_late("1h:-5%,2d:-20%")) == (
             "Up to 1h late costs 5 %, up to 2d late costs 20 % of the points; later does not count."
         )
 
@@ -154,15 +154,18 @@ class TestDue:
             extension(500, section="red"),
             extension(500, person="ada", assignment="ps2"),
         ]
-        assert due.due_for(PS1, ADA, extensions, []) == 100 * DAY + 49 * HOUR
+        assert deadline_rules.due_for(PS1, ADA, extensions, []) == 100 * DAY + 49 * HOUR
 
     def test_nobody_is_in_the_section_without_a_name(self) -> None:
         alone = Member(course="cs101", person="ben")
-        assert due.due_for(PS1, alone, [extension(1, person="ada")], []) == 100 * DAY
+        assert deadline_rules.due_for(PS1, alone, [extension(1, person="ada")], []) == 100 * DAY
 
     def test_what_is_never_due_is_not_extended(self) -> None:
         never = Assignment(course="cs101", name="ps1")
-        assert due.due_for(never, ADA, [extension(1, person="ada")], [outage(0, DAY)]) is None
+        assert (
+            deadline_rules.due_for(never, ADA, [extension(1, person="ada")], [outage(0, DAY)])
+            is None
+        )
 
     @pytest.mark.parametrize(
         ("starts", "ends", "course", "more"),
@@ -181,44 +184,46 @@ class TestDue:
     ) -> None:
         base = 100.0 * DAY
         was = outage(base + starts * HOUR, base + ends * HOUR, course)
-        assert due.due_for(PS1, ADA, [], [was]) == base + more * HOUR
+        assert deadline_rules.due_for(PS1, ADA, [], [was]) == base + more * HOUR
 
     def test_an_outage_after_an_extension_counts_for_who_has_it(self) -> None:
         later = 101.5 * DAY
         was = [outage(later, later + HOUR)]
-        assert due.due_for(PS1, ADA, [], was) == 100 * DAY
-        assert due.due_for(PS1, ADA, [extension(48, person="ada")], was) == 102 * DAY + HOUR
+        assert deadline_rules.due_for(PS1, ADA, [], was) == 100 * DAY
+        assert (
+            deadline_rules.due_for(PS1, ADA, [extension(48, person="ada")], was) == 102 * DAY + HOUR
+        )
 
     @given(st.integers(0, 400), st.lists(SPANS, max_size=5))
     def test_outages_never_take_time_and_give_no_hour_twice(
         self, base: int, spans: list[tuple[int, int]]
     ) -> None:
         was = [outage(start * HOUR, (start + length) * HOUR) for start, length in spans]
-        after = due.after_outages(base * HOUR, "cs101", was)
+        after = deadline_rules.after_outages(base * HOUR, "cs101", was)
         hours = {hour for start, length in spans for hour in range(start, start + length)}
         assert base * HOUR <= after <= (base + len(hours)) * HOUR
-        assert after == due.after_outages(base * HOUR, "cs101", [*reversed(was), *was])
+        assert after == deadline_rules.after_outages(base * HOUR, "cs101", [*reversed(was), *was])
 
 
 class TestLateness:
     @pytest.mark.parametrize(
         ("after", "standing", "penalty"),
         [
-            (-1, Standing.ON_TIME, 0.0),
-            (0, Standing.ON_TIME, 0.0),
-            (1, Standing.LATE, 0.1),
-            (DAY, Standing.LATE, 0.1),
-            (DAY + 1, Standing.TOO_LATE, 1.0),
+            (-1, LatenessState.ON_TIME, 0.0),
+            (0, LatenessState.ON_TIME, 0.0),
+            (1, LatenessState.LATE, 0.1),
+            (DAY, LatenessState.LATE, 0.1),
+            (DAY + 1, LatenessState.TOO_LATE, 1.0),
         ],
     )
     def test_the_due_moment_and_the_last_one_belong_to_it(
-        self, after: int, standing: Standing, penalty: float
+        self, after: int, standing: LatenessState, penalty: float
     ) -> None:
-        found = due.lateness(1000.0 + after, 1000.0, TENTH)
+        found = deadline_rules.lateness(1000.0 + after, 1000.0, TENTH)
         assert (found.standing, found.penalty, found.seconds) == (standing, penalty, max(0, after))
 
     def test_what_is_never_due_is_never_late(self) -> None:
-        assert due.lateness(1e12, None, LateRule()).counts
+        assert deadline_rules.lateness(1e12, None, LateRule()).counts
 
     @pytest.mark.parametrize(
         ("times", "chosen", "counts"),
@@ -236,7 +241,7 @@ class TestLateness:
         self, times: list[int], chosen: int | None, counts: int | None
     ) -> None:
         sent = [submission(number, when) for number, when in enumerate(times, 1)]
-        found = due.counting(sent[::-1], 1000.0, TENTH, chosen)
+        found = deadline_rules.counting(sent[::-1], 1000.0, TENTH, chosen)
         assert (found.number if found else None) == counts
 
 
@@ -247,13 +252,13 @@ class TestLateness:
         (LateRule(), -3, "it is on time; in 3 h it does not count any more."),
         (TENTH, 2, "it is 2 h late and costs 10 % of the points; in 22 h it does not count any "
                    "more."),
-        (due.read_late("1h:-5%,24h:-20%"), 0.5,
+        (deadline_rules.read_late("1h:-5%,24h:-20%"), 0.5,
          "it is 30 min late and costs 5 % of the points; in 30 min it costs 20 % of the points."),
         (TENTH, 25, "it is too late to count; your teacher may still take it."),
     ],
 )  # fmt: skip  # a case each
 def test_what_handing_in_now_means_is_said(rule: LateRule, hours: float, sentence: str) -> None:
-    assert due.now_sentence(at("2027-02-01") + hours * HOUR, at("2027-02-01"), rule) == (
+    assert deadline_rules.now_sentence(at("2027-02-01") + hours * HOUR, at("2027-02-01"), rule) == (
         f"Handed in now {sentence}"
     )
-    assert due.now_sentence(0.0, None, rule) == "It is never due."
+    assert deadline_rules.now_sentence(0.0, None, rule) == "It is never due."

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from carrel.courses.workspace import folder as folders
+from carrel.courses.workspace import folder as workspace_folder
 from carrel.courses.workspace.folder import MARK, fetch_into, mark_of, read, to_send
 from carrel.hub.errors import InvalidInput, NotFound, TooLarge
 from carrel.hub.schemas.courses import ContentOut, HandOutOut
@@ -146,9 +146,9 @@ def test_what_is_handed_in_leaves_out_links_and_what_jupyter_keeps(tmp_path: Pat
 def test_what_is_no_folder_is_said(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="is no folder"):
         read(tmp_path / "nowhere")
-    assert folders.mark_of(tmp_path) is None
+    assert workspace_folder.mark_of(tmp_path) is None
     (tmp_path / MARK).write_text('{"course": 1}')
-    assert folders.mark_of(tmp_path) is None
+    assert workspace_folder.mark_of(tmp_path) is None
 
 
 @pytest.mark.parametrize("size", [32 << 20, 2 << 30], ids=["an assignment", "a job"])

@@ -7,8 +7,8 @@ import shutil
 import pytest
 
 from carrel.courses.notebooks.imports import ALWAYS, imports_of
-from carrel.courses.sandbox.interface import CageSettings, CellStatus, Limits, Step
-from carrel.courses.sandbox.local.engine import LocalCages
+from carrel.courses.sandbox.interface import CellStatus, CellStep, SandboxLimits, SandboxSettings
+from carrel.courses.sandbox.local.engine import LocalSandboxes
 
 from ..requirements import need
 
@@ -43,10 +43,10 @@ def test_a_module_that_is_missing_or_fails_keeps_no_cage_from_opening() -> None:
     need("bwrap", shutil.which("bwrap"), "bubblewrap is not installed")
     # idlelib's idle starts a program as it is imported; in a cage there is no display.
     names = ("no_such_module", "idlelib.idle", "wave")
-    engine = LocalCages(CageSettings(imports=names))
+    engine = LocalSandboxes(SandboxSettings(imports=names))
     try:
-        cage = engine.open(Limits())
-        step = Step(cell_id="0", source="import sys; 'wave' in sys.modules")
+        cage = engine.open(SandboxLimits())
+        step = CellStep(cell_id="0", source="import sys; 'wave' in sys.modules")
         (seen,) = cage.run([step])
         cage.close()
     finally:

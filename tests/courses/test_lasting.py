@@ -4,44 +4,44 @@ from __future__ import annotations
 
 import pytest
 
-from carrel.courses.grading import duration as lasting
-from carrel.courses.model.records import Pace
+from carrel.courses.grading import duration
+from carrel.courses.model.records import GradingPace
 
-PACE = Pace(start=1.0, each=0.5)
+PACE = GradingPace(start=1.0, each=0.5)
 BEGIN = 1000.0
 
 
 def left(expected: float, total: int, *came: float, now: float) -> float:
     times = [BEGIN + at for at in came]
-    return lasting.left(expected, total, times, began=BEGIN, now=BEGIN + now)
+    return duration.left(expected, total, times, began=BEGIN, now=BEGIN + now)
 
 
 def test_a_run_takes_its_start_once_and_each_submission_its_share() -> None:
-    one, many = lasting.expected(PACE, 1), lasting.expected(PACE, 61)
+    one, many = duration.expected(PACE, 1), duration.expected(PACE, 61)
     assert many - one == pytest.approx(60 * 0.5)
     assert one > 1.5
 
 
 def test_of_what_was_never_tried_nothing_is_said() -> None:
-    assert lasting.expected(Pace(), 60) == 0
+    assert duration.expected(GradingPace(), 60) == 0
     assert left(0, 60, now=10) == 0
 
 
 def test_submissions_beside_each_other_share_the_time() -> None:
-    assert lasting.pace_of(2.0, [(1.0, 1.0), (3.0, 3.0)], 4) == Pace(start=2.0, each=0.5)
+    assert duration.pace_of(2.0, [(1.0, 1.0), (3.0, 3.0)], 4) == GradingPace(start=2.0, each=0.5)
 
 
 def test_the_first_submissions_say_little_of_the_later_ones() -> None:
     cold = [(5.0, 5.0), (6.0, 6.0)]
     warm = [(6.0 + 0.5 * number, 1.0) for number in range(1, 9)]
-    assert lasting.pace_of(2.0, [*cold, *warm], 2) == Pace(start=2.0, each=0.5)
+    assert duration.pace_of(2.0, [*cold, *warm], 2) == GradingPace(start=2.0, each=0.5)
 
 
 def test_an_earlier_run_says_more_than_the_check_before_the_release() -> None:
     steady = [BEGIN + 2 * number for number in range(20)]
     odd = [BEGIN + 90 * number for number in range(20)]
-    assert lasting.as_seen(PACE, [steady, steady, odd]) == Pace(start=1.0, each=2.0)
-    assert lasting.as_seen(PACE, [[BEGIN, BEGIN + 50]]) == PACE
+    assert duration.as_seen(PACE, [steady, steady, odd]) == GradingPace(start=1.0, each=2.0)
+    assert duration.as_seen(PACE, [[BEGIN, BEGIN + 50]]) == PACE
 
 
 def test_what_is_left_grows_less_while_nothing_has_come() -> None:

@@ -8,8 +8,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.courses.notebooks import document as notebook
-from carrel.courses.notebooks.document import Cell, Notebook
+from carrel.courses.notebooks import document
+from carrel.courses.notebooks.document import NotebookCell, NotebookDocument
 from carrel.courses.notebooks.merge import merge_notebook
 from carrel.courses.workspace.folder_merge import merge
 
@@ -18,16 +18,16 @@ STUB = "def f(x):\n    raise NotImplementedError()"
 ANSWER = "def f(x):\n    return 2 * x"
 
 
-def cell(id_: str, source: str, kind: str = "code", **marks: object) -> Cell:
+def cell(id_: str, source: str, kind: str = "code", **marks: object) -> NotebookCell:
     graded = {"nbgrader": {"grade_id": id_, **marks}} if marks else {}
-    return Cell(id=id_, kind=kind, source=source, metadata=graded)
+    return NotebookCell(id=id_, kind=kind, source=source, metadata=graded)
 
 
-def book(*cells: Cell) -> Notebook:
-    return Notebook(cells=cells)
+def book(*cells: NotebookCell) -> NotebookDocument:
+    return NotebookDocument(cells=cells)
 
 
-def sources(merged: Notebook) -> list[str]:
+def sources(merged: NotebookDocument) -> list[str]:
     return [each.source for each in merged.cells]
 
 
@@ -103,7 +103,7 @@ def test_an_open_notebook_that_was_only_run_takes_the_new_text_and_loses_no_outp
 
 
 def test_metadata_changes_key_by_key() -> None:
-    old = Notebook(cells=(), metadata={"kernelspec": "a", "title": "x"})
+    old = NotebookDocument(cells=(), metadata={"kernelspec": "a", "title": "x"})
     new = replace(old, metadata={"kernelspec": "b", "title": "x"})
     mine = replace(old, metadata={"kernelspec": "a", "title": "x", "toc": 1})
     assert merge_notebook(old, new, mine).notebook.metadata == {
@@ -114,8 +114,10 @@ def test_metadata_changes_key_by_key() -> None:
 
 
 def test_notebooks_without_ids_are_laid_beside_each_other() -> None:
-    def bare(*cells: Cell) -> Notebook:
-        return Notebook(cells=tuple(replace(each, id="", metadata={}) for each in cells), minor=4)
+    def bare(*cells: NotebookCell) -> NotebookDocument:
+        return NotebookDocument(
+            cells=tuple(replace(each, id="", metadata={}) for each in cells), minor=4
+        )
 
     better = replace(TEST, source="assert f(1) == 2\nassert f(0) == 0")
     new = bare(TITLE, cell("", "A hint", "markdown"), TASK, better)
@@ -192,14 +194,14 @@ def test_a_copy_never_takes_the_place_of_another_file() -> None:
 
 def test_a_notebook_that_cannot_be_read_is_a_file_like_any() -> None:
     broken = b"{ half a notebook"
-    merged = merge({NAME: b"{}"}, {NAME: notebook.write(OLD)}, {NAME: broken})
-    assert merged.files == {NAME: notebook.write(OLD), "ps1.student-copy.ipynb": broken}
+    merged = merge({NAME: b"{}"}, {NAME: document.write(OLD)}, {NAME: broken})
+    assert merged.files == {NAME: document.write(OLD), "ps1.student-copy.ipynb": broken}
 
 
 def test_a_merged_notebook_says_what_was_kept() -> None:
     new = book(replace(TITLE, source="# 1"), replace(TASK, source="def f(x): ..."), TEST)
     mine = book(TITLE, DONE)
-    files = [{NAME: notebook.write(each)} for each in (OLD, new, mine)]
+    files = [{NAME: document.write(each)} for each in (OLD, new, mine)]
     assert merge(*files).notes == (
         "ps1.ipynb: 1 cell was changed in the hand-out and by you; yours stands below the new one, "
         "marked.",
@@ -217,7 +219,7 @@ OUTPUTS = st.sampled_from([{}, {"outputs": []}, {"outputs": [{"text": "1"}]}])
 
 
 @st.composite
-def fresh_cells(draw: st.DrawFn, whose: str) -> Cell:
+def fresh_cells(draw: st.DrawFn, whose: str) -> NotebookCell:
     """``whose`` keeps ids apart, as random ids are; now and then two people have the same."""
     id_ = draw(st.sampled_from([f"{whose}{number}" for number in range(8)] + ["same"]))
     kind = draw(st.sampled_from(["code", "markdown"]))
@@ -225,12 +227,12 @@ def fresh_cells(draw: st.DrawFn, whose: str) -> Cell:
     return replace(made, rest=draw(OUTPUTS) if kind == "code" else {})
 
 
-def unique(cells: Sequence[Cell]) -> Notebook:
-    return Notebook(cells=tuple({each.id: each for each in cells}.values()))
+def unique(cells: Sequence[NotebookCell]) -> NotebookDocument:
+    return NotebookDocument(cells=tuple({each.id: each for each in cells}.values()))
 
 
 @st.composite
-def edited(draw: st.DrawFn, of: Notebook, whose: str) -> Notebook:
+def edited(draw: st.DrawFn, of: NotebookDocument, whose: str) -> NotebookDocument:
     """Some cells changed, deleted, moved and added."""
     cells = []
     for each in of.cells:
@@ -252,13 +254,15 @@ def edited(draw: st.DrawFn, of: Notebook, whose: str) -> Notebook:
 
 
 @st.composite
-def three(draw: st.DrawFn) -> tuple[Notebook, Notebook, Notebook]:
+def three(draw: st.DrawFn) -> tuple[NotebookDocument, NotebookDocument, NotebookDocument]:
     old = unique(draw(st.lists(fresh_cells("old"), max_size=6)))
     return old, draw(edited(old, "new")), draw(edited(old, "mine"))
 
 
 @st.composite
-def three_without_ids(draw: st.DrawFn) -> tuple[Notebook, Notebook, Notebook]:
+def three_without_ids(
+    draw: st.DrawFn,
+) -> tuple[NotebookDocument, NotebookDocument, NotebookDocument]:
     """Some of them lack ids; no notebook says the same twice, so that one can tell what is what."""
     found = draw(three())
     bare = draw(st.lists(st.booleans(), min_size=3, max_size=3))
@@ -269,11 +273,11 @@ def three_without_ids(draw: st.DrawFn) -> tuple[Notebook, Notebook, Notebook]:
     return old, new, mine
 
 
-def _told_apart(one: Cell, *, keep_id: bool) -> Cell:
+def _told_apart(one: NotebookCell, *, keep_id: bool) -> NotebookCell:
     return replace(one, source=f"{one.source} # {one.id}", id=one.id if keep_id else "")
 
 
-def lost(old: Notebook, mine: Notebook, merged: Notebook) -> list[str]:
+def lost(old: NotebookDocument, mine: NotebookDocument, merged: NotebookDocument) -> list[str]:
     """What the student wrote and is not there any more."""
     before = {each.source for each in old.cells}
     after = sources(merged)
@@ -286,7 +290,7 @@ def lost(old: Notebook, mine: Notebook, merged: Notebook) -> list[str]:
 
 @given(three())
 def test_nothing_is_lost_and_merging_again_changes_nothing(
-    found: tuple[Notebook, Notebook, Notebook],
+    found: tuple[NotebookDocument, NotebookDocument, NotebookDocument],
 ) -> None:
     old, new, mine = found
     merged = merge_notebook(old, new, mine).notebook
@@ -300,7 +304,7 @@ def test_nothing_is_lost_and_merging_again_changes_nothing(
 
 @given(three())
 def test_whoever_changed_nothing_has_what_the_other_made(
-    found: tuple[Notebook, Notebook, Notebook],
+    found: tuple[NotebookDocument, NotebookDocument, NotebookDocument],
 ) -> None:
     old, new, mine = found
     assert merge_notebook(old, new, old).notebook == new
@@ -309,7 +313,7 @@ def test_whoever_changed_nothing_has_what_the_other_made(
 
 @given(three())
 def test_the_hand_out_is_whole_and_in_its_order(
-    found: tuple[Notebook, Notebook, Notebook],
+    found: tuple[NotebookDocument, NotebookDocument, NotebookDocument],
 ) -> None:
     old, new, mine = found
     merged = merge_notebook(old, new, mine).notebook
@@ -327,7 +331,7 @@ def test_the_hand_out_is_whole_and_in_its_order(
 
 
 @given(three_without_ids())
-def test_without_ids_nothing_is_lost_either(found: tuple[Notebook, Notebook, Notebook]) -> None:
+def test_without_ids_nothing_is_lost_either(found: tuple[NotebookDocument, NotebookDocument, NotebookDocument]) -> None:
     old, new, mine = found
     merged = merge_notebook(old, new, mine).notebook
     assert lost(old, mine, merged) == []
@@ -339,9 +343,9 @@ def test_without_ids_nothing_is_lost_either(found: tuple[Notebook, Notebook, Not
 
 @given(three(), st.booleans())
 def test_files_merged_again_are_the_same_bytes(
-    found: tuple[Notebook, Notebook, Notebook], unknown: bool
+    found: tuple[NotebookDocument, NotebookDocument, NotebookDocument], unknown: bool
 ) -> None:
-    old, new, mine = ({NAME: notebook.write(each)} for each in found)
+    old, new, mine = ({NAME: document.write(each)} for each in found)
     old = {} if unknown else old
     merged = merge(old, new, mine)
     again = merge(old, new, merged.files)

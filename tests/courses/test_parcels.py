@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.courses.files import bundle as parcels
-from carrel.courses.files.bundle import Parcel, unpacked
+from carrel.courses.files import bundle
+from carrel.courses.files.bundle import FileBundle, unpacked
 from carrel.hub.errors import InvalidInput, TooLarge
 
 NAMES = st.text(
@@ -37,13 +37,13 @@ def special(name: str, kind: int) -> zipfile.ZipInfo:
 
 
 def test_files_are_kept_by_name() -> None:
-    parcel = Parcel.of([("b/x.csv", b"1"), ("ps1.ipynb", b"{}"), ("a.py", b"")])
+    parcel = FileBundle.of([("b/x.csv", b"1"), ("ps1.ipynb", b"{}"), ("a.py", b"")])
     assert list(parcel.files) == ["a.py", "b/x.csv", "ps1.ipynb"]
     assert parcel.size == 3
 
 
 def test_names_are_those_of_unicode_in_its_composed_form() -> None:
-    assert list(Parcel.of([("e\u0301te\u0301.csv", b"")]).files) == ["été.csv"]
+    assert list(FileBundle.of([("e\u0301te\u0301.csv", b"")]).files) == ["été.csv"]
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_names_that_could_lead_elsewhere_or_fall_together_are_refused(
     names: list[str], said: str
 ) -> None:
     with pytest.raises(InvalidInput) as refused:
-        Parcel.of((name, b"") for name in names)
+        FileBundle.of((name, b"") for name in names)
     assert said in refused.value.message
     assert "relative names" in refused.value.accepted
 
@@ -92,7 +92,7 @@ def test_names_that_could_lead_elsewhere_or_fall_together_are_refused(
 @given(st.lists(NAMES, min_size=1, max_size=4))
 def test_whatever_is_accepted_stays_in_its_folder_and_apart(names: list[str]) -> None:
     try:
-        parcel = Parcel.of((name, name.encode("utf-8", "replace")) for name in names)
+        parcel = FileBundle.of((name, name.encode("utf-8", "replace")) for name in names)
     except InvalidInput:
         return
     assert len({name.casefold() for name in parcel.files}) == len(names)
@@ -106,26 +106,26 @@ def test_whatever_is_accepted_stays_in_its_folder_and_apart(names: list[str]) ->
 @pytest.mark.parametrize(
     ("files", "said"),
     [
-        ([("a", b"x" * (parcels.MAX_FILE_BYTES + 1))], "'a' has 32 MiB"),
+        ([("a", b"x" * (bundle.MAX_FILE_BYTES + 1))], "'a' has 32 MiB"),
         ([("a", b"x" * (20 << 20)), ("b", b"x" * (20 << 20))], "32 MiB together"),
-        ([(f"f{n}", b"") for n in range(parcels.MAX_FILES + 1)], "more than 500 files"),
+        ([(f"f{n}", b"") for n in range(bundle.MAX_FILES + 1)], "more than 500 files"),
     ],
 )
 def test_too_much_is_refused(files: list[tuple[str, bytes]], said: str) -> None:
     with pytest.raises(TooLarge) as refused:
-        Parcel.of(files)
+        FileBundle.of(files)
     assert said in refused.value.message
 
 
 def test_the_hash_is_one_that_anybody_can_compute(tmp_path: Path) -> None:
-    parcel = Parcel.of([("ps1.ipynb", b"{}"), ("data.csv", b"1,2\n")])
+    parcel = FileBundle.of([("ps1.ipynb", b"{}"), ("data.csv", b"1,2\n")])
     for name, content in parcel.files.items():
         (tmp_path / name).write_bytes(content)
     lines = _sha256sum(*sorted(parcel.files), cwd=tmp_path)
     (tmp_path / "lines").write_text(lines)
     assert _sha256sum("lines", cwd=tmp_path).split()[0] == parcel.sha256
-    assert Parcel.of(reversed(list(parcel.files.items()))).sha256 == parcel.sha256
-    assert Parcel.of([("ps1.ipynb", b"{}")]).sha256 != parcel.sha256
+    assert FileBundle.of(reversed(list(parcel.files.items()))).sha256 == parcel.sha256
+    assert FileBundle.of([("ps1.ipynb", b"{}")]).sha256 != parcel.sha256
 
 
 def _sha256sum(*names: str, cwd: Path) -> str:
@@ -174,4 +174,4 @@ class TestArchives:
 
     def test_many_entries_are_too_many(self) -> None:
         with pytest.raises(TooLarge):
-            unpacked(zipped(*((f"d{n}/", b"") for n in range(2 * parcels.MAX_FILES + 1))))
+            unpacked(zipped(*((f"d{n}/", b"") for n in range(2 * bundle.MAX_FILES + 1))))

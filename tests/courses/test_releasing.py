@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from carrel.courses.files.bundle import Parcel
+from carrel.courses.files.bundle import FileBundle
 from carrel.courses.releases.release import made_ready
-from carrel.courses.sandbox.interface import Cage, CageSettings, Limits
-from carrel.courses.sandbox.local.engine import LocalCages
+from carrel.courses.sandbox.interface import Sandbox, SandboxLimits, SandboxSettings
+from carrel.courses.sandbox.local.engine import LocalSandboxes
 from carrel.hub.errors import BackendFailed, InvalidInput
 from carrel.hub.schemas.courses import ReleaseIn
 
@@ -22,23 +22,23 @@ from .notebooks import SOURCE
 
 
 class BrokenCages:
-    def open(self, limits: Limits, files: Mapping[str, bytes] | None = None) -> Cage:
+    def open(self, limits: SandboxLimits, files: Mapping[str, bytes] | None = None) -> Sandbox:
         raise BackendFailed("bwrap is missing.")
 
     def close(self) -> None:
         pass
 
 
-def local(*, course: str, image: str, imports: tuple[str, ...]) -> LocalCages:
-    return LocalCages(CageSettings(image=image, imports=imports))
+def local(*, course: str, image: str, imports: tuple[str, ...]) -> LocalSandboxes:
+    return LocalSandboxes(SandboxSettings(image=image, imports=imports))
 
 
 def broken(*, course: str, image: str, imports: tuple[str, ...]) -> BrokenCages:
     return BrokenCages()
 
 
-def parcel(source: bytes) -> Parcel:
-    return Parcel.of([("ps1.ipynb", source)])
+def parcel(source: bytes) -> FileBundle:
+    return FileBundle.of([("ps1.ipynb", source)])
 
 
 def test_what_the_check_found_is_kept_with_the_release() -> None:
@@ -63,7 +63,7 @@ def test_what_nbgrader_has_made_is_tried_by_the_source_that_came_along(tmp_path:
     kit.create()
     desk = replace(kit.desk, cages=local)
     wrong = ReleaseIn(files=files({"ps1.ipynb": SOURCE.replace(b"return 42", b"return 41")}))
-    stripped = Parcel.of([("ps1.ipynb", SOURCE), ("more.txt", b"of nbgrader")])
+    stripped = FileBundle.of([("ps1.ipynb", SOURCE), ("more.txt", b"of nbgrader")])
     with pytest.raises(InvalidInput, match="The solution does not pass"):
         desk.release(TEACHER, "cs101", "ps1", wrong, stripped=stripped)
 

@@ -8,15 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.courses.model.records import Member, Role
-from carrel.courses.roster.csv_import import MAX_ROWS, Row, planned, read_roster
+from carrel.courses.model.records import CourseRole, Member
+from carrel.courses.roster.csv_import import MAX_ROWS, RosterRow, planned, read_roster
 from carrel.hub.errors import InvalidInput, TooLarge
 
-ADA = Row(person="ada", full_name="Ada L.", section="blue")
-BEN = Row(person="ben")
+ADA = RosterRow(person="ada", full_name="Ada L.", section="blue")
+BEN = RosterRow(person="ben")
 PEOPLE = st.dictionaries(
     st.sampled_from("abcdef"),
-    st.tuples(st.sampled_from(["", "blue"]), st.sampled_from([Role.STUDENT, Role.GRADER])),
+    st.tuples(
+        st.sampled_from(["", "blue"]), st.sampled_from([CourseRole.STUDENT, CourseRole.GRADER])
+    ),
 )
 
 
@@ -95,9 +97,13 @@ class TestPlan:
             replace(member("eve"), left_at=5.0),
             member("flo"),
         ]
-        rows = [ADA, Row(person="dan", section="blue"), Row(person="eve", role=Role.GRADER)]
-        rows += [Row(person="grace", role=Role.TEACHER), Row(person="flo")]
-        rows += [Row(person="hal", section="red")]
+        rows = [
+            ADA,
+            RosterRow(person="dan", section="blue"),
+            RosterRow(person="eve", role=CourseRole.GRADER),
+        ]
+        rows += [RosterRow(person="grace", role=CourseRole.TEACHER), RosterRow(person="flo")]
+        rows += [RosterRow(person="hal", section="red")]
         inside = [member("hal"), member("ida")]
         plan = planned("cs101", rows, known, unlisted=inside, teachers=["tom"])
         assert list(plan.sentences()) == [
@@ -117,14 +123,14 @@ class TestPlan:
     @given(PEOPLE, PEOPLE)
     def test_applied_once_it_changes_nothing_more(
         self,
-        before: dict[str, tuple[str, Role]],
-        after: dict[str, tuple[str, Role]],
+        before: dict[str, tuple[str, CourseRole]],
+        after: dict[str, tuple[str, CourseRole]],
     ) -> None:
         known = {
             name: replace(member(name, section=section), role=role)
             for name, (section, role) in before.items()
         }
-        rows = [Row(person=n, section=s, role=r) for n, (s, r) in after.items()]
+        rows = [RosterRow(person=n, section=s, role=r) for n, (s, r) in after.items()]
         plan = planned("cs101", rows, known.values())
         applied = known | {each.person: each for each in plan.staying}
         applied |= {each.person: replace(each, left_at=1.0) for each in plan.leaving}

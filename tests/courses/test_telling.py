@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from carrel.courses.files.blobs import MemoryBlobs
-from carrel.courses.files.bundle import Parcel
+from carrel.courses.files.bundle import FileBundle
 from carrel.courses.files.transfer import kept
-from carrel.courses.model.records import HandOut, Tried
+from carrel.courses.model.records import HandOut, TrialResult
 from carrel.courses.releases.graded_cells import report
 from carrel.courses.releases.messages import sentences
 
 from .notebooks import SOURCE
 
 
-def told(tried: Tried | None) -> list[str]:
+def told(tried: TrialResult | None) -> list[str]:
     blobs = MemoryBlobs()
-    source = kept(blobs, Parcel.of([("ps1.ipynb", SOURCE), ("more/x.ipynb", b"not looked into")]))
+    source = kept(
+        blobs, FileBundle.of([("ps1.ipynb", SOURCE), ("more/x.ipynb", b"not looked into")])
+    )
     made = HandOut(
         course="cs101",
         assignment="ps1",
@@ -29,13 +31,13 @@ def told(tried: Tried | None) -> list[str]:
 
 
 def test_points_time_and_where_each_test_runs() -> None:
-    assert told(Tried(seconds=0.84, apart={"ps1": ("test-answer",)})) == [
+    assert told(TrialResult(seconds=0.84, apart={"ps1": ("test-answer",)})) == [
         "Tried in the grading sandbox: the solution gets all 2 points that tests give, "
         "the hand-out none.",
         "Grading one submission takes about 0.8 s.",
         "ps1: apart from the student's kernel run test-answer.",
     ]
-    in_kernel = told(Tried(seconds=75.0, apart={"ps1": ()}))
+    in_kernel = told(TrialResult(seconds=75.0, apart={"ps1": ()}))
     assert in_kernel[1:] == [
         "Grading one submission takes about 1 min 15 s.",
         "ps1: in the student's kernel run test-answer.",

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from carrel.courses.feedback import service as writing_back
+from carrel.courses.feedback import service
 from carrel.courses.feedback.delivery import GRADE
-from carrel.courses.gradebook import reader as gradebook_file
-from carrel.courses.gradebook.gradebook import CourseBook
+from carrel.courses.gradebook import reader
+from carrel.courses.gradebook.gradebook import CourseGradebook
 from carrel.courses.grading.submission_grader import NotebookResult, SubmissionResult
 from carrel.courses.grading.verdict import CellVerdict, Word
-from carrel.courses.model.records import CellScore, Submission, Verdict
-from carrel.courses.releases import student_version as handout
+from carrel.courses.model.records import CellScore, Submission, SubmissionVerdict
+from carrel.courses.releases import student_version
 from carrel.courses.releases.student_version import prepare
 from carrel.hub.errors import Conflict, NotFound, TooLarge
 from carrel.hub.schemas.courses import SubmitIn
@@ -58,7 +58,7 @@ def grade(site: Desk, *people: str) -> None:
     run = desk.grade(TEACHER, "cs101", "ps1", GradeIn()).request
     folder = desk.folder_of("cs101")
     assert folder is not None
-    with closing(CourseBook(folder, "cs101")) as book:
+    with closing(CourseGradebook(folder, "cs101")) as book:
         book.save_release(prepared, due=None)
         for person in people:
             (sent,) = desk.store.submissions("cs101", "ps1", person)
@@ -68,7 +68,7 @@ def grade(site: Desk, *people: str) -> None:
             desk.store.add_verdict(_verdict(run, sent, result))
 
 
-def _result(prepared: handout.Prepared, person: str) -> SubmissionResult:
+def _result(prepared: student_version.Prepared, person: str) -> SubmissionResult:
     notebooks = tuple(
         NotebookResult(name=name, node=node, verdicts=(replace(TEST, notebook=name),))
         for name, node in prepared.masters.items()
@@ -76,7 +76,7 @@ def _result(prepared: handout.Prepared, person: str) -> SubmissionResult:
     return SubmissionResult(student=person, notebooks=notebooks, seconds=0.1)
 
 
-def _verdict(run: str, sent: Submission, result: SubmissionResult) -> Verdict:
+def _verdict(run: str, sent: Submission, result: SubmissionResult) -> SubmissionVerdict:
     cells = tuple(
         CellScore(
             notebook=one.notebook,
@@ -88,7 +88,7 @@ def _verdict(run: str, sent: Submission, result: SubmissionResult) -> Verdict:
         )
         for one in result.verdicts
     )
-    return Verdict(request=run, submission=sent.id, at=sent.at, seconds=0.1, cells=cells)
+    return SubmissionVerdict(request=run, submission=sent.id, at=sent.at, seconds=0.1, cells=cells)
 
 
 def given(site: Desk, person: str) -> Mapping[str, bytes]:
@@ -103,7 +103,7 @@ def test_a_class_gets_its_pages_and_what_it_takes_is_read_once(
 ) -> None:
     grade(site, "student1", "student2")
     done: list[str] = []
-    for module, name in ((handout, "prepare"), (gradebook_file, "copy")):
+    for module, name in ((student_version, "prepare"), (reader, "copy")):
         real = getattr(module, name)
 
         def counted(*values: object, real: object = real, name: str = name) -> object:
@@ -148,9 +148,9 @@ def test_one_page_is_made_to_be_looked_at_and_nothing_is_given(
 ) -> None:
     grade(site, "student1")
     made_of: list[str] = []
-    real = writing_back._Graded._page
+    real = service._Graded._page
     monkeypatch.setattr(
-        writing_back._Graded,
+        service._Graded,
         "_page",
         lambda self, sent, key: made_of.append(key.name) or real(self, sent, key),
     )
@@ -174,6 +174,6 @@ def test_what_teachers_put_in_its_place_is_not_read_whole(
     site: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     grade(site, "student1")
-    monkeypatch.setattr(writing_back, "MAX_OUTPUT_BYTES", 100)
+    monkeypatch.setattr(service, "MAX_OUTPUT_BYTES", 100)
     with pytest.raises(TooLarge, match=r"autograded/student1/ps1/ps1\.ipynb is too large"):
         site.desk.preview_feedback(TEACHER, "cs101", "ps1", "student1", "ps1")

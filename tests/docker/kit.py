@@ -16,11 +16,11 @@ from carrel.hub.interfaces.backend_settings import BackendSettings, DockerHost, 
 from carrel.hub.records.requests import JobSpec
 from carrel.hub.scheduling.model.snapshot import Device
 from carrel.spawners.docker.backend import DockerBackend
-from carrel.spawners.docker.containers.firewall import Guard
+from carrel.spawners.docker.containers.firewall import Firewall
 from carrel.spawners.docker.containers.late_mounts import places_of
 from carrel.spawners.docker.containers.networks import Networks
 from carrel.spawners.docker.containers.template import LABEL, WARM
-from carrel.spawners.docker.engine.client import Engine
+from carrel.spawners.docker.engine.client import DockerClient
 from carrel.spawners.docker.host import free_range, taken
 from carrel.spawners.docker.nodes.node import wall_of
 
@@ -45,8 +45,8 @@ class Site:
     leases: list[str] = field(default_factory=list)
 
     @property
-    def engine(self) -> Engine:
-        return Engine(self.options.hosts[0])
+    def engine(self) -> DockerClient:
+        return DockerClient(self.options.hosts[0])
 
     @property
     def api(self) -> docker.APIClient:
@@ -115,7 +115,7 @@ class Site:
         """Leave nothing on the engine."""
         installation = self.settings.installation
         for host in self.options.hosts:
-            engine = Engine(host)
+            engine = DockerClient(host)
             for each in engine.containers({LABEL: installation}):
                 engine.remove(each.id)
             for network in engine.networks(f"{LABEL}={installation}"):
@@ -124,8 +124,8 @@ class Site:
             eventually(lambda engine=engine: self._unguarded(engine))
         places_of(self.settings).release()
 
-    def _unguarded(self, engine: Engine) -> bool:
-        guard = Guard(
+    def _unguarded(self, engine: DockerClient) -> bool:
+        guard = Firewall(
             engine=engine,
             wall=wall_of(self.settings.installation, self.options, self.options.hosts[0]),
         )
@@ -146,7 +146,7 @@ def make_site(
 ) -> Site:
     """``image``: the id of the base image, on every one of the hosts."""
     installation = secrets.token_hex(3)
-    first = Engine(hosts[0])
+    first = DockerClient(hosts[0])
     subnets = free_range(taken(first), installation)
     networks = Networks(engine=first, installation=installation, subnets=subnets)
     service = FakeService(networks.ensure_hub()).up()

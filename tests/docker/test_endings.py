@@ -14,9 +14,9 @@ import docker
 import pytest
 
 from carrel.hub.errors import BackendFailed, Unavailable
-from carrel.hub.interfaces.backend import Life
+from carrel.hub.interfaces.backend import ProcessState
 from carrel.hub.interfaces.backend_settings import DockerHost
-from carrel.hub.records.notices import Notice, NoticeKind
+from carrel.hub.records.notices import NoticeKind, StopNotice
 from carrel.hub.records.requests import CauseCode
 from carrel.spawners.docker.backend import DockerBackend
 from carrel.spawners.docker.containers.template import LABEL, LEASE, name_of
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.docker
 ASLEEP = ("sleep", "600")
 
 
-def life(site: Site, lease: str, backend: DockerBackend | None = None) -> Life:
+def life(site: Site, lease: str, backend: DockerBackend | None = None) -> ProcessState:
     return (backend or site.backend).look({lease: None})[lease].life
 
 
@@ -56,7 +56,7 @@ def test_a_container_that_is_killed_for_memory_says_so(site: Site) -> None:
     with suppress(docker.errors.APIError):
         api.exec_start(hog)
     api.kill(name, "SIGKILL")
-    eventually(lambda: life(site, order.lease_id) is Life.DEAD)
+    eventually(lambda: life(site, order.lease_id) is ProcessState.DEAD)
     cause = site.backend.look({order.lease_id: None})[order.lease_id].cause
     assert cause is not None
     assert cause.code is CauseCode.OUT_OF_MEMORY
@@ -66,10 +66,10 @@ def test_a_container_that_is_killed_for_memory_says_so(site: Site) -> None:
 def test_one_that_was_removed_by_hand_is_dead_at_once(site: Site) -> None:
     order = site.order(command=ASLEEP)
     handle = site.backend.start(order)
-    assert life(site, order.lease_id) is Life.ALIVE
+    assert life(site, order.lease_id) is ProcessState.ALIVE
     site.api.remove_container(name_of(site.settings.installation, order.lease_id), force=True)
     began = time.monotonic()
-    eventually(lambda: life(site, order.lease_id) is Life.DEAD)
+    eventually(lambda: life(site, order.lease_id) is ProcessState.DEAD)
     assert time.monotonic() - began < 5
     assert site.backend.stop(order.lease_id, handle)
 
@@ -92,9 +92,9 @@ def test_what_no_lease_knows_is_removed_once_and_the_rest_stays(site: Site) -> N
     anew.tidy(lambda: {kept.lease_id})
     assert of_lease(site, stray.lease_id) == []
     assert len(of_lease(site, kept.lease_id)) == 1
-    assert life(site, kept.lease_id, anew) is Life.ALIVE
+    assert life(site, kept.lease_id, anew) is ProcessState.ALIVE
     anew.tidy(lambda: {kept.lease_id})
-    assert life(site, kept.lease_id, anew) is Life.ALIVE
+    assert life(site, kept.lease_id, anew) is ProcessState.ALIVE
 
 
 def test_the_network_of_somebody_who_has_left_goes(site: Site) -> None:
@@ -121,12 +121,12 @@ def test_a_warning_reaches_what_waits_for_it_and_ends_nothing_else(site: Site) -
     order = site.order(command=("python", "-c", waits))
     handle = site.backend.start(order)
     eventually(lambda: "ready" in site.log(order))
-    notice = Notice(
+    notice = StopNotice(
         kind=NoticeKind.URGENT, message="Make room.", given_at=1.0, stops_at=2.0, group="cs101"
     )
     site.backend.ask_to_save(order.lease_id, handle, order.folder, notice)
     eventually(lambda: "asked" in site.log(order) and "Make room." in site.log(order))
-    assert life(site, order.lease_id) is Life.ALIVE
+    assert life(site, order.lease_id) is ProcessState.ALIVE
 
 
 def test_an_image_that_is_not_there_is_said(site: Site) -> None:
@@ -152,9 +152,9 @@ def no_engine(site: Site) -> DockerBackend:
 def test_of_a_silent_engine_nothing_is_concluded(site: Site, no_engine: DockerBackend) -> None:
     order = site.order(command=ASLEEP)
     handle = site.backend.start(order)
-    assert life(site, order.lease_id, no_engine) is Life.UNKNOWN
+    assert life(site, order.lease_id, no_engine) is ProcessState.UNKNOWN
     assert not no_engine.stop(order.lease_id, handle)
-    assert life(site, order.lease_id) is Life.ALIVE
+    assert life(site, order.lease_id) is ProcessState.ALIVE
     (state,) = no_engine.nodes()
     assert state.why_not == "The Docker engine on local does not answer."
     with pytest.raises(Unavailable, match=r"The Docker engine on local does not answer\."):
@@ -170,11 +170,11 @@ def test_a_slow_engine_holds_the_loop_up_for_a_moment_once(site: Site) -> None:
         options = replace(site.settings.docker, hosts=(host,))
         slow = DockerBackend(replace(site.settings, docker=options))
         began = time.monotonic()
-        assert life(site, order.lease_id, slow) is Life.UNKNOWN
+        assert life(site, order.lease_id, slow) is ProcessState.UNKNOWN
         assert time.monotonic() - began < 3
         began = time.monotonic()
         for _ in range(20):
-            assert life(site, order.lease_id, slow) is Life.UNKNOWN
+            assert life(site, order.lease_id, slow) is ProcessState.UNKNOWN
             assert slow.nodes()[0].why_not.startswith("The Docker engine on local is slow")
         assert time.monotonic() - began < 1
 
@@ -199,11 +199,11 @@ def test_a_lease_is_looked_for_only_where_it_may_be(site: Site, tmp_path: Path) 
     both = DockerBackend(replace(site.settings, docker=replace(site.settings.docker, hosts=hosts)))
     order = site.order(command=ASLEEP, node="local")
     handle = both.start(order)
-    assert life(site, order.lease_id, both) is Life.ALIVE
+    assert life(site, order.lease_id, both) is ProcessState.ALIVE
     assert both.stop(order.lease_id, handle)
-    assert life(site, order.lease_id, both) is Life.DEAD
+    assert life(site, order.lease_id, both) is ProcessState.DEAD
     # Nobody knows where this one was.
-    assert life(site, "j-never-seen.1", both) is Life.UNKNOWN
+    assert life(site, "j-never-seen.1", both) is ProcessState.UNKNOWN
     assert {state.name: bool(state.why_not) for state in both.nodes()} == {
         "local": False,
         "far": True,

@@ -12,7 +12,7 @@ import pytest
 
 from carrel.hub.interfaces.backend_settings import DockerHost
 from carrel.spawners.docker.containers import template
-from carrel.spawners.docker.containers.template import Bounds, Task
+from carrel.spawners.docker.containers.template import ContainerBounds, Task
 
 from .escapes import ATTEMPTS, Attempt
 from .kit import MIB, Site, make_site
@@ -73,7 +73,7 @@ def _task(site: Site, network: str, lease: str, script: str, **environment: str)
         command=("sh", "-c", script),
         uid=1000,
         network=network,
-        bounds=Bounds(memory=512 * MIB, cpus=1.0, pids=128, tmp=64 * MIB),
+        bounds=ContainerBounds(memory=512 * MIB, cpus=1.0, pids=128, tmp=64 * MIB),
         environment=environment,
     )
 

@@ -15,7 +15,7 @@ import pytest
 
 from carrel.hub.errors import BackendFailed
 from carrel.hub.interfaces.backend_settings import DockerHost
-from carrel.spawners.docker.engine.client import Engine
+from carrel.spawners.docker.engine.client import DockerClient
 
 from ..docker_engine import DockerEngine, unmount
 from ..requirements import need
@@ -68,7 +68,7 @@ def fill(folder: Path) -> None:
 
 def test_a_full_disk_is_told_and_work_goes_on_once_there_is_room(small: DockerEngine) -> None:
     assert small.data is not None
-    engine = Engine(DockerHost(node="gpu1", url=small.url))
+    engine = DockerClient(DockerHost(node="gpu1", url=small.url))
     body = {"Image": tiny_image(small), "Cmd": ["none"], "HostConfig": {"NetworkMode": "none"}}
     engine.create("before", body)
     fill(small.data)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.interfaces.backend import Life
+from carrel.hub.interfaces.backend import ProcessState
 from carrel.hub.interfaces.backend_settings import DockerHost
 from carrel.hub.scheduling.model.snapshot import Device
 from carrel.spawners.docker.containers.overlay import overlay
-from carrel.spawners.docker.containers.template import Bounds, Task, container
+from carrel.spawners.docker.containers.template import ContainerBounds, Task, container
 from carrel.spawners.docker.engine import cdi
 
 from ..docker_engine import DockerEngine
@@ -59,7 +59,7 @@ def seen(site: Site, *devices: Device) -> list[str]:
     order = site.order(command=command, devices=devices, image=image)
     site.backend.start(order)
     lease = order.lease_id
-    eventually(lambda: site.backend.look({lease: None})[lease].life is Life.DEAD)
+    eventually(lambda: site.backend.look({lease: None})[lease].life is ProcessState.DEAD)
     return [line for line in site.log(order).splitlines() if line.startswith("/dev/nvidia")]
 
 
@@ -114,7 +114,7 @@ def test_a_session_sees_what_its_lease_says_whatever_an_administrator_set(
         command=(),
         uid=options.uid,
         network="none",
-        bounds=Bounds(memory=options.memory, cpus=1.0, pids=64, tmp=1 << 20),
+        bounds=ContainerBounds(memory=options.memory, cpus=1.0, pids=64, tmp=1 << 20),
         devices=devices,
         cdi=cdi.names(site.engine, devices),
     )

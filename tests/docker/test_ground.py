@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from carrel.hub.interfaces.backend_settings import DockerHost
-from carrel.spawners.docker.containers import firewall as guard
+from carrel.spawners.docker.containers import firewall
 from carrel.spawners.docker.host import create
 from carrel.spawners.docker.nodes.node import wall_of
 
@@ -50,7 +50,7 @@ def table(site: Site) -> str:
 def tables(site: Site) -> set[str]:
     """Of the host, as the guard's own container sees them."""
     wall = wall_of("ffffff", site.options, site.options.hosts[0])
-    body = guard.body(wall, site.image, "list tables")
+    body = firewall.body(wall, site.image, "list tables")
     status, said = site.engine.run_once("carrel-test-tables", body)
     assert status == 0, said
     return set(said.splitlines())

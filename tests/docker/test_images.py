@@ -16,10 +16,9 @@ import pytest
 
 from carrel.extensions.environment import jupyter_environment
 from carrel.hub.errors import ImageFailed, InvalidInput
-from carrel.images import labels, recipes
-from carrel.images import retention as pruning
-from carrel.images.build import Order, build
-from carrel.images.docker_cli import Docker, Listed
+from carrel.images import labels, recipes, retention
+from carrel.images.build import BuildOrder, build
+from carrel.images.docker_cli import Docker, ListedImage
 from carrel.images.lock_check import verify
 from carrel.images.recipes import Recipe
 
@@ -74,8 +73,8 @@ class Shelf:
         )
         return Recipe.read(self.folder)
 
-    def build(self, recipe: Recipe, ca_bundle: Path | None = None) -> Listed:
-        order = Order(recipe=recipe, wheelhouse=self.wheels, ca_bundle=ca_bundle)
+    def build(self, recipe: Recipe, ca_bundle: Path | None = None) -> ListedImage:
+        order = BuildOrder(recipe=recipe, wheelhouse=self.wheels, ca_bundle=ca_bundle)
         return build(self.engine, order, self.log.append, self.steps.append)
 
 
@@ -240,7 +239,7 @@ class TestBuilds:
         assert "hash" in str(failed.value).lower()
 
     def test_an_image_that_others_stand_on_comes_first(self, engine: Docker) -> None:
-        order = Order(recipe=recipes.find("torch"), stands_on="datascience")
+        order = BuildOrder(recipe=recipes.find("torch"), stands_on="datascience")
         if engine.has("carrel/datascience:latest"):
             pytest.skip("this engine has it")
         with pytest.raises(InvalidInput, match="First: carrel images build datascience"):
@@ -265,14 +264,14 @@ class TestPrune:
     def test_only_what_nobody_needs_goes(self, engine: Docker, shelf: Shelf) -> None:
         old, pinned, newest = (shelf.build(shelf.recipe(v)) for v in ("1.0", "2.0", "3.0"))
         mine = [image for image in engine.images() if image.name == shelf.name]
-        found = pruning.fates(mine, {pinned.reference: "Pinned for cs101."})
+        found = retention.fates(mine, {pinned.reference: "Pinned for cs101."})
         assert {fate.image.digest: fate.why for fate in found} == {
             newest.digest: f"It is the newest build of {shelf.name}.",
             pinned.digest: "Pinned for cs101.",
             old.digest: "",
         }
         # The tag that `old` had when it was built is that of the newest by now.
-        pruning.remove(engine, old)
+        retention.remove(engine, old)
         assert {image.digest for image in engine.images() if image.name == shelf.name} == {
             newest.digest,
             pinned.digest,
@@ -289,7 +288,7 @@ class TestPrune:
         container = engine.ask("create", "--network", "none", old.digest, "true").strip()
         try:
             with pytest.raises(ImageFailed):
-                pruning.remove(engine, old)
+                retention.remove(engine, old)
             assert engine.inspect([old.digest])
         finally:
             engine.ask("rm", container)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from carrel.hub.interfaces.backend import Life
+from carrel.hub.interfaces.backend import ProcessState
 
 from ..fake_service import eventually
 from ..spawners.notebooks import notebook
@@ -23,7 +23,7 @@ def test_a_notebook_runs_to_its_end_and_tells_the_service(site: Site) -> None:
     assert site.service.ended["code"] == "succeeded"
     assert handle.pid > 0
     lease = order.lease_id
-    eventually(lambda: site.backend.look({lease: handle})[lease].life is Life.DEAD)
+    eventually(lambda: site.backend.look({lease: handle})[lease].life is ProcessState.DEAD)
     assert site.backend.look({lease: None})[lease].exit_status == 0
     executed = json.loads((order.folder / "output.ipynb").read_text())
     assert executed["cells"][-1]["outputs"][0]["text"] in ("42\n", ["42\n"])
@@ -45,7 +45,8 @@ except OSError:
             site.backend.start(order)
             eventually(
                 lambda order=order: (
-                    site.backend.look({order.lease_id: None})[order.lease_id].life is Life.DEAD
+                    site.backend.look({order.lease_id: None})[order.lease_id].life
+                    is ProcessState.DEAD
                 )
             )
             assert said in site.log(order)

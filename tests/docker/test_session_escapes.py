@@ -16,7 +16,7 @@ from carrel.hub.config.state_folder import StateFolder
 from carrel.hub.interfaces.backend_settings import DockerHost
 from carrel.hub.records.json_value import Json
 from carrel.spawners.docker.containers.networks import Networks
-from carrel.spawners.docker.engine.client import Engine
+from carrel.spawners.docker.engine.client import DockerClient
 
 from ..e2e.support import Installation, eventually
 from .escapes import ATTEMPTS, Attempt
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.docker
 
 @pytest.fixture
 def place(lab: Installation, docker_host: DockerHost, base_image: str) -> Iterator[Place]:
-    engine = Engine(docker_host)
+    engine = DockerClient(docker_host)
     networks = Networks(
         engine=engine,
         installation=StateFolder.at(Path(lab.state)).installation,

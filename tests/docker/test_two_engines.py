@@ -8,7 +8,7 @@ from pathlib import Path
 import docker
 import pytest
 
-from carrel.hub.interfaces.backend import Life
+from carrel.hub.interfaces.backend import ProcessState
 from carrel.hub.interfaces.backend_settings import DockerHost
 from carrel.spawners.docker.containers.template import LABEL
 
@@ -58,10 +58,10 @@ def test_work_runs_on_the_machine_of_its_device(pool: Site) -> None:
     pool.service.wait_for(lambda service: len(service.started) == 2)
     leases = {order.lease_id: None for order in orders.values()}
     anew = pool.again()
-    assert {each.life for each in anew.look(leases).values()} == {Life.ALIVE}
+    assert {each.life for each in anew.look(leases).values()} == {ProcessState.ALIVE}
     for order in orders.values():
         (order.folder / "go").touch()
-    eventually(lambda: {each.life for each in anew.look(leases).values()} == {Life.DEAD})
+    eventually(lambda: {each.life for each in anew.look(leases).values()} == {ProcessState.DEAD})
     assert {each.exit_status for each in anew.look(leases).values()} == {0}
     for order in orders.values():
         assert "done" in pool.log(order)

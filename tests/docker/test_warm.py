@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from carrel.hub.interfaces.backend import LaunchOrder, Life
+from carrel.hub.interfaces.backend import LaunchOrder, ProcessState
 from carrel.hub.interfaces.backend_settings import DockerHost
-from carrel.spawners.docker.containers.late_mounts import Places, mounted, places_of
+from carrel.spawners.docker.containers.late_mounts import LateMounts, mounted, places_of
 from carrel.spawners.docker.containers.template import LABEL, WARM, lease_of
-from carrel.spawners.docker.engine.client import Engine
+from carrel.spawners.docker.engine.client import DockerClient
 
 from ..fake_service import eventually
 from ..spawners.notebooks import notebook
@@ -62,7 +62,7 @@ def printed(order: LaunchOrder) -> list[str]:
 def ended(site: Site, order: LaunchOrder, backend: Any = None) -> None:
     lease = order.lease_id
     look = (backend or site.backend).look
-    eventually(lambda: look({lease: None})[lease].life is Life.DEAD)
+    eventually(lambda: look({lease: None})[lease].life is ProcessState.DEAD)
 
 
 def test_one_that_waits_is_hardened_like_any_other_and_nobodys(site: Site) -> None:
@@ -151,12 +151,12 @@ def test_killed_between_the_claim_and_the_job_it_has_not_run_and_runs_once(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as killed:
-        killed.setattr(Engine, "move", die)
+        killed.setattr(DockerClient, "move", die)
         with pytest.raises(KeyboardInterrupt):
             site.backend.start(order)
     assert ids(site)[order.lease_id] == waiting
     anew = site.again()
-    assert anew.look({order.lease_id: None})[order.lease_id].life is Life.DEAD
+    assert anew.look({order.lease_id: None})[order.lease_id].life is ProcessState.DEAD
     anew.start(order)
     assert ids(site)[order.lease_id] != waiting
     ended(site, order, anew)
@@ -174,7 +174,7 @@ def test_killed_after_the_claim_with_no_lease_left_it_is_removed(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as killed:
-        killed.setattr(Places, "fill", die)
+        killed.setattr(LateMounts, "fill", die)
         with pytest.raises(KeyboardInterrupt):
             site.backend.start(order)
     site.again().tidy(frozenset)
@@ -189,11 +189,11 @@ def test_killed_before_the_bell_it_is_adopted_and_runs_once(
     (waiting,) = site.warm()
     order = site.order(notebook("print('once')"))
     with monkeypatch.context() as killed:
-        killed.setattr(Places, "ring", lambda *_: False)
+        killed.setattr(LateMounts, "ring", lambda *_: False)
         site.backend.start(order)
     assert site.service.started == []
     anew = site.again()
-    assert anew.look({order.lease_id: None})[order.lease_id].life is Life.ALIVE
+    assert anew.look({order.lease_id: None})[order.lease_id].life is ProcessState.ALIVE
     assert ids(site)[order.lease_id] == waiting
     ended(site, order, anew)
     assert printed(order) == ["once"]
@@ -207,7 +207,7 @@ def test_the_next_service_removes_those_that_wait_and_keeps_those_that_work(site
     anew = site.again()
     anew.tidy(lambda: {order.lease_id})
     assert [*ids(site)] == [order.lease_id]
-    assert anew.look({order.lease_id: None})[order.lease_id].life is Life.ALIVE
+    assert anew.look({order.lease_id: None})[order.lease_id].life is ProcessState.ALIVE
     assert anew.stop(order.lease_id, None)
 
 
@@ -223,7 +223,7 @@ def test_where_mounts_do_not_reach_the_engine_a_job_gets_its_own(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (waiting,) = site.warm()
-    monkeypatch.setattr(Places, "fill", lambda *_: None)
+    monkeypatch.setattr(LateMounts, "fill", lambda *_: None)
     order = site.order(notebook("print('cold')"))
     site.backend.start(order)
     assert ids(site)[order.lease_id] != waiting

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import carrel
-from carrel.extensions import job as jobs
+from carrel.extensions import job as extensions_job
 from carrel.hub.errors import InvalidInput, NotFound
 
 from ..fake_service import FakeService
@@ -85,10 +85,10 @@ def test_names_cannot_put_html_into_a_page(service: FakeService) -> None:
 def test_a_new_token_gives_a_new_client(
     service: FakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = jobs.client_of()
-    assert jobs.client_of() is first
+    first = extensions_job.client_of()
+    assert extensions_job.client_of() is first
     monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "another")
-    assert jobs.client_of() is not first
+    assert extensions_job.client_of() is not first
 
 
 def test_importing_carrel_loads_nothing_else() -> None:

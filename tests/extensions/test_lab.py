@@ -16,7 +16,7 @@ from jupyter_client.session import Session
 from carrel.extensions import environment
 from carrel.extensions.environment import jupyter_environment
 from carrel.extensions.lab.kernel_activity import KernelWatch
-from carrel.extensions.lab.session_status import SAVE_SECONDS, Standing, last_call
+from carrel.extensions.lab.session_status import SAVE_SECONDS, SessionStatus, last_call
 from carrel.hub.errors import Conflict, Unavailable
 from carrel.hub.schemas import KernelsIn, RequestOut, WarningOut, WatchOut
 
@@ -173,8 +173,8 @@ def watch_out(stops_at: float | None = None) -> WatchOut:
     return WatchOut(state="running", warning=warning, again_seconds=0.01)
 
 
-def standing(bench: Bench, *answers: WatchOut | Exception) -> Standing:
-    return Standing(
+def standing(bench: Bench, *answers: WatchOut | Exception) -> SessionStatus:
+    return SessionStatus(
         service=Service(list(answers)),
         request_id="s-1",
         kernels=bench.watch,
@@ -182,7 +182,7 @@ def standing(bench: Bench, *answers: WatchOut | Exception) -> Standing:
     )
 
 
-async def heard(subject: Standing, count: int) -> list[WatchOut | None]:
+async def heard(subject: SessionStatus, count: int) -> list[WatchOut | None]:
     """The first changes that a tab hears while the session tells."""
     running = asyncio.create_task(subject.run())
     said: list[WatchOut | None] = []

@@ -21,12 +21,12 @@ from click.testing import CliRunner
 from carrel import extensions, hub
 from carrel.extensions.widgets.pool_state import why_facts
 from carrel.hub.cli import cli
-from carrel.hub.cli.jobs import why as why_command
+from carrel.hub.cli.jobs import why as jobs_why
 from carrel.hub.messages import units
 from carrel.hub.requests.explanation import why_out
 from carrel.hub.scheduling.explanation.explanation import Explanation
 from carrel.hub.scheduling.model.plan import Estimate, Reason, Wait
-from carrel.hub.scheduling.model.snapshot import Left, Reserved
+from carrel.hub.scheduling.model.snapshot import BudgetBalance, ReservedSpan
 from carrel.hub.schemas.explanation import WhyOut
 from carrel.hub.supervisor.proxy import node
 
@@ -88,11 +88,11 @@ def explanation(latest: float, *, known: bool = True) -> Explanation:
             request_id="s-aaaaaaaa", place=30, reason=Reason.RESERVATION,
             detail="cs101", estimate=estimate,
         ),
-        reserved=Reserved(
+        reserved=ReservedSpan(
             id="r", group="cs101", devices=1,
             starts_at=NOW + 30 * MINUTE, ends_at=NOW + 150 * MINUTE,
         ),
-        budget=Left(group="cs101", budget=3600, used=3600, refills_at=NOW + 345 * MINUTE),
+        budget=BudgetBalance(group="cs101", budget=3600, used=3600, refills_at=NOW + 345 * MINUTE),
     )  # fmt: skip  # grouped by meaning
 
 
@@ -128,7 +128,7 @@ def in_a_terminal(why: WhyOut, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         answer = why.model_dump(mode="json")
         path = f"{API}/requests/{why.request_id}/why"
         service.extra["GET", path] = lambda handler: handler.say(200, answer)
-        patch.setattr(why_command, "time", SimpleNamespace(time=lambda: NOW))
+        patch.setattr(jobs_why, "time", SimpleNamespace(time=lambda: NOW))
         for name, value in (
             ("CARREL_URL", service.url), ("CARREL_TOKEN", "a-token"), ("TZ", "UTC")
         ):  # fmt: skip  # grouped by meaning

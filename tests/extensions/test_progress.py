@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import carrel
-from carrel.spawners.runner.attempt.progress import ProgressFile, Step, step_of_bar
+from carrel.spawners.runner.attempt.progress import ProgressFile, ProgressStep, step_of_bar
 
 
 def test_progress_overwrites_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,7 +20,7 @@ def test_progress_overwrites_one_line(tmp_path: Path, monkeypatch: pytest.Monkey
     carrel.progress(1, 1000, "a long text " * 50)
     carrel.progress(2, 10, "short")
     assert path.read_text() == '{"done": 2.0, "of": 10.0, "text": "short"}\n'
-    assert file.news() == Step(done=2, of=10, text="short")
+    assert file.news() == ProgressStep(done=2, of=10, text="short")
     assert file.news() is None
 
 
@@ -47,11 +47,14 @@ def test_importing_carrel_imports_nothing_of_it() -> None:
 @pytest.mark.parametrize(
     ("printed", "step"),
     [
-        ("\r 37%|███▋      | 37/100 [00:01<00:02, 30it/s]", Step(done=37, of=100)),
-        ("\rtrain:  5%|▌  | 1.5k/30k [00:01<00:20]", Step(done=1500, of=30000, text="train")),
-        ("\r123it [00:04, 30.1it/s]", Step(done=123)),
+        ("\r 37%|███▋      | 37/100 [00:01<00:02, 30it/s]", ProgressStep(done=37, of=100)),
+        (
+            "\rtrain:  5%|▌  | 1.5k/30k [00:01<00:20]",
+            ProgressStep(done=1500, of=30000, text="train"),
+        ),
+        ("\r123it [00:04, 30.1it/s]", ProgressStep(done=123)),
         ("no bar at all [1]", None),
     ],
 )
-def test_a_bar_of_tqdm_is_read(printed: str, step: Step | None) -> None:
+def test_a_bar_of_tqdm_is_read(printed: str, step: ProgressStep | None) -> None:
     assert step_of_bar(printed) == step

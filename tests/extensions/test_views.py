@@ -10,7 +10,7 @@ import pytest
 
 from carrel.extensions.widgets import JobView, QueueView
 from carrel.extensions.widgets.pool_state import pool_facts, row_facts
-from carrel.extensions.widgets.stream_feeds import Feed, Heart, Snapshot
+from carrel.extensions.widgets.stream_feeds import FeedPulse, Snapshot, StreamFeed
 from carrel.extensions.widgets.views import service_link
 from carrel.hub.client import Client
 from carrel.hub.errors import InvalidInput
@@ -202,7 +202,7 @@ def test_the_heart_beats_for_all_and_one_that_fails_silences_nobody() -> None:
     def fails() -> None:
         raise RuntimeError("the comm is closed")
 
-    heart = Heart(0.01)
+    heart = FeedPulse(0.01)
     heart.add(fails)
     heart.add(beaten.set)
     assert beaten.wait(60)
@@ -221,7 +221,7 @@ def test_a_feed_tells_its_last_news_before_it_ends() -> None:
             return {"number": self.number}
 
     heard: list[Snapshot] = []
-    feed = Feed(Counted())
+    feed = StreamFeed(Counted())
     feed.listen(heard.append)
     feed.start()
     assert feed.ended.wait(60)

@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from carrel.hub.errors import NotFound, Unavailable
-from carrel.hub.files.home_folders import Homes
+from carrel.hub.files.home_folders import HomeFolders
 from carrel.hub.files.local import LocalFiles
 from carrel.hub.interfaces.backend import Backend
 from carrel.hub.interfaces.jupyterhub import HubServer, HubUser
 from carrel.hub.interfaces.store import Store
 from carrel.hub.records.identity import Identity
 from carrel.hub.records.json_value import Json
-from carrel.hub.runtime.context import Commands
-from carrel.hub.runtime.notifier import Pulse
-from carrel.hub.runtime.plan_cache import Board
-from carrel.hub.runtime.progress_cache import ProgressBook
+from carrel.hub.runtime.context import Context
+from carrel.hub.runtime.notifier import ChangeNotifier
+from carrel.hub.runtime.plan_cache import PlanCache
+from carrel.hub.runtime.progress_cache import ProgressCache
 from carrel.hub.scheduling.model.snapshot import Device, Group
 
 STUDENT1 = Identity(name="student1")
@@ -111,22 +111,23 @@ def device(index: int, *, node: str = "local") -> Device:
 
 def build(
     store: Store, backend: Backend, hub: FakeHub, clock: Clock, folder: Path, *, devices: int = 2
-) -> Commands:
+) -> Context:
     """Commands over one group, cs101 (at most 4 devices, 2 per user, 8 h), and some devices."""
     store.put_group(
         Group(name="cs101", max_devices=4, max_devices_per_user=2, max_seconds=8 * 3600)
     )
     store.set_teachers("cs101", ["teacher"])
     store.sync_devices("local", [device(index) for index in range(devices)])
-    return Commands(
+    return Context(
         store=store,
         hub=hub,
         files=LocalFiles(
-            homes=Homes(root=folder / "homes", disks=folder / "disks"), outputs=folder / "outputs"
+            homes=HomeFolders(root=folder / "homes", disks=folder / "disks"),
+            outputs=folder / "outputs",
         ),
         backend=backend,
-        board=Board(),
-        pulse=Pulse(),
+        board=PlanCache(),
+        pulse=ChangeNotifier(),
         clock=clock,
-        progress=ProgressBook(store),
+        progress=ProgressCache(store),
     )

@@ -16,7 +16,7 @@ from carrel.hub.interfaces.backend import Backend, LaunchOrder
 from carrel.hub.interfaces.store import Store
 from carrel.hub.records.leases import Handle, LeaseState
 from carrel.hub.records.requests import RequestFilter
-from carrel.hub.runtime.context import Commands
+from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.model.states import State
 from carrel.spawners.fake import FakeAttempt, FakeBackend
 
@@ -61,7 +61,7 @@ class Mortal:
         return act(*words, **more)
 
 
-def mortal(commands: Commands, fuse: Fuse) -> Commands:
+def mortal(commands: Context, fuse: Fuse) -> Context:
     """The same service, reaching its store and its engine only as long as it lives."""
     return replace(
         commands,

@@ -18,9 +18,9 @@ from carrel.hub.errors import CarrelError
 from carrel.hub.interfaces.store import Store
 from carrel.hub.records.leases import LeaseRecord
 from carrel.hub.records.requests import RequestRecord
-from carrel.hub.runtime.notifier import Pulse
-from carrel.hub.runtime.plan_cache import Board
-from carrel.hub.runtime.progress_cache import ProgressBook
+from carrel.hub.runtime.notifier import ChangeNotifier
+from carrel.hub.runtime.plan_cache import PlanCache
+from carrel.hub.runtime.progress_cache import ProgressCache
 from carrel.hub.scheduling.model.snapshot import Group, Kind
 from carrel.hub.scheduling.model.states import TERMINAL, State
 from carrel.hub.schemas import EventIn, EventsIn, StartedIn
@@ -68,7 +68,10 @@ class Surroundings(RuleBasedStateMachine):
         self.fuse.left = None
         self.hands = Hands()
         self.commands = replace(
-            self.commands, board=Board(), pulse=Pulse(), progress=ProgressBook(self.store)
+            self.commands,
+            board=PlanCache(),
+            pulse=ChangeNotifier(),
+            progress=ProgressCache(self.store),
         )
         loop = Loop(mortal(self.commands, self.fuse), node="local")
         loop._threads = self.hands  # type: ignore[assignment]  # of what it has, one is used

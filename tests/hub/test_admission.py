@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from carrel.hub.admission.policy import Ask, check_ask
+from carrel.hub.admission.policy import ResourceRequest, check_ask
 from carrel.hub.errors import OverMaximum, Refused
 from carrel.hub.scheduling.cycle.decision import decide
 from carrel.hub.scheduling.model.snapshot import Health, Kind, Snapshot
@@ -22,7 +22,7 @@ def test_whoever_is_admitted_starts_in_an_empty_pool(asked: Snapshot) -> None:
     for request in asked.waiting:
         if request.gang or request.share or request.nodes is not None or not request.devices:
             continue
-        ask = Ask(
+        ask = ResourceRequest(
             owner=request.owner,
             group=request.group,
             devices=request.devices,
@@ -36,7 +36,7 @@ def test_whoever_is_admitted_starts_in_an_empty_pool(asked: Snapshot) -> None:
         assert starts == is_admitted(ask, alone)
 
 
-def is_admitted(ask: Ask, state: Snapshot) -> bool:
+def is_admitted(ask: ResourceRequest, state: Snapshot) -> bool:
     try:
         check_ask(ask, state.groups, state.devices)
     except Refused:
@@ -47,7 +47,7 @@ def is_admitted(ask: Ask, state: Snapshot) -> bool:
 def test_no_node_has_as_many_of_the_models_that_a_group_may_use() -> None:
     groups = (replace(group("cs101"), models=frozenset({"A100"})),)
     devices = (*node("a", 2, model="A100"), *node("b", 8, model="H200"))
-    ask = Ask(owner="ada", group="cs101", devices=3, seconds=60)
+    ask = ResourceRequest(owner="ada", group="cs101", devices=3, seconds=60)
 
     with pytest.raises(OverMaximum) as refused:
         check_ask(ask, groups, devices)
@@ -59,7 +59,7 @@ def test_no_node_has_as_many_of_the_models_that_a_group_may_use() -> None:
 
 def test_a_session_with_devices_is_refused_where_members_may_have_none() -> None:
     groups = (replace(group("cs"), max_sessions=0), group("cs101", parent="cs"))
-    ask = Ask(owner="ada", group="cs101", devices=1, seconds=60, kind=Kind.SESSION)
+    ask = ResourceRequest(owner="ada", group="cs101", devices=1, seconds=60, kind=Kind.SESSION)
 
     with pytest.raises(OverMaximum) as refused:
         check_ask(ask, groups, node("a", 2))
@@ -75,7 +75,7 @@ def test_what_a_group_may_hold_leaves_those_below_it_what_they_are_guaranteed() 
         replace(group("cs"), borrowing=0),
         replace(group("cs101", parent="cs"), guaranteed=2),
     )
-    ask = Ask(owner="ada", group="cs101", devices=2, seconds=60)
+    ask = ResourceRequest(owner="ada", group="cs101", devices=2, seconds=60)
 
     check_ask(ask, groups, node("a", 4))
 

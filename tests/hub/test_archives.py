@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from carrel.hub.admission import archive as archives
+from carrel.hub.admission import archive as admission_archive
 from carrel.hub.errors import InvalidInput, Refused, TooLarge
 
 
@@ -42,7 +42,7 @@ def test_plain_files_and_folders_are_taken() -> None:
         member("./" + "n" * 150 + "/data.bin", size=len(content)),
         content=content,
     )
-    assert archives.read_archive(text(data)) == data
+    assert admission_archive.read_archive(text(data)) == data
 
 
 BAD: dict[str, tuple[Callable[[], str], type[Refused], str]] = {
@@ -71,12 +71,12 @@ BAD: dict[str, tuple[Callable[[], str], type[Refused], str]] = {
     "an absolute name": (lambda: text(packed(member("/etc/passwd"))), InvalidInput, "leads out"),
     "a long name": (lambda: text(packed(member("a" * 2000))), InvalidInput, "2,000 bytes"),
     "too many entries": (
-        lambda: text(packed(*(member(str(n)) for n in range(archives.MAX_ENTRIES + 1)))),
+        lambda: text(packed(*(member(str(n)) for n in range(admission_archive.MAX_ENTRIES + 1)))),
         TooLarge,
         "10,000 entries",
     ),
     "too large packed": (
-        lambda: "A" * (archives.MAX_ARCHIVE_BYTES // 3 * 4 + 8),
+        lambda: "A" * (admission_archive.MAX_ARCHIVE_BYTES // 3 * 4 + 8),
         TooLarge,
         "32 MiB",
     ),
@@ -87,7 +87,7 @@ BAD: dict[str, tuple[Callable[[], str], type[Refused], str]] = {
 def test_case_28_what_else_is_refused(case: str) -> None:
     make, kind, words = BAD[case]
     with pytest.raises(kind, match=words) as refused:
-        archives.read_archive(make())
+        admission_archive.read_archive(make())
     assert "no links" in refused.value.accepted
 
 
@@ -95,10 +95,10 @@ def test_case_28_a_bomb_is_known_by_its_header() -> None:
     bomb = member("zeros", size=2 << 30)
     data = gzip.compress(bomb.tobuf() + bytes(1 << 20))
     with pytest.raises(TooLarge, match="1 GiB"):
-        archives.read_archive(text(data))
+        admission_archive.read_archive(text(data))
 
 
 def test_a_header_that_is_itself_a_bomb_is_not_read() -> None:
     header = member("pax", tarfile.XHDTYPE, size=512 << 20)
     with pytest.raises(InvalidInput, match="cannot be read"):
-        archives.read_archive(text(gzip.compress(header.tobuf() + bytes(1 << 20))))
+        admission_archive.read_archive(text(gzip.compress(header.tobuf() + bytes(1 << 20))))

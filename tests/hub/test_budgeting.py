@@ -10,7 +10,7 @@ import pytest
 
 from carrel.hub.controller.loop import Loop
 from carrel.hub.errors import OverMaximum
-from carrel.hub.groups.quotas import QuotaTree
+from carrel.hub.groups.quotas import GroupQuotas
 from carrel.hub.scheduling.model.budget import Budget, Period
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.schemas import RequestOut
@@ -161,7 +161,7 @@ def test_what_runs_without_a_device_and_between_terms_goes_on(world: World) -> N
 def test_the_preview_says_what_a_budget_means_now(world: World) -> None:
     world.running_job()
     live(world, 300)
-    tree = QuotaTree(world.commands.store, world.clock)
+    tree = GroupQuotas(world.commands.store, world.clock)
     group = world.commands.store.group("cs101")
     low = replace(group, budget=Budget(device_seconds=60, period=Period.WEEK))
     assert any("has used 0.1 device-hours of these 0.02 already" in s for s in tree.preview(low))

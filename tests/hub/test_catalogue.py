@@ -10,7 +10,7 @@ import pytest
 from carrel.hub.errors import Forbidden, InvalidInput, NotFound, Unavailable
 from carrel.hub.records.audit import ChangeFilter
 from carrel.hub.records.requests import RequestFilter
-from carrel.hub.runtime.context import Commands
+from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.schemas import SessionIn
 from carrel.hub.schemas.images import PinIn
@@ -33,25 +33,23 @@ def backend() -> FakeBackend:
 
 
 @pytest.fixture
-def commands(tmp_path: Path, backend: FakeBackend, clock: Clock) -> Commands:
+def commands(tmp_path: Path, backend: FakeBackend, clock: Clock) -> Context:
     return build(MemoryStore(), backend, FakeHub(), clock, tmp_path)
 
 
-def chosen(commands: Commands, wanted: str = "", *, group: str = "cs101") -> str:
+def chosen(commands: Context, wanted: str = "", *, group: str = "cs101") -> str:
     found = commands.catalogue.choose(group, wanted)
     assert found is not None
     return found.reference
 
 
 class TestChoosing:
-    def test_a_name_is_its_newest_build_and_nothing_is_the_default(
-        self, commands: Commands
-    ) -> None:
+    def test_a_name_is_its_newest_build_and_nothing_is_the_default(self, commands: Context) -> None:
         assert chosen(commands, "torch") == f"torch@{NEW}"
         assert chosen(commands) == f"base@{BASE}"
 
     def test_a_build_that_only_some_machines_have_comes_after_one_that_all_have(
-        self, commands: Commands, backend: FakeBackend
+        self, commands: Context, backend: FakeBackend
     ) -> None:
         both = ("local", "far")
         base, new, old = (replace(image, nodes=both) for image in CATALOGUE)
@@ -62,7 +60,7 @@ class TestChoosing:
         assert chosen(commands, "torch") == f"torch@{NEW}"
 
     def test_of_two_defaults_the_one_that_all_machines_have_is_taken(
-        self, commands: Commands, backend: FakeBackend
+        self, commands: Context, backend: FakeBackend
     ) -> None:
         torch = replace(CATALOGUE[1], default=True)
         backend.built = (torch, replace(CATALOGUE[0], nodes=("local", "far")))
@@ -70,14 +68,14 @@ class TestChoosing:
         backend.built = (torch, CATALOGUE[0])
         assert chosen(commands) == f"torch@{NEW}"
 
-    def test_old_work_runs_again_in_its_own_build(self, commands: Commands) -> None:
+    def test_old_work_runs_again_in_its_own_build(self, commands: Context) -> None:
         made = commands.submit_job(STUDENT1, job(image=f"torch@{OLD}"))
         assert made.image == f"torch@{OLD}"
         again = commands.same_job(STUDENT1, made.id)
         assert again.image == f"torch@{OLD}"
 
     def test_a_build_may_be_named_as_lists_show_it(
-        self, commands: Commands, backend: FakeBackend
+        self, commands: Context, backend: FakeBackend
     ) -> None:
         assert chosen(commands, "torch@aaaaaaaaaaaa") == f"torch@{OLD}"
         assert chosen(commands, "torch@sha256:aaaaaaaaaaaa") == f"torch@{OLD}"
@@ -110,7 +108,7 @@ class TestChoosing:
         ],
     )
     def test_what_no_engine_has_is_refused_before_the_queue(
-        self, commands: Commands, wanted: str, sentence: str
+        self, commands: Context, wanted: str, sentence: str
     ) -> None:
         with pytest.raises(InvalidInput) as refused:
             commands.submit_job(STUDENT1, job(image=wanted))
@@ -121,7 +119,7 @@ class TestChoosing:
         assert commands.store.requests(RequestFilter()) == ()
 
     def test_before_the_first_build_the_refusal_says_who_makes_one(
-        self, commands: Commands, backend: FakeBackend
+        self, commands: Context, backend: FakeBackend
     ) -> None:
         backend.built = ()
         for wanted in ("", "torch"):
@@ -129,14 +127,14 @@ class TestChoosing:
                 commands.submit_job(STUDENT1, job(image=wanted))
 
     def test_an_engine_that_never_answered_is_no_refusal(
-        self, commands: Commands, backend: FakeBackend
+        self, commands: Context, backend: FakeBackend
     ) -> None:
         backend.silent = True
         with pytest.raises(Unavailable):
             commands.submit_job(STUDENT1, job())
 
     def test_without_images_there_is_no_choice(
-        self, commands: Commands, backend: FakeBackend
+        self, commands: Context, backend: FakeBackend
     ) -> None:
         backend.built = None
         assert commands.submit_job(STUDENT1, job()).image == ""
@@ -144,12 +142,12 @@ class TestChoosing:
             commands.submit_job(STUDENT1, job(image="torch"))
         assert not commands.images(STUDENT1).choice
 
-    def test_a_session_keeps_its_image(self, commands: Commands) -> None:
+    def test_a_session_keeps_its_image(self, commands: Context) -> None:
         made = commands.start_session(STUDENT1, "", SessionIn(image="torch"))
         assert made.image == f"torch@{NEW}"
 
     def test_a_kernel_is_looked_for_in_the_image(
-        self, commands: Commands, backend: FakeBackend
+        self, commands: Context, backend: FakeBackend
     ) -> None:
         julia = replace(CATALOGUE[0], kernels=("julia-1.11",))
         backend.built = (julia, *CATALOGUE[1:])
@@ -160,7 +158,7 @@ class TestChoosing:
 
 class TestPins:
     def test_a_pinned_course_gets_its_build_until_the_day_is_over(
-        self, commands: Commands, clock: Clock
+        self, commands: Context, clock: Clock
     ) -> None:
         clock.now = 1_769_000_000.0  # 2026-01-21
         made = commands.catalogue.pin(
@@ -174,7 +172,7 @@ class TestPins:
         (over,) = commands.images(TEACHER).pins
         assert not over.holds
 
-    def test_groups_below_inherit_and_the_nearest_pin_wins(self, commands: Commands) -> None:
+    def test_groups_below_inherit_and_the_nearest_pin_wins(self, commands: Context) -> None:
         lab = Group(name="lab", parent="cs101", max_devices=1, max_devices_per_user=1)
         commands.store.put_group(lab)
         commands.catalogue.pin(TEACHER, "cs101", "torch", PinIn(digest=OLD))
@@ -184,7 +182,7 @@ class TestPins:
         assert chosen(commands, "torch") == f"torch@{OLD}"
 
     def test_a_pinned_build_that_is_gone_is_said_before_the_queue(
-        self, commands: Commands, backend: FakeBackend
+        self, commands: Context, backend: FakeBackend
     ) -> None:
         commands.catalogue.pin(TEACHER, "cs101", "torch", PinIn(digest=OLD))
         backend.built = CATALOGUE[:2]
@@ -197,7 +195,7 @@ class TestPins:
         assert pin.sentence == "pinned for cs101; no engine has it"
 
     def test_teachers_and_administrators_pin_and_it_is_written_down(
-        self, commands: Commands
+        self, commands: Context
     ) -> None:
         for who in (STUDENT1, STUDENT2):
             with pytest.raises(Forbidden, match="for its teachers"):
@@ -231,13 +229,13 @@ class TestPins:
         ],
     )
     def test_a_pin_that_could_not_hold_is_refused(
-        self, commands: Commands, name: str, body: PinIn, sentence: str
+        self, commands: Context, name: str, body: PinIn, sentence: str
     ) -> None:
         with pytest.raises(InvalidInput, match=sentence):
             commands.catalogue.pin(TEACHER, "cs101", name, body)
         assert commands.store.pins() == ()
 
-    def test_others_do_not_see_the_pins_of_a_group(self, commands: Commands) -> None:
+    def test_others_do_not_see_the_pins_of_a_group(self, commands: Context) -> None:
         commands.store.put_group(Group(name="lab", max_devices=1, max_devices_per_user=1))
         commands.catalogue.pin(ADMIN, "lab", "torch", PinIn())
         assert commands.images(STUDENT1).pins == []
@@ -247,7 +245,7 @@ class TestPins:
 
 class TestNeeded:
     def test_pins_what_lives_and_kept_outputs_hold_a_build(
-        self, commands: Commands, clock: Clock
+        self, commands: Context, clock: Clock
     ) -> None:
         needed = commands.catalogue.needed
         assert needed(commands.files).needed == []

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from carrel.hub.errors import Conflict, Forbidden, NotAMember, NotFound, OverMaximum
-from carrel.hub.requests.amendments import Changing
+from carrel.hub.requests.amendments import Amendments
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.schemas import ChangeIn
 
@@ -28,11 +28,11 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 
 @pytest.fixture
-def changing(world: World) -> Changing:
-    return Changing(world.commands)
+def changing(world: World) -> Amendments:
+    return Amendments(world.commands)
 
 
-def test_what_was_suggested_is_done_and_starts(world: World, changing: Changing) -> None:
+def test_what_was_suggested_is_done_and_starts(world: World, changing: Amendments) -> None:
     made = world.commands.submit_job(STUDENT1, job(devices=2))
     world.settle()
     (suggestion,) = world.commands.why(STUDENT1, made.id).suggestions
@@ -48,7 +48,7 @@ def test_what_was_suggested_is_done_and_starts(world: World, changing: Changing)
 
 
 def test_a_teacher_sees_it_and_leaves_it_and_others_do_not_see_it(
-    world: World, changing: Changing
+    world: World, changing: Amendments
 ) -> None:
     made = world.commands.submit_job(STUDENT1, job(devices=2))
     for who, error in ((TEACHER, Forbidden), (ADMIN, Forbidden), (STUDENT2, NotFound)):
@@ -58,7 +58,7 @@ def test_a_teacher_sees_it_and_leaves_it_and_others_do_not_see_it(
 
 
 def test_another_group_lets_it_in_as_if_it_were_submitted_there(
-    world: World, changing: Changing
+    world: World, changing: Amendments
 ) -> None:
     store = world.commands.store
     store.put_group(Group(name="math", max_devices=1, max_devices_per_user=1, max_seconds=8 * 3600))
@@ -74,7 +74,7 @@ def test_another_group_lets_it_in_as_if_it_were_submitted_there(
 
 
 def test_what_is_urgent_for_one_group_is_not_so_for_another(
-    world: World, changing: Changing
+    world: World, changing: Amendments
 ) -> None:
     made = world.commands.submit_job(TEACHER, job(devices=2, priority="urgent"))
     with pytest.raises(Conflict, match="urgent for cs101"):

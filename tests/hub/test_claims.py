@@ -12,7 +12,7 @@ from carrel.hub.controller.reconciler import LEASE_SECONDS
 from carrel.hub.errors import Conflict, Forbidden, InvalidInput, NotFound, Refused
 from carrel.hub.interfaces.jupyterhub import HubServer
 from carrel.hub.schemas import OpenSessionIn, RequestOut, SessionIn, StopIn
-from carrel.hub.sessions.held import Claims
+from carrel.hub.sessions.held import HeldSessions
 
 from .doubles import ADMIN, STUDENT1, STUDENT2, TEACHER
 from .test_loop import World, charged
@@ -30,8 +30,8 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 
 @pytest.fixture
-def claims(world: World) -> Claims:
-    return Claims(world.commands)
+def claims(world: World) -> HeldSessions:
+    return HeldSessions(world.commands)
 
 
 def spawner_opens(world: World, owner: str, server: str) -> RequestOut:
@@ -46,7 +46,7 @@ def live(world: World, owner: str, server: str) -> RequestOut:
 
 
 class TestStarting:
-    def test_it_waits_without_anybody_at_the_hub(self, world: World, claims: Claims) -> None:
+    def test_it_waits_without_anybody_at_the_hub(self, world: World, claims: HeldSessions) -> None:
         made = claims.start(STUDENT1, "", GPU)
         assert (made.server_name, made.claim, made.claim_by) == ("gpu", True, None)
         for _ in range(3):
@@ -57,7 +57,7 @@ class TestStarting:
         assert held.lease is not None
         assert (held.state, held.claim_by) == ("granted", held.lease.granted_at + WINDOW)
 
-    def test_a_free_name_is_found(self, world: World, claims: Claims) -> None:
+    def test_a_free_name_is_found(self, world: World, claims: HeldSessions) -> None:
         world.hub.servers["student1"] = {
             "gpu": HubServer(user="student1", name="gpu", ready=True, pending=None, url="")
         }
@@ -67,7 +67,7 @@ class TestStarting:
         with pytest.raises(Conflict, match="session lab is queued already"):
             claims.start(STUDENT1, "lab", GPU)
 
-    def test_a_session_on_cpu_has_nothing_to_hold(self, claims: Claims) -> None:
+    def test_a_session_on_cpu_has_nothing_to_hold(self, claims: HeldSessions) -> None:
         with pytest.raises(InvalidInput, match="no device that could be held"):
             claims.start(STUDENT1, "", SessionIn(devices=0))
 
@@ -80,7 +80,9 @@ class TestStarting:
 
 
 class TestClaiming:
-    def test_the_session_starts_when_its_owner_comes(self, world: World, claims: Claims) -> None:
+    def test_the_session_starts_when_its_owner_comes(
+        self, world: World, claims: HeldSessions
+    ) -> None:
         made = claims.start(STUDENT1, "lab", GPU)
         world.settle()
         claimed = claims.claim(STUDENT1, made.id)
@@ -92,7 +94,9 @@ class TestClaiming:
         again = claims.claim(STUDENT1, made.id)
         assert (again.id, again.state) == (made.id, "running")
 
-    def test_in_the_queue_there_is_nothing_to_claim(self, world: World, claims: Claims) -> None:
+    def test_in_the_queue_there_is_nothing_to_claim(
+        self, world: World, claims: HeldSessions
+    ) -> None:
         world.running_session("a")
         made = claims.start(STUDENT2, "", GPU)
         world.settle()
@@ -100,7 +104,7 @@ class TestClaiming:
             claims.claim(STUDENT2, made.id)
         assert "Claim it when its device has come" in refused.value.accepted
 
-    def test_only_its_owner_comes_for_it(self, world: World, claims: Claims) -> None:
+    def test_only_its_owner_comes_for_it(self, world: World, claims: HeldSessions) -> None:
         made = claims.start(STUDENT1, "", GPU)
         world.settle()
         for who in (TEACHER, ADMIN):
@@ -110,7 +114,7 @@ class TestClaiming:
             claims.claim(STUDENT2, made.id)
 
     def test_whoever_starts_the_server_at_the_hub_comes_for_it_too(
-        self, world: World, claims: Claims
+        self, world: World, claims: HeldSessions
     ) -> None:
         made = claims.start(STUDENT1, "lab", GPU)
         world.settle()
@@ -119,7 +123,7 @@ class TestClaiming:
         assert world.see(made).state == "running"
 
     def test_killed_between_the_claim_and_the_question_to_the_hub(
-        self, world: World, claims: Claims
+        self, world: World, claims: HeldSessions
     ) -> None:
         made = claims.start(STUDENT1, "lab", GPU)
         world.settle()
@@ -131,7 +135,7 @@ class TestClaiming:
         assert world.hub.asked == [("start", "student1", "lab")]
 
     def test_a_claim_in_the_last_second_gives_the_hub_its_time(
-        self, world: World, claims: Claims
+        self, world: World, claims: HeldSessions
     ) -> None:
         made = claims.start(STUDENT1, "lab", GPU)
         world.settle()
@@ -146,7 +150,9 @@ class TestClaiming:
         world.settle()
         assert world.hub.asked == [("start", "student1", "lab")]
 
-    def test_a_second_grant_gives_the_hub_its_time_anew(self, world: World, claims: Claims) -> None:
+    def test_a_second_grant_gives_the_hub_its_time_anew(
+        self, world: World, claims: HeldSessions
+    ) -> None:
         made = claims.start(STUDENT1, "lab", GPU)
         world.settle()
         claims.claim(STUDENT1, made.id)
@@ -161,7 +167,7 @@ class TestClaiming:
         assert world.see(made).state == "granted"
 
     def test_a_hub_that_refuses_ends_it_with_its_words(
-        self, world: World, claims: Claims, monkeypatch: pytest.MonkeyPatch
+        self, world: World, claims: HeldSessions, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def refuse(user: str, server: str, options: object) -> None:
             raise Refused("JupyterHub refused: 10 servers are the limit.")
@@ -177,7 +183,7 @@ class TestClaiming:
 
 class TestNobodyComes:
     def test_the_device_goes_to_the_next_in_the_same_cycle(
-        self, world: World, claims: Claims
+        self, world: World, claims: HeldSessions
     ) -> None:
         made = claims.start(STUDENT1, "", GPU)
         world.settle()
@@ -198,7 +204,7 @@ class TestNobodyComes:
         assert charged(world, made) == pytest.approx(WINDOW)
 
     def test_the_lease_is_kept_alive_and_charged_while_it_is_held(
-        self, world: World, claims: Claims
+        self, world: World, claims: HeldSessions
     ) -> None:
         made = claims.start(STUDENT1, "", GPU)
         for _ in range(12):
@@ -210,7 +216,7 @@ class TestNobodyComes:
         assert seen.device_seconds == pytest.approx(12 * LEASE_SECONDS)
 
     def test_a_service_that_was_away_charges_no_more_than_the_window(
-        self, world: World, claims: Claims
+        self, world: World, claims: HeldSessions
     ) -> None:
         made = claims.start(STUDENT1, "", GPU)
         world.settle()
@@ -233,7 +239,7 @@ class TestKeepingThePlace:
         return made
 
     def test_it_moves_to_a_name_of_its_own_and_a_desk_opens(
-        self, world: World, claims: Claims, waiting: RequestOut
+        self, world: World, claims: HeldSessions, waiting: RequestOut
     ) -> None:
         world.clock.pass_(30)
         kept = claims.keep_place(STUDENT2, waiting.id)
@@ -253,7 +259,7 @@ class TestKeepingThePlace:
         assert waits.place == 1
 
     def test_the_desk_stays_while_the_device_comes_and_is_claimed(
-        self, world: World, claims: Claims, waiting: RequestOut
+        self, world: World, claims: HeldSessions, waiting: RequestOut
     ) -> None:
         kept = claims.keep_place(STUDENT2, waiting.id)
         world.commands.detach(kept.id)
@@ -267,7 +273,9 @@ class TestKeepingThePlace:
         world.runs(kept)
         assert (world.see(kept).state, world.see(desk).state) == ("running", "running")
 
-    def test_it_may_be_repeated(self, world: World, claims: Claims, waiting: RequestOut) -> None:
+    def test_it_may_be_repeated(
+        self, world: World, claims: HeldSessions, waiting: RequestOut
+    ) -> None:
         first = claims.keep_place(STUDENT2, waiting.id)
         desk = live(world, "student2", "")
         assert claims.keep_place(STUDENT2, waiting.id) == first
@@ -275,12 +283,16 @@ class TestKeepingThePlace:
         assert world.hub.asked.count(("stop", "student2", "")) == 1
 
     def test_killed_right_after_the_transaction(
-        self, world: World, claims: Claims, waiting: RequestOut, monkeypatch: pytest.MonkeyPatch
+        self,
+        world: World,
+        claims: HeldSessions,
+        waiting: RequestOut,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         def killed(*_: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(Claims, "_call_off", killed)
+        monkeypatch.setattr(HeldSessions, "_call_off", killed)
         with pytest.raises(KeyboardInterrupt):
             claims.keep_place(STUDENT2, waiting.id)
         world.restart()
@@ -292,7 +304,7 @@ class TestKeepingThePlace:
         assert live(world, "student2", "").devices == 0
 
     def test_a_spawner_that_is_late_opens_the_desk_and_no_second_request(
-        self, world: World, claims: Claims, waiting: RequestOut
+        self, world: World, claims: HeldSessions, waiting: RequestOut
     ) -> None:
         """It was about to launch when the place was kept: its lease is held now."""
         world.commands.stop_session(STUDENT1, "a")
@@ -304,7 +316,7 @@ class TestKeepingThePlace:
         assert spawner_opens(world, "student2", "").devices == 0
 
     def test_a_named_session_keeps_its_name_and_a_desk_that_runs_is_left_alone(
-        self, world: World, claims: Claims
+        self, world: World, claims: HeldSessions
     ) -> None:
         world.running_session("a")
         desk = world.commands.start_session(STUDENT2, "", SessionIn(devices=0))
@@ -317,13 +329,13 @@ class TestKeepingThePlace:
         assert world.hub.asked == [("stop", "student2", "thesis")]
 
     def test_a_spawner_that_waits_for_what_is_kept_is_told(
-        self, world: World, claims: Claims, waiting: RequestOut
+        self, world: World, claims: HeldSessions, waiting: RequestOut
     ) -> None:
         claims.keep_place(STUDENT2, waiting.id)
         assert world.commands.request(None, waiting.id).claim
 
     def test_what_is_kept_can_be_given_up(
-        self, world: World, claims: Claims, waiting: RequestOut
+        self, world: World, claims: HeldSessions, waiting: RequestOut
     ) -> None:
         claims.keep_place(STUDENT2, waiting.id)
         assert world.commands.cancel(STUDENT2, waiting.id).state == "cancelled"
@@ -331,7 +343,7 @@ class TestKeepingThePlace:
             claims.keep_place(STUDENT2, waiting.id)
 
     def test_what_runs_has_no_place_to_keep(
-        self, world: World, claims: Claims, waiting: RequestOut
+        self, world: World, claims: HeldSessions, waiting: RequestOut
     ) -> None:
         running = live(world, "student1", "a")
         with pytest.raises(Conflict, match="it is running"):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.client import Client, Credentials, CredentialsFile, Site, public_site
+from carrel.hub.client import Client, Credentials, CredentialsFile, SiteUrl, public_site
 from carrel.hub.client.transport.sse import Message, Parser
 from carrel.hub.errors import (
     CarrelError,
@@ -61,14 +61,14 @@ class TestAddresses:
         ],
     )
     def test_every_form_that_a_browser_shows_names_the_site(self, given: str, base: str) -> None:
-        assert Site.at(given).base == base
+        assert SiteUrl.at(given).base == base
 
     @pytest.mark.parametrize(
         "given", ["", "ftp://host/", "http://", "http://host:port", "http://["]
     )
     def test_anything_else_is_refused_with_an_example(self, given: str) -> None:
         with pytest.raises(InvalidInput, match="An address looks like"):
-            Site.at(given)
+            SiteUrl.at(given)
 
 
 class TestCalls:
@@ -300,18 +300,18 @@ class TestCredentials:
     def test_a_session_in_a_container_talks_to_one_address_and_shows_another(
         self, service: FakeService, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        elsewhere = Site.at("https://other.example.org")
+        elsewhere = SiteUrl.at("https://other.example.org")
         monkeypatch.setenv("CARREL_URL", service.url)
         monkeypatch.setenv("CARREL_PUBLIC_URL", "https://carrel.example.org/services/carrel")
         monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "of-the-session")
         # Whoever copies the address from the browser means the same site.
         for url in (None, service.url, "https://carrel.example.org/user/anna/lab"):
             with Client.from_environment(url) as client:
-                assert client.site == Site.at(service.url)
+                assert client.site == SiteUrl.at(service.url)
                 assert public_site(client.site).base == "https://carrel.example.org/"
         assert public_site(elsewhere) == elsewhere
         monkeypatch.delenv("CARREL_PUBLIC_URL")
-        assert public_site(Site.at(service.url)) == Site.at(service.url)
+        assert public_site(SiteUrl.at(service.url)) == SiteUrl.at(service.url)
 
 
 class TestSafeNames:

@@ -9,8 +9,8 @@ import pytest
 
 from carrel.hub.errors import CarrelError, InvalidInput, NotFound
 from carrel.hub.records.events import EventRecord
-from carrel.hub.requests.pagination import Wanted
-from carrel.hub.runtime.context import Commands
+from carrel.hub.requests.pagination import RequestQuery
+from carrel.hub.runtime.context import Context
 from carrel.hub.runtime.progress_cache import progress_after
 from carrel.hub.schemas import JobIn
 from carrel.hub.store import MemoryStore
@@ -22,7 +22,7 @@ from .test_commands import job, named, stored
 
 
 @pytest.fixture
-def commands(tmp_path: Path) -> Commands:
+def commands(tmp_path: Path) -> Context:
     return build(MemoryStore(), FakeBackend(), FakeHub(), Clock(), tmp_path)
 
 
@@ -31,7 +31,7 @@ def command(**changes: Any) -> JobIn:
     return JobIn(**{**values, **changes})
 
 
-def test_a_command_is_queued_with_its_archive(commands: Commands) -> None:
+def test_a_command_is_queued_with_its_archive(commands: Context) -> None:
     archive = packed(member("train.py", size=3), content=b"1+1")
     made = commands.submit_job(
         STUDENT1, command(archive=text(archive), memory_bytes=8 << 30, retries=2)
@@ -54,7 +54,7 @@ def test_a_job_without_the_internet_is_taken_where_the_engine_can_keep_it(tmp_pa
     assert commands.submit_job(STUDENT1, command()).internet
 
 
-def test_a_working_folder_lies_below_the_home(commands: Commands) -> None:
+def test_a_working_folder_lies_below_the_home(commands: Context) -> None:
     home = commands.files.home("student1")
     (home / "code").mkdir()
     (home / "link").symlink_to(home / "code")
@@ -91,7 +91,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_input_gets_a_sentence_and_nothing_is_stored(case: str, commands: Commands) -> None:
+def test_bad_input_gets_a_sentence_and_nothing_is_stored(case: str, commands: Context) -> None:
     changes, words = BAD[case]
     with pytest.raises(CarrelError, match=words) as refused:
         commands.submit_job(STUDENT1, command(**changes))
@@ -99,20 +99,20 @@ def test_bad_input_gets_a_sentence_and_nothing_is_stored(case: str, commands: Co
     assert stored(commands) == 0
 
 
-def test_pages_by_label_owner_and_cursor(commands: Commands) -> None:
+def test_pages_by_label_owner_and_cursor(commands: Context) -> None:
     made = [
         commands.submit_job(STUDENT1, command(labels={"sweep": str(n % 2)})).id for n in range(5)
     ]
     theirs = commands.submit_job(STUDENT2, command(labels={"sweep": "0"})).id
 
     def ids(who: Any, **wanted: Any) -> list[str]:
-        found = commands.find_requests(who, Wanted(**wanted))
+        found = commands.find_requests(who, RequestQuery(**wanted))
         return [request.id for request in found.requests]
 
     assert ids(STUDENT1, labels=("sweep=0",)) == [made[4], made[2], made[0]]
-    first = commands.find_requests(STUDENT1, Wanted(limit=2))
+    first = commands.find_requests(STUDENT1, RequestQuery(limit=2))
     assert first.next == made[3]
-    last = commands.find_requests(STUDENT1, Wanted(limit=3, cursor=first.next))
+    last = commands.find_requests(STUDENT1, RequestQuery(limit=3, cursor=first.next))
     assert ([r.id for r in last.requests], last.next) == ([made[2], made[1], made[0]], "")
     assert ids(STUDENT1, owner="student2") == []
     assert ids(TEACHER, owner="student2") == [theirs]
@@ -126,7 +126,7 @@ def test_pages_by_label_owner_and_cursor(commands: Commands) -> None:
             ids(STUDENT1, labels=(label,))
 
 
-def test_files_of_somebody_else_do_not_exist(commands: Commands) -> None:
+def test_files_of_somebody_else_do_not_exist(commands: Context) -> None:
     made = commands.submit_job(STUDENT1, job())
     for ask in (
         lambda: commands.files_of(STUDENT2, made.id),
@@ -138,7 +138,7 @@ def test_files_of_somebody_else_do_not_exist(commands: Commands) -> None:
             ask()
 
 
-def test_groups_come_with_limits_and_teachers(commands: Commands) -> None:
+def test_groups_come_with_limits_and_teachers(commands: Context) -> None:
     (group,) = commands.groups(STUDENT1).groups
     assert (group.name, group.max_devices_per_user, group.teachers) == ("cs101", 2, ["teacher"])
     assert group.idle_seconds == 1800

@@ -18,7 +18,7 @@ from carrel.hub.errors import (
     TooLarge,
 )
 from carrel.hub.records.requests import RequestFilter
-from carrel.hub.runtime.context import Commands
+from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.schemas import JobIn, NotebookIn, OpenSessionIn, SessionIn, StopIn
 from carrel.hub.store.memory import MemoryStore
@@ -34,7 +34,7 @@ def hub() -> FakeHub:
 
 
 @pytest.fixture
-def commands(tmp_path: Path, hub: FakeHub) -> Commands:
+def commands(tmp_path: Path, hub: FakeHub) -> Context:
     return build(MemoryStore(), FakeBackend(), hub, Clock(), tmp_path)
 
 
@@ -53,18 +53,18 @@ def named(name: str, content: str | None = None) -> NotebookIn:
     return NotebookIn(name=name, content=notebook("1") if content is None else content)
 
 
-def stored(commands: Commands) -> int:
+def stored(commands: Context) -> int:
     return len(commands.store.requests(RequestFilter()))
 
 
-def test_a_job_is_queued_with_its_notebook(commands: Commands) -> None:
+def test_a_job_is_queued_with_its_notebook(commands: Context) -> None:
     made = commands.submit_job(STUDENT1, job())
     assert (made.state, made.owner, made.group, made.devices) == ("queued", "student1", "cs101", 1)
     assert made.output == "train.ipynb"
     assert commands.files.input_path(made.id).exists()
 
 
-def test_sources_as_lists_of_lines_are_read(commands: Commands) -> None:
+def test_sources_as_lists_of_lines_are_read(commands: Context) -> None:
     """That is how notebooks lie on disk."""
     content = json.loads(notebook("print(lr)"))
     content["cells"][0]["source"] = ["lr = 0.1\n", "epochs = 3"]
@@ -72,7 +72,7 @@ def test_sources_as_lists_of_lines_are_read(commands: Commands) -> None:
     assert made.parameters == {"lr": 0.05}
 
 
-def test_the_same_key_makes_one_job(commands: Commands) -> None:
+def test_the_same_key_makes_one_job(commands: Context) -> None:
     first = commands.submit_job(STUDENT1, job(idempotency_key="once"))
     again = commands.submit_job(STUDENT1, job(idempotency_key="once"))
     assert first.id == again.id
@@ -141,7 +141,7 @@ BAD_JOBS: dict[str, tuple[dict[str, Any], type[CarrelError], str]] = {
 
 
 @pytest.mark.parametrize("case", BAD_JOBS)
-def test_bad_input_gets_a_sentence_and_nothing_is_stored(case: str, commands: Commands) -> None:
+def test_bad_input_gets_a_sentence_and_nothing_is_stored(case: str, commands: Context) -> None:
     changes, kind, words = BAD_JOBS[case]
     with pytest.raises(kind) as refused:
         commands.submit_job(STUDENT1, job(**changes))
@@ -152,7 +152,7 @@ def test_bad_input_gets_a_sentence_and_nothing_is_stored(case: str, commands: Co
 
 
 def test_more_devices_than_one_node_has_are_refused_with_what_a_node_has(
-    commands: Commands,
+    commands: Context,
 ) -> None:
     """A request is never spread over nodes, however many devices these have together."""
     wide = Group(name="cs101", max_devices=8, max_devices_per_user=8, max_seconds=8 * 3600)
@@ -170,7 +170,7 @@ def test_more_devices_than_one_node_has_are_refused_with_what_a_node_has(
     assert stored(commands) == 0
 
 
-def test_names_as_people_give_them_are_taken(commands: Commands) -> None:
+def test_names_as_people_give_them_are_taken(commands: Context) -> None:
     for name in (
         "Übung 1 \N{EN DASH} Lösung, Teil 2.ipynb",
         "Ada's notes & [draft].ipynb",
@@ -181,7 +181,7 @@ def test_names_as_people_give_them_are_taken(commands: Commands) -> None:
         assert commands.submit_job(STUDENT1, job(notebook=named(name))).notebook == name
 
 
-def test_case_27_names_that_traverse_or_format_are_refused(commands: Commands) -> None:
+def test_case_27_names_that_traverse_or_format_are_refused(commands: Context) -> None:
     for name in (
         "../x.ipynb",
         "a/b.ipynb",
@@ -200,25 +200,25 @@ def test_case_27_names_that_traverse_or_format_are_refused(commands: Commands) -
             commands.submit_job(STUDENT1, job(notebook=named(name)))
 
 
-def test_who_is_no_member_is_told_so(commands: Commands) -> None:
+def test_who_is_no_member_is_told_so(commands: Context) -> None:
     with pytest.raises(NotAMember, match="not a member of cs101"):
         commands.submit_job(STRANGER, job())
 
 
-def test_membership_is_read_from_the_hub_at_admission(commands: Commands, hub: FakeHub) -> None:
+def test_membership_is_read_from_the_hub_at_admission(commands: Context, hub: FakeHub) -> None:
     hub.members["cs101"].discard("student1")
     with pytest.raises(NotAMember):
         commands.submit_job(STUDENT1, job())
 
 
-def test_a_session_is_queued_and_the_hub_is_asked(commands: Commands, hub: FakeHub) -> None:
+def test_a_session_is_queued_and_the_hub_is_asked(commands: Context, hub: FakeHub) -> None:
     made = commands.start_session(STUDENT1, "", SessionIn(devices=1, hours=1.5, group=""))
     assert (made.state, made.seconds, made.group) == ("queued", 5400, "cs101")
     assert hub.asked == [("start", "student1", "")]
 
 
 def test_a_session_survives_a_hub_that_is_away_after_admission(
-    commands: Commands, hub: FakeHub
+    commands: Context, hub: FakeHub
 ) -> None:
     def away(user: str, server: str, options: object) -> None:
         hub.away = True
@@ -229,7 +229,7 @@ def test_a_session_survives_a_hub_that_is_away_after_admission(
     assert commands.request(STUDENT1, made.id).state == "queued"
 
 
-def test_a_session_has_no_log_and_no_output(commands: Commands) -> None:
+def test_a_session_has_no_log_and_no_output(commands: Context) -> None:
     session = commands.start_session(STUDENT1, "", SessionIn(devices=0, hours=1, group="cs101"))
     assert session is not None
     with pytest.raises(NotFound, match="is a session: what its notebooks print is in them"):
@@ -238,13 +238,13 @@ def test_a_session_has_no_log_and_no_output(commands: Commands) -> None:
         commands.output(STUDENT1, session.id)
 
 
-def test_a_second_session_of_the_same_name_is_refused(commands: Commands) -> None:
+def test_a_second_session_of_the_same_name_is_refused(commands: Context) -> None:
     commands.start_session(STUDENT1, "lab", SessionIn())
     with pytest.raises(Conflict, match="already"):
         commands.start_session(STUDENT1, "lab", SessionIn())
 
 
-def test_the_spawner_gets_the_live_request_again(commands: Commands) -> None:
+def test_the_spawner_gets_the_live_request_again(commands: Context) -> None:
     asked = OpenSessionIn(owner="student1", server_name="lab", options={"devices": 1})
     first = commands.open_session(asked)
     assert commands.open_session(asked).id == first.id
@@ -252,7 +252,7 @@ def test_the_spawner_gets_the_live_request_again(commands: Commands) -> None:
     assert commands.open_session(asked).id != first.id
 
 
-def test_a_session_cancelled_while_the_hub_is_asked_does_not_come_back(commands: Commands) -> None:
+def test_a_session_cancelled_while_the_hub_is_asked_does_not_come_back(commands: Context) -> None:
     spawner = OpenSessionIn(owner="student1", server_name="lab", options={"devices": 1})
     asked = commands.start_session(STUDENT1, "lab", SessionIn(devices=1))
     commands.cancel(STUDENT1, asked.id)
@@ -263,7 +263,7 @@ def test_a_session_cancelled_while_the_hub_is_asked_does_not_come_back(commands:
 
 
 def test_a_session_that_the_hub_has_come_for_may_be_started_anew_at_the_hub(
-    commands: Commands,
+    commands: Context,
 ) -> None:
     spawner = OpenSessionIn(owner="student1", server_name="lab", options={"devices": 1})
     asked = commands.start_session(STUDENT1, "lab", SessionIn(devices=1))
@@ -289,7 +289,7 @@ BAD_OPTIONS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("case", BAD_OPTIONS)
-def test_case_29_options_of_the_wrong_kind_are_refused(case: str, commands: Commands) -> None:
+def test_case_29_options_of_the_wrong_kind_are_refused(case: str, commands: Context) -> None:
     asked = OpenSessionIn.model_construct(
         owner="student1", server_name="", options=BAD_OPTIONS[case]
     )
@@ -301,12 +301,12 @@ def test_case_29_options_of_the_wrong_kind_are_refused(case: str, commands: Comm
 
 
 @pytest.mark.parametrize("name", ["../x", "Lab", "-a", "a--b", "x" * 31, "a b", "ä"])
-def test_session_names_are_those_of_the_hub(name: str, commands: Commands) -> None:
+def test_session_names_are_those_of_the_hub(name: str, commands: Context) -> None:
     with pytest.raises(InvalidInput, match="lower-case letters"):
         commands.start_session(STUDENT1, name, SessionIn())
 
 
-def test_others_see_no_request_of_mine(commands: Commands) -> None:
+def test_others_see_no_request_of_mine(commands: Context) -> None:
     made = commands.submit_job(STUDENT1, job())
     with pytest.raises(NotFound):
         commands.request(STUDENT2, made.id)
@@ -317,21 +317,21 @@ def test_others_see_no_request_of_mine(commands: Commands) -> None:
     assert commands.requests(STUDENT2, mine=False) == []
 
 
-def test_teachers_see_their_group_and_administrators_all(commands: Commands) -> None:
+def test_teachers_see_their_group_and_administrators_all(commands: Context) -> None:
     made = commands.submit_job(STUDENT1, job())
     for who in (TEACHER, ADMIN):
         assert [found.id for found in commands.requests(who, mine=False)] == [made.id]
         assert commands.requests(who, mine=True) == []
 
 
-def test_cancelling_a_waiting_job_ends_it_at_once(commands: Commands) -> None:
+def test_cancelling_a_waiting_job_ends_it_at_once(commands: Context) -> None:
     made = commands.submit_job(STUDENT1, job())
     ended = commands.cancel(STUDENT1, made.id)
     assert (ended.state, ended.cause and ended.cause.code) == ("cancelled", "cancelled")
     assert commands.cancel(STUDENT1, made.id).state == "cancelled"
 
 
-def test_a_job_that_has_not_run_has_no_output_and_says_so(commands: Commands) -> None:
+def test_a_job_that_has_not_run_has_no_output_and_says_so(commands: Context) -> None:
     made = commands.submit_job(STUDENT1, job())
     with pytest.raises(NotFound, match="no output notebook yet"):
         commands.output(STUDENT1, made.id)

@@ -6,8 +6,8 @@ import pytest
 
 from carrel.hub.messages import units
 from carrel.hub.messages.timed_text import (
-    AroundAMoment,
     Dated,
+    TimedText,
     expected_words,
     reason_words,
     start_words,
@@ -26,7 +26,7 @@ def wait(expected: float | None, latest: float | None = None) -> WaitOut:
 
 
 def one(at: float) -> Dated:
-    return (AroundAMoment(before="Expected start: ", at=at, after=".", show="coming"),)
+    return (TimedText(before="Expected start: ", at=at, after=".", show="coming"),)
 
 
 @pytest.mark.parametrize(
@@ -40,16 +40,16 @@ def one(at: float) -> Dated:
             NOW + 60,
             NOW + 120,
             (
-                AroundAMoment(before="Expected start: ", at=NOW + 60, show="coming"),
-                AroundAMoment(before=", at the latest ", at=NOW + 120, after="."),
+                TimedText(before="Expected start: ", at=NOW + 60, show="coming"),
+                TimedText(before=", at the latest ", at=NOW + 120, after="."),
             ),
         ),
         (
             NOW - 60,
             NOW + 120,
             (
-                AroundAMoment(before="Expected start: ", at=NOW, show="coming"),
-                AroundAMoment(before=", at the latest ", at=NOW + 120, after="."),
+                TimedText(before="Expected start: ", at=NOW, show="coming"),
+                TimedText(before=", at the latest ", at=NOW + 120, after="."),
             ),
         ),
         (NOW - 120, NOW - 60, one(NOW)),
@@ -72,16 +72,16 @@ def test_who_asks_why_is_told_also_that_a_start_is_not_known() -> None:
 
     assert asked(None) == ()
     assert asked(wait(NOW + 60)) == one(NOW + 60)
-    assert asked(wait(None)) == (AroundAMoment(before="When it will start cannot be told yet."),)
+    assert asked(wait(None)) == (TimedText(before="When it will start cannot be told yet."),)
 
 
 def test_a_reservation_has_its_span_and_a_budget_its_refill() -> None:
     found = WhyOut(request_id="j", sentences=[], reserved_from=1.0, reserved_until=2.0)
     span = (
-        AroundAMoment(before="Reserved from ", at=1.0),
-        AroundAMoment(before=" to ", at=2.0, after="."),
+        TimedText(before="Reserved from ", at=1.0),
+        TimedText(before=" to ", at=2.0, after="."),
     )
-    refill = (AroundAMoment(before="The budget is full again: ", at=3.0, after="."),)
+    refill = (TimedText(before="The budget is full again: ", at=3.0, after="."),)
     assert reason_words(found) == (span,)
     assert reason_words(found.model_copy(update={"refills_at": 3.0})) == (span, refill)
     assert reason_words(WhyOut(request_id="j", sentences=[])) == ()

@@ -12,12 +12,12 @@ import pytest
 from carrel.courses.files.blobs import MemoryBlobs
 from carrel.courses.releases.student_version import prepare
 from carrel.courses.sample import COURSE_FOLDER, FIRST_UNIT, first_unit, unit_names
-from carrel.courses.services import CourseDesk
+from carrel.courses.services import CourseServices
 from carrel.courses.store import MemoryCourseStore
 from carrel.hub import demo
 from carrel.hub.accounts.demo import DEMO_GROUP
 from carrel.hub.records.identity import Identity
-from carrel.hub.runtime.context import Commands
+from carrel.hub.runtime.context import Context
 from carrel.hub.store import MemoryStore
 from carrel.spawners.fake import FakeBackend
 
@@ -25,19 +25,19 @@ from .doubles import Clock, FakeHub, build
 
 
 @pytest.fixture
-def commands(tmp_path: Path) -> Commands:
+def commands(tmp_path: Path) -> Context:
     made = build(MemoryStore(), FakeBackend(), FakeHub(), Clock(), tmp_path)
     # Without the group that other tests begin with.
     return replace(made, store=MemoryStore())
 
 
 @pytest.fixture
-def desk(commands: Commands) -> CourseDesk:
-    return CourseDesk(commands, MemoryCourseStore(commands.store), MemoryBlobs())
+def desk(commands: Context) -> CourseServices:
+    return CourseServices(commands, MemoryCourseStore(commands.store), MemoryBlobs())
 
 
 def test_the_teacher_gets_the_course_and_students_do_not(
-    commands: Commands, desk: CourseDesk
+    commands: Context, desk: CourseServices
 ) -> None:
     demo.prepare_demo(desk, threading.Event())
     students, teacher = commands.files.home("student1"), commands.files.home("teacher")
@@ -50,7 +50,7 @@ def test_the_teacher_gets_the_course_and_students_do_not(
     assert commands.store.group(DEMO_GROUP).max_devices == 4
 
 
-def test_later_starts_touch_nothing(commands: Commands, desk: CourseDesk) -> None:
+def test_later_starts_touch_nothing(commands: Context, desk: CourseServices) -> None:
     demo.prepare_demo(desk, threading.Event())
     course = commands.files.home("teacher") / COURSE_FOLDER
     (course / "TEACHING.md").unlink()
@@ -58,7 +58,7 @@ def test_later_starts_touch_nothing(commands: Commands, desk: CourseDesk) -> Non
     assert not (course / "TEACHING.md").exists()
 
 
-def test_students_find_the_first_unit_on_their_desk(desk: CourseDesk) -> None:
+def test_students_find_the_first_unit_on_their_desk(desk: CourseServices) -> None:
     demo.prepare_demo(desk, threading.Event())
     student = Identity(name="student1", groups=(DEMO_GROUP,))
     (unit,) = desk.my_assignments(student)
@@ -67,7 +67,7 @@ def test_students_find_the_first_unit_on_their_desk(desk: CourseDesk) -> None:
     assert [file.name for file in files] == [f"{FIRST_UNIT}.ipynb"]
 
 
-def test_a_unit_that_its_teacher_has_withdrawn_stays_so(desk: CourseDesk) -> None:
+def test_a_unit_that_its_teacher_has_withdrawn_stays_so(desk: CourseServices) -> None:
     demo.prepare_demo(desk, threading.Event())
     desk.withdraw(Identity(name="teacher"), DEMO_GROUP, FIRST_UNIT)
     demo.prepare_demo(desk, threading.Event())

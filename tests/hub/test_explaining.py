@@ -8,11 +8,11 @@ import pytest
 
 from carrel.hub.errors import NotFound
 from carrel.hub.messages.wait_reasons import ahead_sentences, why_sentences
-from carrel.hub.runtime.context import Commands
+from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.cycle.decision import decide
 from carrel.hub.scheduling.cycle.start_estimates import FIRST_PAGE
 from carrel.hub.scheduling.explanation.explanation import Explanation, QuotaState
-from carrel.hub.scheduling.explanation.precedence import Ahead, Precedence
+from carrel.hub.scheduling.explanation.precedence import Precedence, RequestsAhead
 from carrel.hub.scheduling.model.plan import Reason, Start, Wait
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.store.memory import MemoryStore
@@ -29,22 +29,22 @@ def hub() -> FakeHub:
 
 
 @pytest.fixture
-def commands(tmp_path: Path, hub: FakeHub) -> Commands:
+def commands(tmp_path: Path, hub: FakeHub) -> Context:
     return build(MemoryStore(), FakeBackend(), hub, Clock(), tmp_path, devices=2)
 
 
-def planned(commands: Commands) -> None:
+def planned(commands: Context) -> None:
     """A cycle of the loop, without acting on it."""
     commands.board.publish(decide(commands.store.snapshot(commands.clock()), commands.clock()))
 
 
-def one_is_taken(commands: Commands) -> None:
+def one_is_taken(commands: Context) -> None:
     made = commands.submit_job(STUDENT2, job(seconds=1800))
     start = Start(request_id=made.id, devices=("SIM-0",))
     commands.store.grant([start], now=commands.clock(), lease_seconds=30)
 
 
-def test_what_would_help_is_said_and_comes_true(commands: Commands) -> None:
+def test_what_would_help_is_said_and_comes_true(commands: Context) -> None:
     one_is_taken(commands)
     made = commands.submit_job(STUDENT1, job(devices=2))
     planned(commands)
@@ -63,7 +63,7 @@ def test_what_would_help_is_said_and_comes_true(commands: Commands) -> None:
     assert [start.request_id for start in plan.starts] == [again.id]
 
 
-def test_another_group_of_the_owner_is_tried(commands: Commands, hub: FakeHub) -> None:
+def test_another_group_of_the_owner_is_tried(commands: Context, hub: FakeHub) -> None:
     commands.store.put_group(Group(name="cs101", max_devices=1, max_devices_per_user=1))
     commands.store.put_group(
         Group(name="math", max_devices=1, max_devices_per_user=1, max_seconds=8 * 3600)
@@ -83,7 +83,7 @@ def test_another_group_of_the_owner_is_tried(commands: Commands, hub: FakeHub) -
     assert commands.why(STUDENT1, made.id).suggestions == []
 
 
-def test_past_the_first_page_whoever_asks_is_told_when_it_starts(commands: Commands) -> None:
+def test_past_the_first_page_whoever_asks_is_told_when_it_starts(commands: Context) -> None:
     commands.store.put_group(
         Group(name="cs101", max_devices=4, max_devices_per_user=4, max_seconds=8 * 3600)
     )
@@ -103,7 +103,7 @@ def test_past_the_first_page_whoever_asks_is_told_when_it_starts(commands: Comma
     assert (found.wait.expected_at, found.wait.latest_at) == (expected, expected)
 
 
-def test_only_those_who_may_see_a_request_are_told(commands: Commands) -> None:
+def test_only_those_who_may_see_a_request_are_told(commands: Context) -> None:
     one_is_taken(commands)
     made = commands.submit_job(STUDENT1, job(devices=2))
     planned(commands)
@@ -114,7 +114,7 @@ def test_only_those_who_may_see_a_request_are_told(commands: Commands) -> None:
 
 
 def test_a_row_of_the_queue_has_its_reason_apart_for_those_who_may_see_it(
-    commands: Commands,
+    commands: Context,
 ) -> None:
     one_is_taken(commands)
     commands.submit_job(STUDENT1, job(devices=2))
@@ -130,7 +130,7 @@ def test_a_row_of_the_queue_has_its_reason_apart_for_those_who_may_see_it(
         assert (row.sentence, row.why) == (sentence, reason)
 
 
-def test_what_does_not_wait_says_how_it_stands(commands: Commands) -> None:
+def test_what_does_not_wait_says_how_it_stands(commands: Context) -> None:
     made = commands.submit_job(STUDENT1, job())
     assert commands.why(STUDENT1, made.id).sentences == [
         "Its place in the queue is being worked out."
@@ -141,7 +141,7 @@ def test_what_does_not_wait_says_how_it_stands(commands: Commands) -> None:
 
 @pytest.mark.parametrize("rule", Precedence)
 def test_every_rule_has_a_sentence_that_names_only_known_groups(rule: Precedence) -> None:
-    ahead = (Ahead(rule=rule, count=1, group="lab"), Ahead(rule=rule, count=2))
+    ahead = (RequestsAhead(rule=rule, count=1, group="lab"), RequestsAhead(rule=rule, count=2))
 
     told = ahead_sentences(ahead, lambda group: True)
     hidden = ahead_sentences(ahead, lambda group: False)
@@ -153,7 +153,8 @@ def test_every_rule_has_a_sentence_that_names_only_known_groups(rule: Precedence
 
 def test_the_most_important_rules_are_named_and_the_rest_is_counted() -> None:
     ahead = tuple(
-        Ahead(rule=Precedence.LESS_USE, count=2, group=f"group{number}") for number in range(6)
+        RequestsAhead(rule=Precedence.LESS_USE, count=2, group=f"group{number}")
+        for number in range(6)
     )
 
     assert ahead_sentences(ahead, lambda group: True)[-1] == "4 more requests by the same rules."

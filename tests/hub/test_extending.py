@@ -11,7 +11,7 @@ import pytest
 
 from carrel.hub.errors import Conflict, NotFound, OverMaximum
 from carrel.hub.records.calendar import Reservation
-from carrel.hub.requests.amendments import Extending
+from carrel.hub.requests.amendments import TimeExtensions
 from carrel.hub.scheduling.model.budget import Budget, Period
 from carrel.hub.scheduling.model.text import span
 from carrel.hub.schemas import SessionIn
@@ -32,11 +32,11 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 
 @pytest.fixture
-def extending(world: World) -> Extending:
-    return Extending(world.commands)
+def extending(world: World) -> TimeExtensions:
+    return TimeExtensions(world.commands)
 
 
-def test_a_session_runs_on_after_its_first_limit(world: World, extending: Extending) -> None:
+def test_a_session_runs_on_after_its_first_limit(world: World, extending: TimeExtensions) -> None:
     made = world.running_session()
     before = world.see(made)
     assert before.ends_by is not None
@@ -51,7 +51,7 @@ def test_a_session_runs_on_after_its_first_limit(world: World, extending: Extend
 
 
 def test_a_job_is_extended_too_and_by_those_who_teach_or_administrate(
-    world: World, extending: Extending
+    world: World, extending: TimeExtensions
 ) -> None:
     made = world.running_job()
     for who in (STUDENT1, TEACHER, ADMIN):
@@ -63,7 +63,7 @@ def test_a_job_is_extended_too_and_by_those_who_teach_or_administrate(
         extending.extend(STUDENT2, made.id, 60)
 
 
-def test_repeated_after_a_lost_answer_it_adds_once(world: World, extending: Extending) -> None:
+def test_repeated_after_a_lost_answer_it_adds_once(world: World, extending: TimeExtensions) -> None:
     made = world.running_session()
     for _ in range(2):
         assert extending.extend(STUDENT1, made.id, 1800, seen=HOUR).seconds == HOUR + 1800
@@ -81,7 +81,7 @@ def test_repeated_after_a_lost_answer_it_adds_once(world: World, extending: Exte
     assert again.seconds == most.seconds + 600
 
 
-def test_not_while_somebody_waits_for_its_device(world: World, extending: Extending) -> None:
+def test_not_while_somebody_waits_for_its_device(world: World, extending: TimeExtensions) -> None:
     made = world.running_session()
     waits = world.commands.submit_job(STUDENT2, job())
     world.settle()
@@ -92,7 +92,7 @@ def test_not_while_somebody_waits_for_its_device(world: World, extending: Extend
     assert extending.extend(STUDENT1, made.id, 60).seconds == HOUR + 60
 
 
-def test_a_session_on_cpu_is_in_nobodys_way(world: World, extending: Extending) -> None:
+def test_a_session_on_cpu_is_in_nobodys_way(world: World, extending: TimeExtensions) -> None:
     desk = world.commands.start_session(STUDENT1, "cpu", SessionIn(devices=0, hours=1.0))
     world.commands.attach(desk.id)
     world.settle()
@@ -103,7 +103,7 @@ def test_a_session_on_cpu_is_in_nobodys_way(world: World, extending: Extending) 
     assert extending.extend(STUDENT1, desk.id, 60).seconds == HOUR + 60
 
 
-def test_no_longer_than_the_group_allows_from_now(world: World, extending: Extending) -> None:
+def test_no_longer_than_the_group_allows_from_now(world: World, extending: TimeExtensions) -> None:
     made = world.running_session()
     with pytest.raises(OverMaximum, match="allows at most 8 hours from now") as refused:
         extending.extend(STUDENT1, made.id, 7 * HOUR + 1)
@@ -115,7 +115,7 @@ def test_no_longer_than_the_group_allows_from_now(world: World, extending: Exten
     assert extending.extend(STUDENT1, made.id, HOUR).seconds == 9 * HOUR
 
 
-def test_what_waits_or_has_ended_is_not_extended(world: World, extending: Extending) -> None:
+def test_what_waits_or_has_ended_is_not_extended(world: World, extending: TimeExtensions) -> None:
     made = world.commands.submit_job(STUDENT1, job())
     with pytest.raises(Conflict, match="it is queued"):
         extending.extend(STUDENT1, made.id, 60)
@@ -149,7 +149,9 @@ def minute_after(at: float) -> float:
     return -(-at // 60) * 60
 
 
-def test_not_into_a_reservation_of_others_and_up_to_it(world: World, extending: Extending) -> None:
+def test_not_into_a_reservation_of_others_and_up_to_it(
+    world: World, extending: TimeExtensions
+) -> None:
     made = world.running_session()
     ends = world.see(made).ends_by
     assert ends is not None
@@ -171,12 +173,12 @@ def test_past_a_reservation_that_has_enough_beside_it(tmp_path: Path) -> None:
     ends = world.see(made).ends_by
     assert ends is not None
     reserve(world, 1, minute_after(ends + 1200))
-    assert Extending(world.commands).extend(STUDENT1, made.id, HOUR).seconds == 2 * HOUR
+    assert TimeExtensions(world.commands).extend(STUDENT1, made.id, HOUR).seconds == 2 * HOUR
     world.loop.close()
 
 
 def test_not_while_a_reservation_runs_that_lasts_past_its_end(
-    world: World, extending: Extending
+    world: World, extending: TimeExtensions
 ) -> None:
     made = world.running_session()
     reserve(world, 1, minute_after(world.clock.now + 60), hours=3)
@@ -186,7 +188,7 @@ def test_not_while_a_reservation_runs_that_lasts_past_its_end(
 
 
 def test_a_reservation_that_is_over_before_its_end_is_no_reason(
-    world: World, extending: Extending
+    world: World, extending: TimeExtensions
 ) -> None:
     made = world.running_session()
     extending.extend(STUDENT1, made.id, 3 * HOUR)
@@ -195,7 +197,7 @@ def test_a_reservation_that_is_over_before_its_end_is_no_reason(
 
 
 def test_a_session_that_borrows_is_not_extended_where_others_could_not_have_theirs_back(
-    world: World, extending: Extending
+    world: World, extending: TimeExtensions
 ) -> None:
     made = world.running_session()
     store = world.commands.store
@@ -206,7 +208,7 @@ def test_a_session_that_borrows_is_not_extended_where_others_could_not_have_thei
     assert extending.extend(STUDENT1, made.id, 60).seconds == HOUR + 60
 
 
-def test_not_when_the_budget_is_promised_already(world: World, extending: Extending) -> None:
+def test_not_when_the_budget_is_promised_already(world: World, extending: TimeExtensions) -> None:
     made = world.running_session()
     store = world.commands.store
     whole = Budget(device_seconds=HOUR, period=Period.WEEK)

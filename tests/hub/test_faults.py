@@ -8,7 +8,7 @@ import pytest
 
 from carrel.hub.controller.loop import Loop
 from carrel.hub.controller.retries import MAX_ATTEMPTS
-from carrel.hub.records.audit import SERVICE, Action, ChangeFilter
+from carrel.hub.records.audit import SERVICE, AuditAction, ChangeFilter
 from carrel.hub.scheduling.model.snapshot import Health, Mark, MarkKind
 from carrel.hub.schemas import RequestOut
 
@@ -92,7 +92,7 @@ def test_the_history_names_the_fault_and_its_evidence(world: World) -> None:
     (change,) = world.commands.store.changes(EVERY)
     assert (change.who, change.action, change.target, change.why) == (
         SERVICE,
-        Action.QUARANTINE,
+        AuditAction.QUARANTINE,
         "SIM-0",
         LOST,
     )

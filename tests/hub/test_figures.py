@@ -15,11 +15,11 @@ from carrel.hub.interfaces.jupyterhub import HubUser
 from carrel.hub.records.calendar import Term
 from carrel.hub.records.identity import Identity
 from carrel.hub.records.usage import UsageBy
-from carrel.hub.runtime.context import Commands
+from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.model.budget import Budget, Period
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.store import MemoryStore
-from carrel.hub.usage.reports import Figures, UsageAsked
+from carrel.hub.usage.reports import UsageQuery, UsageReports
 from carrel.spawners.fake import FakeBackend
 
 from ..contracts.store_kit import job, running
@@ -30,7 +30,7 @@ TINA = replace(TEACHER, name="tina", groups=frozenset())
 
 
 @pytest.fixture
-def commands(tmp_path: Path) -> Commands:
+def commands(tmp_path: Path) -> Context:
     """student1 and student2 each use a device of cs101 for 100 s, student1 one of lab too."""
     clock = Clock()
     made = build(MemoryStore(), FakeBackend(clock=clock), FakeHub(), clock, tmp_path, devices=3)
@@ -46,30 +46,30 @@ def commands(tmp_path: Path) -> Commands:
 @pytest.mark.parametrize(
     ("who", "asked", "expected"),
     [
-        (STUDENT1, UsageAsked(), {("student1", "cs101"), ("student1", "lab")}),
-        (STUDENT1, UsageAsked(group="cs101"), {("student1", "cs101")}),
-        (STUDENT1, UsageAsked(mine=False), {("student1", "cs101"), ("student1", "lab")}),
-        (TEACHER, UsageAsked(), set()),
-        (TEACHER, UsageAsked(group="cs101"), {("student1", "cs101"), ("student2", "cs101")}),
-        (TEACHER, UsageAsked(group="lab"), set()),
-        (TEACHER, UsageAsked(mine=False), {("student1", "cs101"), ("student2", "cs101")}),
-        (ADMIN, UsageAsked(), set()),
-        (ADMIN, UsageAsked(group="lab"), {("student1", "lab")}),
-        (STRANGER, UsageAsked(group="cs101"), set()),
+        (STUDENT1, UsageQuery(), {("student1", "cs101"), ("student1", "lab")}),
+        (STUDENT1, UsageQuery(group="cs101"), {("student1", "cs101")}),
+        (STUDENT1, UsageQuery(mine=False), {("student1", "cs101"), ("student1", "lab")}),
+        (TEACHER, UsageQuery(), set()),
+        (TEACHER, UsageQuery(group="cs101"), {("student1", "cs101"), ("student2", "cs101")}),
+        (TEACHER, UsageQuery(group="lab"), set()),
+        (TEACHER, UsageQuery(mine=False), {("student1", "cs101"), ("student2", "cs101")}),
+        (ADMIN, UsageQuery(), set()),
+        (ADMIN, UsageQuery(group="lab"), {("student1", "lab")}),
+        (STRANGER, UsageQuery(group="cs101"), set()),
     ],
 )
 def test_everybody_sees_their_own_teachers_their_groups_administrators_all(
-    commands: Commands, who: Identity, asked: UsageAsked, expected: set[tuple[str, str]]
+    commands: Context, who: Identity, asked: UsageQuery, expected: set[tuple[str, str]]
 ) -> None:
     for by in UsageBy:
-        found = Figures(commands).usage(who, replace(asked, by=by))
+        found = UsageReports(commands).usage(who, replace(asked, by=by))
         assert {(line.owner, line.group) for line in found.by_group} == expected
         assert found.device_seconds == 100 * len(expected)
         assert sum(row.charged + row.open for row in found.rows) == found.device_seconds
 
 
 @pytest.fixture
-def department(commands: Commands) -> Commands:
+def department(commands: Context) -> Context:
     """cs101 and lab are below cs, which tina teaches; nobody used a device in cs itself."""
     store = commands.store
     store.put_group(Group(name="cs", max_devices=9, max_devices_per_user=9))
@@ -82,33 +82,33 @@ def department(commands: Commands) -> Commands:
 @pytest.mark.parametrize(
     ("who", "asked", "expected"),
     [
-        (ADMIN, UsageAsked(mine=False), [("cs", 300, 0), ("cs101", 200, 200), ("lab", 100, 100)]),
-        (ADMIN, UsageAsked(group="cs"), [("cs", 300, 0), ("cs101", 200, 200), ("lab", 100, 100)]),
-        (ADMIN, UsageAsked(group="cs101"), [("cs101", 200, 200)]),
-        (STUDENT1, UsageAsked(), [("cs", 200, 0), ("cs101", 100, 100), ("lab", 100, 100)]),
-        (STUDENT1, UsageAsked(mine=False), [("cs101", 100, 100), ("lab", 100, 100)]),
-        (TEACHER, UsageAsked(mine=False), [("cs101", 200, 200)]),
-        (TEACHER, UsageAsked(group="cs"), [("cs101", 200, 200)]),
-        (TINA, UsageAsked(group="cs"), []),
-        (STRANGER, UsageAsked(group="cs"), []),
+        (ADMIN, UsageQuery(mine=False), [("cs", 300, 0), ("cs101", 200, 200), ("lab", 100, 100)]),
+        (ADMIN, UsageQuery(group="cs"), [("cs", 300, 0), ("cs101", 200, 200), ("lab", 100, 100)]),
+        (ADMIN, UsageQuery(group="cs101"), [("cs101", 200, 200)]),
+        (STUDENT1, UsageQuery(), [("cs", 200, 0), ("cs101", 100, 100), ("lab", 100, 100)]),
+        (STUDENT1, UsageQuery(mine=False), [("cs101", 100, 100), ("lab", 100, 100)]),
+        (TEACHER, UsageQuery(mine=False), [("cs101", 200, 200)]),
+        (TEACHER, UsageQuery(group="cs"), [("cs101", 200, 200)]),
+        (TINA, UsageQuery(group="cs"), []),
+        (STRANGER, UsageQuery(group="cs"), []),
     ],
 )
 def test_by_group_each_line_counts_those_below_as_far_as_the_asker_may_see_them(
-    department: Commands,
+    department: Context,
     who: Identity,
-    asked: UsageAsked,
+    asked: UsageQuery,
     expected: list[tuple[str, float, float]],
 ) -> None:
-    found = Figures(department).usage(who, replace(asked, by=UsageBy.GROUP))
+    found = UsageReports(department).usage(who, replace(asked, by=UsageBy.GROUP))
     assert [(row.group, row.charged + row.open, row.own) for row in found.rows] == expected
     assert sum(row.own or 0.0 for row in found.rows) == found.device_seconds
 
 
-def test_a_named_group_has_the_ledger_of_those_below_it(department: Commands) -> None:
+def test_a_named_group_has_the_ledger_of_those_below_it(department: Context) -> None:
     store, now = department.store, department.clock()
     store.renew([lease.id for lease in store.leases()], now=now, until=now + 30)
     store.charge(now=now)
-    found = Figures(department).usage(ADMIN, UsageAsked(group="cs"))
+    found = UsageReports(department).usage(ADMIN, UsageQuery(group="cs"))
     assert {(line.owner, line.group) for line in found.by_group} == {
         ("student1", "cs101"),
         ("student2", "cs101"),
@@ -117,10 +117,10 @@ def test_a_named_group_has_the_ledger_of_those_below_it(department: Commands) ->
     assert len(found.ledger) == 3
 
 
-def test_by_user_week_and_term(commands: Commands) -> None:
+def test_by_user_week_and_term(commands: Context) -> None:
     now = datetime.fromtimestamp(commands.clock(), UTC).date()
-    figures = Figures(commands)
-    asked = UsageAsked(mine=False)
+    figures = UsageReports(commands)
+    asked = UsageQuery(mine=False)
 
     def rows(by: UsageBy, who: Identity = ADMIN) -> list[tuple[str, float]]:
         found = figures.usage(who, replace(asked, by=by)).rows
@@ -136,31 +136,31 @@ def test_by_user_week_and_term(commands: Commands) -> None:
     assert rows(UsageBy.TERM) == [("winter", 300)]
 
 
-def test_lines_are_the_newest_oldest_first(commands: Commands) -> None:
+def test_lines_are_the_newest_oldest_first(commands: Context) -> None:
     now = commands.clock()
     for back in (20, 10, 0):
         live = [lease.id for lease in commands.store.leases()]
         commands.store.renew(live, now=now - back, until=now + 30)
         commands.store.charge(now=now - back)
-    mine = Figures(commands).usage(STUDENT2, UsageAsked(lines=2))
+    mine = UsageReports(commands).usage(STUDENT2, UsageQuery(lines=2))
     assert [line.ends_at for line in mine.ledger] == [now - 10, now]
     assert not mine.ledger_complete
-    older = Figures(commands).usage(STUDENT2, UsageAsked(lines=2, before=mine.ledger[0].id))
+    older = UsageReports(commands).usage(STUDENT2, UsageQuery(lines=2, before=mine.ledger[0].id))
     assert [line.ends_at for line in older.ledger] == [now - 20]
 
 
-def test_a_span_that_ends_before_it_begins_is_refused(commands: Commands) -> None:
+def test_a_span_that_ends_before_it_begins_is_refused(commands: Context) -> None:
     with pytest.raises(InvalidInput, match="ends before it begins"):
-        Figures(commands).usage(STUDENT1, UsageAsked(since=2.0, until=1.0))
+        UsageReports(commands).usage(STUDENT1, UsageQuery(since=2.0, until=1.0))
 
 
-def test_an_administrator_is_told_of_a_group_that_there_is_not(commands: Commands) -> None:
+def test_an_administrator_is_told_of_a_group_that_there_is_not(commands: Context) -> None:
     with pytest.raises(NotFound, match=r"cs999.*Groups: cs101, lab"):
-        Figures(commands).usage(ADMIN, UsageAsked(group="cs999"))
+        UsageReports(commands).usage(ADMIN, UsageQuery(group="cs999"))
 
 
-def test_how_full_the_pool_was_is_for_administrators_and_teachers(commands: Commands) -> None:
-    figures, store = Figures(commands), commands.store
+def test_how_full_the_pool_was_is_for_administrators_and_teachers(commands: Context) -> None:
+    figures, store = UsageReports(commands), commands.store
     store.note_capacity(commands.clock() - 50)
     found = figures.pool(ADMIN, "day")
     assert (len(found.periods), found.waits[0].count) == (24, 3)
@@ -178,7 +178,7 @@ def test_how_full_the_pool_was_is_for_administrators_and_teachers(commands: Comm
 
 
 def test_budgets_are_those_of_ones_groups_and_the_hub_is_asked_before_the_store_is_read(
-    commands: Commands, monkeypatch: pytest.MonkeyPatch
+    commands: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     group = commands.store.group("cs101")
     budget = Budget(device_seconds=36000, period=Period.WEEK)
@@ -206,13 +206,13 @@ def test_budgets_are_those_of_ones_groups_and_the_hub_is_asked_before_the_store_
     ):
         found = commands.budgets(who, named, groups_of=known)
         assert [each.group for each in found] == expected, (who.name, named, known)
-    assert Figures(commands).usage(STUDENT1, UsageAsked()).budgets
+    assert UsageReports(commands).usage(STUDENT1, UsageQuery()).budgets
 
 
-def test_a_page_need_not_know_how_many_sums_it_leaves_out(commands: Commands) -> None:
-    asked = UsageAsked(by=UsageBy.REQUEST, mine=False, rows=1)
+def test_a_page_need_not_know_how_many_sums_it_leaves_out(commands: Context) -> None:
+    asked = UsageQuery(by=UsageBy.REQUEST, mine=False, rows=1)
     for counted, expected in ((True, 2), (False, 1)):
-        found = Figures(commands).usage(ADMIN, replace(asked, counted=counted))
+        found = UsageReports(commands).usage(ADMIN, replace(asked, counted=counted))
         assert (len(found.rows), found.rows_left_out) == (1, expected)
-    every = Figures(commands).usage(ADMIN, replace(asked, counted=False, rows=3))
+    every = UsageReports(commands).usage(ADMIN, replace(asked, counted=False, rows=3))
     assert (len(every.rows), every.rows_left_out) == (3, 0)

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from carrel.hub.errors import NotFound, TooLarge
-from carrel.hub.files.home_folders import Homes
+from carrel.hub.files.home_folders import HomeFolders
 from carrel.hub.files.local import MAX_DEPTH, MAX_OUTPUT_BYTES, LocalFiles
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> LocalFiles:
-    homes = Homes(root=tmp_path / "homes", disks=tmp_path / "disks")
+    homes = HomeFolders(root=tmp_path / "homes", disks=tmp_path / "disks")
     return LocalFiles(homes=homes, outputs=tmp_path / "outputs")
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.client import job_builder as describing
+from carrel.hub.client import job_builder
 from carrel.hub.client.work_archive import of_folder, packed, safe_target, with_inputs
 from carrel.hub.errors import InvalidInput, TooLarge
-from carrel.hub.schemas import parsers as values
+from carrel.hub.schemas import parsers
 
 
 def fill(folder: Path, *names: str) -> None:
@@ -77,14 +77,14 @@ def test_no_name_of_a_job_leads_out_of_the_folder(tmp_path: Path, name: str) -> 
 def test_a_folder_of_the_home_is_named_and_any_other_must_travel(tmp_path: Path) -> None:
     home = tmp_path / "home"
     fill(home, "project/train.py")
-    here = describing.working_folder(home / "project", home=home, upload=False, needed=True)
+    here = job_builder.working_folder(home / "project", home=home, upload=False, needed=True)
     assert here.fields == {"workdir": "project"}
-    assert describing.working_folder(home, home=home, upload=False, needed=True).fields == {}
+    assert job_builder.working_folder(home, home=home, upload=False, needed=True).fields == {}
     with pytest.raises(InvalidInput, match="--upload"):
-        describing.working_folder(tmp_path, home=home, upload=False, needed=True)
+        job_builder.working_folder(tmp_path, home=home, upload=False, needed=True)
     with pytest.raises(InvalidInput, match="Leave out"):
-        describing.working_folder(home, home=home, upload=True, workdir="project")
-    assert "archive" in describing.working_folder(home, home=None, upload=True).fields
+        job_builder.working_folder(home, home=home, upload=True, workdir="project")
+    assert "archive" in job_builder.working_folder(home, home=None, upload=True).fields
 
 
 @pytest.mark.parametrize(
@@ -92,10 +92,10 @@ def test_a_folder_of_the_home_is_named_and_any_other_must_travel(tmp_path: Path)
     [("8GiB", 8 * 2**30), ("8G", 8 * 2**30), ("8GB", 8 * 10**9), ("1.5 gib", 3 * 2**29)],
 )
 def test_memory_is_written_in_several_ways(text: str, size: int) -> None:
-    assert values.memory_bytes(text) == size
+    assert parsers.memory_bytes(text) == size
 
 
 @pytest.mark.parametrize("text", ["", "8", "much", "-1GiB", "0GiB", "8 PiB"])
 def test_anything_else_is_refused_with_examples(text: str) -> None:
     with pytest.raises(InvalidInput, match="8GiB"):
-        values.memory_bytes(text)
+        parsers.memory_bytes(text)

@@ -18,7 +18,7 @@ from carrel.hub.records.identity import Identity
 from carrel.hub.records.requests import RequestFilter, RequestRecord
 from carrel.hub.scheduling.model.states import State
 from carrel.hub.schemas import SessionIn
-from carrel.hub.sessions.held import Claims
+from carrel.hub.sessions.held import HeldSessions
 from carrel.hub.store.memory import MemoryStore
 from carrel.spawners.fake import FakeBackend
 
@@ -42,7 +42,7 @@ class HeldLeases(RuleBasedStateMachine):
         made = build(MemoryStore(), backend, hub, clock, Path(self.folder.name))
         commands = replace(made, claim_seconds=WINDOW)
         self.world = World(commands, backend, hub, clock, Loop(commands, node="local"))
-        self.claims = Claims(commands)
+        self.claims = HeldSessions(commands)
 
     def teardown(self) -> None:
         self.world.loop.close()

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.hub.records.usage import DAY, Capacity, Used, Window
-from carrel.hub.usage import aggregation as history
+from carrel.hub.records.usage import DAY, Capacity, UsageRow, Window
+from carrel.hub.usage import aggregation
 from carrel.hub.usage.reports import window_of
 
 MOMENTS = st.integers(0, 1000).map(float)
@@ -27,9 +27,9 @@ def test_levels_are_the_means_of_what_there_was(
     window = Window(since=200, until=800, buckets=buckets)
     lasting = [(min(a, b), max(a, b), n) for a, b, n in spans if max(a, b) <= now]
     inside = [span for span in lasting if span[0] < window.until and span[1] > window.since]
-    begun = history.flow(window, [(a, n) for a, _, n in inside])
-    ended = history.flow(window, [(b, n) for _, b, n in inside if b < window.until])
-    means = history.mean_levels(window, begun, ended, now)
+    begun = aggregation.flow(window, [(a, n) for a, _, n in inside])
+    ended = aggregation.flow(window, [(b, n) for _, b, n in inside if b < window.until])
+    means = aggregation.mean_levels(window, begun, ended, now)
     for number, mean in enumerate(means):
         start = window.since + number * window.width
         end = min(start + window.width, now)
@@ -39,7 +39,7 @@ def test_levels_are_the_means_of_what_there_was(
 
 
 def test_parts_of_an_amount_add_up_to_it() -> None:
-    parts = history.split(0.0, 3.0, 0.1, [1.0, 2.0, 7.0])
+    parts = aggregation.split(0.0, 3.0, 0.1, [1.0, 2.0, 7.0])
     assert len(parts) == 3
     assert fsum(parts) == 0.1
 
@@ -48,21 +48,21 @@ def test_parts_of_an_amount_add_up_to_it() -> None:
     ("percent", "expected"), [(50, 3.0), (90, 5.0), (100, 5.0), (1, 1.0), (20, 1.0), (21, 2.0)]
 )
 def test_nearest_rank(percent: int, expected: float) -> None:
-    assert history.nearest_rank([1.0, 2.0, 3.0, 4.0, 5.0], percent) == expected
+    assert aggregation.nearest_rank([1.0, 2.0, 3.0, 4.0, 5.0], percent) == expected
 
 
 def test_the_share_is_of_what_was_healthy_at_the_time() -> None:
     window = Window(since=0, until=400, buckets=4)
     changes = [Capacity(at=150, healthy=4), Capacity(at=250, healthy=2)]
-    capacity = history.mean_capacity(window, changes, 350)
+    capacity = aggregation.mean_capacity(window, changes, 350)
     assert capacity == (None, 4.0, 3.0, 2.0)
-    assert history.share([1.0, 1.0, 3.0, 4.0], capacity) == (None, 0.25, 1.0, 1.0)
-    assert history.share([1.0], [0.0]) == (None,)
+    assert aggregation.share([1.0, 1.0, 3.0, 4.0], capacity) == (None, 0.25, 1.0, 1.0)
+    assert aggregation.share([1.0], [0.0]) == (None,)
 
 
 def test_days_without_use_are_shown_too() -> None:
-    used = Used(day=DAY, charged=7.0)
-    found = history.every_day([used], 100.0, 3 * DAY)
+    used = UsageRow(day=DAY, charged=7.0)
+    found = aggregation.every_day([used], 100.0, 3 * DAY)
     assert [(row.day, row.charged) for row in found] == [(0.0, 0.0), (DAY, 7.0), (2 * DAY, 0.0)]
 
 

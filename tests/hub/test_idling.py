@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.controller.idle_culling import SETTLE_SECONDS, Idling
+from carrel.hub.controller.idle_culling import SETTLE_SECONDS, IdleCulling
 from carrel.hub.controller.loop import Loop
 from carrel.hub.errors import Conflict, Forbidden, NotFound
 from carrel.hub.records.leases import Handle
-from carrel.hub.runtime.context import Commands
-from carrel.hub.scheduling.model.idleness import DeviceUse, Use
+from carrel.hub.runtime.context import Context
+from carrel.hub.scheduling.model.idleness import ActivityLevel, DeviceActivity
 from carrel.hub.schemas import KernelsIn, RequestOut, SessionIn, StartedIn
 from carrel.hub.store.memory import MemoryStore
 from carrel.spawners.fake import FakeAttempt, FakeBackend
@@ -28,10 +28,10 @@ NOTHING = KernelsIn(count=1, running=0)
 class Room:
     """One session on one device, and what watches it."""
 
-    commands: Commands
+    commands: Context
     backend: FakeBackend
     clock: Clock
-    idling: Idling
+    idling: IdleCulling
     session: str = ""
     tells: KernelsIn | None = NOTHING
 
@@ -71,7 +71,7 @@ class Room:
     def restart(self) -> None:
         """kill -9 of the service: only the store and the engine are left."""
         self.commands.board._kernels.clear()
-        self.idling = Idling(self.commands, COUNTDOWN)
+        self.idling = IdleCulling(self.commands, COUNTDOWN)
 
     def history(self) -> list[str]:
         events = self.commands.events(None, self.session)
@@ -83,7 +83,7 @@ def room(tmp_path: Path) -> Room:
     clock = Clock()
     backend = FakeBackend(devices=(device(0), device(1)), clock=clock)
     commands = build(MemoryStore(), backend, FakeHub(), clock, tmp_path)
-    made = Room(commands, backend, clock, Idling(commands, COUNTDOWN))
+    made = Room(commands, backend, clock, IdleCulling(commands, COUNTDOWN))
     made.idling.look()
     made.start()
     return made
@@ -113,7 +113,7 @@ def test_a_session_without_work_is_warned_and_stopped_with_what_was_seen(room: R
 
 def test_the_loop_looks_in_a_thread_as_often_as_the_groups_need_it(room: Room) -> None:
     loop = Loop(room.commands, node="local", idling=room.idling)
-    room.backend.uses["SIM-0"] = DeviceUse(name="GPU", use=Use.WORKED)
+    room.backend.uses["SIM-0"] = DeviceActivity(name="GPU", use=ActivityLevel.WORKED)
     for _ in range(2):
         room.clock.pass_(30)
         room.idling.tell(STUDENT1, room.session, NOTHING)
@@ -149,7 +149,7 @@ def replace_kernels(**changes: object) -> KernelsIn:
 def test_a_device_that_works_is_work_and_a_driver_that_is_silent_counts_as_such(
     room: Room,
 ) -> None:
-    room.backend.uses["SIM-0"] = DeviceUse(name="GPU", use=Use.WORKED)
+    room.backend.uses["SIM-0"] = DeviceActivity(name="GPU", use=ActivityLevel.WORKED)
     assert room.pass_(4000).warning is None
     room.backend.uses.clear()
     room.backend.silent = True

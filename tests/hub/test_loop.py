@@ -16,10 +16,10 @@ from carrel.hub.controller.loop import EXIT_GRACE, HUB_WINDOW, Loop
 from carrel.hub.controller.reconciler import LEASE_SECONDS
 from carrel.hub.controller.retries import MAX_ATTEMPTS
 from carrel.hub.errors import StaleEpoch
-from carrel.hub.interfaces.backend import LaunchOrder, Sighting
+from carrel.hub.interfaces.backend import AttemptStatus, LaunchOrder
 from carrel.hub.records.events import NewEvent
 from carrel.hub.records.leases import Handle, LeaseState
-from carrel.hub.runtime.context import Commands
+from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.model.snapshot import Health
 from carrel.hub.schemas import EventIn, EventsIn, RequestOut, SessionIn, StartedIn
 from carrel.hub.store.memory import MemoryStore
@@ -33,7 +33,7 @@ from .test_commands import job
 class World:
     """A service without its web side, cycled by hand."""
 
-    commands: Commands
+    commands: Context
     backend: FakeBackend
     hub: FakeHub
     clock: Clock
@@ -554,7 +554,7 @@ class Overlapping(FakeBackend):
         assert self.asked.wait(60)
         return super().start(order)
 
-    def look(self, leases: Mapping[str, Handle | None]) -> Mapping[str, Sighting]:
+    def look(self, leases: Mapping[str, Handle | None]) -> Mapping[str, AttemptStatus]:
         seen = super().look(leases)  # nothing yet
         self.asked.set()
         assert self.started.wait(60)

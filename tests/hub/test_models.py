@@ -16,7 +16,7 @@ from carrel.hub.admission.quotes import Quotes
 from carrel.hub.cli import cli
 from carrel.hub.client import Client
 from carrel.hub.errors import CarrelError, Conflict, InvalidInput, OverMaximum
-from carrel.hub.requests.amendments import Changing
+from carrel.hub.requests.amendments import Amendments
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.schemas import ChangeIn, JobIn, QuoteIn, RequestOut, SessionIn
 from carrel.hub.schemas.explanation import WhyOut
@@ -54,7 +54,7 @@ class Terminal:
 
     def change(self, request_id: str, wanted: ChangeIn) -> RequestOut:
         sent = ChangeIn.model_validate_json(wanted.model_dump_json(exclude_unset=True))
-        return Changing(self.world.commands).change(STUDENT1, request_id, sent)
+        return Amendments(self.world.commands).change(STUDENT1, request_id, sent)
 
     def request(self, request_id: str) -> RequestOut:
         return self.world.commands.request(STUDENT1, request_id)
@@ -222,7 +222,7 @@ def test_it_is_changed_to_another_model(world: World, waits: RequestOut, carrel:
 
 
 def test_a_change_is_refused_like_a_new_request(world: World, waits: RequestOut) -> None:
-    change = Changing(world.commands).change
+    change = Amendments(world.commands).change
     with pytest.raises(InvalidInput, match="Abacus"):
         change(STUDENT1, waits.id, ChangeIn(model="Abacus"))
     group(world, models=frozenset({NEW}))
@@ -236,7 +236,7 @@ def test_a_change_is_refused_like_a_new_request(world: World, waits: RequestOut)
 
 
 def test_what_is_left_out_keeps_the_model(world: World, waits: RequestOut) -> None:
-    found = Changing(world.commands).change(STUDENT1, waits.id, ChangeIn(seconds=300))
+    found = Amendments(world.commands).change(STUDENT1, waits.id, ChangeIn(seconds=300))
     assert (found.seconds, found.model) == (300, NEW)
 
 
@@ -244,7 +244,7 @@ def test_what_runs_keeps_its_model(world: World) -> None:
     made = world.commands.submit_job(STUDENT1, job(model=NEW))
     world.settle()
     with pytest.raises(Conflict):
-        Changing(world.commands).change(STUDENT1, made.id, ChangeIn(model=None))
+        Amendments(world.commands).change(STUDENT1, made.id, ChangeIn(model=None))
 
 
 def test_it_is_shown_and_run_again_with_it(

@@ -14,7 +14,7 @@ from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.scheduling.model.states import State
 from carrel.hub.store import MemoryStore
-from carrel.hub.usage.pool_history import Past
+from carrel.hub.usage.pool_history import PoolHistoryCache
 from carrel.hub.usage.reports import window_of
 
 from ..contracts.store_kit import CANCELLED, device, job
@@ -64,14 +64,17 @@ class Site:
 @examples(40, 1000, database=None)
 @given(steps=STEPS)
 def test_whoever_remembers_sees_what_a_newcomer_sees(steps: list[tuple[str, float, str]]) -> None:
-    site, kept = Site(), Past()
+    site, kept = Site(), PoolHistoryCache()
     for step in steps:
         site.step(*step)
         # What has just happened may lie in a part that is over: it is told a moment later.
         now = site.now + 60
         for group in ("", "lab"):
             window = window_of("day", now, group)
-            found, fresh = kept.read(site.store, window, now), Past().read(site.store, window, now)
+            found, fresh = (
+                kept.read(site.store, window, now),
+                PoolHistoryCache().read(site.store, window, now),
+            )
             assert found.leased == pytest.approx(fresh.leased, abs=1e-9)
             assert found.queued == pytest.approx(fresh.queued, abs=1e-9)
             assert found.waits == fresh.waits
@@ -96,7 +99,7 @@ class Counting(MemoryStore):
 
 
 def test_only_the_parts_that_are_not_over_are_read_again() -> None:
-    store, kept, now = Counting(), Past(), BEGIN
+    store, kept, now = Counting(), PoolHistoryCache(), BEGIN
     kept.read(store, window_of("day", now), now)
     assert [window.buckets for window in store.asked] == [24, 24]
     store.asked.clear()
@@ -107,7 +110,7 @@ def test_only_the_parts_that_are_not_over_are_read_again() -> None:
 
 
 def test_a_clock_that_is_put_back_makes_it_read_everything_again() -> None:
-    store, kept, now = Counting(), Past(), BEGIN
+    store, kept, now = Counting(), PoolHistoryCache(), BEGIN
     kept.read(store, window_of("day", now), now)
     store.asked.clear()
     kept.read(store, window_of("day", now - 120), now - 120)

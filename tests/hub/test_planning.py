@@ -10,8 +10,15 @@ from hypothesis import strategies as st
 from carrel.hub.controller.planner import LONGEST_REST, Planner
 from carrel.hub.scheduling.cycle.decision import decide, in_order
 from carrel.hub.scheduling.model.plan import Plan, Reason
-from carrel.hub.scheduling.model.snapshot import Device, Group, Holding, Kind, Snapshot, Waiting
-from carrel.hub.scheduling.queue.cycle_state import Books
+from carrel.hub.scheduling.model.snapshot import (
+    Allocation,
+    Device,
+    Group,
+    Kind,
+    PendingRequest,
+    Snapshot,
+)
+from carrel.hub.scheduling.queue.cycle_state import CycleState
 
 from .scheduling.strategies import snapshots
 from .scheduling.values import NOW
@@ -42,8 +49,8 @@ def waits(plan: Plan | None) -> list[str]:
     return [wait.request_id for wait in plan.waits]
 
 
-def job(number: int, *, devices: int = 1, group: str = "cs101") -> Waiting:
-    return Waiting(
+def job(number: int, *, devices: int = 1, group: str = "cs101") -> PendingRequest:
+    return PendingRequest(
         id=f"j-{number:04}",
         kind=Kind.JOB,
         owner="ada",
@@ -58,7 +65,7 @@ FULL = Snapshot(
     devices=(Device(id="D0", node="a", index=0, model="A100", memory_bytes=1 << 37),),
     groups=(Group(name="cs101", max_devices=4, max_devices_per_user=4),),
     holdings=(
-        Holding(
+        Allocation(
             request_id="r",
             owner="bob",
             group="cs101",
@@ -132,7 +139,7 @@ def test_without_a_new_plan_nothing_could_have_started(
     snapshot: Snapshot, first: int, second: int, sorted_first: bool
 ) -> None:
     """A queue that grows in two steps, in its order or not."""
-    queue = in_order(snapshot, Books(snapshot, NOW)) if sorted_first else snapshot.waiting
+    queue = in_order(snapshot, CycleState(snapshot, NOW)) if sorted_first else snapshot.waiting
     planner = Planner(SlowTime())
     for known in sorted((first, second, len(queue))):
         now = replace(snapshot, waiting=queue[:known])

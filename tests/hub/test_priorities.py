@@ -10,7 +10,7 @@ import pytest
 from carrel.hub.errors import Forbidden, InvalidInput
 from carrel.hub.records.identity import Identity
 from carrel.hub.records.requests import Cause, CauseCode
-from carrel.hub.runtime.context import Commands
+from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.cycle.decision import decide
 from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.snapshot import PriorityClass
@@ -23,7 +23,7 @@ from .doubles import ADMIN, STUDENT1, TEACHER, Clock, FakeHub, build, device
 
 
 @pytest.fixture
-def commands(tmp_path: Path) -> Commands:
+def commands(tmp_path: Path) -> Context:
     clock = Clock()
     backend = FakeBackend(devices=(device(0), device(1)), clock=clock)
     hub = FakeHub()
@@ -37,19 +37,19 @@ def asked(**more: object) -> JobIn:
 
 
 @pytest.mark.parametrize("who", [TEACHER, ADMIN])
-def test_teachers_and_administrators_may_be_urgent(commands: Commands, who: Identity) -> None:
+def test_teachers_and_administrators_may_be_urgent(commands: Context, who: Identity) -> None:
     made = commands.submit_job(who, asked(priority="urgent"))
     assert made.priority == "urgent"
     assert commands.store.request(made.id).priority is PriorityClass.URGENT
 
 
-def test_a_student_may_not(commands: Commands) -> None:
+def test_a_student_may_not(commands: Context) -> None:
     with pytest.raises(Forbidden, match=r"'normal' or 'opportunistic'"):
         commands.submit_job(STUDENT1, asked(priority="urgent"))
     assert commands.store.snapshot(0).waiting == ()
 
 
-def test_a_session_goes_before_jobs_that_wait_longer(commands: Commands) -> None:
+def test_a_session_goes_before_jobs_that_wait_longer(commands: Context) -> None:
     job = commands.submit_job(STUDENT1, asked())
     session = commands.queue_session("student2", "", SessionIn(devices=1, group="cs101"))
     assert session.priority is PriorityClass.INTERACTIVE
@@ -60,14 +60,14 @@ def test_a_session_goes_before_jobs_that_wait_longer(commands: Commands) -> None
     ]
 
 
-def test_a_job_gives_way_unless_it_is_told_not_to(commands: Commands) -> None:
+def test_a_job_gives_way_unless_it_is_told_not_to(commands: Context) -> None:
     assert commands.submit_job(STUDENT1, asked()).preemptible
     assert not commands.submit_job(STUDENT1, asked(preemptible=False)).preemptible
     with pytest.raises(InvalidInput, match="gives way to everybody"):
         commands.submit_job(STUDENT1, asked(preemptible=False, priority="opportunistic"))
 
 
-def test_the_same_job_again_keeps_what_was_asked_but_not_the_hurry(commands: Commands) -> None:
+def test_the_same_job_again_keeps_what_was_asked_but_not_the_hurry(commands: Context) -> None:
     first = commands.submit_job(STUDENT1, asked(priority="opportunistic"))
     assert commands.same_job(STUDENT1, first.id).priority == "opportunistic"
     hurried = commands.submit_job(TEACHER, asked(priority="urgent", preemptible=False))
@@ -75,7 +75,7 @@ def test_the_same_job_again_keeps_what_was_asked_but_not_the_hurry(commands: Com
     assert (again.priority, again.preemptible) == ("normal", False)
 
 
-def test_a_job_is_expected_to_run_as_long_as_the_last_two_like_it(commands: Commands) -> None:
+def test_a_job_is_expected_to_run_as_long_as_the_last_two_like_it(commands: Context) -> None:
     def ran(seconds: float, **more: object) -> None:
         made = commands.submit_job(STUDENT1, asked(**more))
         store, now = commands.store, commands.clock()

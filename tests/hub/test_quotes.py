@@ -12,7 +12,7 @@ import pytest
 from carrel.hub.admission.quotes import Quotes
 from carrel.hub.errors import Unavailable
 from carrel.hub.records.requests import NewRequest
-from carrel.hub.runtime.context import Commands
+from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.cycle.decision import decide
 from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.snapshot import Group, Kind
@@ -32,17 +32,17 @@ def hub() -> FakeHub:
 
 
 @pytest.fixture
-def commands(tmp_path: Path, hub: FakeHub) -> Commands:
+def commands(tmp_path: Path, hub: FakeHub) -> Context:
     return build(MemoryStore(), FakeBackend(), hub, Clock(), tmp_path, devices=1)
 
 
-def granted(commands: Commands) -> None:
+def granted(commands: Context) -> None:
     made = commands.submit_job(STUDENT2, job(seconds=1800))
     start = Start(request_id=made.id, devices=("SIM-0",))
     commands.store.grant([start], now=commands.clock(), lease_seconds=30)
 
 
-def test_what_is_free_starts_at_once(commands: Commands) -> None:
+def test_what_is_free_starts_at_once(commands: Context) -> None:
     (found,) = Quotes(commands).quotes(STUDENT1, [ONE])
     assert (found.admitted, found.starts_now, found.sentence) == (
         True, True, "It would start at once.",
@@ -51,7 +51,7 @@ def test_what_is_free_starts_at_once(commands: Commands) -> None:
     assert commands.queue(None).total == 0, "nothing was sent"
 
 
-def test_a_job_is_quoted_as_it_would_be_submitted(commands: Commands) -> None:
+def test_a_job_is_quoted_as_it_would_be_submitted(commands: Context) -> None:
     """All is guaranteed to others: who may not be preempted could never start."""
     math = Group(name="math", max_devices=1, max_devices_per_user=1, guaranteed=1)
     commands.store.put_group(math)
@@ -68,7 +68,7 @@ def test_a_job_is_quoted_as_it_would_be_submitted(commands: Commands) -> None:
     )
 
 
-def test_what_is_taken_is_waited_for(commands: Commands) -> None:
+def test_what_is_taken_is_waited_for(commands: Context) -> None:
     granted(commands)
     commands.submit_job(STUDENT1, job(seconds=600))
     asked = [ONE.model_copy(update={"kind": "job"}), ONE, QuoteIn(devices=0)]
@@ -82,7 +82,7 @@ def test_what_is_taken_is_waited_for(commands: Commands) -> None:
     assert (cpu.starts_now, cpu.device_seconds) == (True, 0)
 
 
-def test_what_would_be_asked_back_is_there_after_the_notice(commands: Commands) -> None:
+def test_what_would_be_asked_back_is_there_after_the_notice(commands: Context) -> None:
     """And not when those who borrow it end by themselves."""
     store = commands.store
     store.put_group(replace(store.group("cs101"), guaranteed=1))
@@ -110,7 +110,7 @@ def test_what_would_be_asked_back_is_there_after_the_notice(commands: Commands) 
     )
 
 
-def test_a_refusal_is_an_answer_like_any_other(commands: Commands) -> None:
+def test_a_refusal_is_an_answer_like_any_other(commands: Context) -> None:
     too_many, elsewhere, fine = Quotes(commands).quotes(
         STUDENT1, [QuoteIn(devices=99), QuoteIn(group="math"), ONE]
     )
@@ -122,13 +122,13 @@ def test_a_refusal_is_an_answer_like_any_other(commands: Commands) -> None:
     assert fine.admitted
 
 
-def test_who_has_no_group_is_told_whom_to_ask(commands: Commands) -> None:
+def test_who_has_no_group_is_told_whom_to_ask(commands: Context) -> None:
     (found,) = Quotes(commands).quotes(STRANGER, [ONE])
     assert not found.admitted
     assert "ask your teacher" in found.accepted
 
 
-def test_without_the_hub_nothing_is_said(commands: Commands, hub: FakeHub) -> None:
+def test_without_the_hub_nothing_is_said(commands: Context, hub: FakeHub) -> None:
     hub.away = True
     with pytest.raises(Unavailable):
         Quotes(commands).quotes(STUDENT1, [ONE])

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from carrel.hub.config.backend import docker_options
-from carrel.hub.config.settings import Engine, Settings
+from carrel.hub.config.settings import EngineKind, Settings
 from carrel.hub.config.site import SiteFile
 from carrel.hub.config.state_folder import StateFolder
 from carrel.hub.errors import Conflict, InvalidInput, Unavailable
 from carrel.hub.interfaces.host import Addresses
-from carrel.hub.supervisor import host as engine
+from carrel.hub.supervisor import host as supervisor_host
 from carrel.hub.supervisor.up import UpOptions, choose
 
 
@@ -40,11 +40,11 @@ def test_a_whole_file_reaches_the_engine(
         '[[nodes]]\nname = "gpu1"\ndocker_host = "ssh://carrel@gpu1"\naddress = "10.1.2.4"\n'
     )
     site = SiteFile.load(state)
-    settings = Settings(engine=Engine.DOCKER, docker_subnets="10.200.0.0/20", hub_port=1)
+    settings = Settings(engine=EngineKind.DOCKER, docker_subnets="10.200.0.0/20", hub_port=1)
 
     options = docker_options(settings, site)
 
-    assert site.engine is Engine.DOCKER
+    assert site.engine is EngineKind.DOCKER
     assert (options.memory, options.home_size) == (8 * 2**30, 5 * 2**30)
     assert options.blocked == ("10.0.0.0/8",)
     assert options.address == "10.1.2.3"
@@ -96,21 +96,21 @@ def test_two_installations_have_two_names(tmp_path: Path) -> None:
 
 class TestTheChoiceOfTheEngine:
     def test_it_is_kept(self, state: StateFolder) -> None:
-        choose(UpOptions(state=state, engine=Engine.DOCKER)).save(state)
-        assert choose(UpOptions(state=state)).engine is Engine.DOCKER
+        choose(UpOptions(state=state, engine=EngineKind.DOCKER)).save(state)
+        assert choose(UpOptions(state=state)).engine is EngineKind.DOCKER
 
     def test_the_file_has_the_last_word(self, state: StateFolder) -> None:
         state.site_file.write_text('engine = "docker"')
-        assert choose(UpOptions(state=state)).engine is Engine.DOCKER
+        assert choose(UpOptions(state=state)).engine is EngineKind.DOCKER
         with pytest.raises(InvalidInput, match="and the command line local"):
-            choose(UpOptions(state=state, engine=Engine.LOCAL))
+            choose(UpOptions(state=state, engine=EngineKind.LOCAL))
 
     def test_an_engine_on_which_something_runs_is_not_left(
         self, state: StateFolder, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(engine, "running", lambda *_: frozenset({"l-1"}))
+        monkeypatch.setattr(supervisor_host, "running", lambda *_: frozenset({"l-1"}))
         with pytest.raises(Conflict, match="run on the engine 'local'"):
-            choose(UpOptions(state=state, engine=Engine.DOCKER))
+            choose(UpOptions(state=state, engine=EngineKind.DOCKER))
 
 
 class SlowGround:
@@ -131,16 +131,16 @@ class TestTheAddress:
     def ground(self, monkeypatch: pytest.MonkeyPatch) -> SlowGround:
         made = SlowGround()
         monkeypatch.setattr("carrel.hub.plugins.ground", lambda *_: made)
-        monkeypatch.setattr(engine, "_ASK_SECONDS", 0.0)
+        monkeypatch.setattr(supervisor_host, "_ASK_SECONDS", 0.0)
         return made
 
     def test_an_engine_of_an_earlier_start_is_waited_for(
         self, state: StateFolder, ground: SlowGround
     ) -> None:
         said: list[str] = []
-        before = Settings(engine=Engine.DOCKER, docker_subnets="10.200.0.0/20", service_port=7)
+        before = Settings(engine=EngineKind.DOCKER, docker_subnets="10.200.0.0/20", service_port=7)
 
-        settings = engine.grounded(state, before, said.append)
+        settings = supervisor_host.grounded(state, before, said.append)
 
         assert settings.internal_ip == "10.200.16.1"
         assert settings.docker_subnets == "10.200.0.0/20"
@@ -151,8 +151,8 @@ class TestTheAddress:
         self, state: StateFolder, ground: SlowGround
     ) -> None:
         with pytest.raises(Unavailable):
-            engine.grounded(state, Settings(engine=Engine.DOCKER), pytest.fail)
+            supervisor_host.grounded(state, Settings(engine=EngineKind.DOCKER), pytest.fail)
 
     def test_the_local_engine_needs_none(self, state: StateFolder) -> None:
-        settings = engine.grounded(state, Settings(internal_ip="10.200.16.1"), pytest.fail)
+        settings = supervisor_host.grounded(state, Settings(internal_ip="10.200.16.1"), pytest.fail)
         assert settings.internal_ip == "127.0.0.1"

@@ -9,7 +9,7 @@ import pytest
 
 from carrel.hub.controller.loop import Loop
 from carrel.hub.controller.preemption import SPARE_EVERY
-from carrel.hub.requests.amendments import Changing
+from carrel.hub.requests.amendments import Amendments
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.schemas import ChangeIn, RequestOut
 
@@ -65,7 +65,7 @@ def test_whoever_asks_for_less_than_was_asked_back_has_one_of_them_stopped(
     wants = asks(world, 2)
     assert len(warned(world, borrowed)) == 2
 
-    Changing(world.commands).change(STUDENT1, wants.id, ChangeIn(devices=1))
+    Amendments(world.commands).change(STUDENT1, wants.id, ChangeIn(devices=1))
     world.clock.pass_(SPARE_EVERY)
     world.settle(2)
     (asked,) = warned(world, borrowed)
@@ -117,7 +117,7 @@ def test_for_whom_something_else_holds_at_the_end_of_the_notice_nobody_is_stoppe
 def test_whoever_may_stay_is_told_why(world: World, borrowed: list[RequestOut]) -> None:
     wants = asks(world, 2)
     asked = warned(world, borrowed)
-    Changing(world.commands).change(STUDENT1, wants.id, ChangeIn(devices=1))
+    Amendments(world.commands).change(STUDENT1, wants.id, ChangeIn(devices=1))
     world.clock.pass_(SPARE_EVERY)
     world.settle()
 

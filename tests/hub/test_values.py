@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from carrel.hub.errors import InvalidInput
-from carrel.hub.schemas import parsers as values
+from carrel.hub.schemas import parsers
 
 
 @pytest.mark.parametrize("text", ["300h/term", "20h/week", "0.5h/week", "0h/term"])
 def test_a_budget_is_shown_as_it_was_given(text: str) -> None:
-    found = values.budget(text)
-    assert values.budget_text(found.device_seconds, found.period) == text
+    found = parsers.budget(text)
+    assert parsers.budget_text(found.device_seconds, found.period) == text
 
 
 @pytest.mark.parametrize(
@@ -19,16 +19,20 @@ def test_a_budget_is_shown_as_it_was_given(text: str) -> None:
 )
 def test_what_is_no_budget_is_refused_with_what_would_be_one(text: str) -> None:
     with pytest.raises(InvalidInput, match=r"is no budget\. Device-hours in a term or a week"):
-        values.budget(text)
+        parsers.budget(text)
 
 
 def test_devices_are_a_whole_number() -> None:
-    assert (values.devices("0"), values.devices(" 7 "), values.devices("7", least=1)) == (0, 7, 7)
+    assert (parsers.devices("0"), parsers.devices(" 7 "), parsers.devices("7", least=1)) == (
+        0,
+        7,
+        7,
+    )
     for text in ("", "-1", "1.5", "two", "100001", "9999999999", "\u0663"):
         with pytest.raises(InvalidInput, match="A whole number from 0 to 100,000"):
-            values.devices(text)
+            parsers.devices(text)
     for text in ("0.5", "1.5", " 2.25"):
         with pytest.raises(InvalidInput, match="Only whole devices are lent: no engine can hold"):
-            values.devices(text)
+            parsers.devices(text)
     with pytest.raises(InvalidInput, match="A whole number from 1 to 100,000"):
-        values.devices("0", least=1)
+        parsers.devices("0", least=1)

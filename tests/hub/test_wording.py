@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from carrel.hub.messages import requests as wording
+from carrel.hub.messages import requests as request_messages
 from carrel.hub.messages import units
 from carrel.hub.scheduling.model.plan import Reason, Wait
 from carrel.hub.scheduling.model.states import State
@@ -41,29 +41,33 @@ from carrel.hub.scheduling.model.states import State
     ],
 )
 def test_a_wait_is_place_and_reason(wait: Wait, sentence: str) -> None:
-    assert wording.wait_sentence(wait) == sentence
+    assert request_messages.wait_sentence(wait) == sentence
     place = f"Place {wait.place}. " if wait.place else ""
-    assert f"{place}{wording.wait_reason(wait)}" == sentence
+    assert f"{place}{request_messages.wait_reason(wait)}" == sentence
 
 
 @pytest.mark.parametrize("reason", list(Reason))
 def test_every_reason_has_a_sentence(reason: Reason) -> None:
     wait = Wait(request_id="a", place=1, reason=reason)
-    assert wording.wait_sentence(wait).endswith(".")
-    assert "owner" not in wording.wait_sentence(wait, yours=True), "who reads is the owner"
+    assert request_messages.wait_sentence(wait).endswith(".")
+    assert "owner" not in request_messages.wait_sentence(wait, yours=True), "who reads is the owner"
 
 
 def test_ones_own_limits_are_told_to_oneself_as_you() -> None:
     wait = Wait(request_id="a", place=1, reason=Reason.USER_MAXIMUM, detail="cs101")
     said = "You have no room for it now within what one member of cs101 may hold."
-    assert wording.wait_sentence(wait, yours=True) == f"Place 1. {said}"
-    assert wording.quote_sentence(wait, 0.0) == f"It would wait at place 1. {said}"
+    assert request_messages.wait_sentence(wait, yours=True) == f"Place 1. {said}"
+    assert request_messages.quote_sentence(wait, 0.0) == f"It would wait at place 1. {said}"
 
 
 @pytest.mark.parametrize("state", list(State))
 def test_every_state_has_a_meaning(state: State) -> None:
-    assert wording.state_meaning(state) != state or state in ("running", "cancelled", "failed")
-    assert "_" not in wording.state(state)
+    assert request_messages.state_meaning(state) != state or state in (
+        "running",
+        "cancelled",
+        "failed",
+    )
+    assert "_" not in request_messages.state(state)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +93,7 @@ def test_amounts() -> None:
     assert units.device_seconds(5400.4) == "5,400 device-seconds"
     assert units.device_seconds(0.7) == "1 device-second"
     assert [units.memory(n) for n in (0, 512 * 2**20, 80 * 2**30)] == ["", "512 MiB", "80 GiB"]
-    assert [wording.server(name) for name in ("", "lab")] == ["default session", "lab"]
+    assert [request_messages.server(name) for name in ("", "lab")] == ["default session", "lab"]
 
 
 @pytest.mark.parametrize(
@@ -104,4 +108,4 @@ def test_amounts() -> None:
 def test_work_is_called_by_what_it_does(
     kind: str, notebook: str, command: list[str], labels: dict[str, str], name: str
 ) -> None:
-    assert wording.work(kind, notebook, command, labels) == name
+    assert request_messages.work(kind, notebook, command, labels) == name

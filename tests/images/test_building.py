@@ -10,12 +10,10 @@ from pathlib import Path
 import pytest
 
 from carrel.hub.errors import ImageFailed, InvalidInput, Unavailable
-from carrel.images import build as building
-from carrel.images import build_context as context
-from carrel.images import labels, recipes
-from carrel.images import retention as pruning
-from carrel.images.build import Order, Progress, build
-from carrel.images.docker_cli import Docker, Listed
+from carrel.images import build as images_build
+from carrel.images import build_context, labels, recipes, retention
+from carrel.images.build import BuildOrder, BuildProgress, build
+from carrel.images.docker_cli import Docker, ListedImage
 from carrel.images.lock_check import compared
 
 from .conftest import FakeDocker
@@ -35,8 +33,8 @@ LOG = """#1 [internal] load build definition from Dockerfile
 """
 
 
-def image(name: str, number: int, *, on: str = "") -> Listed:
-    return Listed(
+def image(name: str, number: int, *, on: str = "") -> ListedImage:
+    return ListedImage(
         digest=f"sha256:{number:064x}",
         name=name,
         built=f"2026-11-{number:02}",
@@ -84,9 +82,9 @@ class TestBuild:
     @pytest.fixture(autouse=True)
     def no_wheel(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Packing this checkout takes seconds, and has a test of its own."""
-        monkeypatch.setattr(context, "wheel_of_carrel", lambda folder: folder)
+        monkeypatch.setattr(build_context, "wheel_of_carrel", lambda folder: folder)
 
-    def words(self, docker: Docker, fake: FakeDocker, order: Order) -> list[str]:
+    def words(self, docker: Docker, fake: FakeDocker, order: BuildOrder) -> list[str]:
         below = "sha256:" + "1" * 64
         fake.answer("image", "ls", out="12")
         fake.answer("image", "inspect", out=[inspected(order.recipe.name, below)])
@@ -101,7 +99,7 @@ class TestBuild:
         bundle, config = tmp_path / "ca.pem", tmp_path / "pip.conf"
         bundle.write_text("certificates")
         config.write_text("[global]")
-        order = Order(
+        order = BuildOrder(
             recipe=recipes.find("base"),
             ca_bundle=bundle,
             pip_config=config,
@@ -120,7 +118,7 @@ class TestBuild:
         self, docker: Docker, fake: FakeDocker
     ) -> None:
         recipe = recipes.find("torch")
-        words = self.words(docker, fake, Order(recipe=recipe, variant="cuda"))
+        words = self.words(docker, fake, BuildOrder(recipe=recipe, variant="cuda"))
         marks = dict(value.split("=", 1) for word, value in pairwise(words) if word == "--label")
         assert marks[labels.NAME] == "torch"
         assert marks[labels.TITLE] == "PyTorch (cuda)"
@@ -137,13 +135,13 @@ class TestBuild:
         fake.answer("image", "ls", out="")
         fake.answer("tag")
         fake.answer("build", out="")
-        build(docker, Order(recipe=recipes.find("base")), lambda line: None, lambda text: None)
+        build(docker, BuildOrder(recipe=recipes.find("base")), lambda line: None, lambda text: None)
         words = next(words for words in fake.asked if words[0] == "build")
-        assert f"FROM={building.PULLED}" in words
+        assert f"FROM={images_build.PULLED}" in words
 
     def test_what_it_stands_on_is_built_first(self, docker: Docker, fake: FakeDocker) -> None:
         fake.answer("image", "ls", out="")
-        order = Order(recipe=recipes.find("torch"))
+        order = BuildOrder(recipe=recipes.find("torch"))
         with pytest.raises(InvalidInput, match="First: carrel images build datascience"):
             build(docker, order, lambda line: None, lambda text: None)
 
@@ -152,7 +150,7 @@ class TestBuild:
         fake.answer("build", out=LOG, status=1)
         lines: list[str] = []
         with pytest.raises(ImageFailed) as failed:
-            build(docker, Order(recipe=recipes.find("base")), lines.append, lambda text: None)
+            build(docker, BuildOrder(recipe=recipes.find("base")), lines.append, lambda text: None)
         assert str(failed.value).startswith("base was not built.\n")
         assert "executor failed running" in str(failed.value)
         assert LOG.splitlines()[0] in lines
@@ -162,8 +160,11 @@ class TestBuild:
     ) -> None:
         fake.answer("image", "ls", out="")
         for order, sentence in (
-            (Order(recipe=recipes.find("base"), ca_bundle=tmp_path / "no.pem"), "There is no file"),
-            (Order(recipe=recipes.find("base"), wheelhouse=tmp_path), "There is no wheel in"),
+            (
+                BuildOrder(recipe=recipes.find("base"), ca_bundle=tmp_path / "no.pem"),
+                "There is no file",
+            ),
+            (BuildOrder(recipe=recipes.find("base"), wheelhouse=tmp_path), "There is no wheel in"),
         ):
             with pytest.raises(InvalidInput, match=sentence):
                 build(docker, order, lambda line: None, lambda text: None)
@@ -171,7 +172,7 @@ class TestBuild:
 
 
 def test_progress_tells_each_step_once() -> None:
-    progress = Progress()
+    progress = BuildProgress()
     said = [sentence for line in LOG.splitlines() for sentence in progress.feed(line)]
     assert said == [
         "[1/3] FROM docker.io/carrel/debian:bookworm",
@@ -193,7 +194,7 @@ def test_a_long_step_says_every_ten_seconds_what_it_is_at() -> None:
 #5 43.12 Setting up libgssapi-krb5-2:amd64 (1.20.1-2) ...
 #5 DONE 44.0s
 """
-    progress = Progress()
+    progress = BuildProgress()
     assert [sentence for line in log.splitlines() for sentence in progress.feed(line)] == [
         "[2/3] RUN apt-get install",
         "[2/3] 11 s: Unpacking libgssapi-krb5-2:amd64 (1.20.1-2) ...",
@@ -208,7 +209,7 @@ class TestWheel:
         for name in ("one", "two"):
             folder = tmp_path / name
             folder.mkdir()
-            made.append(context.wheel_of_carrel(folder).read_bytes())
+            made.append(build_context.wheel_of_carrel(folder).read_bytes())
         assert made[0] == made[1]
         with zipfile.ZipFile(tmp_path / "one" / next((tmp_path / "one").iterdir()).name) as wheel:
             names = wheel.namelist()
@@ -222,14 +223,14 @@ class TestWheel:
         source, place, again = (tmp_path / name for name in ("source", "place", "again"))
         for folder in (source, again):
             folder.mkdir()
-        built = context.wheel_of_carrel(source)
+        built = build_context.wheel_of_carrel(source)
         with zipfile.ZipFile(built) as wheel:
             wheel.extractall(place)
             before = {name: wheel.read(name) for name in wheel.namelist()}
         monkeypatch.syspath_prepend(str(place))
-        monkeypatch.setattr(context, "ROOT", place / "carrel")
+        monkeypatch.setattr(build_context, "ROOT", place / "carrel")
         assert str(place) in sys.path
-        with zipfile.ZipFile(context.wheel_of_carrel(again)) as wheel:
+        with zipfile.ZipFile(build_context.wheel_of_carrel(again)) as wheel:
             after = {name: wheel.read(name) for name in wheel.namelist()}
         record = next(name for name in before if name.endswith("RECORD"))
         assert set(after) == set(before)
@@ -271,7 +272,7 @@ class TestFates:
         torch3 = image("torch", 8, on=science2.digest)
         images = [torch3, science2, torch2, torch1, science1, base3, base2, base1]
         needed = {torch1.reference: "Pinned for cs101."}
-        assert [(fate.image, fate.why) for fate in pruning.fates(images, needed)] == [
+        assert [(fate.image, fate.why) for fate in retention.fates(images, needed)] == [
             (torch3, "It is the newest build of torch."),
             (science2, "It is the newest build of science."),
             (torch2, ""),
@@ -284,5 +285,5 @@ class TestFates:
 
     def test_a_digest_counts_whatever_name_stands_before_it(self) -> None:
         old, new = image("base", 1), image("base", 2)
-        (_, fate) = pruning.fates([new, old], {f"renamed@{old.digest}": "An output names it."})
+        (_, fate) = retention.fates([new, old], {f"renamed@{old.digest}": "An output names it."})
         assert fate.why == "An output names it."

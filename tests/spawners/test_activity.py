@@ -12,10 +12,10 @@ import pytest
 
 from carrel.hub.interfaces.backend_settings import BackendSettings
 from carrel.hub.records.leases import Handle
-from carrel.hub.scheduling.model.idleness import DeviceUse, Use
+from carrel.hub.scheduling.model.idleness import ActivityLevel, DeviceActivity
 from carrel.hub.scheduling.model.snapshot import Device
-from carrel.spawners.devices.activity import Meter, Spent, spent_between, use_of
-from carrel.spawners.devices.nvml import Found
+from carrel.spawners.devices.activity import ProcessCpuMeter, Spent, spent_between, use_of
+from carrel.spawners.devices.nvml import DetectedDevice
 from carrel.spawners.local.backend import LocalBackend
 from carrel.spawners.processes.lease_processes import LEASE_VARIABLE, handle_of
 
@@ -97,7 +97,7 @@ def test_the_engine_counts_the_cpu_of_a_lease_and_forgets_it(
 
 
 def test_the_server_of_a_session_does_not_count(burner: subprocess.Popen[str]) -> None:
-    process, meter = psutil.Process(burner.pid), Meter()
+    process, meter = psutil.Process(burner.pid), ProcessCpuMeter()
     server = handle_of(process)
     assert meter.read("s-1", [process], server) == 0.0
     burn(burner, 0.5)
@@ -108,25 +108,27 @@ def test_simulated_devices_have_no_use_of_their_own() -> None:
     backend = LocalBackend(BackendSettings(state=Path(), service_url="", simulated_devices=1))
     (device,) = backend.inventory()
     assert backend.activity({}).devices == {
-        device.id: DeviceUse(name="Simulated GPU 0 (simulated)", use=Use.NOT_MEASURED)
+        device.id: DeviceActivity(
+            name="Simulated GPU 0 (simulated)", use=ActivityLevel.NOT_MEASURED
+        )
     }
 
 
 @pytest.mark.parametrize(
     ("utilization", "pids", "use", "detail"),
     [
-        (0, (), Use.QUIET, ""),
-        (1, (7,), Use.WORKED, "1 process on it, 3 GiB of its memory in use"),
+        (0, (), ActivityLevel.QUIET, ""),
+        (1, (7,), ActivityLevel.WORKED, "1 process on it, 3 GiB of its memory in use"),
         # A kernel holds memory long after its last cell: that is no work.
-        (0, (7, 8), Use.QUIET, "2 processes on it, 3 GiB of its memory in use"),
+        (0, (7, 8), ActivityLevel.QUIET, "2 processes on it, 3 GiB of its memory in use"),
         # The driver does not measure it (MIG): nobody there is proof enough.
-        (None, (), Use.QUIET, ""),
-        (None, (7,), Use.UNKNOWN, "1 process on it, 3 GiB of its memory in use"),
+        (None, (), ActivityLevel.QUIET, ""),
+        (None, (7,), ActivityLevel.UNKNOWN, "1 process on it, 3 GiB of its memory in use"),
     ],
 )
 def test_what_the_driver_tells_of_a_device(
-    utilization: int | None, pids: tuple[int, ...], use: Use, detail: str
+    utilization: int | None, pids: tuple[int, ...], use: ActivityLevel, detail: str
 ) -> None:
     device = Device(id="GPU-1", node="n", index=0, model="NVIDIA H200", memory_bytes=1 << 37)
-    found = Found(device=device, pids=pids, utilization=utilization, used_bytes=3 << 30)
-    assert use_of(found) == DeviceUse(name="NVIDIA H200 #0", use=use, detail=detail)
+    found = DetectedDevice(device=device, pids=pids, utilization=utilization, used_bytes=3 << 30)
+    assert use_of(found) == DeviceActivity(name="NVIDIA H200 #0", use=use, detail=detail)

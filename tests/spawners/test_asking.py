@@ -8,20 +8,20 @@ import time
 import pytest
 
 from carrel.hub.errors import Unavailable
-from carrel.spawners.docker.engine.timed_call import Question
+from carrel.spawners.docker.engine.timed_call import TimedCall
 
 SLOW = "The engine is slow."
 
 
 def test_an_answer_in_time_is_given() -> None:
-    assert Question(lambda: 42, SLOW).answer(60) == 42
+    assert TimedCall(lambda: 42, SLOW).answer(60) == 42
 
 
 def test_what_goes_wrong_is_raised_for_who_asked() -> None:
     def fail() -> int:
         raise ValueError("no")
 
-    question = Question(fail, SLOW)
+    question = TimedCall(fail, SLOW)
     for _ in range(2):
         with pytest.raises(ValueError, match="no"):
             question.answer(60)
@@ -36,7 +36,7 @@ def test_while_one_is_late_nobody_waits_and_it_is_not_asked_again() -> None:
         go_on.wait(60)
         return len(asked)
 
-    question = Question(ask, SLOW)
+    question = TimedCall(ask, SLOW)
     with pytest.raises(Unavailable, match=SLOW):
         question.answer(0.01)
     began = time.monotonic()

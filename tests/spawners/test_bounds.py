@@ -13,17 +13,17 @@ from typing import Any
 import psutil
 import pytest
 
-from carrel.hub.attempts.output_limits import KIB, MIB, Limits
+from carrel.hub.attempts.output_limits import KIB, MIB, OutputLimits
 from carrel.hub.interfaces.backend import LaunchOrder
 from carrel.spawners.local.backend import LocalBackend
-from carrel.spawners.processes import lease_processes as processes
-from carrel.spawners.runner.attempt.reporter import Teller
+from carrel.spawners.processes import lease_processes
+from carrel.spawners.runner.attempt.reporter import EventReporter
 
 from .conftest import Desk
 from .notebooks import notebook, printed, read
 from .test_local import wait_for_end
 
-SMALL = Limits(
+SMALL = OutputLimits(
     log=16 * KIB,
     cell_text=16 * KIB,
     cell_items=20,
@@ -41,7 +41,7 @@ def events(desk: Desk, kind: str) -> list[dict[str, Any]]:
     return [known[n]["data"] for n in sorted(known) if known[n]["kind"] == kind]
 
 
-def run(desk: Desk, *cells: str, limits: Limits = SMALL) -> tuple[LaunchOrder, int]:
+def run(desk: Desk, *cells: str, limits: OutputLimits = SMALL) -> tuple[LaunchOrder, int]:
     """To its end; the most that the runner itself held resident meanwhile."""
     settings = desk.backend._settings
     desk.backend = LocalBackend(settings, node="node", limits=limits)
@@ -50,7 +50,7 @@ def run(desk: Desk, *cells: str, limits: Limits = SMALL) -> tuple[LaunchOrder, i
     process = psutil.Process(handle.pid)
     most = 0
     over = threading.Event()
-    while processes.alive(process) and not over.wait(0.02):
+    while lease_processes.alive(process) and not over.wait(0.02):
         try:
             most = max(most, process.memory_info().rss)
         except psutil.NoSuchProcess:
@@ -140,7 +140,7 @@ def test_an_event_says_that_its_text_goes_over_the_line_before(
 ) -> None:
     seen: list[Any] = []
     times = itertools.count()
-    teller = Teller(lambda kind, data: seen.append(data), SMALL, lambda: float(next(times)))
+    teller = EventReporter(lambda kind, data: seen.append(data), SMALL, lambda: float(next(times)))
     teller.cell(0, 1)
     for piece in pieces:
         teller.print("stderr", piece)
@@ -216,7 +216,7 @@ def test_a_gigabyte_a_million_returns_and_fifty_megabytes(desk: Desk) -> None:
         "print('x' * 500_000_000)",
         "for n in range(1_000_000): print(n, end='\\r')",
         PNG.format(size=50_000_000),
-        limits=Limits(),
+        limits=OutputLimits(),
     )
     assert desk.service.ended["code"] == "succeeded"
     assert most < 400 * MIB

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from carrel.hub.attempts.output_limits import MIB
-from carrel.spawners.processes import lease_processes as processes
+from carrel.spawners.processes import lease_processes
 
 from .conftest import Desk
 from .notebooks import notebook, printed, read, statuses
@@ -113,7 +113,7 @@ def test_a_command_that_is_stopped_is_interrupted_first(desk: Desk) -> None:
     assert wait_for_end(desk, order, handle) in (0, 5)
     log = (order.folder / "log.txt").read_text()
     assert "saved" in log or desk.service.ended["code"] == "cancelled"
-    assert not processes.scan({order.lease_id: None})[order.lease_id]
+    assert not lease_processes.scan({order.lease_id: None})[order.lease_id]
 
 
 def test_a_command_does_not_outlive_its_runner(desk: Desk) -> None:
@@ -123,7 +123,7 @@ def test_a_command_does_not_outlive_its_runner(desk: Desk) -> None:
     (order.home / "go").read_text()
     commands = psutil.Process(handle.pid).children(recursive=True)
     os.kill(handle.pid, signal.SIGKILL)
-    assert processes.wait_gone(commands, deadline())
+    assert lease_processes.wait_gone(commands, deadline())
 
 
 def test_case_23_a_kernel_over_its_memory_is_killed_and_that_is_said(desk: Desk) -> None:
@@ -150,7 +150,7 @@ left[0].wait()
     order = desk.order(command=python(children), memory_bytes=400 * MIB)
     wait_for_end(desk, order, desk.backend.start(order))
     assert desk.service.ended["code"] == "out_of_memory"
-    assert not processes.scan({order.lease_id: None})[order.lease_id]
+    assert not lease_processes.scan({order.lease_id: None})[order.lease_id]
 
 
 def archive(path: Path, *entries: tuple[str, bytes | None, str]) -> Path:

@@ -14,8 +14,8 @@ from carrel.hub.records.json_value import Json
 from carrel.hub.scheduling.model.snapshot import Device
 from carrel.hub.schemas import DeviceOut, LeaseOut
 from carrel.spawners.docker.engine import cdi
-from carrel.spawners.docker.engine.client import Engine
-from carrel.spawners.docker.nodes import gpu_probe as probe
+from carrel.spawners.docker.engine.client import DockerClient
+from carrel.spawners.docker.nodes import gpu_probe
 from carrel.spawners.docker.session import DockerSession
 
 GPU = "GPU-1"
@@ -44,7 +44,7 @@ class Told:
 class Sent(DockerSession):
     """A session whose create call is looked at."""
 
-    engine = cast(Engine, None)
+    engine = cast(DockerClient, None)
 
     def get_env(self) -> dict[str, str]:
         return {"NVIDIA_VISIBLE_DEVICES": "all"}
@@ -58,7 +58,7 @@ def session(folder: Path, info: Mapping[str, Json], *, simulated: bool = False) 
     )  # fmt: skip  # grouped by meaning
     settings = BackendSettings(state=folder, service_url="", installation="abc123", docker=options)
     made = Sent(site=settings, user=SimpleNamespace(name="ada"), image="sha256:1")
-    made.engine = cast(Engine, Told(info))
+    made.engine = cast(DockerClient, Told(info))
     device = DeviceOut(
         id=GPU, node="local", index=0, model="H200", memory_bytes=1, simulated=simulated,
         state="yours",
@@ -83,7 +83,7 @@ def test_a_session_asks_for_its_device_as_its_engine_gives_them(
 
 def test_an_engine_is_not_asked_for_simulated_devices(tmp_path: Path) -> None:
     made = session(tmp_path, NEW, simulated=True)
-    made.engine = cast(Engine, None)
+    made.engine = cast(DockerClient, None)
     host = cast(Mapping[str, Json], made._body({})["HostConfig"])
     assert host["DeviceRequests"] == []
     device = Device(id="SIM-1", node="n", index=0, model="", memory_bytes=1, simulated=True)
@@ -92,7 +92,7 @@ def test_an_engine_is_not_asked_for_simulated_devices(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("by_name", [False, True])
 def test_the_probe_sees_every_device_in_the_same_way(by_name: bool) -> None:
-    body = probe.body("abc123", "sha256:1", by_name=by_name)
+    body = gpu_probe.body("abc123", "sha256:1", by_name=by_name)
     host = cast(Mapping[str, Json], body["HostConfig"])
     every = {"Driver": "nvidia", "Count": -1, "Capabilities": [["gpu"]]}
     named = {"Driver": "cdi", "DeviceIDs": ["nvidia.com/gpu=all"]}

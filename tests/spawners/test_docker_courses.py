@@ -8,12 +8,12 @@ from typing import Any, cast
 
 import pytest
 
-from carrel.courses.files import course_folder as course_folders
-from carrel.courses.gradebook.writer import BookSettings
-from carrel.hub.client.api.internal import Link
+from carrel.courses.files import course_folder
+from carrel.courses.gradebook.writer import GradebookSettings
+from carrel.hub.client.api.internal import InternalClient
 from carrel.hub.errors import Unavailable
 from carrel.hub.interfaces.backend_settings import BackendSettings, DockerHost, DockerOptions
-from carrel.spawners.docker import gradebook as books
+from carrel.spawners.docker import gradebook
 from carrel.spawners.docker.containers.course_mounts import graded_mounts, linked
 from carrel.spawners.docker.containers.template import Mount
 
@@ -36,7 +36,7 @@ OPTIONS = DockerOptions(
 @pytest.fixture
 def site(tmp_path: Path) -> BackendSettings:
     for course in ("cs101", "cs102"):
-        course_folders.make(tmp_path / "courses" / course, course)
+        course_folder.make(tmp_path / "courses" / course, course)
     return BackendSettings(
         state=tmp_path, service_url="http://x", installation="abc123", docker=OPTIONS
     )
@@ -51,7 +51,7 @@ def test_who_grades_a_course_has_its_folder_and_its_data_apart(site: BackendSett
     assert graded_mounts(site, []) == ()
 
 
-class Service(Link):
+class Service(InternalClient):
     """Says that somebody grades these courses."""
 
     def __init__(self, *graded: str) -> None:
@@ -61,7 +61,7 @@ class Service(Link):
         return self._graded
 
 
-class Away(Link):
+class Away(InternalClient):
     def __init__(self) -> None:
         pass
 
@@ -69,7 +69,7 @@ class Away(Link):
         raise Unavailable("The Carrel service does not answer at the moment.")
 
 
-def start(site: BackendSettings, link: Link, host: DockerHost = HERE) -> tuple[str, ...]:
+def start(site: BackendSettings, link: InternalClient, host: DockerHost = HERE) -> tuple[str, ...]:
     """What a session that starts there is told; its courses are those linked in the home."""
     told: list[str] = []
     found = asyncio.run(linked(site, link, "ada", host, told.append))
@@ -123,8 +123,10 @@ def test_what_is_a_link_is_not_mounted(site: BackendSettings, name: str) -> None
 
 def test_a_bookkeeper_sees_one_course_and_reaches_nothing(site: BackendSettings) -> None:
     folder = site.state / "courses" / "cs101"
-    settings = BookSettings(folder=folder, course="cs101", installation="abc123", docker=OPTIONS)
-    body = cast(dict[str, Any], books.body(settings, OPTIONS, "sha256:1"))
+    settings = GradebookSettings(
+        folder=folder, course="cs101", installation="abc123", docker=OPTIONS
+    )
+    body = cast(dict[str, Any], gradebook.body(settings, OPTIONS, "sha256:1"))
     host = body["HostConfig"]
     assert [
         (each["Source"], each["Target"]) for each in host["Mounts"] if not each["ReadOnly"]
@@ -138,7 +140,7 @@ def test_a_bookkeeper_sees_one_course_and_reaches_nothing(site: BackendSettings)
     ]
     assert (host["NetworkMode"], host["CapDrop"], host["ReadonlyRootfs"]) == ("none", ["ALL"], True)
     assert (host["AutoRemove"], body["OpenStdin"], body["User"]) == (True, True, "1000:1000")
-    assert body["Labels"] == {"carrel.books": "abc123"}
+    assert body["Labels"] == {"carrel.gradebooks": "abc123"}
     assert body["Cmd"][1:] == [
         *("-m", "carrel.courses.gradebook.writer_process", "/carrel/course", "cs101"),
     ]

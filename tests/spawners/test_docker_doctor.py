@@ -9,18 +9,18 @@ import pytest
 from carrel.hub.config.backend import docker_options
 from carrel.hub.config.settings import Settings
 from carrel.hub.config.site import SiteFile
-from carrel.hub.records.diagnostics import Finding, Verdict
+from carrel.hub.records.diagnostics import Finding, Severity
 from carrel.hub.records.json_value import Json
-from carrel.spawners.docker.doctor import engine_info as symptoms
+from carrel.spawners.docker.doctor import engine_info
 
-FINE, WARNING, MISSING = Verdict.FINE, Verdict.WARNING, Verdict.MISSING
+FINE, WARNING, MISSING = Severity.FINE, Severity.WARNING, Severity.MISSING
 LIMITED: dict[str, Json] = {
     "MemoryLimit": True, "SwapLimit": True, "PidsLimit": True, "CpuCfsQuota": True,
     "CgroupVersion": "2",
 }  # fmt: skip  # as one row
 
 
-def found(subject: str, verdict: Verdict, what: str, mend: str = "") -> Finding:
+def found(subject: str, verdict: Severity, what: str, mend: str = "") -> Finding:
     return Finding(subject=subject, verdict=verdict, what=what, mend=mend)
 
 
@@ -32,8 +32,10 @@ def found(subject: str, verdict: Verdict, what: str, mend: str = "") -> Finding:
         ({"SwapLimit": False, "MemoryLimit": False}, MISSING, "does not limit memory, swap"),
     ],
 )
-def test_what_the_kernel_does_not_limit(told: dict[str, Json], verdict: Verdict, said: str) -> None:
-    one = symptoms.limits(found, {**LIMITED, **told})
+def test_what_the_kernel_does_not_limit(
+    told: dict[str, Json], verdict: Severity, said: str
+) -> None:
+    one = engine_info.limits(found, {**LIMITED, **told})
     assert one.verdict is verdict
     assert said in one.what
 
@@ -50,9 +52,9 @@ def test_what_the_kernel_does_not_limit(told: dict[str, Json], verdict: Verdict,
     ],
 )
 def test_what_stands_between_a_container_and_its_host(
-    options: list[str], verdict: Verdict, said: str
+    options: list[str], verdict: Severity, said: str
 ) -> None:
-    one = symptoms.isolation(found, {"SecurityOptions": options})
+    one = engine_info.isolation(found, {"SecurityOptions": options})
     assert one.verdict is verdict
     assert said in one.what
 
@@ -68,30 +70,30 @@ def test_what_stands_between_a_container_and_its_host(
     ],
 )
 def test_how_containers_get_gpus(
-    told: dict[str, Json], driver: bool, verdict: Verdict, said: str
+    told: dict[str, Json], driver: bool, verdict: Severity, said: str
 ) -> None:
-    one = symptoms.devices(found, told, driver=driver)
+    one = engine_info.devices(found, told, driver=driver)
     assert one.verdict is verdict
     assert said in one.what
 
 
 def test_homes_without_a_limit_are_a_warning_that_says_why_not() -> None:
     options = docker_options(Settings(), SiteFile())
-    assert symptoms.homes(found, options, root=True).verdict is WARNING
-    assert "Run Carrel as root" in symptoms.homes(found, options, root=False).mend
+    assert engine_info.homes(found, options, root=True).verdict is WARNING
+    assert "Run Carrel as root" in engine_info.homes(found, options, root=False).mend
     limited = replace(options, home_size=5 * 2**30)
-    assert symptoms.homes(found, limited, root=True).verdict is not WARNING
+    assert engine_info.homes(found, limited, root=True).verdict is not WARNING
 
 
 def test_how_many_containers_wait_for_jobs_and_why_none_does() -> None:
     options = docker_options(Settings(), SiteFile())
-    some = symptoms.waiting(found, options, 1, root=True)
+    some = engine_info.waiting(found, options, 1, root=True)
     assert some.what == "1 container waits for them now, at most 2 do."
-    assert "only root" in symptoms.waiting(found, options, 0, root=False).what
+    assert "only root" in engine_info.waiting(found, options, 0, root=False).what
     none = replace(options, warm=0)
-    assert "warm is 0" in symptoms.waiting(found, none, 0, root=True).what
+    assert "warm is 0" in engine_info.waiting(found, none, 0, root=True).what
 
 
 def test_versions_are_compared_by_their_numbers() -> None:
-    assert symptoms.numbers("20.10.24+dfsg1") == (20, 10)
-    assert symptoms.numbers("9.3") < symptoms.OLDEST < symptoms.numbers("28.0.1")
+    assert engine_info.numbers("20.10.24+dfsg1") == (20, 10)
+    assert engine_info.numbers("9.3") < engine_info.OLDEST < engine_info.numbers("28.0.1")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.interfaces.backend import Life
+from carrel.hub.interfaces.backend import ProcessState
 from carrel.hub.interfaces.backend_settings import BackendSettings, DockerHost, DockerOptions
 from carrel.hub.records.leases import Handle
 from carrel.spawners.docker.backend import DockerBackend
@@ -70,8 +70,8 @@ def test_a_start_that_ends_while_the_engine_is_asked_is_no_death(
 
     seen = backend.look({order.lease_id: None})[order.lease_id]
     assert not starting.is_alive()
-    assert seen.life is Life.UNKNOWN
-    assert backend.look({order.lease_id: None})[order.lease_id].life is Life.DEAD
+    assert seen.life is ProcessState.UNKNOWN
+    assert backend.look({order.lease_id: None})[order.lease_id].life is ProcessState.DEAD
 
 
 def test_the_services_own_work_runs_beside_the_containers(
@@ -81,7 +81,7 @@ def test_the_services_own_work_runs_beside_the_containers(
     order = replace(desk.order(), lease_id="g-aaaaaaaa.1", request_id="g-aaaaaaaa")
     handle = backend.start(order)
     leases = {order.lease_id: handle}
-    assert backend.look(leases)[order.lease_id].life is Life.ALIVE
+    assert backend.look(leases)[order.lease_id].life is ProcessState.ALIVE
     assert backend.look({order.lease_id: None})[order.lease_id].handle == handle
     assert backend.stop(order.lease_id, handle)
-    assert backend.look(leases)[order.lease_id].life is Life.DEAD
+    assert backend.look(leases)[order.lease_id].life is ProcessState.DEAD

@@ -10,7 +10,7 @@ import pytest
 
 from carrel.spawners.docker.containers.networks import Networks
 from carrel.spawners.docker.containers.template import OWNER
-from carrel.spawners.docker.engine.client import Engine, Network, Taken
+from carrel.spawners.docker.engine.client import DockerClient, NameTaken, Network
 
 NOW = 10_000.0
 
@@ -30,7 +30,7 @@ class Made:
         self, name: str, *, subnet: str, labels: Mapping[str, str], **_: object
     ) -> None:
         if any(subnet in each.subnets for each in self.there):
-            raise Taken("overlaps")
+            raise NameTaken("overlaps")
         made = Network(id=name, name=name, labels=labels, subnets=(subnet,), created=NOW)
         self.there.append(made)
 
@@ -44,7 +44,7 @@ class Made:
 
 def networks(engine: Made, subnets: str = "10.192.0.0/20") -> Networks:
     return Networks(
-        engine=cast(Engine, engine), installation="abc123", subnets=subnets, clock=lambda: NOW
+        engine=cast(DockerClient, engine), installation="abc123", subnets=subnets, clock=lambda: NOW
     )
 
 

@@ -9,10 +9,10 @@ import pytest
 
 from carrel.hub.scheduling.model.snapshot import Device
 from carrel.spawners.docker.containers.overlay import overlay
-from carrel.spawners.docker.containers.template import Bounds, Mount, Task, container
+from carrel.spawners.docker.containers.template import ContainerBounds, Mount, Task, container
 
 GIB = 2**30
-BOUNDS = Bounds(memory=4 * GIB, cpus=2.0, pids=512, tmp=GIB)
+BOUNDS = ContainerBounds(memory=4 * GIB, cpus=2.0, pids=512, tmp=GIB)
 
 
 def ours(**more: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import requests
 from docker.errors import APIError
 
 from carrel.hub.errors import BackendFailed
-from carrel.spawners.docker.engine.client import Taken, in_words
+from carrel.spawners.docker.engine.client import NameTaken, in_words
 
 
 def refused(status: int, said: str) -> BackendFailed:
@@ -28,8 +28,8 @@ def test_a_disk_that_is_full(said: str) -> None:
 
 
 def test_what_is_there_already_is_no_failure_of_its_own() -> None:
-    assert isinstance(refused(409, "Conflict. The container name is already in use"), Taken)
-    assert isinstance(refused(403, "Pool overlaps with other one on this address space"), Taken)
+    assert isinstance(refused(409, "Conflict. The container name is already in use"), NameTaken)
+    assert isinstance(refused(403, "Pool overlaps with other one on this address space"), NameTaken)
 
 
 def test_anything_else_is_told_as_the_engine_says_it() -> None:

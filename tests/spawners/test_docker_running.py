@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from carrel.hub.errors import Unavailable
-from carrel.spawners.docker.engine.running_cache import FRESH_SECONDS, Running
+from carrel.spawners.docker.engine.running_cache import FRESH_SECONDS, RunningContainers
 
 
 class Engine:
@@ -34,7 +34,7 @@ def engine() -> Engine:
 
 def test_one_question_answers_all_that_ask_in_a_second(engine: Engine) -> None:
     async def story() -> None:
-        running = Running(engine.ask, engine.clock)
+        running = RunningContainers(engine.ask, engine.clock)
         together = await asyncio.gather(*(running.has(name) for name in "abc"))
         assert together == [True, True, False]
         engine.runs = frozenset("c")
@@ -51,7 +51,7 @@ def test_one_question_answers_all_that_ask_in_a_second(engine: Engine) -> None:
 
 def test_whoever_is_cancelled_takes_nobody_else_along(engine: Engine) -> None:
     async def story() -> None:
-        running = Running(engine.ask, engine.clock)
+        running = RunningContainers(engine.ask, engine.clock)
         first, second = (asyncio.create_task(running.has("a")) for _ in range(2))
         await asyncio.sleep(0)
         first.cancel()
@@ -63,7 +63,7 @@ def test_whoever_is_cancelled_takes_nobody_else_along(engine: Engine) -> None:
 
 def test_an_engine_that_is_away_is_asked_again(engine: Engine) -> None:
     async def story() -> None:
-        running = Running(engine.ask, engine.clock)
+        running = RunningContainers(engine.ask, engine.clock)
         engine.away = True
         with pytest.raises(Unavailable):
             await running.has("a")

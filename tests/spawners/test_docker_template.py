@@ -14,10 +14,10 @@ from carrel.hub.interfaces.backend_settings import DockerHost, DockerOptions
 from carrel.hub.records.json_value import Json
 from carrel.hub.scheduling.model.snapshot import Device
 from carrel.spawners.devices.simulated import simulated_devices
-from carrel.spawners.docker.containers.firewall import Wall, rules
+from carrel.spawners.docker.containers.firewall import FirewallRules, rules
 from carrel.spawners.docker.containers.networks import Networks
-from carrel.spawners.docker.containers.template import Bounds, Mount, Task, container
-from carrel.spawners.docker.engine.client import Engine, Network, Taken
+from carrel.spawners.docker.containers.template import ContainerBounds, Mount, Task, container
+from carrel.spawners.docker.engine.client import DockerClient, NameTaken, Network
 from carrel.spawners.docker.nodes.node import wall_of
 
 GPU = Device(id="GPU-1", node="n", index=0, model="H200", memory_bytes=1)
@@ -35,7 +35,7 @@ TASK = Task(
     command=("run",),
     uid=1000,
     network="carrel-abc123-u-ada",
-    bounds=Bounds(memory=4 * GIB, cpus=1.5, pids=256, tmp=GIB),
+    bounds=ContainerBounds(memory=4 * GIB, cpus=1.5, pids=256, tmp=GIB),
     mounts=(Mount(source="/state/x", target="/x", read_only=True),),
     workdir="/home/ada",
 )
@@ -160,7 +160,7 @@ def test_without_a_network_no_name_is_looked_up() -> None:
 
 
 def test_the_rules_open_one_address_and_shut_the_rest() -> None:
-    wall = Wall(
+    wall = FirewallRules(
         installation="abc123",
         address="10.1.0.1",
         ports=(8001, 8002, 8001),
@@ -185,7 +185,7 @@ def test_the_rules_open_one_address_and_shut_the_rest() -> None:
 
 
 def test_on_another_machine_the_proxy_of_the_hub_reaches_sessions_and_nobody_else() -> None:
-    wall = Wall(installation="abc123", address="10.1.0.1", ports=(8001,))
+    wall = FirewallRules(installation="abc123", address="10.1.0.1", ports=(8001,))
     door = "ip saddr 10.1.0.1 tcp dport 8888 ct status dnat accept"
     assert door not in rules(wall)
     there = rules(replace(wall, guest=True))
@@ -235,7 +235,7 @@ class FakeEngine:
         labels: Mapping[str, str],
     ) -> None:
         if name in self.made or any(subnet in each.subnets for each in self.made.values()):
-            raise Taken("Pool overlaps with other one on this address space")
+            raise NameTaken("Pool overlaps with other one on this address space")
         assert len(bridge) <= 15, "the longest name of an interface"
         self.bridges[name] = bridge
         self.made[name] = Network(
@@ -251,7 +251,7 @@ class FakeEngine:
 
 
 def networks(engine: FakeEngine, subnets: str = "10.200.0.0/20") -> Networks:
-    asked = cast(Engine, engine)
+    asked = cast(DockerClient, engine)
     return Networks(engine=asked, installation="abc123", subnets=subnets, clock=lambda: 0.0)
 
 

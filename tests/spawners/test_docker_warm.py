@@ -16,7 +16,7 @@ from carrel.spawners.docker.containers.template import (
     LABEL,
     LEASE,
     WARM,
-    Bounds,
+    ContainerBounds,
     Task,
     labels,
     lease_of,
@@ -77,7 +77,7 @@ def test_one_that_waits_carries_nobodys_name() -> None:
         command=(),
         uid=1000,
         network="none",
-        bounds=Bounds(memory=1, cpus=1, pids=1, tmp=1),
+        bounds=ContainerBounds(memory=1, cpus=1, pids=1, tmp=1),
         warm="warm-1",
     )
     assert labels(task) == {LABEL: "abc123", WARM: "warm-1", KIND: "job"}

@@ -10,15 +10,15 @@ import pytest
 from carrel.courses import sample
 from carrel.courses.sample import copy_into
 from carrel.hub.attempts.journal import read_journal
-from carrel.hub.attempts.spec import EVENTS, LOG, NOTICE, ORDER, OUTPUT, Order
-from carrel.hub.files.home_folders import Homes
+from carrel.hub.attempts.spec import EVENTS, LOG, NOTICE, ORDER, OUTPUT, AttemptSpec
+from carrel.hub.files.home_folders import HomeFolders
 from carrel.hub.files.local import LocalFiles
 from carrel.hub.files.safe_fs import add_file, give_folder, lies_in, write_into
-from carrel.hub.records.notices import Notice, NoticeKind
-from carrel.spawners.common import notice_file as notices
+from carrel.hub.records.notices import NoticeKind, StopNotice
+from carrel.spawners.common import notice_file
 
 EVENT = '{"seq": 1, "at": 1.0, "kind": "ended", "data": {}}\n'
-NOTE = Notice(kind=NoticeKind.URGENT, message="Go.", given_at=1.0, stops_at=2.0, group="cs101")
+NOTE = StopNotice(kind=NoticeKind.URGENT, message="Go.", given_at=1.0, stops_at=2.0, group="cs101")
 
 
 SAMPLES = Path(sample.__file__).parent
@@ -34,7 +34,7 @@ def secret(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def files(tmp_path: Path) -> LocalFiles:
-    homes = Homes(root=tmp_path / "homes", disks=tmp_path / "disks")
+    homes = HomeFolders(root=tmp_path / "homes", disks=tmp_path / "disks")
     return LocalFiles(homes=homes, outputs=tmp_path / "outputs")
 
 
@@ -43,8 +43,8 @@ def folder(files: LocalFiles) -> Path:
     return files.attempt_folder("j-1", 1)
 
 
-def order() -> Order:
-    return Order(
+def order() -> AttemptSpec:
+    return AttemptSpec(
         lease_id="j-1.1",
         request_id="j-1",
         epoch=1,
@@ -91,7 +91,7 @@ def test_an_order_is_written_over_a_link_and_not_through_it(
     order().write(folder)
     assert secret.read_text() == EVENT
     assert not (folder / ORDER).is_symlink()
-    assert Order.read(folder) == order()
+    assert AttemptSpec.read(folder) == order()
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe"])
@@ -103,8 +103,8 @@ def test_a_notice_is_written_over_whatever_lies_there(
             (folder / name).symlink_to(secret)
         else:
             os.mkfifo(folder / name)
-    assert notices.write(folder, NOTE)
-    assert not notices.write(folder, NOTE)
+    assert notice_file.write(folder, NOTE)
+    assert not notice_file.write(folder, NOTE)
     assert secret.read_text() == EVENT
     assert "Go." in (folder / NOTICE).read_text()
 

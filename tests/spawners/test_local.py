@@ -16,13 +16,13 @@ import pytest
 from nbformat import NotebookNode
 
 from carrel.hub.errors import BackendFailed
-from carrel.hub.interfaces.backend import LaunchOrder, Life
+from carrel.hub.interfaces.backend import LaunchOrder, ProcessState
 from carrel.hub.interfaces.backend_settings import BackendSettings
 from carrel.hub.records.leases import Handle
 from carrel.hub.scheduling.model.snapshot import Health
 from carrel.spawners.devices.simulated import simulated_devices
 from carrel.spawners.local.backend import LocalBackend, create
-from carrel.spawners.processes import lease_processes as processes
+from carrel.spawners.processes import lease_processes
 
 from .conftest import Desk, Driver
 from .fake_service import WAIT_SECONDS
@@ -37,11 +37,11 @@ def output(order: LaunchOrder) -> NotebookNode:
 
 def wait_for_end(desk: Desk, order: LaunchOrder, handle: Handle) -> int | None:
     """Until the first process has ended; its exit status."""
-    process = processes.find(handle)
+    process = lease_processes.find(handle)
     if process is not None:
-        assert processes.wait_gone([process], deadline())
+        assert lease_processes.wait_gone([process], deadline())
     sighting = desk.backend.look({order.lease_id: handle})[order.lease_id]
-    assert sighting.life is Life.DEAD
+    assert sighting.life is ProcessState.DEAD
     return sighting.exit_status
 
 
@@ -212,7 +212,7 @@ def test_sigterm_in_the_middle_keeps_the_partial_output(desk: Desk) -> None:
     assert statuses(executed) == ["completed", "failed", "pending"]
     assert executed.metadata.carrel.outcome == "cancelled"
     assert printed(executed) == "first\nhalf\n"
-    assert desk.backend.look({order.lease_id: None})[order.lease_id].life is Life.DEAD
+    assert desk.backend.look({order.lease_id: None})[order.lease_id].life is ProcessState.DEAD
 
 
 def test_stop_ends_a_kernel_that_ignores_interrupts_within_the_patience(desk: Desk) -> None:
@@ -232,10 +232,12 @@ def test_case_24_a_killed_runner_leaves_its_partial_output(desk: Desk) -> None:
     handle = desk.backend.start(order)
     desk.service.wait_for_event("cell_started", number=2)
     kernels = psutil.Process(handle.pid).children(recursive=True)
-    assert {processes.lease_of_environment(kernel.pid) for kernel in kernels} == {order.lease_id}
+    assert {lease_processes.lease_of_environment(kernel.pid) for kernel in kernels} == {
+        order.lease_id
+    }
     os.kill(handle.pid, signal.SIGKILL)
     assert desk.backend.stop(order.lease_id, handle)
-    assert not any(processes.alive(kernel) for kernel in kernels)
+    assert not any(lease_processes.alive(kernel) for kernel in kernels)
     executed = output(order)
     assert printed(executed) == "first\n"
     assert statuses(executed) == ["completed", "running"]
@@ -247,8 +249,8 @@ def test_what_a_finished_cell_left_is_kept_before_the_next_can_do_anything(desk:
     kill = f"import os; os.kill(os.getppid(), {signal.SIGKILL:d})"
     order = desk.order(notebook("print('first')", kill))
     handle = desk.backend.start(order)
-    runner = processes.find(handle)
-    assert runner is None or processes.wait_gone([runner], deadline())
+    runner = lease_processes.find(handle)
+    assert runner is None or lease_processes.wait_gone([runner], deadline())
     assert desk.backend.stop(order.lease_id, handle)
     executed = output(order)
     assert printed(executed) == "first\n"
@@ -263,7 +265,7 @@ def test_a_kernel_does_not_outlive_its_runner_even_if_nobody_stops_it(desk: Desk
     desk.service.wait_for_event("cell_started", number=1)
     kernels = psutil.Process(handle.pid).children(recursive=True)
     os.kill(handle.pid, signal.SIGKILL)
-    assert processes.wait_gone(kernels, deadline())
+    assert lease_processes.wait_gone(kernels, deadline())
 
 
 def test_a_finished_job_leaves_no_process_behind(desk: Desk) -> None:
@@ -273,7 +275,9 @@ def test_a_finished_job_leaves_no_process_behind(desk: Desk) -> None:
     handle = desk.backend.start(order)
     assert wait_for_end(desk, order, handle) == 0
     left = int((order.home / "pid").read_text())
-    assert not any(processes.alive(each) for each in psutil.process_iter() if each.pid == left)
+    assert not any(
+        lease_processes.alive(each) for each in psutil.process_iter() if each.pid == left
+    )
 
 
 def test_case_2_a_second_start_of_the_same_lease_adopts_the_first(desk: Desk) -> None:
@@ -282,7 +286,7 @@ def test_case_2_a_second_start_of_the_same_lease_adopts_the_first(desk: Desk) ->
     handle = desk.backend.start(order)
     settings = BackendSettings(state=desk.folder, service_url=desk.service.url, simulated_devices=2)
     restarted = LocalBackend(settings, node="node")
-    assert restarted.look({order.lease_id: None})[order.lease_id].life is Life.ALIVE
+    assert restarted.look({order.lease_id: None})[order.lease_id].life is ProcessState.ALIVE
     assert restarted.start(order) == handle
     desk.service.wait_for(lambda service: service.asked > 0)  # the first one has the claim
     second = subprocess.run(
@@ -342,8 +346,8 @@ def test_events_wait_for_a_service_that_is_away(desk: Desk) -> None:
     # Unlike the service, the file system always answers.
     journal = order.folder / "events.jsonl"
     process = psutil.Process(handle.pid)
-    while b'"ended"' not in journal.read_bytes() and processes.alive(process):
-        processes.wait_gone([process], 0)
+    while b'"ended"' not in journal.read_bytes() and lease_processes.alive(process):
+        lease_processes.wait_gone([process], 0)
     desk.service.up()
     wait_for_end(desk, order, handle)
     assert sorted(desk.service.events) == list(range(1, 9))
@@ -377,10 +381,10 @@ def test_the_output_is_readable_while_the_notebook_runs(desk: Desk) -> None:
     process = psutil.Process(handle.pid)
     path = order.folder / "output.ipynb"
     seen = set()
-    while processes.alive(process):
+    while lease_processes.alive(process):
         if path.exists():
             seen.add(tuple(statuses(read(path))))  # raises on a torn file
-        processes.wait_gone([process], 0)
+        lease_processes.wait_gone([process], 0)
     assert wait_for_end(desk, order, handle) == 0
     assert len(seen) > 1
     assert [name.name for name in order.folder.glob(".*")] == []

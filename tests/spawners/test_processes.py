@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from carrel.hub.records.leases import Handle
-from carrel.spawners.processes import lease_processes as processes
+from carrel.spawners.processes import lease_processes
 
 from ..promises import in_time
 
@@ -50,14 +50,14 @@ class Lease:
         return psutil.Process(child.pid)
 
     def members(self, handle: Handle | None = None) -> list[int]:
-        return [process.pid for process in processes.scan({self.id: handle})[self.id]]
+        return [process.pid for process in lease_processes.scan({self.id: handle})[self.id]]
 
 
 def stopped(
     lease: Lease, handle: Handle | None = None, *, patience: float = 4.0
 ) -> dict[str, float]:
     begin = time.monotonic()
-    assert processes.stop_set(lease.id, handle, patience=patience)
+    assert lease_processes.stop_set(lease.id, handle, patience=patience)
     return {"stopped": time.monotonic() - begin}
 
 
@@ -66,7 +66,7 @@ def lease(monkeypatch: pytest.MonkeyPatch) -> Iterator[Lease]:
     lease = Lease(f"j-test{time.time_ns()}.1")
     yield lease
     monkeypatch.undo()
-    for process in processes.scan({lease.id: None})[lease.id]:
+    for process in lease_processes.scan({lease.id: None})[lease.id]:
         process.kill()
     for child in lease.children:
         assert child.stdout is not None
@@ -80,7 +80,7 @@ def test_marked_processes_are_found_and_others_are_not(lease: Lease) -> None:
     first = lease.run(READY + SLEEP)
     second = lease.run(READY + SLEEP)
     assert lease.members() == [first.pid, second.pid]
-    assert processes.oldest([second, first]) == processes.handle_of(first)
+    assert lease_processes.oldest([second, first]) == lease_processes.handle_of(first)
 
 
 def test_descendants_with_a_cleaned_environment_belong_to_it(lease: Lease) -> None:
@@ -89,28 +89,28 @@ def test_descendants_with_a_cleaned_environment_belong_to_it(lease: Lease) -> No
     cleaned = int(lease.line)
     assert lease.members() == [parent.pid, cleaned]
     child_of_it = psutil.Process(cleaned)
-    assert processes.lease_of(child_of_it) == lease.id
-    assert processes.stop_set(lease.id, None)
-    assert not processes.alive(psutil.Process(parent.pid))
+    assert lease_processes.lease_of(child_of_it) == lease.id
+    assert lease_processes.stop_set(lease.id, None)
+    assert not lease_processes.alive(psutil.Process(parent.pid))
     # Perhaps a zombie: who reaps an orphan, and when, is not ours to say.
-    assert not processes.alive(child_of_it)
+    assert not lease_processes.alive(child_of_it)
 
 
 def test_a_handle_names_one_process_for_good(lease: Lease) -> None:
     process = lease.run(READY + SLEEP, marked=False)
-    handle = processes.handle_of(process)
+    handle = lease_processes.handle_of(process)
     assert lease.members(handle) == [process.pid]
     recycled = Handle(pid=handle.pid, started_at=handle.started_at - 60)
     assert lease.members(recycled) == []
-    assert processes.find(recycled) is None
+    assert lease_processes.find(recycled) is None
 
 
 def test_a_zombie_is_dead(lease: Lease) -> None:
     process = lease.run(READY)
-    handle = processes.handle_of(process)
-    assert processes.wait_gone([process], time.monotonic() + 60)
+    handle = lease_processes.handle_of(process)
+    assert lease_processes.wait_gone([process], time.monotonic() + 60)
     assert process.status() == psutil.STATUS_ZOMBIE  # not reaped: that is for its parent
-    assert processes.find(handle) is None
+    assert lease_processes.find(handle) is None
     assert lease.members(handle) == []
 
 
@@ -144,7 +144,7 @@ def test_children_born_during_the_ladder_are_stopped_too(lease: Lease) -> None:
     heir = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {DEAF + SLEEP!r}])"
     code = f"import signal, sys; signal.signal(2, lambda *_: (exec({heir!r}), sys.exit())); "
     lease.run(code + READY + SLEEP)
-    assert processes.stop_set(lease.id, None, patience=4.0)
+    assert lease_processes.stop_set(lease.id, None, patience=4.0)
     assert lease.members() == []
 
 
@@ -153,20 +153,20 @@ def test_what_cannot_be_stopped_is_not_called_dead(
 ) -> None:
     lease.run(READY + SLEEP)
     monkeypatch.setattr(psutil.Process, "send_signal", lambda *_: None)
-    assert not processes.stop_set(lease.id, None, patience=0.3)
+    assert not lease_processes.stop_set(lease.id, None, patience=0.3)
 
 
 def test_a_restored_copy_neither_sees_nor_stops_what_the_original_runs(lease: Lease) -> None:
     running = lease.run(f"{READY}{SLEEP}", state="/srv/original")
-    handle = processes.handle_of(running)
+    handle = lease_processes.handle_of(running)
     copy, original = Path("/srv/copy"), Path("/srv/original")
-    assert processes.find(handle, state=copy) is None
-    assert processes.scan({lease.id: handle}, state=copy) == {lease.id: []}
-    assert processes.stop_set(lease.id, handle, state=copy)
-    assert processes.find(handle, state=original) == running
-    assert processes.scan({lease.id: None}, state=original) == {lease.id: [running]}
+    assert lease_processes.find(handle, state=copy) is None
+    assert lease_processes.scan({lease.id: handle}, state=copy) == {lease.id: []}
+    assert lease_processes.stop_set(lease.id, handle, state=copy)
+    assert lease_processes.find(handle, state=original) == running
+    assert lease_processes.scan({lease.id: None}, state=original) == {lease.id: [running]}
 
 
 def test_a_process_that_names_no_state_folder_is_still_its_lease_s(lease: Lease) -> None:
     running = lease.run(f"{READY}{SLEEP}")
-    assert processes.scan({lease.id: None}, state=Path("/srv/any")) == {lease.id: [running]}
+    assert lease_processes.scan({lease.id: None}, state=Path("/srv/any")) == {lease.id: [running]}

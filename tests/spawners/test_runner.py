@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from carrel.hub.attempts.journal import Journal, read_journal
-from carrel.hub.attempts.spec import Order
+from carrel.hub.attempts.spec import AttemptSpec
 from carrel.hub.errors import InvalidInput
 from carrel.hub.records.events import NewEvent
 from carrel.hub.records.requests import CauseCode
 from carrel.spawners.runner.__main__ import main, take_claim
-from carrel.spawners.runner.attempt import outcome as ending
+from carrel.spawners.runner.attempt import outcome
 
-ORDER = Order(
+ORDER = AttemptSpec(
     lease_id="j-1.1",
     request_id="j-1",
     epoch=1,
@@ -36,7 +36,7 @@ ORDER = Order(
 
 def test_an_order_survives_the_file_which_is_private(tmp_path: Path) -> None:
     ORDER.write(tmp_path)
-    assert Order.read(tmp_path) == ORDER
+    assert AttemptSpec.read(tmp_path) == ORDER
     assert (tmp_path / "order.json").stat().st_mode & 0o777 == 0o600
 
 
@@ -45,14 +45,14 @@ def test_an_order_of_a_later_carrel_is_understood_in_an_older_image(tmp_path: Pa
     told = json.loads((tmp_path / "order.json").read_text())
     told |= {"colour": "blue", "limits": {**told["limits"], "colours": 3}}
     (tmp_path / "order.json").write_text(json.dumps(told))
-    assert Order.read(tmp_path) == ORDER
+    assert AttemptSpec.read(tmp_path) == ORDER
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"devices": [], "device_ids": []}'])
 def test_what_is_no_order_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "order.json").write_text(text)
     with pytest.raises(InvalidInput, match="is no order"):
-        Order.read(tmp_path)
+        AttemptSpec.read(tmp_path)
 
 
 def test_without_an_order_the_runner_says_so(
@@ -91,18 +91,18 @@ def test_a_journal_numbers_its_events_and_is_read_up_to_a_torn_line(tmp_path: Pa
     [(0, "exit status 0"), (3, "exit status 3"), (-9, "signal 9, SIGKILL"), (-77, "signal 77")],
 )
 def test_an_exit_status_in_words(status: int, words: str) -> None:
-    assert ending.exit_words(status) == words
+    assert outcome.exit_words(status) == words
 
 
 def test_a_cell_error_is_one_short_line_with_a_plain_traceback() -> None:
     value = "first line\nsecond \x1b[31mred\x1b[0m " + "x" * 1000
-    found = ending.cell_error("cell 3", "ValueError", value, "\x1b[0;31mred\x1b[0m \ud800")
+    found = outcome.cell_error("cell 3", "ValueError", value, "\x1b[0;31mred\x1b[0m \ud800")
     assert found.code is CauseCode.CELL_ERROR
     assert found.message.startswith("error in cell 3: ValueError: first line second red xxx")
-    assert len(found.message) == ending.MAX_MESSAGE
+    assert len(found.message) == outcome.MAX_MESSAGE
     assert found.details == "red ?"
 
 
 def test_signal_9_is_not_called_out_of_memory() -> None:
-    assert ending.kernel_died("cell 1", -9).message == "kernel died in cell 1 (signal 9, SIGKILL)"
-    assert ending.kernel_died("", None).message == "kernel died"
+    assert outcome.kernel_died("cell 1", -9).message == "kernel died in cell 1 (signal 9, SIGKILL)"
+    assert outcome.kernel_died("", None).message == "kernel died"

@@ -6,14 +6,14 @@ import json
 
 import psutil
 
-from carrel.hub.records.notices import Notice, NoticeKind
-from carrel.spawners.processes import lease_processes as processes
+from carrel.hub.records.notices import NoticeKind, StopNotice
+from carrel.spawners.processes import lease_processes
 
 from ..fake_service import eventually
 from .conftest import Desk
 from .notebooks import notebook, read
 
-NOTICE = Notice(
+NOTICE = StopNotice(
     kind=NoticeKind.GUARANTEE,
     message="cs101 asks back devices.",
     given_at=1.0,
@@ -51,7 +51,9 @@ def test_a_command_without_one_goes_on_undisturbed(desk: Desk) -> None:
     order = desk.order(command=("sh", "-c", DEAF))
     handle = desk.backend.start(order)
     eventually((order.home / "ready").exists)
-    before = {process.pid for process in processes.scan({order.lease_id: handle})[order.lease_id]}
+    before = {
+        process.pid for process in lease_processes.scan({order.lease_id: handle})[order.lease_id]
+    }
     desk.backend.ask_to_save(order.lease_id, handle, order.folder, NOTICE)
     assert all(psutil.pid_exists(pid) for pid in before)
     desk.backend.withdraw(order.folder)

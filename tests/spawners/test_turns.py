@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
-from carrel.spawners.sessions.start_queue import Turns
+from carrel.spawners.sessions.start_queue import StartQueue
 
 from ..fake_service import FakeService, eventually
 from .hub_process import HubProcess
@@ -27,7 +27,7 @@ class Line:
     """Tasks that each take one turn, and hold it until they are let go."""
 
     def __init__(self, most: int) -> None:
-        self.turns, self.most = Turns(), most
+        self.turns, self.most = StartQueue(), most
         self.began: list[str] = []
         self.told: dict[str, list[int]] = {}
         self.tasks: dict[str, asyncio.Task[None]] = {}

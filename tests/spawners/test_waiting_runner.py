@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from nbformat import NotebookNode
 
-from carrel.hub.attempts.spec import BELL, LOG, OUTPUT, Order
+from carrel.hub.attempts.spec import BELL, LOG, OUTPUT, AttemptSpec
 
 from ..fake_service import eventually
 from .fake_service import FakeService
@@ -48,10 +48,10 @@ class Seat:
     def home(self) -> Path:
         return self.root / "homes" / "ada"
 
-    def order(self, book: NotebookNode, command: tuple[str, ...] = ()) -> Order:
+    def order(self, book: NotebookNode, command: tuple[str, ...] = ()) -> AttemptSpec:
         path = self.root / "input.ipynb"
         path.write_text(text_of(book))
-        return Order(
+        return AttemptSpec(
             lease_id="j-1.1",
             request_id="j-1",
             epoch=1,
@@ -69,7 +69,7 @@ class Seat:
             command=command,
         )
 
-    def ring(self, order: Order) -> None:
+    def ring(self, order: AttemptSpec) -> None:
         order.write(self.folder)
         self.reach(b"\n")
 
@@ -109,7 +109,7 @@ def printed(seat: Seat) -> list[str]:
     return "".join(output["text"] for output in cell.outputs).splitlines()
 
 
-def run(seat: Seat, order: Order) -> int:
+def run(seat: Seat, order: AttemptSpec) -> int:
     seat.ring(order)
     return seat.process.wait(WAIT_SECONDS)
 

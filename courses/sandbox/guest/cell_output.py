@@ -15,7 +15,7 @@ class TooMuch(Exception):
     """More than a cell may show."""
 
 
-class Cell:
+class CellOutput:
     """Streams that follow each other become one output, and what is cleared goes."""
 
     def __init__(self, most_bytes: int) -> None:

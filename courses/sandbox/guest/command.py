@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from .cell_output import Cell, TooMuch
-from .event_poller import Ear, Heard
-from .messages import Channel, Garbled, Json, Message, TooLong
-from .student_process import Place
+from .cell_output import CellOutput, TooMuch
+from .event_poller import EventPoller, PolledEvent
+from .messages import Garbled, Json, Message, MessageChannel, TooLong
+from .student_process import StudentProcess
 
 GRACE_SECONDS: Final = 1.5
 """Between an interrupt and the kill."""
@@ -21,7 +21,7 @@ _TICK_SECONDS: Final = 0.2
 
 
 @dataclass(slots=True, kw_only=True)
-class Result:
+class CommandResult:
     """How an order went; the words are those of the port."""
 
     status: str
@@ -46,13 +46,18 @@ class Result:
         }
 
 
-class Errand:
+class SandboxCommand:
     """Attributes:
     full: whether the cage uses too much memory at this moment.
     """
 
     def __init__(
-        self, ear: Ear, outside: Channel, place: Place, cell: Cell, full: Callable[[], bool]
+        self,
+        ear: EventPoller,
+        outside: MessageChannel,
+        place: StudentProcess,
+        cell: CellOutput,
+        full: Callable[[], bool],
     ) -> None:
         self._ear, self._outside, self._place = ear, outside, place
         self._cell, self._full = cell, full
@@ -61,7 +66,7 @@ class Errand:
         self._interrupted = False
         self._deadline = 0.0
 
-    def run(self, order: Message, seconds: float) -> Result:
+    def run(self, order: Message, seconds: float) -> CommandResult:
         """A killed one still has to be ended by whoever sent it."""
         started = time.monotonic()
         self._deadline = started + seconds
@@ -70,16 +75,16 @@ class Errand:
             self._place.channel.send({**order, "nonce": self._nonce})
             result = self._follow()
         except (TooMuch, TooLong):
-            result = Result(status="killed", cause="output")
+            result = CommandResult(status="killed", cause="output")
         except (Garbled, OSError):
-            result = Result(status="killed", cause="died")
+            result = CommandResult(status="killed", cause="died")
         result.seconds = time.monotonic() - started
         result.outputs = self._cell.outputs
         if result.status == "error":
             result.cause = _cause_of(self._cell)
         return result
 
-    def _follow(self) -> Result:
+    def _follow(self) -> CommandResult:
         while True:
             heard = self._ear.next(min(self._deadline, time.monotonic() + _TICK_SECONDS))
             result = self._understand(heard)
@@ -88,7 +93,7 @@ class Errand:
             if result is not None:
                 return result
 
-    def _understand(self, heard: Heard) -> Result | None:
+    def _understand(self, heard: PolledEvent) -> CommandResult | None:
         if heard.pipe:
             self._print(heard.pipe, heard.text)
         elif heard.channel is self._outside:
@@ -98,13 +103,13 @@ class Errand:
         elif heard.channel is self._place.channel:
             if heard.message is None:
                 self._drain()
-                return Result(status="killed", cause="died")
+                return CommandResult(status="killed", cause="died")
             return self._take(heard.message)
         elif self._full():
-            return Result(status="killed", cause="memory")
+            return CommandResult(status="killed", cause="memory")
         return None
 
-    def _take(self, message: Message) -> Result | None:
+    def _take(self, message: Message) -> CommandResult | None:
         """Only who was given this order's nonce can say that it is done."""
         output = message.get("output")
         if isinstance(output, dict):
@@ -113,7 +118,7 @@ class Errand:
             self._outside.send({"question": message["question"]})
         elif message.get("done") == self._nonce:
             self._drain()
-            done = Result(
+            done = CommandResult(
                 status="ok" if message.get("status") == "ok" else "error",
                 tampered=message.get("tampered"),
                 value=message.get("value"),
@@ -123,9 +128,9 @@ class Errand:
             return done
         return None
 
-    def _late(self) -> Result | None:
+    def _late(self) -> CommandResult | None:
         if self._interrupted:
-            return Result(status="killed", cause="time")
+            return CommandResult(status="killed", cause="time")
         self._interrupted = True
         self._deadline = time.monotonic() + GRACE_SECONDS
         self._place.signal(signal.SIGINT)
@@ -139,7 +144,7 @@ class Errand:
         self._cell.add({"output_type": "stream", "name": name, "text": words})
 
 
-def _cause_of(cell: Cell) -> str:
+def _cause_of(cell: CellOutput) -> str:
     """What an exception says of a limit; only a word for who reads it."""
     for name, words in cell.errors():
         if name == "MemoryError" or name.endswith("ArrayMemoryError"):

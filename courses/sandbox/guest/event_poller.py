@@ -10,16 +10,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from .messages import Channel, Message
+from .messages import Message, MessageChannel
 
 _CHUNK: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
+class PolledEvent:
     """A message of a channel (None: it is gone), text of a pipe, or nothing in time."""
 
-    channel: Channel | None = None
+    channel: MessageChannel | None = None
     message: Message | None = None
     pipe: str = ""
     text: str = ""
@@ -32,15 +32,15 @@ class _Pipe:
     decoder: codecs.IncrementalDecoder
 
 
-class Ear:
+class EventPoller:
     """Whose death is watched is heard to the last message before it is said to be gone."""
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
-        self._lives: dict[Channel, int | None] = {}
+        self._lives: dict[MessageChannel, int | None] = {}
         self._pipes: list[_Pipe] = []
 
-    def listen(self, channel: Channel, life: int | None = None) -> None:
+    def listen(self, channel: MessageChannel, life: int | None = None) -> None:
         """``life`` is a descriptor of the process that speaks there."""
         self._lives[channel] = life
         self._selector.register(channel, selectors.EVENT_READ, channel)
@@ -54,7 +54,7 @@ class Ear:
         self._pipes.append(pipe)
         self._selector.register(number, selectors.EVENT_READ, pipe)
 
-    def forget(self, channel: Channel) -> None:
+    def forget(self, channel: MessageChannel) -> None:
         """Safe to repeat."""
         if channel in self._lives:
             life = self._lives.pop(channel)
@@ -62,14 +62,14 @@ class Ear:
             if life is not None:
                 self._selector.unregister(life)
 
-    def next(self, deadline: float | None) -> Heard:
+    def next(self, deadline: float | None) -> PolledEvent:
         """Nothing was heard until the deadline: an empty one. Raises Garbled.
 
         Who is gone is said to be gone once, and forgotten.
         """
         for channel in self._lives:
             if (message := channel.waiting()) is not None:
-                return Heard(channel=channel, message=message)
+                return PolledEvent(channel=channel, message=message)
         wait = None if deadline is None else max(0.0, deadline - time.monotonic())
         ready = [key.data for key, _ in self._selector.select(wait)]
         # What was said comes before the death of who said it.
@@ -77,20 +77,20 @@ class Ear:
             heard = self._hear(source)
             if heard is not None:
                 return heard
-        return Heard()
+        return PolledEvent()
 
-    def _hear(self, source: _Pipe | Channel | tuple[Channel]) -> Heard | None:
+    def _hear(self, source: _Pipe | MessageChannel | tuple[MessageChannel]) -> PolledEvent | None:
         if isinstance(source, _Pipe):
             return self._read_pipe(source)
-        if isinstance(source, Channel):
+        if isinstance(source, MessageChannel):
             goes_on = source.read()
             message = source.waiting()
             if not goes_on and message is None:
                 self.forget(source)
-                return Heard(channel=source)
-            return Heard(channel=source, message=message) if message is not None else None
+                return PolledEvent(channel=source)
+            return PolledEvent(channel=source, message=message) if message is not None else None
         self.forget(source[0])
-        return Heard(channel=source[0])
+        return PolledEvent(channel=source[0])
 
     def drain(self) -> Iterator[tuple[str, str]]:
         """What pipes hold at this moment."""
@@ -100,9 +100,9 @@ class Ear:
                 found.append((heard.pipe, heard.text))
         return iter(found)
 
-    def _read_pipe(self, pipe: _Pipe) -> Heard | None:
+    def _read_pipe(self, pipe: _Pipe) -> PolledEvent | None:
         try:
             data = os.read(pipe.number, _CHUNK)
         except BlockingIOError:
             return None
-        return Heard(pipe=pipe.name, text=pipe.decoder.decode(data)) if data else None
+        return PolledEvent(pipe=pipe.name, text=pipe.decoder.decode(data)) if data else None

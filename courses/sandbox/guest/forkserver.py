@@ -16,18 +16,18 @@ import sys
 from collections.abc import Iterable
 from typing import Final, NoReturn
 
-from . import isolation as walls
+from . import isolation
 from .shell import make_shell
-from .student_process import Start
+from .student_process import KernelTemplate
 from .supervisor import serve
-from .tamper_check import Fingerprint
+from .tamper_check import TamperCheck
 
 NOBODY: Final = 65534
 _FIRST_TIMES: Final = ("None", "0", "1 / 0", "%precision", "def f(:", "display(0)")
 """What takes long once only: to show a value, an error and its traceback, to find a magic."""
 
 
-def prepare(modules: Iterable[str], *, walled: bool) -> Start:
+def prepare(modules: Iterable[str], *, walled: bool) -> KernelTemplate:
     """Whatever takes time and is the same for all."""
     for name in modules:
         # Whatever it raises it raises once more where a notebook imports it, and is told there.
@@ -38,7 +38,7 @@ def prepare(modules: Iterable[str], *, walled: bool) -> Start:
         shell.run(source, counted=False)
     for name in ("last_type", "last_value", "last_traceback", "last_exc"):
         vars(sys).pop(name, None)
-    start = Start(shell=shell, prints=Fingerprint(shell), walled=walled)
+    start = KernelTemplate(shell=shell, prints=TamperCheck(shell), walled=walled)
     gc.collect()
     gc.freeze()
     return start
@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> None:
     """The descriptor on which orders come, then the modules."""
     line, *modules = arguments
     if os.getuid() == 0:
-        walls.become_nobody(NOBODY)
+        isolation.become_nobody(NOBODY)
     start = prepare(modules, walled=True)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(fileno=int(line)) as orders:
@@ -63,18 +63,18 @@ def main(arguments: list[str]) -> None:
             os.close(ends[0])
 
 
-def _open(end: socket.socket, start: Start) -> NoReturn:
+def _open(end: socket.socket, start: KernelTemplate) -> NoReturn:
     """In a fork: show which process this is, so that it can be put into a cgroup; then leave."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    walls.die_with_parent()
+    isolation.die_with_parent()
     end.sendall(b"\0")
     if not end.recv(1):
         os._exit(0)
-    walls.leave_everything()
+    isolation.leave_everything()
     pid = os.fork()
     if pid == 0:
-        walls.die_with_parent()
-        serve(end, start, walls.furnish)
+        isolation.die_with_parent()
+        serve(end, start, isolation.furnish)
     end.close()
     os.waitpid(pid, 0)
     os._exit(0)

@@ -33,7 +33,7 @@ _ROOM: Final = "/tmp"  # noqa: S108  # of the cage alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class ProcessBounds:
     """What one process of a student may use; the port's limits as far as the kernel counts.
 
     Attributes:
@@ -144,7 +144,7 @@ def give_up_rights() -> None:
     _check(_libc.capset(header, bytes(24)), "capset")
 
 
-def bound(bounds: Bounds) -> None:
+def bound(bounds: ProcessBounds) -> None:
     """Limits of the kernel for a student's process."""
     limits = {
         resource.RLIMIT_CORE: 0,

@@ -15,12 +15,10 @@ import sys
 from collections.abc import Callable
 from typing import Final, NoReturn
 
-from . import isolation as walls
-from . import remote_values as examining
-from . import value_server as answering
-from .messages import Channel, Json, Message, text
-from .shell import CageShell, error, flush
-from .tamper_check import Fingerprint
+from . import isolation, remote_values, value_server
+from .messages import Json, Message, MessageChannel, text
+from .shell import SandboxShell, error, flush
+from .tamper_check import TamperCheck
 
 # Kept here, since a student's code may put others in their place.
 _exit: Final = os._exit
@@ -48,11 +46,11 @@ class Interrupts:
             _exit(0)
 
 
-class Kernel:
+class StudentKernel:
     """``door`` is where a new snapshot hands the other end of its line to the warden."""
 
     def __init__(
-        self, shell: CageShell, prints: Fingerprint, channel: Channel, door: socket.socket
+        self, shell: SandboxShell, prints: TamperCheck, channel: MessageChannel, door: socket.socket
     ) -> None:
         self._shell, self._prints = shell, prints
         self._channel, self._door = channel, door
@@ -118,7 +116,7 @@ class Kernel:
             self._done(order, status="ok")
             return
         os.close(here)
-        walls.hide()
+        isolation.hide()
         random.setstate(drawn)
         _forget_loop()
         self._own()
@@ -128,11 +126,11 @@ class Kernel:
         theirs.close()
         os.close(there)
         self._channel.end.close()
-        self._channel = Channel(mine, self._channel.most_bytes)
+        self._channel = MessageChannel(mine, self._channel.most_bytes)
 
     def _test(self, order: Message) -> None:
         if order.get("asks"):
-            examining.prepare(self._shell.user_ns, self._question)
+            remote_values.prepare(self._shell.user_ns, self._question)
         self._cell(order, self._prints.changes(text(order, "source")))
 
     def _question(self, question: Json) -> Json:
@@ -147,7 +145,7 @@ class Kernel:
     def _ask(self, order: Message) -> None:
         try:
             with self._interrupts:
-                value = answering.answer(self._shell.user_ns, order.get("question"))
+                value = value_server.answer(self._shell.user_ns, order.get("question"))
                 flush()
         except KeyboardInterrupt:
             self._done(order, status="error")

@@ -34,7 +34,7 @@ class TooLong(Garbled):
     """A message of more bytes than are read."""
 
 
-class Inbox:
+class MessageBuffer:
     """Puts messages together from what arrives in pieces."""
 
     def __init__(self, most_bytes: int) -> None:
@@ -67,7 +67,7 @@ def _decode(body: bytes) -> Message:
     return cast("Message", found)
 
 
-class End(Protocol):
+class Endpoint(Protocol):
     """One end of a line: what a socket can do of it."""
 
     def fileno(self) -> int: ...
@@ -79,13 +79,13 @@ class End(Protocol):
     def close(self) -> None: ...
 
 
-class Channel:
+class MessageChannel:
     """Messages over a line; whoever hangs up ends it."""
 
-    def __init__(self, end: End, most_bytes: int) -> None:
+    def __init__(self, end: Endpoint, most_bytes: int) -> None:
         self.end = end
         self.most_bytes = most_bytes
-        self._inbox = Inbox(most_bytes)
+        self._inbox = MessageBuffer(most_bytes)
         self._lock = threading.Lock()
 
     def fileno(self) -> int:

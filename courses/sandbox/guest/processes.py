@@ -8,7 +8,7 @@ import signal
 import time
 from typing import Final
 
-from . import isolation as walls
+from . import isolation
 
 _PATIENCE_SECONDS: Final = 5.0
 _LEAST_FREE: Final = 0.03
@@ -77,7 +77,7 @@ def too_much(base: int, most: float, paused: set[int]) -> bool:
     bounds it.
     """
     used = sum(max(0, memory(pid) - base) for pid in _alive() if pid not in paused)
-    disk = os.statvfs(walls.HOME)
+    disk = os.statvfs(isolation.HOME)
     used += (disk.f_blocks - disk.f_bfree) * disk.f_frsize
     return used > most or _free() < _LEAST_FREE
 

@@ -1,6 +1,6 @@
 """Runs a test where no student's code ever did: names it does not know are asked for.
 
-What comes back is plain data, rebuilt here as exact builtin types, or a ``Remote``: a stand-in
+What comes back is plain data, rebuilt here as exact builtin types, or a ``RemoteValue``: a stand-in
 for something that stays in the student's kernel. A stand-in tells the student's side what is
 called with which arguments, and never what a result is compared with.
 """
@@ -107,7 +107,7 @@ class _Wire:
             return _module(data)
         if len(data) != 4 or type(data[1]) is not int:  # noqa: PLR2004 - a reference's parts
             raise CannotCross("a reference is malformed")
-        return Remote(self, data[1], str(data[2]), str(data[3]))
+        return RemoteValue(self, data[1], str(data[2]), str(data[3]))
 
     def _write_back(self, values: Sequence[object], forms: Sequence[Json], changed: Json) -> None:
         """What a call did to its arguments happens to the test's own, too."""
@@ -166,7 +166,7 @@ def _module(data: Sequence[Json]) -> object:
 
 
 def _stand_in(value: object) -> Json:
-    if type(value) is Remote:
+    if type(value) is RemoteValue:
         return _reference(value)
     raise CannotCross(
         f"a {type(value).__name__} cannot be passed to the student's code: only numbers, text, "
@@ -174,7 +174,7 @@ def _stand_in(value: object) -> Json:
     )
 
 
-def _reference(value: Remote) -> Json:
+def _reference(value: RemoteValue) -> Json:
     place = cast("int", object.__getattribute__(value, "_place"))
     kind = cast("str", object.__getattribute__(value, "_kind"))
     return ["ref", place, kind, ""]
@@ -183,7 +183,7 @@ def _reference(value: Remote) -> Json:
 def _asking(name: str) -> Callable[..., object]:
     """An operation that asks the student's side, its operands being what they may be."""
 
-    def method(self: Remote, *operands: object) -> object:
+    def method(self: RemoteValue, *operands: object) -> object:
         wire = cast("_Wire", object.__getattribute__(self, "_wire"))
         return wire.ask("apply", name, _reference(self), *[wire.plain(one) for one in operands])
 
@@ -193,8 +193,8 @@ def _asking(name: str) -> Callable[..., object]:
 def _comparing(name: str) -> Callable[..., object]:
     """An operation between two things of the student; what a test expects is never sent."""
 
-    def method(self: Remote, other: object) -> object:
-        if type(other) is Remote:
+    def method(self: RemoteValue, other: object) -> object:
+        if type(other) is RemoteValue:
             return _asking(name)(self, other)
         if name in ("eq", "ne"):
             return name == "ne"
@@ -205,7 +205,7 @@ def _comparing(name: str) -> Callable[..., object]:
     return method
 
 
-class Remote:
+class RemoteValue:
     """Stands for something that stays in the student's kernel."""
 
     __slots__ = ("_kind", "_name", "_place", "_wire")
@@ -224,10 +224,10 @@ class Remote:
         return _asking("getattr")(self, name)
 
     def __instancecheck__(self, one: object) -> bool:
-        return type(one) is Remote and _asking("isinstance")(one, self) is True
+        return type(one) is RemoteValue and _asking("isinstance")(one, self) is True
 
     def __subclasscheck__(self, one: object) -> bool:
-        return type(one) is Remote and _asking("issubclass")(one, self) is True
+        return type(one) is RemoteValue and _asking("issubclass")(one, self) is True
 
     def __repr__(self) -> str:
         return str(_asking("repr")(self))
@@ -238,16 +238,16 @@ class Remote:
 def _equip() -> None:
     """Python looks operators up on the type, so each has to be there."""
     for name in ("setattr", "delattr", "len", "iter", "next", "bool", "str", "int", "float"):
-        setattr(Remote, f"__{name}__", _asking(name))
+        setattr(RemoteValue, f"__{name}__", _asking(name))
     for name in ("complex", "abs", "round", "neg", "pos", "invert", "index"):
-        setattr(Remote, f"__{name}__", _asking(name))
+        setattr(RemoteValue, f"__{name}__", _asking(name))
     for name in ("getitem", "setitem", "delitem"):
-        setattr(Remote, f"__{name}__", _asking(name))
+        setattr(RemoteValue, f"__{name}__", _asking(name))
     comparing = ("eq", "ne", "lt", "le", "gt", "ge", "contains", "add", "sub", "mul", "matmul")
     for name in (*comparing, "truediv", "floordiv", "mod", "pow", "and_", "or_", "xor"):
-        setattr(Remote, f"__{name.rstrip('_')}__", _comparing(name))
+        setattr(RemoteValue, f"__{name.rstrip('_')}__", _comparing(name))
     for name in ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow"):
-        setattr(Remote, f"__r{name}__", _comparing(name))
+        setattr(RemoteValue, f"__r{name}__", _comparing(name))
 
 
 _equip()

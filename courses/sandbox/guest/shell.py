@@ -45,7 +45,7 @@ class Show:
             self.sink(output)
 
 
-class Stream(io.TextIOBase):
+class OutputStream(io.TextIOBase):
     """``sys.stdout`` or ``sys.stderr``, sent on by and by."""
 
     def __init__(self, name: str, show: Show, number: int) -> None:
@@ -148,7 +148,7 @@ class _Publisher(DisplayPublisher):  # type: ignore[misc,unused-ignore]
         self.show({"output_type": "clear_output", "wait": bool(wait)})
 
 
-class CageShell(InteractiveShell):  # type: ignore[misc,unused-ignore]
+class SandboxShell(InteractiveShell):  # type: ignore[misc,unused-ignore]
     """One for each kernel, made before the fork."""
 
     displayhook_class = Type(_Hook)
@@ -183,17 +183,17 @@ def error(name: str, value: str, traceback: list[str]) -> Output:
     return {"output_type": "error", "ename": name, "evalue": value, "traceback": list(traceback)}
 
 
-def make_shell() -> CageShell:
+def make_shell() -> SandboxShell:
     """Takes over standard output, and forbids to ask."""
     config = Config()
     config.HistoryManager.enabled = False
     config.Completer.use_jedi = False
-    shell = CageShell.instance(config=config)
+    shell = SandboxShell.instance(config=config)
     shell.show = Show()
     cast("_Hook", shell.displayhook).show = shell.show
     cast("_Publisher", shell.display_pub).show = shell.show
-    sys.stdout = Stream("stdout", shell.show, 1)
-    sys.stderr = Stream("stderr", shell.show, 2)
+    sys.stdout = OutputStream("stdout", shell.show, 1)
+    sys.stderr = OutputStream("stderr", shell.show, 2)
     builtins.input = _nobody_answers
     sys.path.insert(0, "")
     return shell
@@ -202,7 +202,7 @@ def make_shell() -> CageShell:
 def flush() -> None:
     """What was printed comes before what is shown next. A student may have put anything there."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, Stream):
+        if isinstance(stream, OutputStream):
             stream.flush()
 
 

@@ -11,17 +11,17 @@ import sys
 from dataclasses import dataclass, field, replace
 from typing import Final, NoReturn
 
-from . import isolation as walls
-from .kernel import Kernel
-from .messages import Channel, Message, number
-from .shell import CageShell
-from .tamper_check import Fingerprint
+from . import isolation
+from .kernel import StudentKernel
+from .messages import Message, MessageChannel, number
+from .shell import SandboxShell
+from .tamper_check import TamperCheck
 
 _CREDENTIALS: Final = struct.Struct("3i")
 
 
 @dataclass(slots=True, kw_only=True)
-class Place:
+class StudentProcess:
     """Attributes:
     life: a descriptor that can be read once the process is gone.
     pipes: what it and its children print past Python; of the kernel only.
@@ -30,7 +30,7 @@ class Place:
 
     pid: int
     life: int
-    channel: Channel
+    channel: MessageChannel
     pipes: dict[str, int] = field(default_factory=dict)
     door: socket.socket | None = None
 
@@ -45,7 +45,7 @@ class Place:
         self.channel.end.close()
         os.close(self.life)
 
-    def arrived(self, most_bytes: int) -> Place | None:
+    def arrived(self, most_bytes: int) -> StudentProcess | None:
         """The snapshot that is at the door; the kernel says which process it is."""
         assert self.door is not None
         space = socket.CMSG_SPACE(_CREDENTIALS.size) + socket.CMSG_SPACE(4)
@@ -67,26 +67,26 @@ class Place:
         except OSError:
             end.close()
             return None
-        return Place(pid=pid, life=life, channel=Channel(end, most_bytes))
+        return StudentProcess(pid=pid, life=life, channel=MessageChannel(end, most_bytes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
+class KernelTemplate:
     """What a kernel is made of.
 
     Attributes:
         walled: the cage's own walls are still to be closed; a container has closed them.
     """
 
-    shell: CageShell
-    prints: Fingerprint
+    shell: SandboxShell
+    prints: TamperCheck
     walled: bool
-    bounds: walls.Bounds | None = None
+    bounds: isolation.ProcessBounds | None = None
 
-    def within(self, limits: Message) -> Start:
+    def within(self, limits: Message) -> KernelTemplate:
         return replace(
             self,
-            bounds=walls.Bounds(
+            bounds=isolation.ProcessBounds(
                 memory_bytes=int(number(limits, "memory_bytes")),
                 processes=int(number(limits, "processes")) if self.walled else 0,
                 file_bytes=int(number(limits, "file_bytes")),
@@ -96,7 +96,7 @@ class Start:
         )
 
 
-def start_kernel(start: Start, most_bytes: int) -> Place:
+def start_kernel(start: KernelTemplate, most_bytes: int) -> StudentProcess:
     """Fork it; when this returns, both of us have lost what rights we had."""
     ours, theirs = socket.socketpair()
     door, doorway = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -104,18 +104,18 @@ def start_kernel(start: Start, most_bytes: int) -> Place:
     out, err = os.pipe(), os.pipe()
     pid = os.fork()
     if pid == 0:
-        _be_kernel(start, Channel(theirs, most_bytes), doorway, (out[1], err[1]))
+        _be_kernel(start, MessageChannel(theirs, most_bytes), doorway, (out[1], err[1]))
     for number_ in (out[1], err[1]):
         os.close(number_)
     theirs.close()
     doorway.close()
-    channel = Channel(ours, most_bytes)
+    channel = MessageChannel(ours, most_bytes)
     channel.receive()
     if start.walled:
-        walls.close_proc()
-    walls.give_up_rights()
-    walls.hide()
-    return Place(
+        isolation.close_proc()
+    isolation.give_up_rights()
+    isolation.hide()
+    return StudentProcess(
         pid=pid,
         life=os.pidfd_open(pid),
         channel=channel,
@@ -125,7 +125,7 @@ def start_kernel(start: Start, most_bytes: int) -> Place:
 
 
 def _be_kernel(
-    start: Start, channel: Channel, door: socket.socket, prints_to: tuple[int, int]
+    start: KernelTemplate, channel: MessageChannel, door: socket.socket, prints_to: tuple[int, int]
 ) -> NoReturn:
     os.setsid()
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -135,15 +135,15 @@ def _be_kernel(
     if start.walled:
         with open("/proc/self/oom_score_adj", "w") as file:
             file.write("1000")
-    walls.give_up_rights()
+    isolation.give_up_rights()
     assert start.bounds is not None
-    walls.bound(start.bounds)
-    walls.deny_calls()
+    isolation.bound(start.bounds)
+    isolation.deny_calls()
     numpy_random = sys.modules.get("numpy.random")
     if numpy_random is not None:
         numpy_random.seed()
     channel.send({"ready": True})
-    Kernel(start.shell, start.prints, channel, door).obey()
+    StudentKernel(start.shell, start.prints, channel, door).obey()
 
 
 def _close_others(kept: set[int]) -> None:

@@ -26,7 +26,7 @@ _OF_THE_SESSION: Final = frozenset({"_", "display", "get_ipython", "exit", "quit
 _OF_THIS_SHELL: Final = ("run_cell", "run_code", "run_ast_nodes", "showtraceback")
 
 
-class Fingerprint:
+class TamperCheck:
     """What holds before any cell has run."""
 
     def __init__(self, shell: InteractiveShell) -> None:
@@ -55,7 +55,7 @@ class Fingerprint:
             module = sys.modules.get(name)
             if isinstance(module, ModuleType):
                 found.update(_members(module, name))
-        for owner in (InteractiveShell, own_shell.CageShell):
+        for owner in (InteractiveShell, own_shell.SandboxShell):
             for name, value in vars(owner).items():
                 if callable(value):
                     found[f"{name} of the shell"] = value

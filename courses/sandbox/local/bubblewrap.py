@@ -12,7 +12,7 @@ from typing import Final
 
 from ....hub.errors import BackendFailed, InvalidInput
 from .. import guest as inside
-from ..interface import CageSettings
+from ..interface import SandboxSettings
 
 _READABLE: Final = 0o005
 PROGRAMS: Final = "/carrel"
@@ -23,7 +23,7 @@ _RIGHTS_OF_ROOT: Final = ("CAP_SYS_ADMIN", "CAP_SETUID", "CAP_SETGID")
 _TAKEN: Final = ("/", "/usr", "/proc", "/dev", "/tmp", "/home", "/etc", PROGRAMS)  # noqa: S108
 
 
-def command(settings: CageSettings, *, orders: int, users: int) -> list[str]:
+def command(settings: SandboxSettings, *, orders: int, users: int) -> list[str]:
     """``orders`` and ``users`` are descriptors: of its line, and of what it has as /etc/passwd.
 
     Raises:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ..interface import Limits
+from ..interface import SandboxLimits
 
 ROOT: Final = Path("/sys/fs/cgroup")
 FOLDER: Final = "carrel-cages"
@@ -73,7 +73,7 @@ def tidy() -> None:
                     left.rmdir()
 
 
-def make(limits: Limits) -> Cgroup | None:
+def make(limits: SandboxLimits) -> Cgroup | None:
     """None where this account may not."""
     name = secrets.token_hex(8)
     try:
@@ -84,7 +84,7 @@ def make(limits: Limits) -> Cgroup | None:
         return None
 
 
-def _make_unified(name: str, limits: Limits) -> Cgroup | None:
+def _make_unified(name: str, limits: SandboxLimits) -> Cgroup | None:
     parent = ROOT / FOLDER
     parent.mkdir(exist_ok=True)
     wanted = " ".join(f"+{each}" for each in _CONTROLLERS)
@@ -103,7 +103,7 @@ def _make_unified(name: str, limits: Limits) -> Cgroup | None:
     return Cgroup(folders=(made,), unified=True)
 
 
-def _make_divided(name: str, limits: Limits) -> Cgroup | None:
+def _make_divided(name: str, limits: SandboxLimits) -> Cgroup | None:
     values = {
         "memory": (
             ("memory.limit_in_bytes", limits.memory_bytes),

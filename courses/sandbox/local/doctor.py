@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from ....hub.errors import CarrelError
-from ....hub.records.diagnostics import Finding, Verdict
-from ..interface import CageSettings, CellStatus, Limits, Step
+from ....hub.records.diagnostics import Finding, Severity
+from ..interface import CellStatus, CellStep, SandboxLimits, SandboxSettings
 from . import cgroups
-from .engine import LocalCages
+from .engine import LocalSandboxes
 
 _SUBJECT = "grading"
 
 
 def finding() -> Finding:
     """For ``carrel doctor``; takes about a second."""
-    engine = LocalCages(CageSettings(imports=()))
-    limits = Limits()
+    engine = LocalSandboxes(SandboxSettings(imports=()))
+    limits = SandboxLimits()
     try:
         cage = engine.open(limits)
-        ran = [each.status for each in cage.run([Step(cell_id="1", source="1 + 1")])]
+        ran = [each.status for each in cage.run([CellStep(cell_id="1", source="1 + 1")])]
         cage.close()
     except CarrelError as error:
         return Finding(
             subject=_SUBJECT,
-            verdict=Verdict.WARNING,
+            verdict=Severity.WARNING,
             what=f"No submission can be graded here. {error.message}",
             mend=error.accepted,
         )
@@ -31,24 +31,24 @@ def finding() -> Finding:
     if ran != [CellStatus.OK]:
         return Finding(
             subject=_SUBJECT,
-            verdict=Verdict.WARNING,
+            verdict=Severity.WARNING,
             what="No submission can be graded here: a cage was made, and nothing runs in it.",
         )
     return _bounded(limits)
 
 
-def _bounded(limits: Limits) -> Finding:
+def _bounded(limits: SandboxLimits) -> Finding:
     group = cgroups.make(limits)
     if group is None:
         return Finding(
             subject=_SUBJECT,
-            verdict=Verdict.FINE,
+            verdict=Severity.FINE,
             what="Submissions run in cages of bubblewrap. This account can make no cgroups, so "
             "that their memory is watched and not held.",
         )
     group.end()
     return Finding(
         subject=_SUBJECT,
-        verdict=Verdict.FINE,
+        verdict=Severity.FINE,
         what="Submissions run in cages of bubblewrap, each in a cgroup of its own.",
     )

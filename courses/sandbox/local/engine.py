@@ -19,10 +19,9 @@ from dataclasses import dataclass
 from typing import Final, TextIO
 
 from ....hub.errors import BackendFailed, Unavailable
-from ..client import WalledCage, checked
-from ..interface import Cage, CageSettings, Limits
-from . import bubblewrap as walling
-from . import cgroups
+from ..client import SandboxClient, checked
+from ..interface import Sandbox, SandboxLimits, SandboxSettings
+from . import bubblewrap, cgroups
 from .cgroups import Cgroup
 
 _START_SECONDS: Final = 60.0
@@ -32,21 +31,21 @@ _PASSWD: Final = b"student:x:1000:1000:student:/home/student:/bin/sh\n"
 _MOST_WORDS: Final = 500
 
 
-def create(settings: CageSettings) -> LocalCages:
+def create(settings: SandboxSettings) -> LocalSandboxes:
     """For the entry point."""
-    return LocalCages(settings)
+    return LocalSandboxes(settings)
 
 
-class LocalCages:
+class LocalSandboxes:
     """Starts its nursery at the first cage, and again if it is gone."""
 
-    def __init__(self, settings: CageSettings) -> None:
+    def __init__(self, settings: SandboxSettings) -> None:
         self._settings = settings
         self._lock = threading.Lock()
         self._nursery: _Nursery | None = None
         self._closed = False
 
-    def open(self, limits: Limits, files: Mapping[str, bytes] | None = None) -> Cage:
+    def open(self, limits: SandboxLimits, files: Mapping[str, bytes] | None = None) -> Sandbox:
         filling = checked(files or {}, limits)
         with self._lock:
             if self._closed:
@@ -56,7 +55,7 @@ class LocalCages:
             line = self._nursery.fork()
         group = cgroups.make(limits)
         keeper = _Kept(pid=line.begin(group), group=group)
-        return WalledCage(line, keeper, limits, filling, watch=group is None)
+        return SandboxClient(line, keeper, limits, filling, watch=group is None)
 
     def close(self) -> None:
         with self._lock:
@@ -67,7 +66,7 @@ class LocalCages:
 
 
 class _Nursery:
-    def __init__(self, settings: CageSettings) -> None:
+    def __init__(self, settings: SandboxSettings) -> None:
         cgroups.tidy()
         self._said: TextIO = tempfile.TemporaryFile("w+")  # noqa: SIM115  # closed at the end
         self._orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -76,7 +75,7 @@ class _Nursery:
         os.close(write)
         try:
             self._process = subprocess.Popen(
-                walling.command(settings, orders=theirs.fileno(), users=users),
+                bubblewrap.command(settings, orders=theirs.fileno(), users=users),
                 pass_fds=(theirs.fileno(), users),
                 stdin=subprocess.DEVNULL,
                 stdout=self._said,

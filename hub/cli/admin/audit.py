@@ -7,10 +7,10 @@ import time
 import click
 
 from ...client import Client
-from ...client.api.admin import Administering
-from ...messages import audit_log as change_words
+from ...client.api.admin import AdminCalls
+from ...messages import audit_log as audit_messages
 from ...schemas.admin import ChangeOut
-from ..common import display as printing
+from ..common import display
 from ..common.client_command import ClientCommand, json_option, site_option
 
 
@@ -42,14 +42,14 @@ def audit_command(
       carrel audit --target cs101 --action 'group set'
     """
     with Client.from_environment(site) as client:
-        found = Administering(client).audit(who=who, action=action, target=target, limit=limit)
+        found = AdminCalls(client).audit(who=who, action=action, target=target, limit=limit)
     if as_json:
-        printing.as_json(found)
+        display.as_json(found)
         return
     now = time.time()
     rows = [
         [
-            printing.exact_time(change.at, now),
+            display.exact_time(change.at, now),
             change.who,
             change.action,
             change.target,
@@ -59,13 +59,13 @@ def audit_command(
         for change in found.changes
     ]
     if rows:
-        printing.table(["WHEN", "WHO", "WHAT", "ABOUT", "CHANGE", "WHY"], rows)
+        display.table(["WHEN", "WHO", "WHAT", "ABOUT", "CHANGE", "WHY"], rows)
     else:
         click.echo("Nothing.")
 
 
 def _difference(change: ChangeOut, now: float) -> str:
-    found = change_words.differences(
-        change.before, change.after, lambda at: printing.local_time(at, now)
+    found = audit_messages.differences(
+        change.before, change.after, lambda at: display.local_time(at, now)
     )
     return ", ".join(f"{name}: {' -> '.join(sides)}" for name, sides in found)

@@ -9,17 +9,17 @@ from contextlib import closing, contextmanager
 import click
 
 from ...config.state_folder import StateFolder
-from ...groups.calendar import WHEN_HELP, Agenda
+from ...groups.calendar import WHEN_HELP, GroupCalendar
 from ...schemas.calendar import ReservationIn
 from ...store import open_store
-from ..common import display as printing
-from ..common.client_command import Listing
+from ..common import display
+from ..common.client_command import ListOptions
 from ..common.operator_options import existing, operator, state_option
 
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
 
 
-@click.group(cls=Listing)
+@click.group(cls=ListOptions)
 def term() -> None:
     """Terms, by which budgets are counted.
 
@@ -61,13 +61,13 @@ def list_terms(*, state: StateFolder, as_json: bool) -> None:
         found = agenda.terms()
     if as_json:
         for one in found:
-            printing.as_json(one)
+            display.as_json(one)
         return
     if not found:
         click.echo("There is no term. Make one with: carrel term add NAME FIRST LAST")
         return
     rows = [[one.name, one.first, one.last, "now" if one.running else ""] for one in found]
-    printing.table(["TERM", "FIRST", "LAST", ""], rows)
+    display.table(["TERM", "FIRST", "LAST", ""], rows)
 
 
 @term.command("rm", short_help="Remove a term.")
@@ -85,7 +85,7 @@ def remove_term(*, name: str, state: StateFolder) -> None:
     click.echo(f"Removed the term {name}.")
 
 
-class GroupFirst(Listing):
+class GroupFirst(ListOptions):
     """``carrel reserve cs101 …`` reserves; ``ls`` and ``rm`` are commands."""
 
     def resolve_command(
@@ -149,13 +149,13 @@ def add_reservation(
             return
         made = agenda.reserve(body, who=operator())
     if as_json:
-        printing.as_json(made)
+        display.as_json(made)
         return
     now = time.time()
     until = "" if made.until in made.when else f", until {made.until}"
     click.echo(
         f"Reserved {made.id}: {devices} for {group}, {made.when}{until}; "
-        f"the next time {printing.local_time(made.starts_at or now, now)} ({printing.zone(now)})."
+        f"the next time {display.local_time(made.starts_at or now, now)} ({display.zone(now)})."
     )
 
 
@@ -173,7 +173,7 @@ def list_reservations(*, state: StateFolder, as_json: bool) -> None:
         found = agenda.reservations()
     if as_json:
         for one in found:
-            printing.as_json(one)
+            display.as_json(one)
         return
     if not found:
         click.echo("Nothing is reserved.")
@@ -182,12 +182,12 @@ def list_reservations(*, state: StateFolder, as_json: bool) -> None:
     rows = [
         [
             *(one.id, one.group, str(one.devices), one.when, one.until),
-            "now" if one.running else printing.local_time(one.starts_at or now, now),
+            "now" if one.running else display.local_time(one.starts_at or now, now),
         ]
         for one in found
     ]
-    heads = ["ID", "GROUP", "DEVICES", "WHEN", "UNTIL", f"NEXT ({printing.zone(now)})"]
-    printing.table(heads, rows, right="DEVICES")
+    heads = ["ID", "GROUP", "DEVICES", "WHEN", "UNTIL", f"NEXT ({display.zone(now)})"]
+    display.table(heads, rows, right="DEVICES")
 
 
 @reserve.command("rm", short_help="Remove a reservation.")
@@ -206,10 +206,10 @@ def remove_reservation(*, reservation: str, state: StateFolder) -> None:
 
 
 @contextmanager
-def _agenda(state: StateFolder) -> Iterator[Agenda]:
+def _agenda(state: StateFolder) -> Iterator[GroupCalendar]:
     existing(state)
     with closing(open_store(state.database)) as store:
-        yield Agenda(store, time.time)
+        yield GroupCalendar(store, time.time)
 
 
 COMMANDS: dict[str, click.Command] = {"term": term, "reserve": reserve}

@@ -7,18 +7,18 @@ from dataclasses import asdict
 
 import click
 
-from ...config.settings import Engine, Settings
+from ...config.settings import EngineKind, Settings
 from ...config.state_folder import StateFolder
-from ...records.diagnostics import Finding, Verdict
+from ...records.diagnostics import Finding, Severity
 from ...supervisor import doctor as doctors
-from ..common import display as printing
+from ..common import display
 from ..common.operator_options import state_option
 
 _MARKS = {
-    Verdict.FINE: "ok     ",
-    Verdict.WARNING: "warning",
-    Verdict.MISSING: "MISSING",
-    Verdict.UNKNOWN: "unknown",
+    Severity.FINE: "ok     ",
+    Severity.WARNING: "warning",
+    Severity.MISSING: "MISSING",
+    Severity.UNKNOWN: "unknown",
 }
 
 
@@ -26,7 +26,7 @@ _MARKS = {
 @state_option
 @click.option(
     "--engine",
-    type=click.Choice([each.value for each in Engine]),
+    type=click.Choice([each.value for each in EngineKind]),
     help="Look at this engine, instead of the one that the installation has.",
 )
 @click.option(
@@ -52,7 +52,7 @@ def doctor(*, state: StateFolder, engine: str | None, url: str, as_json: bool) -
     """
     settings = Settings.load(state) if state.settings.exists() else Settings()
     if engine is not None:
-        settings = settings.changed(engine=Engine(engine))
+        settings = settings.changed(engine=EngineKind(engine))
     found: list[Finding] = []
     for each in doctors.findings(state, settings, url=url):
         found.append(each)
@@ -60,7 +60,7 @@ def doctor(*, state: StateFolder, engine: str | None, url: str, as_json: bool) -
             _print(each)
     fine = doctors.healthy(tuple(found))
     if as_json:
-        printing.as_json({"ok": fine, "findings": [asdict(each) for each in found]})
+        display.as_json({"ok": fine, "findings": [asdict(each) for each in found]})
     sys.exit(0 if fine else 1)
 
 

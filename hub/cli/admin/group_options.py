@@ -13,7 +13,7 @@ import click
 from ...errors import InvalidInput
 from ...scheduling.model.budget import Budget, Period
 from ...scheduling.model.snapshot import Group
-from ...schemas import parsers as values
+from ...schemas import parsers
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -115,7 +115,7 @@ def _weight(text: str) -> object:
 
 def _sessions(text: str) -> object:
     try:
-        return values.devices(text)
+        return parsers.devices(text)
     except InvalidInput as error:
         message = f"{text[:40]!r} is no number of sessions."
         raise InvalidInput(message, accepted=error.accepted) from None
@@ -128,14 +128,14 @@ def _models(text: str) -> object:
 
 def _span(text: str) -> object:
     """As everywhere on the command line, in seconds."""
-    seconds = values.seconds(text)
+    seconds = parsers.seconds(text)
     if seconds > _LONGEST:
         raise InvalidInput(f"{text!r} is longer than a year.")
     return seconds
 
 
 def _budget(text: str) -> object:
-    found = values.budget(text)
+    found = parsers.budget(text)
     return Budget(device_seconds=found.device_seconds, period=Period(found.period))
 
 
@@ -147,7 +147,7 @@ WRITTEN: Mapping[str, Callable[[str], object]] = MappingProxyType(
 
 
 def budget_text(budget: Budget | None) -> str:
-    return "none" if budget is None else values.budget_text(budget.device_seconds, budget.period)
+    return "none" if budget is None else parsers.budget_text(budget.device_seconds, budget.period)
 
 
 def _flag() -> Callable[[F], F]:
@@ -172,16 +172,16 @@ _OPTIONS: tuple[Callable[[Callable[..., object]], Callable[..., object]], ...] =
         "Group above, whose limits bind too; '' for none.",
     ),
     _option(
-        *("--max-devices", "max_devices", "N", values.devices),
+        *("--max-devices", "max_devices", "N", parsers.devices),
         "Devices that all members together hold at one time.",
     ),
     _option(
-        *("--max-devices-per-user", "max_devices_per_user", "N", values.devices),
+        *("--max-devices-per-user", "max_devices_per_user", "N", parsers.devices),
         "Devices that one member holds at one time.",
     ),
     _option(
         *("--max-time", "max_seconds", "SPAN", _span),
-        f"Longest time limit: {values.TIME_HELP}.",
+        f"Longest time limit: {parsers.TIME_HELP}.",
     ),
     _option(
         *("--idle", "idle_seconds", "SPAN", lambda text: 0 if text == "0" else _span(text)),
@@ -189,15 +189,15 @@ _OPTIONS: tuple[Callable[[Callable[..., object]], Callable[..., object]], ...] =
         "0 for never.",
     ),
     _option(
-        *("--guaranteed", "guaranteed", "N", values.devices),
+        *("--guaranteed", "guaranteed", "N", parsers.devices),
         "Devices that it has back when it asks for them, whoever uses them meanwhile.",
     ),
     _option(
-        *("--borrow", "borrowing", "N|any", _or("any", values.devices)),
+        *("--borrow", "borrowing", "N|any", _or("any", parsers.devices)),
         "Devices that it may hold above its guarantee; 'any': up to its maximum.",
     ),
     _option(
-        *("--lend", "lending", "N|all", _or("all", values.devices)),
+        *("--lend", "lending", "N|all", _or("all", parsers.devices)),
         "Devices of its guarantee that others may use while it does not.",
     ),
     _option(

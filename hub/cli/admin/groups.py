@@ -12,13 +12,13 @@ import click
 
 from ...config.state_folder import StateFolder
 from ...errors import Conflict
-from ...groups.quotas import QuotaTree, check_group_name, group_values
+from ...groups.quotas import GroupQuotas, check_group_name, group_values
 from ...interfaces.store import Store
 from ...scheduling.model.snapshot import Group
 from ...store import open_store
-from ..common.client_command import Listing
+from ..common.client_command import ListOptions
 from ..common.operator_options import existing, operator, state_option
-from . import members as membership
+from . import members as admin_members
 from .group_options import changed, limit_options, named_any, shown, span
 
 _ONE_OR_NONE = -1
@@ -40,7 +40,7 @@ teacher = click.option(
 )
 
 
-@click.group(cls=Listing)
+@click.group(cls=ListOptions)
 def group() -> None:
     """Groups, their limits, members and teachers.
 
@@ -89,13 +89,13 @@ def add(
                 f"There is a group {name} already.",
                 accepted=f"Change it with: carrel group set {name}",
             )
-        membership.check_members(state, members)
-        tree = QuotaTree(store, time.time)
+        admin_members.check_members(state, members)
+        tree = GroupQuotas(store, time.time)
         tree.put(made, who=operator())
         tree.set_teachers(name, teachers, who=operator())
     click.echo(f"Made the group {name}.")
-    membership.note_strangers(state, teachers)
-    membership.join(state, name, members)
+    admin_members.note_strangers(state, teachers)
+    admin_members.join(state, name, members)
 
 
 @group.command("set")
@@ -147,8 +147,8 @@ def set_(
         raise click.UsageError("Say what to change, with one of the options.")
     with _store(state) as store:
         before = store.group(name)
-        membership.check_members(state, (*members, *leavers))
-        tree, after = QuotaTree(store, time.time), changed(before)
+        admin_members.check_members(state, (*members, *leavers))
+        tree, after = GroupQuotas(store, time.time), changed(before)
         for sentence in tree.preview(after) if after != before else ():
             click.echo(sentence)
         if dry_run:
@@ -158,9 +158,9 @@ def set_(
         wanted = {*store.teachers(name), *teachers} - set(former)
         tree.set_teachers(name, wanted, who=operator())
     click.echo(f"The group {name} is set.")
-    membership.note_strangers(state, teachers)
-    membership.join(state, name, members)
-    membership.leave(state, name, leavers)
+    admin_members.note_strangers(state, teachers)
+    admin_members.join(state, name, members)
+    admin_members.leave(state, name, leavers)
 
 
 @group.command(short_help="Remove a group.")
@@ -176,7 +176,7 @@ def remove(*, name: str, state: StateFolder) -> None:
       carrel group remove cs101
     """
     with _store(state) as store:
-        QuotaTree(store, time.time).remove(name, who=operator())
+        GroupQuotas(store, time.time).remove(name, who=operator())
     click.echo(f"Removed the group {name}. Its requests and its ledger are kept.")
 
 
@@ -193,7 +193,7 @@ def show(*, name: str, state: StateFolder, as_json: bool) -> None:
     """
     with _store(state) as store:
         found, teachers = store.group(name), store.teachers(name)
-    members = membership.members(state, name)
+    members = admin_members.members(state, name)
     if as_json:
         values = {**group_values(found), "teachers": list(teachers), "members": members}
         click.echo(json.dumps(values))

@@ -9,17 +9,15 @@ from typing import TextIO, TypeVar
 
 import click
 
-from ....images import build as building
-from ....images import recipes
-from ....images import retention as pruning
+from ....images import build, recipes, retention
 from ....images.debootstrap import bootstrap
-from ....images.docker_cli import Docker, Listed
-from ....images.lock_check import Verdict, verify
+from ....images.docker_cli import Docker, ListedImage
+from ....images.lock_check import LockCheck, verify
 from ...client import Client
-from ...client.api.images import Imaging
+from ...client.api.images import ImageCalls
 from ...errors import ImageFailed, NotFound
 from ...messages import units
-from ..common import display as printing
+from ..common import display
 from ..common.client_command import ClientCommand, json_option, site_option
 from ..common.terminal import plain
 
@@ -92,18 +90,18 @@ def build_command(
     docker, built = Docker(docker_host), []
     for name in images:
         recipe = recipes.find(name)
-        order = building.Order(recipe=recipe, **chosen)  # type: ignore[arg-type]  # the options
-        path = log or building.log_file(recipe.name)
+        order = build.BuildOrder(recipe=recipe, **chosen)  # type: ignore[arg-type]  # the options
+        path = log or build.log_file(recipe.name)
         click.echo(f"Building {recipe.name}; the log is {path}", err=True)
         with path.open("a", encoding="utf-8", buffering=1) as file:
-            made = building.build(
+            made = build.build(
                 docker, order, _into(file, also=verbose), _nothing if verbose else _tell
             )
         built.append(made)
         if not as_json:
             click.echo(f"{made.reference}, {units.size(made.size_bytes)}")
     if as_json:
-        printing.as_json([_described(image) for image in built])
+        display.as_json([_described(image) for image in built])
 
 
 def _into(file: TextIO, *, also: bool) -> Callable[[str], None]:
@@ -138,7 +136,7 @@ def verify_command(*, images: tuple[str, ...], docker_host: str, as_json: bool) 
       carrel images verify base ./our-image
     """
     docker = Docker(docker_host)
-    newest: dict[str, Listed] = {}
+    newest: dict[str, ListedImage] = {}
     for image in docker.images():
         newest.setdefault(image.name, image)
     verdicts = [
@@ -148,7 +146,7 @@ def verify_command(*, images: tuple[str, ...], docker_host: str, as_json: bool) 
     if not verdicts:
         raise NotFound("The engine has no image of Carrel.", accepted="carrel images build base")
     if as_json:
-        printing.as_json([_verdict(each) for each in verdicts])
+        display.as_json([_verdict(each) for each in verdicts])
     else:
         for sentence in (text for each in verdicts for text in each.sentences()):
             click.echo(sentence)
@@ -179,30 +177,30 @@ def prune_command(
     # The engine first: what is pinned in between is built already, and is on both lists.
     images = docker.images()
     with Client.from_environment(site) as client:
-        needed = {each.image: each.why for each in Imaging(client).needed().needed}
-    found = pruning.fates(images, needed)
+        needed = {each.image: each.why for each in ImageCalls(client).needed().needed}
+    found = retention.fates(images, needed)
     going = [fate.image for fate in found if not fate.why]
     if not as_json:
         for fate in sorted(found, key=lambda each: each.image.name):
             click.echo(f"{fate.image.short} {'stays: ' + fate.why if fate.why else 'may go.'}")
     if dry_run or not going:
-        removed: list[Listed] = []
+        removed: list[ListedImage] = []
     elif yes or click.confirm(f"Remove {units.count(len(going), 'build')}?", err=True):
         removed = [image for image in going if _removed(docker, image)]
     else:
         removed = []
     if as_json:
         kept = [{**_described(fate.image), "why": fate.why} for fate in found if fate.why]
-        printing.as_json({"removed": [_described(image) for image in removed], "kept": kept})
+        display.as_json({"removed": [_described(image) for image in removed], "kept": kept})
     elif dry_run:
         click.echo(f"{units.count(len(going), 'build')} may go. Nothing was removed.")
     else:
         click.echo(f"Removed {units.count(len(removed), 'build')}.")
 
 
-def _removed(docker: Docker, image: Listed) -> bool:
+def _removed(docker: Docker, image: ListedImage) -> bool:
     try:
-        pruning.remove(docker, image)
+        retention.remove(docker, image)
     except ImageFailed as error:
         click.echo(f"{image.short} stays: {error}", err=True)
         return False
@@ -225,22 +223,22 @@ def bootstrap_command(*, mirror: str, again: bool, docker_host: str, as_json: bo
       carrel images bootstrap && carrel images build base
     """
     docker = Docker(docker_host)
-    made = again or not docker.has(building.BOOTSTRAPPED)
+    made = again or not docker.has(build.BOOTSTRAPPED)
     if made:
         bootstrap(docker, mirror, _tell)
     if as_json:
-        printing.as_json({"image": building.BOOTSTRAPPED, "made": made})
+        display.as_json({"image": build.BOOTSTRAPPED, "made": made})
     else:
-        click.echo(f"{building.BOOTSTRAPPED} is {'made' if made else 'there already'}.")
+        click.echo(f"{build.BOOTSTRAPPED} is {'made' if made else 'there already'}.")
 
 
-def _built(newest: dict[str, Listed], name: str) -> Listed:
+def _built(newest: dict[str, ListedImage], name: str) -> ListedImage:
     if name not in newest:
         raise NotFound(f"{name} is not built.", accepted=f"carrel images build {name}")
     return newest[name]
 
 
-def _described(image: Listed) -> dict[str, object]:
+def _described(image: ListedImage) -> dict[str, object]:
     return {
         "name": image.name,
         "reference": image.reference,
@@ -249,7 +247,7 @@ def _described(image: Listed) -> dict[str, object]:
     }
 
 
-def _verdict(verdict: Verdict) -> dict[str, object]:
+def _verdict(verdict: LockCheck) -> dict[str, object]:
     return {
         **_described(verdict.image),
         "good": verdict.good,

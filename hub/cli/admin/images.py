@@ -7,20 +7,20 @@ import time
 import click
 
 from ...client import Client
-from ...client.api.images import Imaging
+from ...client.api.images import ImageCalls
 from ...errors import InvalidInput, NotFound
 from ...messages import units
 from ...records.images import ACCEPTED, Reference
 from ...schemas.images import ImageOut, ImagesOut
-from ..common import display as printing
-from ..common.client_command import ClientCommand, Listing, json_option, site_option
+from ..common import display
+from ..common.client_command import ClientCommand, ListOptions, json_option, site_option
 from ..common.terminal import plain
 from .image_builds import bootstrap_command, build_command, prune_command, verify_command
 
 _NO_CHOICE = "Sessions and jobs run on the machine itself there: there is no image to choose."
 
 
-@click.group("images", cls=Listing, invoke_without_command=True)
+@click.group("images", cls=ListOptions, invoke_without_command=True)
 @json_option
 @site_option
 @click.pass_context
@@ -55,23 +55,23 @@ def list_command(*, every: bool, as_json: bool, site: str | None) -> None:
       carrel images list --all
     """
     with Client.from_environment(site) as client:
-        found = Imaging(client).images()
+        found = ImageCalls(client).images()
     if as_json:
-        printing.as_json(found)
+        display.as_json(found)
         return
     if not found.choice:
         click.echo(_NO_CHOICE)
         return
     shown = [i for i in found.images if every or i.newest or i.pinned]
     now = time.time()
-    printing.table(
+    display.table(
         ["IMAGE", "TITLE", "SIZE", "BUILT", "ON", "PINNED"],
         (
             [
                 units.short_reference(image.reference) + ("" if image.newest else " (older)"),
                 image.title + (" (default)" if image.default else ""),
                 units.size(image.size_bytes),
-                printing.local_time(image.built_at, now),
+                display.local_time(image.built_at, now),
                 ", ".join(image.nodes),
                 _pinned(image),
             ]
@@ -96,9 +96,9 @@ def show_command(*, image: str, as_json: bool, site: str | None) -> None:
       carrel images show torch --json | jq -r .reference
     """
     with Client.from_environment(site) as client:
-        shown = _found(Imaging(client).images(), image)
+        shown = _found(ImageCalls(client).images(), image)
     if as_json:
-        printing.as_json(shown)
+        display.as_json(shown)
         return
     facts = [
         ("Image", shown.reference),
@@ -107,7 +107,7 @@ def show_command(*, image: str, as_json: bool, site: str | None) -> None:
         ("Packages", ", ".join(shown.packages)),
         ("Kernels", ", ".join(shown.kernels)),
         ("Size", units.size(shown.size_bytes)),
-        ("Built", printing.local_time(shown.built_at, time.time())),
+        ("Built", display.local_time(shown.built_at, time.time())),
         ("On", ", ".join(shown.nodes)),
         ("Pinned", _pinned(shown)),
     ]
@@ -134,9 +134,9 @@ def pin_command(*, image: str, group: str, until: str, as_json: bool, site: str 
     """
     wanted = _reference(image)
     with Client.from_environment(site) as client:
-        made = Imaging(client).pin(group, wanted.name, digest=wanted.digest, until=until)
+        made = ImageCalls(client).pin(group, wanted.name, digest=wanted.digest, until=until)
     if as_json:
-        printing.as_json(made)
+        display.as_json(made)
         return
     click.echo(f"{made.reference} is {made.sentence}.")
 
@@ -155,9 +155,9 @@ def unpin_command(*, image: str, group: str, as_json: bool, site: str | None) ->
     """
     name = _reference(image).name
     with Client.from_environment(site) as client:
-        Imaging(client).unpin(group, name)
+        ImageCalls(client).unpin(group, name)
     if as_json:
-        printing.as_json({"group": group, "image": name})
+        display.as_json({"group": group, "image": name})
         return
     click.echo(f"{group} gets the newest build of {name} from now on.")
 

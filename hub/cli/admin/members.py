@@ -11,7 +11,7 @@ import click
 from ...accounts.store import Accounts
 from ...config.state_folder import StateFolder
 from ...errors import NotFound, Unavailable
-from ...groups.users import People
+from ...groups.users import Users
 from ...store import open_store
 from ..common.operator_options import hub_of, operator
 
@@ -59,14 +59,14 @@ def leave(state: StateFolder, name: str, leavers: tuple[str, ...]) -> None:
 
 
 @contextmanager
-def people_of(state: StateFolder) -> Iterator[People]:
+def people_of(state: StateFolder) -> Iterator[Users]:
     """The people of this installation, for as long as it takes."""
     with (
         closing(open_store(state.database)) as store,
         closing(hub_of(state)) as hub,
         closing(Accounts(state.accounts)) as accounts,
     ):
-        yield People(store, time.time, hub, accounts)
+        yield Users(store, time.time, hub, accounts)
 
 
 def members(state: StateFolder, name: str) -> list[str] | None:

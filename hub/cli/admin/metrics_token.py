@@ -6,7 +6,7 @@ import click
 
 from ...config.secrets import Secrets
 from ...config.state_folder import StateFolder
-from ..common import display as printing
+from ..common import display
 from ..common.operator_options import existing, state_option
 
 
@@ -26,7 +26,7 @@ def metrics_token(state: StateFolder, as_json: bool) -> None:
     settings = existing(state)
     token = Secrets.ensure(state).metrics_token
     if as_json:
-        printing.as_json({"token": token, "url": f"{settings.public_service_url}/metrics"})
+        display.as_json({"token": token, "url": f"{settings.public_service_url}/metrics"})
     else:
         click.echo(token)
 

@@ -9,13 +9,12 @@ from typing import TypeVar
 import click
 
 from ...client import Client
-from ...client.api.admin import Administering
+from ...client.api.admin import AdminCalls
 from ...errors import InvalidInput
-from ...schemas import PoolOut
-from ...schemas import parsers as values
+from ...schemas import PoolOut, parsers
 from ...schemas.admin import ConsequencesOut
-from ..common import display as printing
-from ..common.client_command import ClientCommand, Listing, json_option, site_option
+from ..common import display
+from ..common.client_command import ClientCommand, ListOptions, json_option, site_option
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -24,7 +23,7 @@ def target_argument(function: F) -> F:
     return click.argument("target")(function)
 
 
-@click.group("pool", cls=Listing, invoke_without_command=True)
+@click.group("pool", cls=ListOptions, invoke_without_command=True)
 @json_option
 @site_option
 @click.pass_context
@@ -69,9 +68,9 @@ def ls_command(as_json: bool, site: str | None) -> None:
     with Client.from_environment(site) as client:
         found = client.pool()
     if as_json:
-        printing.as_json(found)
+        display.as_json(found)
     else:
-        printing.pool_table(found, time.time())
+        display.pool_table(found, time.time())
 
 
 @pool_command.command("drain", cls=ClientCommand)
@@ -79,7 +78,7 @@ def ls_command(as_json: bool, site: str | None) -> None:
 @click.option(
     "--until",
     metavar="WHEN",
-    help=f"Stop what is left then: {values.MOMENT_HELP}. A time without an offset is of this "
+    help=f"Stop what is left then: {parsers.MOMENT_HELP}. A time without an offset is of this "
     "terminal's zone. Without WHEN work ends by itself.",
 )
 @click.option("--why", default="", metavar="TEXT", help="Everybody reads it on the tile.")
@@ -98,12 +97,12 @@ def drain_command(
       carrel pool drain node1 --until '2026-11-22 18:00' --dry-run
     """
     now = time.time()
-    at = values.moment(until, now) if until else None
+    at = parsers.moment(until, now) if until else None
     with Client.from_environment(site) as client:
         name = _target(client.pool(), target)
-        said = Administering(client).drain(name, why=why, until=at, dry_run=dry_run)
+        said = AdminCalls(client).drain(name, why=why, until=at, dry_run=dry_run)
     if at is not None and not as_json:
-        click.echo(f"What is left at {printing.local_time(at, now)} is stopped.")
+        click.echo(f"What is left at {display.local_time(at, now)} is stopped.")
     _print(said, as_json=as_json)
 
 
@@ -119,7 +118,7 @@ def undrain_command(target: str, as_json: bool, site: str | None) -> None:
       carrel pool undrain node1
     """
     with Client.from_environment(site) as client:
-        said = Administering(client).undrain(_target(client.pool(), target))
+        said = AdminCalls(client).undrain(_target(client.pool(), target))
     _print(said, as_json=as_json)
 
 
@@ -139,7 +138,7 @@ def quarantine_command(*, target: str, why: str, as_json: bool, site: str | None
       carrel pool quarantine node1#0 --why 'It computes wrong sums.'
     """
     with Client.from_environment(site) as client:
-        said = Administering(client).quarantine(_target(client.pool(), target), why)
+        said = AdminCalls(client).quarantine(_target(client.pool(), target), why)
     _print(said, as_json=as_json)
 
 
@@ -155,7 +154,7 @@ def release_command(target: str, as_json: bool, site: str | None) -> None:
       carrel pool release node1#0
     """
     with Client.from_environment(site) as client:
-        said = Administering(client).release(_target(client.pool(), target))
+        said = AdminCalls(client).release(_target(client.pool(), target))
     _print(said, as_json=as_json)
 
 
@@ -178,7 +177,7 @@ def _target(pool: PoolOut, given: str) -> str:
 
 def _print(said: ConsequencesOut, *, as_json: bool) -> None:
     if as_json:
-        printing.as_json(said)
+        display.as_json(said)
         return
     for sentence in said.sentences:
         click.echo(sentence)

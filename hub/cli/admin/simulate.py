@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 import click
 
 from .... import __version__
-from ...config import garbage_collection as garbage
+from ...config import garbage_collection
 from ...errors import InvalidInput
 from ...messages import units
 from ...scheduling.model.budget import Period
 from ...simulation.policies import registry
-from ...simulation.replay import fairness_columns as fairness
+from ...simulation.replay import fairness_columns
 from ...simulation.replay.admission import admitted
-from ...simulation.replay.experiment import Experiment, Result, run
-from ...simulation.replay.json_report import Asked, held_back_words, report
+from ...simulation.replay.experiment import Experiment, ExperimentResult, run
+from ...simulation.replay.json_report import ExperimentSetup, held_back_words, report
 from ...simulation.replay.page import page
 from ...simulation.replay.runtime_estimates import parse_estimates
 from ...simulation.workload.formats import FORMATS
@@ -27,9 +27,9 @@ from ...simulation.workload.jobs import Trace
 from ...simulation.workload.nodes import ONE_POOL, parse_nodes
 from ...simulation.workload.quota_file import read_quota, unused
 from ...simulation.workload.reader import Selection, first_moment, last_moment, read_trace
-from ..common import display as printing
+from ..common import display
 from .group_options import WRITTEN
-from .simulate_options import Chosen, simulate_options
+from .simulate_options import SimulateOptions, simulate_options
 
 if TYPE_CHECKING:
     from ...scheduling.model.snapshot import Group
@@ -45,7 +45,7 @@ _HEADER = [
 
 @click.command("simulate")
 @simulate_options
-def simulate_command(chosen: Chosen) -> None:
+def simulate_command(chosen: SimulateOptions) -> None:
     """Replay a trace under several policies, and compare what people would have waited.
 
     Policies decide whenever something happens, never on a tick. fifo is strict; in greedy
@@ -70,7 +70,7 @@ def simulate_command(chosen: Chosen) -> None:
       carrel simulate --from-ledger --nodes +1x4 --quota next-term.toml
     """
     _check_outputs(chosen)
-    garbage.look_rarely()
+    garbage_collection.look_rarely()
     policies = [registry.policy(name.strip()) for name in chosen.policy.split(",")]
     experiment, nodes = _of_ledger(chosen) if chosen.from_ledger else _of_trace(chosen)
     _tell_of_lines(experiment.trace)
@@ -81,12 +81,12 @@ def simulate_command(chosen: Chosen) -> None:
     if chosen.html_out:
         _put(chosen.html_out, page(experiment, results, asked))
     if _STDOUT not in (chosen.json_out, chosen.html_out):
-        printing.table(_HEADER, [_row(each) for each in results], right=",".join(_HEADER[1:]))
+        display.table(_HEADER, [_row(each) for each in results], right=",".join(_HEADER[1:]))
         _print_fairness(results)
 
 
-def _asked(chosen: Chosen, nodes: str) -> Asked:
-    return Asked(
+def _asked(chosen: SimulateOptions, nodes: str) -> ExperimentSetup:
+    return ExperimentSetup(
         nodes=nodes,
         estimates=chosen.estimates,
         seed=chosen.seed,
@@ -97,7 +97,7 @@ def _asked(chosen: Chosen, nodes: str) -> Asked:
     )
 
 
-def _check_outputs(chosen: Chosen) -> None:
+def _check_outputs(chosen: SimulateOptions) -> None:
     """Before anything takes long."""
     if chosen.json_out == chosen.html_out == _STDOUT:
         raise click.UsageError("Only one of --json and --html can be printed.")
@@ -109,7 +109,7 @@ def _check_outputs(chosen: Chosen) -> None:
             )
 
 
-def _of_trace(chosen: Chosen) -> tuple[Experiment, str]:
+def _of_trace(chosen: SimulateOptions) -> tuple[Experiment, str]:
     if chosen.trace is None:
         raise click.UsageError("Which trace? Name one with --trace, or take --from-ledger.")
     if chosen.nodes is None:
@@ -132,7 +132,7 @@ def _of_trace(chosen: Chosen) -> tuple[Experiment, str]:
     return experiment, str(layout)
 
 
-def _of_ledger(chosen: Chosen) -> tuple[Experiment, str]:
+def _of_ledger(chosen: SimulateOptions) -> tuple[Experiment, str]:
     if chosen.trace or chosen.where:
         raise click.UsageError("With --from-ledger there is neither --trace nor --where.")
     # The store is only there where the hub side of Carrel is installed.
@@ -154,7 +154,9 @@ def _of_ledger(chosen: Chosen) -> tuple[Experiment, str]:
     return experiment, site_words(chosen.nodes)
 
 
-def _quota(chosen: Chosen, devices: int, now: tuple[Group, ...], trace: Trace) -> tuple[Group, ...]:
+def _quota(
+    chosen: SimulateOptions, devices: int, now: tuple[Group, ...], trace: Trace
+) -> tuple[Group, ...]:
     """The groups as they are, with what the file changes; a name that may be a slip is said."""
     if chosen.quota is None:
         return now
@@ -177,7 +179,7 @@ def _check_periods(groups: Iterable[Group]) -> None:
             )
 
 
-def _selection(chosen: Chosen) -> Selection:
+def _selection(chosen: SimulateOptions) -> Selection:
     whole = Selection()
     return Selection(
         where=dict(_column(each) for each in chosen.where),
@@ -207,7 +209,7 @@ def _tell_of_lines(trace: Trace) -> None:
         click.echo(f"… and {len(trace.bad) - _BAD_SHOWN:,} more lines.", err=True)
 
 
-def _timed(experiment: Experiment, policy: Schedules) -> Result:
+def _timed(experiment: Experiment, policy: Schedules) -> ExperimentResult:
     began = time.perf_counter()
     result = run(experiment, policy)
     seconds = time.perf_counter() - began
@@ -227,7 +229,7 @@ def _put(out: str, text: str) -> None:
         raise InvalidInput(f"{out} cannot be written: {error}.") from error
 
 
-def _row(result: Result) -> Sequence[str]:
+def _row(result: ExperimentResult) -> Sequence[str]:
     found = result.figures
     return [
         result.policy.name,
@@ -241,15 +243,15 @@ def _row(result: Result) -> Sequence[str]:
     ]
 
 
-def _print_fairness(results: Sequence[Result]) -> None:
+def _print_fairness(results: Sequence[ExperimentResult]) -> None:
     """A second table, with what its columns mean; nothing where there is nobody to compare."""
-    columns = fairness.shown([each.figures for each in results])
+    columns = fairness_columns.shown([each.figures for each in results])
     if not columns:
         return
     header = ["POLICY", *(column.name.upper() for column in columns)]
-    rows = [[each.policy.name, *fairness.row(each.figures, columns)] for each in results]
+    rows = [[each.policy.name, *fairness_columns.row(each.figures, columns)] for each in results]
     click.echo()
-    printing.table(header, rows, right=",".join(header[1:]))
+    display.table(header, rows, right=",".join(header[1:]))
     click.echo()
     for column in columns:
         click.echo(f"{column.name.upper()}: {column.meaning}")

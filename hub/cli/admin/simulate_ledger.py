@@ -17,7 +17,7 @@ from ...records.usage import LedgerFilter, UsageBy
 from ...scheduling.model.snapshot import Device, Group
 from ...scheduling.model.states import TERMINAL
 from ...simulation.workload.calendar import Calendar
-from ...simulation.workload.jobs import Job, Trace
+from ...simulation.workload.jobs import Trace, TraceJob
 from ...simulation.workload.nodes import ONE_POOL, parse_nodes
 from ...simulation.workload.reader import Selection
 from ...store import open_store
@@ -87,7 +87,7 @@ def site_words(nodes: str | None) -> str:
 
 def _trace(store: Store, selection: Selection) -> Trace:
     left_out = Counter[str]()
-    jobs: list[Job] = []
+    jobs: list[TraceJob] = []
     used = {
         row.request_id: row.total
         for row in store.used(LedgerFilter(), UsageBy.REQUEST, now=time.time())
@@ -118,8 +118,8 @@ def _refuse_nothing(left_out: Counter[str]) -> NoReturn:
     )
 
 
-def _job(request: RequestRecord, seconds: float) -> Job:
-    return Job(
+def _job(request: RequestRecord, seconds: float) -> TraceJob:
+    return TraceJob(
         id=request.id,
         user=request.owner,
         tenant=request.group,

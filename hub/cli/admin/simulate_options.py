@@ -15,7 +15,7 @@ from ..common.operator_options import state_option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
+class SimulateOptions:
     """What was typed."""
 
     trace: Path | None
@@ -102,12 +102,12 @@ _OPTIONS = (
 )
 
 
-def simulate_options(command: Callable[[Chosen], None]) -> Callable[..., None]:
+def simulate_options(command: Callable[[SimulateOptions], None]) -> Callable[..., None]:
     """The command receives all of them as one value."""
 
     @wraps(command)
     def chosen(**options: object) -> None:
-        command(Chosen(**options))  # type: ignore[arg-type]  # click made them as declared above
+        command(SimulateOptions(**options))  # type: ignore[arg-type]  # click made them as declared above
 
     decorated: Callable[..., None] = chosen
     for option in reversed(_OPTIONS):

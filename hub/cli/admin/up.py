@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ...config.settings import Engine
+from ...config.settings import EngineKind
 from ...config.state_folder import StateFolder
 from ...supervisor.down import down as take_down
 from ...supervisor.up import UpOptions
@@ -33,7 +33,7 @@ from ..common.operator_options import state_option
 )
 @click.option(
     "--engine",
-    type=click.Choice([each.value for each in Engine]),
+    type=click.Choice([each.value for each in EngineKind]),
     help="What runs sessions and jobs: processes of this account, or containers.  "
     "[first start: local]",
 )
@@ -75,7 +75,7 @@ def up(
             port=port,
             demo=demo,
             simulated_devices=simulated_devices,
-            engine=None if engine is None else Engine(engine),
+            engine=None if engine is None else EngineKind(engine),
             json=as_json,
         )
     )

@@ -14,8 +14,8 @@ from ...accounts.store import Accounts
 from ...accounts.usernames import parse_name
 from ...config.state_folder import StateFolder
 from ...errors import InvalidInput
-from ...groups.users import People
-from ..common.client_command import Listing
+from ...groups.users import Users
+from ..common.client_command import ListOptions
 from ..common.operator_options import existing, operator, state_option
 from .members import people_of
 
@@ -24,7 +24,7 @@ password_stdin = click.option(
 )
 
 
-@click.group(cls=Listing)
+@click.group(cls=ListOptions)
 def user() -> None:
     """Accounts: who may sign in.
 
@@ -155,7 +155,7 @@ def remove(*, name: str, state: StateFolder, force: bool) -> None:
 
 
 @contextmanager
-def _people(state: StateFolder) -> Iterator[People]:
+def _people(state: StateFolder) -> Iterator[Users]:
     existing(state)
     with people_of(state) as people:
         yield people

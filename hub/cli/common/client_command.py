@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from ...errors import CarrelError
 from ...messages.validation import invalid
 from ...schemas.base import NO_PARTS, is_part
-from . import display as printing
+from . import display
 from .exit_status import NO_ANSWER
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -24,7 +24,7 @@ Environment:
   CARREL_TOKEN  the token to use there"""
 
 
-class Listing(click.Group):
+class ListOptions(click.Group):
     """Commands about one kind of thing; what is there is listed by ``ls`` and ``list`` alike."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -50,7 +50,7 @@ class Failed(click.ClickException):
             click.echo(f"carrel: {self.message}", err=True)
             return
         body = {"code": self.error.code, "message": self.error.message}
-        click.echo(printing.dumped({"error": body | {"accepted": self.error.accepted}}), err=True)
+        click.echo(display.dumped({"error": body | {"accepted": self.error.accepted}}), err=True)
 
 
 class ClientCommand(click.Command):

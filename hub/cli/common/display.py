@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 import click
 from pydantic import BaseModel
 
-from ...messages import requests as wording
+from ...messages import requests as request_messages
 from ...messages import units
-from ...messages.timed_text import AroundAMoment, Dated, expected_words, reserved_words
+from ...messages.timed_text import Dated, TimedText, expected_words, reserved_words
 from ...schemas import (
     DeviceOut,
     LedgerOut,
@@ -64,7 +64,7 @@ def dated(line: Dated, now: float) -> str:
     return "".join(f"{part.before}{_told(part, now)}{part.after}" for part in line)
 
 
-def _told(part: AroundAMoment, now: float) -> str:
+def _told(part: TimedText, now: float) -> str:
     if part.at is None or part.show == "clock":
         return local_time(part.at, now)
     left = units.coming(part.at - now)
@@ -151,7 +151,7 @@ def _why_columns(request: RequestOut, now: float) -> list[str]:
 
 def place(request: RequestOut) -> str:
     """``queued, place 2``, ``running 3/9``, ``running, idle``, ``timed out``."""
-    state = wording.state(request.state)
+    state = request_messages.state(request.state)
     if request.wait and request.wait.place:
         return f"{state}, place {request.wait.place}"
     if request.warning:
@@ -164,7 +164,9 @@ def place(request: RequestOut) -> str:
 def what(request: RequestOut) -> str:
     if request.kind == "session":
         return f"session {request.server_name}".strip()
-    return wording.work(request.kind, request.notebook, request.command, request.labels)[:_WIDEST]
+    return request_messages.work(request.kind, request.notebook, request.command, request.labels)[
+        :_WIDEST
+    ]
 
 
 def devices_of(request: RequestOut) -> str:
@@ -257,7 +259,10 @@ def _progress(progress: ProgressOut) -> str:
 
 
 def _state(request: RequestOut) -> str:
-    name, meaning = wording.state(request.state), wording.state_meaning(request.state)
+    name, meaning = (
+        request_messages.state(request.state),
+        request_messages.state_meaning(request.state),
+    )
     return name if name == meaning else f"{name} ({meaning})"
 
 
@@ -270,7 +275,7 @@ def _end(request: RequestOut, now: float) -> str:
 
 def cancelled(request: RequestOut) -> str:
     """What a cancellation has brought about so far."""
-    state = wording.state(request.state)
+    state = request_messages.state(request.state)
     if request.state == "stopping":
         return f"{request.id} is being stopped."
     if request.ended and request.state != "cancelled":

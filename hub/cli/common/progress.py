@@ -16,11 +16,11 @@ from typing import Protocol, TextIO
 import click
 from pydantic import JsonValue
 
-from ...client.job_watch import Change
-from ...messages import requests as wording
+from ...client.job_watch import JobUpdate
+from ...messages import requests as request_messages
 from ...messages import units
 from ...schemas import EventOut, RequestOut
-from . import display as printing
+from . import display
 from .terminal import plain
 
 _CLEAR = "\r\x1b[K"
@@ -28,27 +28,27 @@ _BAR = 24
 _PLAIN_PROGRESS_SECONDS = 10.0
 
 
-class Teller(Protocol):
+class ProgressPrinter(Protocol):
     """Takes every change, in order."""
 
-    def tell(self, change: Change) -> None: ...
+    def tell(self, change: JobUpdate) -> None: ...
 
     def close(self) -> None:
         """Nothing more comes."""
 
 
-class JsonTeller:
+class JsonProgressPrinter:
     """One object a line: requests, and with ``events`` what happened to them, and the log."""
 
     def __init__(self, *, events: bool) -> None:
         self._events = events
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
-    def tell(self, change: Change) -> None:
+    def tell(self, change: JobUpdate) -> None:
         if isinstance(change.item, RequestOut) or (change.item and self._events):
-            printing.as_json(change.item)
+            display.as_json(change.item)
         elif text := self._decoder.decode(change.printed):
-            printing.as_json({"request_id": change.request_id, "text": text})
+            display.as_json({"request_id": change.request_id, "text": text})
 
     def close(self) -> None:
         pass
@@ -69,7 +69,7 @@ class _Seen:
     )
 
 
-class LineTeller:
+class LineProgressPrinter:
     """For people: changes of state, and with ``events`` the cells with their outputs.
 
     Attributes:
@@ -89,7 +89,7 @@ class LineTeller:
         self._drawn = ""
         self._unfinished = False
 
-    def tell(self, change: Change) -> None:
+    def tell(self, change: JobUpdate) -> None:
         seen = self._seen.setdefault(change.request_id, _Seen())
         match change.item:
             case RequestOut() as request:
@@ -108,10 +108,10 @@ class LineTeller:
     def _status(self, seen: _Seen, request: RequestOut) -> None:
         # People need not read that a clock has moved on; cells tell themselves.
         following = self._events and request.state == "running" and bool(request.progress)
-        place = wording.state(request.state) if following else printing.place(request)
+        place = request_messages.state(request.state) if following else display.place(request)
         if place != seen.place or request.ended:
             seen.place = place
-            self._write(printing.change(request, self._clock()))
+            self._write(display.change(request, self._clock()))
         if request.ended:
             seen.cell, seen.step = 0, ""
             if self._events and request.cause and request.cause.details:
@@ -159,7 +159,7 @@ class LineTeller:
 
     def _line(self, event: EventOut, text: str) -> None:
         name = f"{event.request_id}  " if self._several else ""
-        self._write(f"{printing.clock_time(event.at)}  {name}{text}")
+        self._write(f"{display.clock_time(event.at)}  {name}{text}")
 
     def _cell(self, seen: _Seen) -> str:
         return f"cell {seen.cell}" + (f" of {seen.cells}" if seen.cells else "")

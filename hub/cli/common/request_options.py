@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import click
 
-from ...schemas import parsers as values
+from ...schemas import parsers
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -38,5 +38,5 @@ def model_option(function: F) -> F:
 
 def model_field(name: str | None) -> dict[str, object]:
     """What is sent for ``--model``: nothing for devices of any model."""
-    model = None if name is None else values.model(name)
+    model = None if name is None else parsers.model(name)
     return {} if model is None else {"model": model}

@@ -23,7 +23,7 @@ _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]")
 _LONE_ESCAPE: Final = re.compile(r"\x1b(?!\[[0-9;:]*m)")
 
 
-class Tamer:
+class TerminalSanitizer:
     """Bytes in, text out that a terminal may be given, sequences that come in pieces included.
 
     Colours and the moves within a line (tab, carriage return) stay; everything else that is not

@@ -6,10 +6,10 @@ import sys
 from collections.abc import Sequence
 
 from ...client import Client
-from ...client.job_watch import Change, follow_all
+from ...client.job_watch import JobUpdate, follow_all
 from ...schemas import RequestOut
-from . import exit_status as following
-from .progress import JsonTeller, LineTeller, Teller
+from . import exit_status
+from .progress import JsonProgressPrinter, LineProgressPrinter, ProgressPrinter
 
 
 def wait_for(
@@ -26,7 +26,7 @@ def wait_for(
     teller = _teller(as_json=as_json, follow=follow, several=len(wanted) > 1)
     try:
         for request in latest.values():
-            teller.tell(Change(request_id=request.id, item=request))
+            teller.tell(JobUpdate(request_id=request.id, item=request))
         # What a command prints is its log; what a notebook prints comes with its cells.
         logs = [each.id for each in latest.values() if follow and each.command]
         for change in follow_all(client, wanted, timeout, logs_of=logs):
@@ -38,12 +38,12 @@ def wait_for(
     finally:
         teller.close()
     if not all(request.ended for request in latest.values()):
-        return following.STILL_RUNNING
-    return following.exit_status(list(latest.values()))
+        return exit_status.STILL_RUNNING
+    return exit_status.exit_status(list(latest.values()))
 
 
-def _teller(*, as_json: bool, follow: bool, several: bool) -> Teller:
+def _teller(*, as_json: bool, follow: bool, several: bool) -> ProgressPrinter:
     if as_json:
-        return JsonTeller(events=follow)
+        return JsonProgressPrinter(events=follow)
     live = sys.stdout if sys.stdout.isatty() else None
-    return LineTeller(events=follow, several=several, live=live)
+    return LineProgressPrinter(events=follow, several=several, live=live)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import click
 
-from ....courses.workspace import folder as folders
+from ....courses.workspace import folder as workspace_folder
 from ...client import Client
 from ...errors import InvalidInput, NotFound
 from ...schemas.checks import CheckOut
 from ...schemas.courses import SubmitIn
-from ..common import display as printing
+from ..common import display
 from ..common.client_command import ClientCommand, json_option, site_option
 from ..common.terminal import plain
 from .selection import assignment_argument, course_option, working
@@ -51,7 +51,7 @@ def check_command(
       carrel course check ps1 --last
     """
     where = folder or Path(assignment)
-    mark = folders.mark_of(where)
+    mark = workspace_folder.mark_of(where)
     known = mark.course if mark and mark.assignment == assignment else ""
     with Client.from_environment(site) as client:
         name = working(client, course or known, assignment)
@@ -65,7 +65,7 @@ def check_command(
                 click.echo(f"Checking {assignment} of {name} ({found.request}) …")
             found = _ended(client, found)
     if as_json:
-        printing.as_json(found)
+        display.as_json(found)
     else:
         _show(found)
     if watch and not found.passed:
@@ -73,7 +73,7 @@ def check_command(
 
 
 def _body(folder: Path) -> SubmitIn:
-    content = folders.to_send(folder)
+    content = workspace_folder.to_send(folder)
     if not content.files:
         raise InvalidInput(f"There is no file in {folder}.", accepted="Your work.")
     return SubmitIn(files=content.sent)
@@ -113,7 +113,7 @@ def _show(check: CheckOut) -> None:
             ]
             for cell in check.cells
         ]
-        printing.table(["CELL", "RESULT", "WHY"], rows)
+        display.table(["CELL", "RESULT", "WHY"], rows)
     for note in check.notes:
         click.echo(plain(note))
     if check.passed is not None:

@@ -8,11 +8,11 @@ import click
 
 from ...client import Client
 from ...errors import InvalidInput
-from ...schemas import parsers as values
+from ...schemas import parsers
 from ...schemas.admin import ConsequencesOut
 from ...schemas.courses import CloneIn, CourseIn, CourseOut
-from ..common import display as printing
-from ..common.client_command import ClientCommand, Listing, json_option, site_option
+from ..common import display
+from ..common.client_command import ClientCommand, ListOptions, json_option, site_option
 from ..common.terminal import plain
 from .check import CHECKING_COMMANDS
 from .grading import GRADING_COMMANDS
@@ -23,7 +23,7 @@ ROSTER_HELP = "Table (CSV) of the class, with a column student and perhaps name,
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-@click.group("course", cls=Listing)
+@click.group("course", cls=ListOptions)
 def course_command() -> None:
     """Courses: assignments, rosters, submissions.
 
@@ -99,7 +99,7 @@ def create_command(
         guaranteed=guaranteed,
         max_devices=most,
         max_devices_per_user=per_student,
-        budget=values.budget(budget) if budget else None,
+        budget=parsers.budget(budget) if budget else None,
     )
     with Client.from_environment(site) as client:
         if dry_run:
@@ -153,12 +153,12 @@ def list_command(*, as_json: bool, site: str | None) -> None:
         found = client.courses()
     if as_json:
         for each in found:
-            printing.as_json(each)
+            display.as_json(each)
         return
     if not found:
         click.echo("You are in no course.")
         return
-    printing.table(
+    display.table(
         ["COURSE", "TITLE", "ROLE", "STUDENTS", "ASSIGNMENTS", ""],
         (
             [
@@ -185,7 +185,7 @@ def show_command(*, course: str, as_json: bool, site: str | None) -> None:
     with Client.from_environment(site) as client:
         found = client.course(course)
     if as_json:
-        printing.as_json(found)
+        display.as_json(found)
         return
     facts = [
         ("Course", found.name),
@@ -218,7 +218,7 @@ def archive_command(*, course: str, undo: bool, as_json: bool, site: str | None)
     with Client.from_environment(site) as client:
         found = client.archive_course(course, undo=undo)
     if as_json:
-        printing.as_json(found)
+        display.as_json(found)
         return
     click.echo(f"{course} goes on." if undo else f"{course} is archived: it can only be read.")
 
@@ -256,7 +256,7 @@ def roster_command(
                 click.confirm("Change the class?", abort=True, err=True)
             shown = client.set_roster(course, table)
     if as_json:
-        printing.as_json(shown)
+        display.as_json(shown)
     elif shown.changes:
         click.echo("The class is changed." if shown.saved else "Nothing was changed.")
 
@@ -264,13 +264,13 @@ def roster_command(
 def _show_class(client: Client, course: str, *, as_json: bool) -> None:
     found = client.course_members(course)
     if as_json:
-        printing.as_json(found)
+        display.as_json(found)
         return
     rows = [
         [each.person, each.full_name, each.section, "left" if each.left_at else each.role]
         for each in found.members
     ]
-    printing.table(["NAME", "FULL NAME", "SECTION", "ROLE"], rows)
+    display.table(["NAME", "FULL NAME", "SECTION", "ROLE"], rows)
     click.echo(f"Teachers: {', '.join(found.teachers) or 'none'}.")
 
 
@@ -285,7 +285,7 @@ def _table(file: Path) -> str:
 
 def _would_make(shown: ConsequencesOut, *, as_json: bool) -> None:
     if as_json:
-        printing.as_json(shown)
+        display.as_json(shown)
         return
     say(shown)
     click.echo("Nothing was made.")
@@ -293,7 +293,7 @@ def _would_make(shown: ConsequencesOut, *, as_json: bool) -> None:
 
 def _made(course: CourseOut, *, as_json: bool) -> None:
     if as_json:
-        printing.as_json(course)
+        display.as_json(course)
         return
     click.echo(
         f"Made the course {course.name}: {course.students} students, "

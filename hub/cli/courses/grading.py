@@ -9,14 +9,14 @@ from pathlib import Path
 
 import click
 
-from ....courses.deadlines import rules as due
+from ....courses.deadlines import rules as deadline_rules
 from ....courses.gradebook.csv_export import csv_text
-from ....courses.workspace import folder as folders
+from ....courses.workspace import folder as workspace_folder
 from ...client import Client
 from ...errors import InvalidInput
 from ...messages import units
 from ...schemas.grading import GradeIn, GradeOut, GradingOut
-from ..common import display as printing
+from ..common import display
 from ..common.client_command import ClientCommand, json_option, site_option
 from ..common.terminal import plain
 from .own_grades import own_grades
@@ -30,7 +30,9 @@ _EVERY = 1.0
 @course_option
 @click.option("--student", default="", metavar="NAME", help="Only this one's submission.")
 @click.option("--question", default="", metavar="ID", help="Only this cell, by its nbgrader id.")
-@click.option("--by", "deadline", metavar="WHEN", help=f"When it should be done: {due.DUE_HELP!r}.")
+@click.option(
+    "--by", "deadline", metavar="WHEN", help=f"When it should be done: {deadline_rules.DUE_HELP!r}."
+)
 @click.option("--watch", is_flag=True, help="Stay until it is done.")
 @json_option
 @site_option
@@ -59,7 +61,7 @@ def grade_command(
     body = GradeIn(
         person=student,
         question=question,
-        deadline=due.read_due(deadline)[0] if deadline else None,
+        deadline=deadline_rules.read_due(deadline)[0] if deadline else None,
     )
     with Client.from_environment(site) as client:
         name = grading(client, course, assignment)
@@ -72,7 +74,7 @@ def grade_command(
                 if not as_json:
                     click.echo(_progress(run))
     if as_json:
-        printing.as_json(run)
+        display.as_json(run)
     if watch and run.state != "succeeded":
         click.echo(f"See: carrel show {run.request}", err=True)
         sys.exit(1)
@@ -128,14 +130,14 @@ def grades_command(
             raise InvalidInput("Which assignment?", accepted="Its name: carrel course grades ps1.")
         found = client.grades(place.name, assignment)
     if as_json:
-        printing.as_json(found)
+        display.as_json(found)
     elif as_csv:
         click.echo(csv_text(found), nl=False)
     elif not found.grades:
         click.echo(f"Nothing was handed in for {assignment} that counts.")
     else:
         header = ["STUDENT", "NUMBER", "SCORE", "OF", "LATE", "TO LOOK AT", "CELLS"]
-        printing.table(header, map(_row, found.grades), right="NUMBER,SCORE,OF,LATE")
+        display.table(header, map(_row, found.grades), right="NUMBER,SCORE,OF,LATE")
 
 
 def _row(grade: GradeOut) -> list[str]:
@@ -183,7 +185,7 @@ def feedback_command(
             name = grading(client, course, assignment)
             released, left_out = _release(client, name, assignment, student)
             if as_json:
-                printing.as_json({"released": released, "left_out": left_out})
+                display.as_json({"released": released, "left_out": left_out})
                 return
             for person, why in left_out.items():
                 click.echo(f"Nothing for {person}: {plain(why)}", err=True)
@@ -197,7 +199,7 @@ def feedback_command(
             target or Path("feedback", assignment),
         )
     if as_json:
-        printing.as_json({"files": files})
+        display.as_json({"files": files})
         return
     for file in files:
         click.echo(f"Wrote {plain(file)}.")
@@ -225,7 +227,7 @@ def _release(
 def _fetch(client: Client, course: str, assignment: str, folder: Path) -> list[str]:
     """Of the newest submission that has any; pages of ours, so that they are written over."""
     for receipt in reversed(client.receipts(course, assignment)):
-        pages = folders.contents(client.feedback(receipt.id).files)
+        pages = workspace_folder.contents(client.feedback(receipt.id).files)
         if not pages:
             continue
         folder.mkdir(parents=True, exist_ok=True)

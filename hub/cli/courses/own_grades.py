@@ -6,7 +6,7 @@ import click
 
 from ...client import Client
 from ...schemas.grading import CellScoreOut, MyGradeOut
-from ..common import display as printing
+from ..common import display
 from ..common.terminal import plain
 
 
@@ -17,7 +17,7 @@ def own_grades(client: Client, course: str, assignment: str | None, *, as_json: 
         return
     found = client.my_grade(course, assignment)
     if as_json:
-        printing.as_json(found)
+        display.as_json(found)
     else:
         _one(found)
 
@@ -26,7 +26,7 @@ def _all(client: Client, course: str, *, as_json: bool) -> None:
     found = client.assignments(course)
     if as_json:
         for each in found:
-            printing.as_json(each)
+            display.as_json(each)
         return
     rows = [
         [
@@ -35,7 +35,7 @@ def _all(client: Client, course: str, *, as_json: bool) -> None:
         ]
         for each in found
     ]
-    printing.table(["ASSIGNMENT", "STATE", "SCORE", "OF", ""], rows, right="SCORE,OF")
+    display.table(["ASSIGNMENT", "STATE", "SCORE", "OF", ""], rows, right="SCORE,OF")
 
 
 def _one(found: MyGradeOut) -> None:
@@ -46,7 +46,7 @@ def _one(found: MyGradeOut) -> None:
             f"{found.assignment} of {found.course}, submission {grade.number}: "
             f"{grade.score:g} of {grade.max_score:g} points{late}."
         )
-        printing.table(
+        display.table(
             ["CELL", "RESULT", "SCORE", "OF", "WHY"], map(_row, grade.cells), right="SCORE,OF"
         )
         for note in grade.notes:

@@ -13,7 +13,7 @@ import click
 from ...client import Client
 from ...errors import InvalidInput
 from ...schemas.courses import CourseOut
-from ..common import display as printing
+from ..common import display
 
 F = TypeVar("F", bound=Callable[..., object])
 GRADED_BY = ("teacher", "grader")
@@ -99,7 +99,7 @@ def due_text(due: float | None, zone: str) -> str:
     if due is None:
         return "never"
     now = time.time()
-    here = f"{printing.local_time(due, now)} ({printing.zone(due)})"
+    here = f"{display.local_time(due, now)} ({display.zone(due)})"
     try:
         there = datetime.fromtimestamp(due, ZoneInfo(zone))
     except (ZoneInfoNotFoundError, ValueError, OSError):

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
-from ....courses.workspace import folder as folders
+from ....courses.workspace import folder as workspace_folder
 from ...client import Client
 from ...errors import InvalidInput
 from ...messages import units
 from ...schemas.courses import AssignmentOut, ReceiptOut, SubmitIn
-from ..common import display as printing
+from ..common import display
 from ..common.client_command import ClientCommand, json_option, site_option
 from ..common.terminal import plain
 from .selection import assignment_argument, course_option, due_text, working
@@ -34,13 +34,13 @@ def assignments_command(*, course: str, as_json: bool, site: str | None) -> None
         found = client.assignments(name)
     if as_json:
         for each in found:
-            printing.as_json(each)
+            display.as_json(each)
         return
     if not found:
         click.echo(f"{name} has no assignment yet.")
         return
     header = ["ASSIGNMENT", "STATE", "DUE", "MORE TIME", "LATE RULE"]
-    printing.table(header, (_row(each) for each in found))
+    display.table(header, (_row(each) for each in found))
 
 
 def _row(assignment: AssignmentOut) -> list[str]:
@@ -81,12 +81,12 @@ def fetch_command(
     folder = target or Path(assignment)
     with Client.from_environment(site) as client:
         name = working(client, course, assignment)
-        made, notes = folders.fetch_into(
+        made, notes = workspace_folder.fetch_into(
             folder, lambda version: client.hand_out(name, assignment, version=version)
         )
     if as_json:
         told = {"folder": str(folder), "version": made.version, "notes": list(notes)}
-        printing.as_json({"course": name, "assignment": assignment, **told})
+        display.as_json({"course": name, "assignment": assignment, **told})
         return
     click.echo(f"Fetched {assignment} of {name}, version {made.version}, into {folder}.")
     for note in notes:
@@ -113,10 +113,10 @@ def submit_command(
       carrel course submit ps1 ~/cs101/ps1
     """
     where = folder or Path(assignment)
-    content = folders.to_send(where)
+    content = workspace_folder.to_send(where)
     if not content.files:
         raise InvalidInput(f"There is no file in {where}.", accepted="Your work.")
-    mark = folders.mark_of(where)
+    mark = workspace_folder.mark_of(where)
     version = mark.version if mark and mark.assignment == assignment else 0
     with Client.from_environment(site) as client:
         known = mark.course if mark and version else ""
@@ -127,14 +127,14 @@ def submit_command(
         left = ", ".join(plain(each) for each in content.left_out[:5])
         click.echo(f"Left out, since they are no plain files: {left}.", err=True)
     if as_json:
-        printing.as_json(receipt)
+        display.as_json(receipt)
         return
     _receipt(receipt)
 
 
 def _receipt(receipt: ReceiptOut) -> None:
     now = time.time()
-    moment = f"{printing.exact_time(receipt.at, now)} ({printing.zone(now)})"
+    moment = f"{display.exact_time(receipt.at, now)} ({display.zone(now)})"
     click.echo(f"Handed in {receipt.assignment} of {receipt.course}, number {receipt.number}.")
     click.echo(f"At:      {moment}. {receipt.sentence}")
     click.echo(f"SHA-256: {receipt.sha256}")
@@ -163,18 +163,18 @@ def receipts_command(
         found = client.receipts(working(client, course, assignment), assignment, person=person)
     if as_json:
         for each in found:
-            printing.as_json(each)
+            display.as_json(each)
         return
     if not found:
         click.echo(f"Nothing was handed in for {assignment}.")
         return
     now = time.time()
-    printing.table(
-        ["ID", "STUDENT", "NUMBER", f"AT ({printing.zone(now)})", "SIZE", "STANDING", "SHA-256"],
+    display.table(
+        ["ID", "STUDENT", "NUMBER", f"AT ({display.zone(now)})", "SIZE", "STANDING", "SHA-256"],
         (
             [
                 *(str(each.id), each.person, str(each.number)),
-                printing.exact_time(each.at, now),
+                display.exact_time(each.at, now),
                 units.size(each.size),
                 each.standing + (", graded" if each.counts else ""),
                 each.sha256,

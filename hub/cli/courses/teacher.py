@@ -10,10 +10,10 @@ import click
 
 from ....courses.deadlines import rules as due
 from ....courses.releases.messages import sentences
-from ....courses.workspace import folder as folders
+from ....courses.workspace import folder as workspace_folder
 from ...client import Client
 from ...messages import units
-from ...schemas import parsers as values
+from ...schemas import parsers
 from ...schemas.admin import ConsequencesOut
 from ...schemas.courses import (
     ExtensionIn,
@@ -23,7 +23,7 @@ from ...schemas.courses import (
     ReleasedOut,
     ReleaseIn,
 )
-from ..common import display as printing
+from ..common import display
 from ..common.client_command import ClientCommand, json_option, site_option
 from ..common.terminal import plain
 from .selection import assignment_argument, course_option, due_text, grading, teaching
@@ -65,20 +65,20 @@ def release_command(
     folder = source or next(
         (each for each in (Path("source", assignment), Path(assignment)) if each.is_dir()), None
     )
-    content = folders.to_send(folder) if folder is not None else None
+    content = workspace_folder.to_send(folder) if folder is not None else None
     named = {
         "files": content.sent if content else None,
         "due": due,
         "late": late,
         "devices": devices,
-        "seconds": values.seconds(span) if span else None,
+        "seconds": parsers.seconds(span) if span else None,
     }
     body = ReleaseIn.model_validate({k: v for k, v in named.items() if v is not None})
     with Client.from_environment(site) as client:
         made = client.release(teaching(client, course), assignment, body)
     _left_out(content.left_out if content else ())
     if as_json:
-        printing.as_json(made)
+        display.as_json(made)
         return
     _released(made)
 
@@ -139,7 +139,7 @@ def extend_command(
         if span is None:
             said = client.take_time_back(name, assignment, **whose)
         else:
-            given = {**whose, "seconds": values.seconds(span), "why": why}
+            given = {**whose, "seconds": parsers.seconds(span), "why": why}
             said = client.give_time(name, assignment, ExtensionIn.model_validate(given))
     _done(said, as_json=as_json)
 
@@ -147,7 +147,7 @@ def extend_command(
 def _show_extensions(found: Sequence[ExtensionOut], assignment: str, *, as_json: bool) -> None:
     if as_json:
         for each in found:
-            printing.as_json(each)
+            display.as_json(each)
         return
     if not found:
         click.echo(f"Nobody has more time for {assignment}.")
@@ -157,12 +157,12 @@ def _show_extensions(found: Sequence[ExtensionOut], assignment: str, *, as_json:
         [
             f"section {each.section}" if each.section else each.person,
             units.duration(each.seconds),
-            printing.local_time(each.given_at, now),
+            display.local_time(each.given_at, now),
             *(each.given_by, " ".join(each.why.split())),
         ]
         for each in found
     ]
-    printing.table(["FOR", "MORE", f"GIVEN ({printing.zone(now)})", "BY", "WHY"], rows)
+    display.table(["FOR", "MORE", f"GIVEN ({display.zone(now)})", "BY", "WHY"], rows)
 
 
 @click.command("count", cls=ClientCommand)
@@ -182,7 +182,7 @@ def count_command(*, submission: int, undo: bool, as_json: bool, site: str | Non
     with Client.from_environment(site) as client:
         receipt = client.let_count(submission, undo=undo)
     if as_json:
-        printing.as_json(receipt)
+        display.as_json(receipt)
         return
     click.echo(f"{receipt.person}, {receipt.assignment}, {receipt.number}: {receipt.sentence}")
 
@@ -231,7 +231,7 @@ def _show_outages(outages: Sequence[OutageOut], course: str, *, as_json: bool) -
     found = [each for each in outages if not course or each.course in ("", course)]
     if as_json:
         for each in found:
-            printing.as_json(each)
+            display.as_json(each)
         return
     if not found:
         click.echo("No outage is recorded.")
@@ -239,14 +239,14 @@ def _show_outages(outages: Sequence[OutageOut], course: str, *, as_json: bool) -
     now = time.time()
     rows = [
         [
-            printing.local_time(each.starts_at, now),
-            printing.local_time(each.ends_at, now),
+            display.local_time(each.starts_at, now),
+            display.local_time(each.ends_at, now),
             *(each.course or "all", each.recorded_by, " ".join(each.why.split())),
         ]
         for each in found
     ]
-    zone = printing.zone(now)
-    printing.table([f"FROM ({zone})", f"TO ({zone})", "COURSE", "BY", "WHY"], rows)
+    zone = display.zone(now)
+    display.table([f"FROM ({zone})", f"TO ({zone})", "COURSE", "BY", "WHY"], rows)
 
 
 def say(said: ConsequencesOut) -> None:
@@ -256,7 +256,7 @@ def say(said: ConsequencesOut) -> None:
 
 def _done(said: ConsequencesOut, *, as_json: bool) -> None:
     if as_json:
-        printing.as_json(said)
+        display.as_json(said)
     else:
         say(said)
 

@@ -12,7 +12,7 @@ from ...client import Client
 from ...client.work_archive import safe_target
 from ...errors import InvalidInput
 from ...messages import units
-from ..common import display as printing
+from ..common import display
 from ..common.client_command import ClientCommand, json_option, request_argument, site_option
 
 
@@ -74,7 +74,7 @@ def _fetch_notebook(
     path = own if target is None else target / own if target.is_dir() else target
     _write(path, [found.content], force=force)
     if as_json:
-        printing.as_json({"file": str(path), "bytes": len(found.content), "ended": request.ended})
+        display.as_json({"file": str(path), "bytes": len(found.content), "ended": request.ended})
         return
     click.echo(f"Wrote {path}" + ("." if request.ended else f" as far as {request.id} is."))
 
@@ -102,7 +102,7 @@ def _fetch_files(
         _write(path, client.file(request_id, file.name), force=force)
         if as_json:
             size = path.stat().st_size
-            printing.as_json({"file": str(path), "bytes": size, "ended": request.ended})
+            display.as_json({"file": str(path), "bytes": size, "ended": request.ended})
         else:
             click.echo(f"Wrote {path} ({units.size(file.size)}).")
     if found.left_out and not as_json:

@@ -13,10 +13,10 @@ from ...client import LIVE_STATES, Client
 from ...errors import InvalidInput
 from ...messages import units
 from ...scheduling.model.states import State
-from ...schemas import parsers as values
-from ..common import display as printing
+from ...schemas import parsers
+from ..common import display
 from ..common.client_command import ClientCommand, json_option, request_argument, site_option
-from ..common.terminal import Tamer
+from ..common.terminal import TerminalSanitizer
 
 
 @click.command("ps", cls=ClientCommand)
@@ -94,16 +94,16 @@ def ps_command(
         found = client.requests(
             kind=kind,
             states=chosen,
-            labels=dict(values.label(text) for text in labels),
+            labels=dict(parsers.label(text) for text in labels),
             owner=owner,
             text=text,
             mine=not others,
             limit=limit,
         )
     if as_json:
-        printing.as_json({"requests": found})
+        display.as_json({"requests": found})
     elif found:
-        printing.requests_table(found, time.time(), owners=others, why=with_why)
+        display.requests_table(found, time.time(), owners=others, why=with_why)
         if len(found) == limit:
             click.echo(f"The newest {limit}; more with --limit.")
     elif labels:
@@ -128,9 +128,9 @@ def queue_command(as_json: bool, site: str | None) -> None:
     with Client.from_environment(site) as client:
         found = client.queue()
     if as_json:
-        printing.as_json(found)
+        display.as_json(found)
     elif found.queue:
-        printing.queue_table(found, time.time())
+        display.queue_table(found, time.time())
     else:
         click.echo("Nobody waits.")
 
@@ -149,9 +149,9 @@ def show_command(request_id: str, as_json: bool, site: str | None) -> None:
     with Client.from_environment(site) as client:
         found = client.request(request_id)
     if as_json:
-        printing.as_json(found)
+        display.as_json(found)
     else:
-        printing.request_details(found, time.time())
+        display.request_details(found, time.time())
 
 
 @click.command("logs", cls=ClientCommand)
@@ -188,11 +188,11 @@ def _log_as_json(parts: Iterable[bytes]) -> None:
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     for part in parts:
         if text := decoder.decode(part):
-            printing.as_json({"text": text})
+            display.as_json({"text": text})
 
 
 def _log_in_terminal(parts: Iterable[bytes]) -> None:
-    tamer = Tamer()
+    tamer = TerminalSanitizer()
     try:
         for part in parts:
             click.echo(tamer.feed(part), nl=False)
@@ -236,7 +236,7 @@ def cancel_command(
     """
     if bool(request_ids) == bool(labels):
         raise click.UsageError("Name what to cancel: either IDs, or --label KEY=VALUE.")
-    wanted = dict(values.label(text) for text in labels)
+    wanted = dict(parsers.label(text) for text in labels)
     with Client.from_environment(site) as client:
         chosen = list(request_ids) or _labelled(client, wanted, yes=yes)
         if not chosen and not as_json:
@@ -244,9 +244,9 @@ def cancel_command(
         for request_id in chosen:
             found = client.cancel(request_id, reason)
             if as_json:
-                printing.as_json(found)
+                display.as_json(found)
             else:
-                click.echo(printing.cancelled(found))
+                click.echo(display.cancelled(found))
 
 
 def _labelled(client: Client, labels: dict[str, str], *, yes: bool) -> list[str]:

@@ -10,14 +10,14 @@ import click
 from pydantic import JsonValue
 
 from ...client import Client
-from ...schemas import parsers as values
-from ..common import exit_status as following
+from ...schemas import parsers
+from ..common import exit_status
 from ..common.client_command import WaitingCommand, json_option, site_option
 from ..common.wait import wait_for
-from .submit_options import Common, job_options, send
+from .submit_options import SubmitOptions, job_options, send
 
 
-@click.command("submit", cls=WaitingCommand, epilog=following.STATUS_HELP)
+@click.command("submit", cls=WaitingCommand, epilog=exit_status.STATUS_HELP)
 @click.argument("path", metavar="NOTEBOOK", type=click.Path(path_type=Path))
 @click.option(
     "-p",
@@ -52,7 +52,7 @@ def submit_command(
     kernel: str,
     as_json: bool,
     site: str | None,
-    **common: Unpack[Common],
+    **common: Unpack[SubmitOptions],
 ) -> None:
     """Run a notebook as a job.
 
@@ -69,9 +69,9 @@ def submit_command(
       carrel submit train.ipynb --time 2h --wait || echo "it did not succeed"
       job=$(carrel submit train.ipynb --json | jq -r .id)
     """
-    given: dict[str, JsonValue] = {name: values.parameter(text) for name, text in parameters}
+    given: dict[str, JsonValue] = {name: parsers.parameter(text) for name, text in parameters}
     what: dict[str, object] = {
-        "notebook": values.notebook(path),
+        "notebook": parsers.notebook(path),
         "parameters": given | dict(raw),
         "output": output,
         "kernel": kernel,
@@ -82,7 +82,7 @@ def submit_command(
 @click.command(
     "run",
     cls=WaitingCommand,
-    epilog=following.STATUS_HELP,
+    epilog=exit_status.STATUS_HELP,
     context_settings={"allow_interspersed_args": False},
 )
 @click.argument("command", metavar="[--] PROGRAM [ARGUMENT]...", nargs=-1, required=True)
@@ -90,7 +90,7 @@ def submit_command(
 @json_option
 @site_option
 def run_command(
-    command: tuple[str, ...], as_json: bool, site: str | None, **common: Unpack[Common]
+    command: tuple[str, ...], as_json: bool, site: str | None, **common: Unpack[SubmitOptions]
 ) -> None:
     """Run a command as a job, without a shell.
 
@@ -115,9 +115,9 @@ def run_command(
     )
 
 
-@click.command("wait", cls=WaitingCommand, epilog=following.STATUS_HELP)
+@click.command("wait", cls=WaitingCommand, epilog=exit_status.STATUS_HELP)
 @click.argument("request_ids", metavar="ID...", nargs=-1, required=True)
-@click.option("--timeout", metavar="SPAN", help=f"Wait no longer than this: {values.TIME_HELP}.")
+@click.option("--timeout", metavar="SPAN", help=f"Wait no longer than this: {parsers.TIME_HELP}.")
 @click.option("--follow", "-f", is_flag=True, help="Show cells, outputs and progress.")
 @json_option
 @site_option
@@ -136,6 +136,6 @@ def wait_command(
       carrel wait --timeout 2h j-7k2m4qpz j-5xw3n2aa
       carrel wait --follow j-7k2m4qpz
     """
-    limit = None if timeout is None else float(values.seconds(timeout))
+    limit = None if timeout is None else float(parsers.seconds(timeout))
     with Client.from_environment(site) as client:
         sys.exit(wait_for(client, request_ids, limit, as_json, follow=follow))

@@ -10,15 +10,13 @@ from typing import TypedDict, TypeVar
 
 import click
 
-from ...client import Client, session_home
-from ...client import job_builder as describing
+from ...client import Client, job_builder, session_home
 from ...client.job_builder import WorkingFolder
-from ...client.work_archive import Luggage
+from ...client.work_archive import WorkArchive
 from ...errors import InvalidInput
 from ...messages import units
-from ...schemas import RequestOut
-from ...schemas import parsers as values
-from ..common import display as printing
+from ...schemas import RequestOut, parsers
+from ..common import display
 from ..common.client_command import DeviceCount
 from ..common.request_options import model_field, model_option
 from ..common.wait import wait_for
@@ -26,7 +24,7 @@ from ..common.wait import wait_for
 F = TypeVar("F", bound=Callable[..., object])
 
 
-class Common(TypedDict):
+class SubmitOptions(TypedDict):
     """The values of these options."""
 
     devices: int
@@ -64,12 +62,12 @@ _OPTIONS = (
         default="1h",
         show_default=True,
         metavar="SPAN",
-        help=f"Time limit: {values.TIME_HELP}.",
+        help=f"Time limit: {parsers.TIME_HELP}.",
     ),
     click.option(
         "--memory",
         metavar="SIZE",
-        help=f"Memory that its processes may use together: {values.MEMORY_HELP}. "
+        help=f"Memory that its processes may use together: {parsers.MEMORY_HELP}. "
         "Above it the job ends with the cause out_of_memory.",
     ),
     click.option(
@@ -97,7 +95,7 @@ _OPTIONS = (
     click.option(
         "--deadline",
         metavar="WHEN",
-        help=f"When it should have ended: {values.MOMENT_HELP}. It comes earlier inside its "
+        help=f"When it should have ended: {parsers.MOMENT_HELP}. It comes earlier inside its "
         "group when that gets close.",
     ),
     click.option("--group", help="Who it is charged to; may be left out by members of one group."),
@@ -148,7 +146,7 @@ def job_options(function: F) -> F:
 def send(
     what: dict[str, object],
     here: Path,
-    common: Common,
+    common: SubmitOptions,
     *,
     needs_files: bool,
     as_json: bool,
@@ -157,12 +155,12 @@ def send(
     """Submit what the options describe; with --wait or --follow its end is the exit status."""
     fields: dict[str, object] = {
         "devices": common["devices"],
-        "seconds": values.seconds(common["limit"]),
-        "labels": dict(values.label(text) for text in common["labels"]),
+        "seconds": parsers.seconds(common["limit"]),
+        "labels": dict(parsers.label(text) for text in common["labels"]),
     }
     fields |= model_field(common["model"])
     if common["memory"]:
-        fields["memory_bytes"] = values.memory_bytes(common["memory"])
+        fields["memory_bytes"] = parsers.memory_bytes(common["memory"])
     if common["retries"]:
         fields["retries"] = common["retries"]
     if common["priority"] != "normal":
@@ -174,8 +172,8 @@ def send(
     if common["no_internet"]:
         fields["internet"] = False
     if common["deadline"]:
-        fields["deadline"] = values.moment(common["deadline"], time.time())
-    place = describing.working_folder(
+        fields["deadline"] = parsers.moment(common["deadline"], time.time())
+    place = job_builder.working_folder(
         here,
         home=session_home(site),
         upload=common["upload"],
@@ -185,8 +183,8 @@ def send(
     )
     packed = _packed(place, here, yes=common["yes"], ask=common["upload"])
     with Client.from_environment(site) as client:
-        group = common["group"] or describing.only_group(client, "--group")
-        job = describing.job(fields | what | packed | {"group": group}, maker="cli")
+        group = common["group"] or job_builder.only_group(client, "--group")
+        job = job_builder.job(fields | what | packed | {"group": group}, maker="cli")
         request = client.submit(job)
         waits = common["wait_for_end"] or common["follow"]
         if not (waits and as_json):
@@ -218,7 +216,7 @@ def _packed(place: WorkingFolder, here: Path, *, yes: bool, ask: bool) -> dict[s
     return fields
 
 
-def _described(luggage: Luggage, folder: Path | None, packed_size: str) -> str:
+def _described(luggage: WorkArchive, folder: Path | None, packed_size: str) -> str:
     files = units.count(len(luggage.items), "file")
     origin = f" of {folder.resolve()}" if folder else ""
     text = f"{files}{origin}, {units.size(luggage.size_bytes)} ({packed_size} packed)"
@@ -230,9 +228,9 @@ def _described(luggage: Luggage, folder: Path | None, packed_size: str) -> str:
 
 def _submitted(request: RequestOut, *, as_json: bool, hint: bool) -> None:
     if as_json:
-        printing.as_json(request)
+        display.as_json(request)
         return
     waits = f" {request.wait.sentence}" if request.wait else ""
-    click.echo(f"Submitted {request.id}: {printing.place(request)}.{waits}")
+    click.echo(f"Submitted {request.id}: {display.place(request)}.{waits}")
     if hint:
         click.echo(f"See what it prints with: carrel logs -f {request.id}")

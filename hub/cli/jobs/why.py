@@ -11,10 +11,9 @@ from ...client import Client
 from ...errors import InvalidInput
 from ...messages import units
 from ...messages.timed_text import reason_words, start_words
-from ...schemas import ChangeIn, RequestOut
-from ...schemas import parsers as values
+from ...schemas import ChangeIn, RequestOut, parsers
 from ...schemas.explanation import SuggestionOut, WhyOut
-from ..common import display as printing
+from ..common import display
 from ..common.client_command import (
     ClientCommand,
     DeviceCount,
@@ -46,7 +45,7 @@ def why_command(request_id: str, as_json: bool, site: str | None) -> None:
     with Client.from_environment(site) as client:
         found = client.why(request_id)
     if as_json:
-        printing.as_json(found)
+        display.as_json(found)
     else:
         _tell(found, time.time())
 
@@ -54,7 +53,7 @@ def why_command(request_id: str, as_json: bool, site: str | None) -> None:
 @click.command("change", cls=ClientCommand)
 @request_argument
 @click.option("--devices", type=DeviceCount(min=1), help="So many instead; fewer than before.")
-@click.option("--time", "span", metavar="SPAN", help=f"Another limit; {values.TIME_HELP}.")
+@click.option("--time", "span", metavar="SPAN", help=f"Another limit; {parsers.TIME_HELP}.")
 @click.option(
     "--model",
     metavar="NAME",
@@ -87,16 +86,16 @@ def change_command(
         name: value for name, value in (("devices", devices), ("group", group)) if value is not None
     }
     if span is not None:
-        said["seconds"] = values.seconds(span)
+        said["seconds"] = parsers.seconds(span)
     if model is not None:
-        said["model"] = values.model(model)
+        said["model"] = parsers.model(model)
     if not said:
         raise InvalidInput("Say what to change.", accepted="--devices, --time, --model or --group.")
     wanted = ChangeIn.model_validate(said)
     with Client.from_environment(site) as client:
         found = client.change(request_id, wanted)
     if as_json:
-        printing.as_json(found)
+        display.as_json(found)
     else:
         click.echo(f"{found.id} asks for {_asks(found)}.")
 
@@ -114,7 +113,7 @@ def _tell(found: WhyOut, now: float) -> None:
     for sentence in found.sentences:
         click.echo(plain(sentence))
     for said in filter(None, (*reason_words(found), start_words(found, now))):
-        click.echo(printing.dated(said, now))
+        click.echo(display.dated(said, now))
     helps = [line for each in found.suggestions for line in _help(found.request_id, each)]
     for title, lines in (("Ahead of it:", found.ahead_sentences), ("What would help:", helps)):
         if lines:
@@ -130,7 +129,7 @@ def _help(request_id: str, suggestion: SuggestionOut) -> Iterator[str]:
         f"--{name} {value}"
         for name, value in (
             ("devices", suggestion.devices),
-            ("model", values.ANY_MODEL if suggestion.change == _ANY_MODEL else ""),
+            ("model", parsers.ANY_MODEL if suggestion.change == _ANY_MODEL else ""),
             ("time", suggestion.seconds and f"{suggestion.seconds / _MINUTE:.0f}m"),
             ("group", suggestion.group),
         )

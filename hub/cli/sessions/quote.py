@@ -7,7 +7,7 @@ import click
 from ...client import Client
 from ...messages import units
 from ...schemas import QuoteIn, QuoteOut
-from ..common import display as printing
+from ..common import display
 from ..common.client_command import ClientCommand, DeviceCount, json_option, site_option
 from ..common.request_options import group_option, hours_option, model_field, model_option
 
@@ -52,7 +52,7 @@ def quote_command(
     with Client.from_environment(site) as client:
         found = client.quotes(asked)
     if as_json:
-        printing.as_json({"quotes": found})
+        display.as_json({"quotes": found})
         return
     for each in found:
         click.echo(_quoted(each))

@@ -14,16 +14,14 @@ import click
 
 from ...client import LIVE_STATES, Client, public_site
 from ...errors import InvalidInput, NotFound, Unavailable
-from ...messages import requests as wording
+from ...messages import requests as request_messages
 from ...messages import units
-from ...schemas import RequestOut, SessionIn
-from ...schemas import parsers as values
-from ..common import display as printing
-from ..common import exit_status as following
+from ...schemas import RequestOut, SessionIn, parsers
+from ..common import display, exit_status
 from ..common.client_command import (
     ClientCommand,
     DeviceCount,
-    Listing,
+    ListOptions,
     WaitingCommand,
     json_option,
     site_option,
@@ -46,7 +44,7 @@ Exit status of --wait:
   130  Ctrl-C: it keeps its place in the queue"""
 
 
-@click.group("session", cls=Listing)
+@click.group("session", cls=ListOptions)
 def session_command() -> None:
     """Sessions: start, list, claim, extend and stop them.
 
@@ -137,9 +135,9 @@ def ls_command(as_json: bool, site: str | None) -> None:
         found = client.requests(kind="session", states=LIVE_STATES, limit=None)
         now = time.time()
     if as_json:
-        printing.as_json({"requests": found})
+        display.as_json({"requests": found})
     elif found:
-        printing.requests_table(found, now, owners=False)
+        display.requests_table(found, now, owners=False)
         for each in found:
             if each.claim_by is not None:
                 click.echo(_held(each))
@@ -161,9 +159,9 @@ def stop_command(session: str, as_json: bool, site: str | None) -> None:
     with Client.from_environment(site) as client:
         found = client.cancel(_found(client, session).id)
     if as_json:
-        printing.as_json(found)
+        display.as_json(found)
     else:
-        click.echo(printing.cancelled(found))
+        click.echo(display.cancelled(found))
 
 
 @session_command.command("claim", cls=WaitingCommand, epilog=_STATUS_HELP)
@@ -199,7 +197,7 @@ def keep_command(session: str, as_json: bool, site: str | None) -> None:
     with Client.from_environment(site) as client:
         found = client.keep(_found(client, session).id)
     if as_json:
-        printing.as_json(found)
+        display.as_json(found)
     else:
         click.echo(f"{found.id} is kept; the time without work is counted anew.")
 
@@ -220,16 +218,18 @@ def keep_place_command(session: str, as_json: bool, site: str | None) -> None:
     with Client.from_environment(site) as client:
         kept = client.keep_place(_found(client, session).id)
         if as_json:
-            printing.as_json(kept)
+            display.as_json(kept)
             return
-        click.echo(f"{kept.id} keeps its place as the session {wording.server(kept.server_name)}.")
+        click.echo(
+            f"{kept.id} keeps its place as the session {request_messages.server(kept.server_name)}."
+        )
         click.echo(f"The CPU session: {_address(client, '')}")
 
 
 @session_command.command("extend", cls=ClientCommand)
 @_session
 @click.option(
-    "--time", "span", default="1h", show_default=True, metavar="SPAN", help=values.TIME_HELP + "."
+    "--time", "span", default="1h", show_default=True, metavar="SPAN", help=parsers.TIME_HELP + "."
 )
 @click.option(
     "--until",
@@ -251,14 +251,14 @@ def extend_command(
     """
     with Client.from_environment(site) as client:
         found = _found(client, session)
-        added = values.seconds(span) if until is None else _up_to(found, until)
+        added = parsers.seconds(span) if until is None else _up_to(found, until)
         if added:
             found = _extended(client, found, added)
     if as_json:
-        printing.as_json(found)
+        display.as_json(found)
         return
     now = time.time()
-    end = printing.local_time(found.ends_by, now)
+    end = display.local_time(found.ends_by, now)
     left = units.duration((found.ends_by or now) - now)
     click.echo(f"{found.id} runs until {end} ({left} left).")
 
@@ -271,7 +271,7 @@ def _up_to(found: RequestOut, until: str) -> int:
             f"{found.id} does not run: no moment is known at which it would end.",
             accepted="--time, or the same again once it runs.",
         )
-    missing = values.moment(until, now) - found.ends_by
+    missing = parsers.moment(until, now) - found.ends_by
     return max(_LEAST_SECONDS, math.ceil(missing)) if missing >= 1 else 0
 
 
@@ -306,11 +306,11 @@ def open_command(session: str, browser: bool, as_json: bool, site: str | None) -
         found = _found(client, session)
         address = _address(client, found.server_name)
     if as_json:
-        printing.as_json({"id": found.id, "state": found.state, "url": address})
+        display.as_json({"id": found.id, "state": found.state, "url": address})
     else:
         click.echo(address)
         if found.state != "running":
-            click.echo(f"It is {wording.state_meaning(found.state)}.", err=True)
+            click.echo(f"It is {request_messages.state_meaning(found.state)}.", err=True)
     if browser:
         click.launch(address)
 
@@ -350,7 +350,7 @@ def _waited(client: Client, request: RequestOut, *, as_json: bool) -> int:
         )
         return 130
     if found.ended:
-        return following.exit_status([found])
+        return exit_status.exit_status([found])
     if not as_json:
         _tell(client, found, as_json=False)
     return 0
@@ -359,14 +359,14 @@ def _waited(client: Client, request: RequestOut, *, as_json: bool) -> int:
 def _tell(client: Client, request: RequestOut, *, as_json: bool) -> None:
     """What has been reached, and what to do next."""
     if as_json:
-        printing.as_json(request)
+        display.as_json(request)
     elif request.claim_by is not None:
         click.echo(_held(request))
     elif request.state in ("starting", "running"):
         click.echo(f"{request.id}: {_address(client, request.server_name)}")
     else:
         waits = f" {request.wait.sentence}" if request.wait else ""
-        click.echo(f"{request.id}: {wording.state(request.state)}.{waits}")
+        click.echo(f"{request.id}: {request_messages.state(request.state)}.{waits}")
         if request.claim:
             click.echo("Its device will be held for you; see: carrel session ls")
         else:

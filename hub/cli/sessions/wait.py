@@ -9,7 +9,7 @@ import click
 from ...client import Client
 from ...messages.timed_text import expected_words
 from ...schemas import RequestOut
-from ..common import display as printing
+from ..common import display
 
 
 def wait_for_session(client: Client, request: RequestOut, *, as_json: bool) -> RequestOut:
@@ -21,7 +21,7 @@ def wait_for_session(client: Client, request: RequestOut, *, as_json: bool) -> R
     for found in client.follow(request.id):
         if not isinstance(found, RequestOut):
             continue
-        line = printing.dumped(found) if as_json else _line(found)
+        line = display.dumped(found) if as_json else _line(found)
         if line != told:
             click.echo(line)
             told = line
@@ -34,7 +34,7 @@ def wait_for_session(client: Client, request: RequestOut, *, as_json: bool) -> R
 def _line(request: RequestOut) -> str:
     """As ``carrel submit --wait`` tells it, with when it is expected to start."""
     now = time.time()
-    line = printing.change(request, now)
+    line = display.change(request, now)
     if request.wait:
-        line = f"{line} {printing.dated(expected_words(request.wait, now), now)}".rstrip()
+        line = f"{line} {display.dated(expected_words(request.wait, now), now)}".rstrip()
     return line

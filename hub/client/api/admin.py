@@ -15,7 +15,7 @@ from ..transport.calls import Call, Query
 M = TypeVar("M", bound=BaseModel)
 
 
-class Administering:
+class AdminCalls:
     """Every call raises Forbidden for those who are no administrators there."""
 
     def __init__(self, client: Client) -> None:

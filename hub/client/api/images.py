@@ -14,7 +14,7 @@ from ..transport.calls import Call
 M = TypeVar("M", bound=BaseModel)
 
 
-class Imaging:
+class ImageCalls:
     """The catalogue, and what groups pin."""
 
     def __init__(self, client: Client) -> None:

@@ -40,7 +40,7 @@ def pool() -> httpx.AsyncClient:
     return _pools[loop]
 
 
-class Link:
+class InternalClient:
     """The calls that only the hub may make. They raise the classes of ``hub.errors``."""
 
     def __init__(self, service_url: str, hub_token: str) -> None:

@@ -13,7 +13,7 @@ from ..transport.connection import Connection, segment
 M = TypeVar("M", bound=BaseModel)
 
 
-class ExchangeCalls(Connection):
+class NgshareCalls(Connection):
     """The part of ``AsyncClient`` below ``…/exchange``; a path is given by its parts."""
 
     async def from_exchange(

@@ -9,7 +9,7 @@ from ...errors import Unavailable
 from ...schemas import EventOut, RequestOut
 from ..transport.calls import Call
 from ..transport.connection import segment
-from ..transport.retry import Patience
+from ..transport.retry import RetryPolicy
 from ..transport.sse import Message, Parser
 from .requests import RequestCalls
 
@@ -20,7 +20,7 @@ PATIENCE_SECONDS = 300.0
 _LOG_PAUSE_SECONDS = 0.5
 
 
-class Listening(RequestCalls):
+class StreamCalls(RequestCalls):
     """Follow one request, what it prints, or everything that one may see."""
 
     async def follow(
@@ -35,7 +35,7 @@ class Listening(RequestCalls):
             Unavailable: the service stayed away for ``PATIENCE_SECONDS``.
         """
         last: RequestOut | None = None
-        patience = Patience(seconds=PATIENCE_SECONDS)
+        patience = RetryPolicy(seconds=PATIENCE_SECONDS)
         while not self._transport.closed:
             try:
                 async with aclosing(self._stream(request_id, after)) as messages:
@@ -63,7 +63,7 @@ class Listening(RequestCalls):
         Raises:
             Unavailable: the service stayed away for ``PATIENCE_SECONDS``.
         """
-        patience = Patience(seconds=PATIENCE_SECONDS)
+        patience = RetryPolicy(seconds=PATIENCE_SECONDS)
         while not self._transport.closed:
             try:
                 async with aclosing(self._messages("events")) as messages:
@@ -78,7 +78,7 @@ class Listening(RequestCalls):
 
     async def follow_log(self, request_id: str, offset: int = 0) -> AsyncGenerator[bytes, None]:
         """Yield what it prints as it comes, until it has ended and everything was read."""
-        patience = Patience(seconds=PATIENCE_SECONDS)
+        patience = RetryPolicy(seconds=PATIENCE_SECONDS)
         while True:
             try:
                 ended = (await self.request(request_id)).ended

@@ -8,7 +8,7 @@ from ..sync_client import Client
 from ..transport.calls import Call
 
 
-class LookingBack:
+class UsageCalls:
     """People see their own use, teachers their groups, administrators everything."""
 
     def __init__(self, client: Client) -> None:

@@ -1,6 +1,6 @@
 """What goes over the wire, described without any input or output: calls, answers, transports.
 
-A transport sends a ``Call`` and brings back an ``Answer``; there is one for threads and one for
+A transport sends a ``Call`` and brings back an ``HttpAnswer``; there is one for threads and one for
 an event loop. Everything that Carrel's client knows about the service is above it, once.
 """
 
@@ -14,7 +14,7 @@ import httpx
 
 from ...errors import CarrelError, Unavailable
 from .error_mapping import AWAY, failure, no_carrel
-from .site_url import Site
+from .site_url import SiteUrl
 
 Query: TypeAlias = Mapping[str, str | int | Sequence[str]]
 
@@ -45,7 +45,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class HttpAnswer:
     """A success; everything else was raised."""
 
     headers: Mapping[str, str]
@@ -60,13 +60,13 @@ class Transport(Protocol):
         closed: nothing can be sent any more.
     """
 
-    site: Site
+    site: SiteUrl
     reached: bool
 
     @property
     def closed(self) -> bool: ...
 
-    async def send(self, call: Call) -> Answer: ...
+    async def send(self, call: Call) -> HttpAnswer: ...
 
     def lines(self, call: Call) -> AsyncGenerator[str, None]:
         """The lines of an answer as they come."""
@@ -101,11 +101,11 @@ def _plain(value: str | int | Sequence[str]) -> str | int | list[str]:
     return value if isinstance(value, str | int) else list(value)
 
 
-def settled(site: Site, answer: httpx.Response) -> Answer:
+def settled(site: SiteUrl, answer: httpx.Response) -> HttpAnswer:
     """A complete answer, or the error that it stands for."""
     if not answer.is_success:
         raise failure(site.base, answer.status_code, answer.content)
-    return Answer(headers=answer.headers, content=answer.content)
+    return HttpAnswer(headers=answer.headers, content=answer.content)
 
 
 def shows_a_service(answer: httpx.Response) -> bool:
@@ -113,7 +113,7 @@ def shows_a_service(answer: httpx.Response) -> bool:
     return answer.status_code in AWAY or answer.is_success
 
 
-def broken(site: Site, error: httpx.TransportError) -> CarrelError:
+def broken(site: SiteUrl, error: httpx.TransportError) -> CarrelError:
     """A connection that could not be made, or did not last."""
     if isinstance(error, httpx.ConnectError):
         return no_carrel(site.base, str(error))
@@ -124,7 +124,7 @@ def broken(site: Site, error: httpx.TransportError) -> CarrelError:
     )
 
 
-def options_for(site: Site, token: str) -> tuple[str, dict[str, str]]:
+def options_for(site: SiteUrl, token: str) -> tuple[str, dict[str, str]]:
     """Base URL and headers of everything that is sent to a site."""
     return (
         f"{site.service}/api/v1/",

@@ -10,11 +10,11 @@ from urllib.parse import quote
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from ...errors import Unavailable
-from .calls import Answer, Call, Transport
+from .calls import Call, HttpAnswer, Transport
 from .credentials import credentials_here
 from .error_mapping import no_carrel
-from .retry import Patience
-from .site_url import Site
+from .retry import RetryPolicy
+from .site_url import SiteUrl
 from .sse import Message
 from .transports import LoopTransport
 
@@ -29,7 +29,7 @@ class Connection:
         self, url: str, token: str, *, timeout: float = 30.0, transport: Transport | None = None
     ) -> None:
         """``url``: any address of the site."""
-        self.site = Site.at(url)
+        self.site = SiteUrl.at(url)
         self._transport = transport or LoopTransport(self.site, token, timeout)
 
     @classmethod
@@ -52,7 +52,7 @@ class Connection:
     async def close(self) -> None:
         await self._transport.close()
 
-    async def send(self, call: Call) -> Answer:
+    async def send(self, call: Call) -> HttpAnswer:
         """Any other call; ``administering`` has those of administrators."""
         return await self._transport.send(call)
 
@@ -67,7 +67,7 @@ class Connection:
 
     async def _repeated(self, call: Call, model: type[M]) -> M:
         """Of a call that is safe to repeat: sent again where its answer got lost."""
-        patience = Patience(seconds=REPEATED_SECONDS)
+        patience = RetryPolicy(seconds=REPEATED_SECONDS)
         while True:
             try:
                 return self._read(await self._transport.send(call), model)
@@ -78,7 +78,7 @@ class Connection:
                 pause = patience.lost(error, self._transport.now())
             await self._transport.pause(pause)
 
-    def _read(self, answer: Answer, model: type[M]) -> M:
+    def _read(self, answer: HttpAnswer, model: type[M]) -> M:
         return self._understood(answer.content, model.model_validate_json)
 
     def _parse(self, message: Message, model: type[M]) -> M:

@@ -14,7 +14,7 @@ from typing import Self
 
 from ...errors import Forbidden, InvalidInput
 from ...files.private_file import write_private
-from .site_url import Site
+from .site_url import SiteUrl
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,14 +59,14 @@ def session_home(url: str | None = None) -> Path | None:
     return Path.home().resolve() if here and token and _is_session_of(here, url) else None
 
 
-def public_site(site: Site) -> Site:
+def public_site(site: SiteUrl) -> SiteUrl:
     """The same one as browsers reach it: a session in a container has an address of its own."""
     here, public = os.environ.get("CARREL_URL"), os.environ.get("CARREL_PUBLIC_URL")
-    return Site.at(public) if here and public and Site.at(here) == site else site
+    return SiteUrl.at(public) if here and public and SiteUrl.at(here) == site else site
 
 
 def _is_session_of(here: str, url: str | None) -> bool:
-    return not url or Site.at(url) in (Site.at(here), public_site(Site.at(here)))
+    return not url or SiteUrl.at(url) in (SiteUrl.at(here), public_site(SiteUrl.at(here)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +87,7 @@ class CredentialsFile:
             Forbidden: nobody signed in there.
         """
         default, sites = self._read()
-        wanted = Site.at(url).base if url else default
+        wanted = SiteUrl.at(url).base if url else default
         if wanted and wanted in sites:
             return sites[wanted]
         known = ", ".join(sorted(sites))

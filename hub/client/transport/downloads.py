@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Self
 from urllib.parse import unquote
 
-from .calls import Answer
+from .calls import HttpAnswer
 
 _FILE_NAME = re.compile(r"filename\*=UTF-8''([^;]+)|filename=\"([^\"]+)\"")
 
@@ -20,7 +20,7 @@ class LogPart:
     next_offset: int
 
     @classmethod
-    def of(cls, answer: Answer, offset: int) -> Self:
+    def of(cls, answer: HttpAnswer, offset: int) -> Self:
         """``offset``: what was asked for."""
         until = answer.headers.get("X-Carrel-Offset", "")
         following = int(until) if until.isdecimal() else offset + len(answer.content)
@@ -35,7 +35,7 @@ class OutputFile:
     content: bytes
 
     @classmethod
-    def of(cls, answer: Answer, request_id: str) -> Self:
+    def of(cls, answer: HttpAnswer, request_id: str) -> Self:
         named = _FILE_NAME.search(answer.headers.get("Content-Disposition", ""))
         name = (unquote(named[1]) if named[1] else named[2]) if named else f"{request_id}.ipynb"
         return cls(name=name, content=answer.content)

@@ -20,7 +20,7 @@ def pauses() -> Iterator[float]:
 
 
 @dataclass(slots=True, kw_only=True)
-class Patience:
+class RetryPolicy:
     """Of one caller, who tells it what happened and when.
 
     Attributes:

@@ -16,7 +16,7 @@ _BELOW_BASE = re.compile(r"/(?:hub|services|user)(?:/|$)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class SiteUrl:
     """One installation.
 
     Attributes:

@@ -9,14 +9,14 @@ from contextlib import asynccontextmanager, contextmanager
 
 import httpx
 
-from .calls import Answer, Call, broken, built, options_for, settled, shows_a_service
-from .site_url import Site
+from .calls import Call, HttpAnswer, broken, built, options_for, settled, shows_a_service
+from .site_url import SiteUrl
 
 
 class LoopTransport:
     """For programs with an event loop."""
 
-    def __init__(self, site: Site, token: str, timeout: float) -> None:
+    def __init__(self, site: SiteUrl, token: str, timeout: float) -> None:
         self.site = site
         self.reached = False
         base, headers = options_for(site, token)
@@ -28,7 +28,7 @@ class LoopTransport:
     def closed(self) -> bool:
         return self._http.is_closed
 
-    async def send(self, call: Call) -> Answer:
+    async def send(self, call: Call) -> HttpAnswer:
         async with self._answer(call) as answer:
             await answer.aread()
             return settled(self.site, answer)
@@ -78,7 +78,7 @@ class ThreadTransport:
 
     def __init__(
         self,
-        site: Site,
+        site: SiteUrl,
         token: str,
         timeout: float,
         sleep: Callable[[float], None],
@@ -96,7 +96,7 @@ class ThreadTransport:
     def closed(self) -> bool:
         return self._http.is_closed
 
-    async def send(self, call: Call) -> Answer:
+    async def send(self, call: Call) -> HttpAnswer:
         with self._answer(call) as answer:
             answer.read()
             return settled(self.site, answer)

@@ -12,27 +12,29 @@ from collections.abc import Iterator, Sequence
 from copy import copy
 from math import inf
 
-from ..model.snapshot import Holding, Waiting
-from ..placement.device_pool import Placement, Pool, Shape, shape
+from ..model.snapshot import Allocation, PendingRequest
+from ..placement.device_pool import DevicePool, Placement, Shape, shape
 from ..placement.gangs import is_elastic, least, smallest_member
-from ..queue.cycle_state import Books
+from ..queue.cycle_state import CycleState
 from ..queue.running_set import holding_of
 from ..quota.tree import THOUSAND, size
-from .limits import Line
-from .shadow_time import Later
+from .limits import LimitBackfill
+from .shadow_time import ShadowState
 
 _Alike = tuple[str, Shape, bool]
 """Group, what is asked for, and whether it may be asked back."""
 
 
-class Backfill:
+class DeviceBackfill:
     """The head's time and devices, worked out when somebody else could start.
 
     Attributes:
         at: when the head is expected to fit; None: not asked yet.
     """
 
-    def __init__(self, head: Waiting, variants: Sequence[Waiting], books: Books) -> None:
+    def __init__(
+        self, head: PendingRequest, variants: Sequence[PendingRequest], books: CycleState
+    ) -> None:
         self.head = head
         self.at: float | None = None
         self._variants = variants
@@ -43,12 +45,12 @@ class Backfill:
         """What is free now and not for the head."""
         self._extra = 0
         """Thousandths of a device that the head leaves free when it fits."""
-        self._later: Later | None = None
+        self._later: ShadowState | None = None
         """Where devices are kept for others: when none is from the head."""
         self._refused: dict[_Alike, float] = {}
         """What would keep the head from its devices then, if it ran until so late."""
 
-    def copy(self, books: Books) -> Backfill:
+    def copy(self, books: CycleState) -> DeviceBackfill:
         made = copy(self)
         made._books = books
         made._spare = self._spare.copy()
@@ -56,13 +58,13 @@ class Backfill:
         made._refused = self._refused.copy()
         return made
 
-    def look_ahead(self, line: Line) -> None:
+    def look_ahead(self, line: LimitBackfill) -> None:
         """Work out when the head starts, and keep room for it under its limits until then."""
         if self.at is not None:
             return
         books = self._books
         if books.keeps:
-            self._later = Later(self.head, books)
+            self._later = ShadowState(self.head, books)
             self.at = self._later.at
             placed, pool = self._later.place()
         else:
@@ -76,7 +78,7 @@ class Backfill:
         self.at = self._later = None
         self._refused.clear()
 
-    def allows(self, request: Waiting, ends_at: float) -> bool:
+    def allows(self, request: PendingRequest, ends_at: float) -> bool:
         """Whether there is time or room for it beside the head, as far as that is known yet."""
         if self.at is None or ends_at <= self.at:
             return True
@@ -86,7 +88,7 @@ class Backfill:
         pool = self._spare if self._later is None else self._books.pool
         return any(map(pool.fits, self._books.variants(request)))
 
-    def take(self, fitting: Sequence[Waiting], ends_at: float) -> Placement | None:
+    def take(self, fitting: Sequence[PendingRequest], ends_at: float) -> Placement | None:
         """Devices that are free for one request, in one of its variants, until it ends."""
         request, pool = fitting[0], self._books.pool
         home = self._books.home(request.group)
@@ -99,7 +101,7 @@ class Backfill:
         until = self._books.now + request.seconds
         if weight > self._extra or self._is_refused(request, until):
             return None
-        tried: Holding | None = None
+        tried: Allocation | None = None
         for free in self._places():
             placed = next(filter(None, (free.take(each, home) for each in fitting)), None)
             if placed is None:
@@ -114,7 +116,7 @@ class Backfill:
             self._refused[_alike(request)] = tried.until
         return None
 
-    def _places(self) -> Iterator[Pool]:
+    def _places(self) -> Iterator[DevicePool]:
         """Where a later one may find room: the head can start elsewhere, where that is tried, and
         with no fewer devices."""
         yield self._spare
@@ -128,14 +130,14 @@ class Backfill:
         else:
             self._leave(*self._later.place())
 
-    def _leave(self, placed: Placement | None, pool: Pool) -> None:
+    def _leave(self, placed: Placement | None, pool: DevicePool) -> None:
         """The head starts there, and leaves this free when it does."""
         self._extra = pool.free_count() * THOUSAND
         self._spare = self._books.pool.copy()
         if placed is not None:
             self._keep(placed)
 
-    def _lets(self, holding: Holding, ends_at: float) -> bool:
+    def _lets(self, holding: Allocation, ends_at: float) -> bool:
         """Whether it is not kept from the head what this would hold: then, where what is kept
         changes as work ends; else now."""
         if self._later is not None:
@@ -149,7 +151,7 @@ class Backfill:
         books.end(holding.request_id)
         return lets
 
-    def _is_refused(self, request: Waiting, until: float) -> bool:
+    def _is_refused(self, request: PendingRequest, until: float) -> bool:
         """Whether one like it was, that would not have run for longer."""
         return bool(self._refused) and until >= self._refused.get(_alike(request), inf)
 
@@ -166,7 +168,7 @@ class Backfill:
             placed = Placement(devices=placed.devices)
         self._spare.hold(placed)
 
-    def _earliest(self, pool: Pool) -> tuple[float, Placement | None]:
+    def _earliest(self, pool: DevicePool) -> tuple[float, Placement | None]:
         """When the head fits as what runs comes to its end, and where. The pool changes.
 
         It is asked again only when a node has come to have enough for a member of the head.
@@ -179,5 +181,5 @@ class Backfill:
         return inf, None
 
 
-def _alike(request: Waiting) -> _Alike:
+def _alike(request: PendingRequest) -> _Alike:
     return (request.group, shape(request), request.preemptible)

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from math import inf
 
 from ..model.plan import Reason
-from ..model.snapshot import Waiting
-from ..queue.cycle_state import Books
-from ..quota.headroom import Key, NoRoom, cap, cap_of_one
+from ..model.snapshot import PendingRequest
+from ..queue.cycle_state import CycleState
+from ..quota.headroom import Key, LimitReached, cap, cap_of_one
 from ..quota.tree import size
 
 
@@ -35,7 +35,7 @@ class _Head:
     spare: int = 0
 
 
-class Line:
+class LimitBackfill:
     """The heads of all limits that somebody waits for."""
 
     def __init__(self) -> None:
@@ -43,13 +43,15 @@ class Line:
         self._kept: dict[Key, _Head] = {}
         """The head of the queue, who lacks devices, under each of its limits."""
 
-    def copy(self) -> Line:
-        made = Line()
+    def copy(self) -> LimitBackfill:
+        made = LimitBackfill()
         made._heads = {key: copy(head) for key, head in self._heads.items()}
         made._kept = {key: copy(head) for key, head in self._kept.items()}
         return made
 
-    def wait_for(self, request: Waiting, limit: NoRoom, books: Books) -> Key | None:
+    def wait_for(
+        self, request: PendingRequest, limit: LimitReached, books: CycleState
+    ) -> Key | None:
         """A request waits for room under a limit; the limit that others wait for as well.
 
         It stands in nobody's way where it is larger than the limit itself. Budgets do not come
@@ -65,7 +67,7 @@ class Line:
             self._heads[key] = _Head(weight=weight, cap=cap_of_one(group) if of_one else cap(group))
         return key
 
-    def keep_room(self, request: Waiting, at: float, books: Books) -> None:
+    def keep_room(self, request: PendingRequest, at: float, books: CycleState) -> None:
         """A request will start at this time: nobody may use up the room that it has now.
 
         A limit as large as all that can be held has room for it when the pool has.
@@ -89,7 +91,7 @@ class Line:
         for each in self._heads.values():
             each.at = None
 
-    def holds(self, request: Waiting, ends_at: float, books: Books) -> Key | None:
+    def holds(self, request: PendingRequest, ends_at: float, books: CycleState) -> Key | None:
         """The limit whose head would be delayed if this request ran until then."""
         weight = size(request.devices, request.share)
         for key, head in self._of(request, books):
@@ -98,7 +100,7 @@ class Line:
                 return key
         return None
 
-    def is_known_to_hold(self, request: Waiting, ends_at: float, books: Books) -> bool:
+    def is_known_to_hold(self, request: PendingRequest, ends_at: float, books: CycleState) -> bool:
         """The same as far as it is worked out already. To ask changes nothing: what a head
         expects depends on when it is asked first."""
         weight = size(request.devices, request.share)
@@ -107,14 +109,14 @@ class Line:
             for _, head in self._of(request, books)
         )
 
-    def passed(self, request: Waiting, ends_at: float, books: Books) -> None:
+    def passed(self, request: PendingRequest, ends_at: float, books: CycleState) -> None:
         """It started: what it holds past a head's time is no longer spare."""
         weight = size(request.devices, request.share)
         for _, head in self._of(request, books):
             if head.at is not None and ends_at > head.at:
                 head.spare -= weight
 
-    def _of(self, request: Waiting, books: Books) -> Iterator[tuple[Key, _Head]]:
+    def _of(self, request: PendingRequest, books: CycleState) -> Iterator[tuple[Key, _Head]]:
         """The heads of all limits of a request."""
         if not self._heads and not self._kept:
             return
@@ -124,13 +126,13 @@ class Line:
                     yield key, head
 
 
-def _keys(request: Waiting, books: Books) -> Iterator[Key]:
+def _keys(request: PendingRequest, books: CycleState) -> Iterator[Key]:
     for group in books.tree.chain(request.group):
         yield (group.name, request.owner)
         yield (group.name, None)
 
 
-def _work_out(head: _Head, key: Key, books: Books, at: float | None = None) -> float:
+def _work_out(head: _Head, key: Key, books: CycleState, at: float | None = None) -> float:
     """The head's time (unless it is given), and what is spare under the limit from then on."""
     name, owner = key
     tally = books.tally

@@ -11,25 +11,25 @@ from __future__ import annotations
 
 from math import inf
 
-from ..model.snapshot import Holding, Waiting
-from ..queue.cycle_state import Books
-from .shadow_time import Later
+from ..model.snapshot import Allocation, PendingRequest
+from ..queue.cycle_state import CycleState
+from .shadow_time import ShadowState
 
 
-class ForGood:
+class NonPreemptibleBackfill:
     """The first that lacks what nobody is guaranteed; its time is worked out when another one
     could start."""
 
-    def __init__(self, head: Waiting, books: Books) -> None:
+    def __init__(self, head: PendingRequest, books: CycleState) -> None:
         self._head, self._books = head, books
-        self._later: Later | None = None
+        self._later: ShadowState | None = None
 
-    def copy(self, books: Books) -> ForGood:
-        made = ForGood(self._head, books)
+    def copy(self, books: CycleState) -> NonPreemptibleBackfill:
+        made = NonPreemptibleBackfill(self._head, books)
         made._later = None if self._later is None else self._later.copy()
         return made
 
-    def started(self, holding: Holding, ends_at: float) -> None:
+    def started(self, holding: Allocation, ends_at: float) -> None:
         """What is there at the head's time is to be counted."""
         if self._later is not None and not holding.preemptible and ends_at > self._later.at:
             self._later = None
@@ -38,12 +38,12 @@ class ForGood:
         """Something else is held, kept or leaving: what was worked out is out of date."""
         self._later = None
 
-    def allows(self, request: Waiting, ends_at: float) -> bool:
+    def allows(self, request: PendingRequest, ends_at: float) -> bool:
         """Whether the head starts as early beside it; where it never does, nobody waits for it,
         nor does whoever stays within a guarantee."""
         if request.preemptible or request in self._books.entitled:
             return True
         if self._later is None:
-            self._later = Later(self._head, self._books)
+            self._later = ShadowState(self._head, self._books)
         later = self._later
         return ends_at <= later.at or later.at == inf or later.would_let(request)

@@ -11,21 +11,21 @@ from __future__ import annotations
 from copy import copy
 from math import inf
 
-from ..model.snapshot import Holding, Waiting
-from ..placement.device_pool import Placement, Pool
+from ..model.snapshot import Allocation, PendingRequest
+from ..placement.device_pool import DevicePool, Placement
 from ..placement.gangs import forms
-from ..queue.cycle_state import Books
+from ..queue.cycle_state import CycleState
 from ..queue.running_set import holding_of
 
 
-class Later:
+class ShadowState:
     """The books of the first moment at which nothing keeps the head from devices.
 
     Attributes:
         at: that moment; infinity where it never comes.
     """
 
-    def __init__(self, head: Waiting, books: Books) -> None:
+    def __init__(self, head: PendingRequest, books: CycleState) -> None:
         self._head, self._books = head, books.copy()
         self.at = inf
         ends, ended, at = list(books.running.ends()), 0, books.now
@@ -39,13 +39,13 @@ class Later:
                 return
             at = min(ends[ended][0] if ended < len(ends) else inf, self._books.next_edge())
 
-    def copy(self) -> Later:
+    def copy(self) -> ShadowState:
         made = copy(self)
         made._books = self._books.copy()
         return made
 
     @property
-    def form(self) -> Waiting | None:
+    def form(self) -> PendingRequest | None:
         """The head as it would start then, with a model that it may have."""
         books = self._books
         for form in forms(self._head):
@@ -55,12 +55,12 @@ class Later:
                         return each
         return None
 
-    def place(self) -> tuple[Placement | None, Pool]:
+    def place(self) -> tuple[Placement | None, DevicePool]:
         """Where the head starts then, and what is free beside it, kept from it or not."""
         form, pool = self.form, self._books.pool.copy()
         return None if form is None else pool.take(form), pool
 
-    def lets(self, holding: Holding) -> bool:
+    def lets(self, holding: Allocation) -> bool:
         """Whether the head starts then next to this as well, which is held from now on if so."""
         self._books.pool.hold(holding)
         self._books.start(holding)
@@ -69,7 +69,7 @@ class Later:
         self._books.end(holding.request_id)
         return False
 
-    def would_let(self, request: Waiting) -> bool:
+    def would_let(self, request: PendingRequest) -> bool:
         """The same of a request, wherever its devices will be; nothing is held."""
         books = self._books
         places = (books.pool.take(each) for each in books.variants(request))

@@ -7,15 +7,15 @@ from itertools import islice
 from types import MappingProxyType
 
 from ..model.plan import Estimate, Plan, Reason, Wait
-from ..model.snapshot import Snapshot, Waiting
-from ..preemption.pending_reclaims import Asking
-from ..queue.cycle_state import Books
-from ..queue.fair_share import Debts
-from ..queue.order import Order
+from ..model.snapshot import PendingRequest, Snapshot
+from ..preemption.pending_reclaims import PendingReclaims
+from ..queue.cycle_state import CycleState
+from ..queue.fair_share import FairShare
+from ..queue.order import QueueOrder
 from ..queue.queues import Queues
 from ..quota.headroom import Key
-from .dispatch import Held, walk
-from .reclaim_step import Reclaim
+from .dispatch import DispatchHold, walk
+from .reclaim_step import ReclaimStep
 from .start_estimates import FIRST_PAGE, Effort, estimates
 
 _ABOVE = Reason.ABOVE_MAXIMUM  # As in ``walk``.
@@ -34,18 +34,18 @@ def decide(
     enough; others may have no estimate then.
     """
     # 1. Count what is free, held, promised and left.
-    books = Books(snapshot, now)
+    books = CycleState(snapshot, now)
 
     # 2. Put in order what waits.
     debts = debts_of(snapshot, books)
     queues = Queues(books.tree, snapshot.waiting)
-    queue = Order(queues, books, debts).whole()
+    queue = QueueOrder(queues, books, debts).whole()
 
     # 3. Walk along the queue: who starts, and what holds the others.
-    reclaim = Reclaim(
+    reclaim = ReclaimStep(
         holdings=lambda: snapshot.holdings, debts=lambda: debts, queues=lambda: queues
     )
-    started, held = walk(queue, books, Asking(reclaim))
+    started, held = walk(queue, books, PendingReclaims(reclaim))
 
     # 4. Ask back what others borrow, for those that are below their guarantee.
     claims = books.entitled.among(each.request for each in held)
@@ -56,7 +56,7 @@ def decide(
     expected = estimates(_page(held, until), books, until, effort)
 
     # 6. Write the plan.
-    places = Places()
+    places = QueuePositions()
     return Plan(
         starts=tuple(s.start for s in started),
         waits=tuple(places.add(each, expected, asked.waiting) for each in held),
@@ -64,7 +64,7 @@ def decide(
     )
 
 
-def _page(held: Sequence[Held], until: str) -> tuple[Waiting, ...]:
+def _page(held: Sequence[DispatchHold], until: str) -> tuple[PendingRequest, ...]:
     """The head of the queue; where one request is asked about, at least as far as that."""
     asked = (each.request for each in held if each.request.devices)
     page = tuple(islice(asked, FIRST_PAGE))
@@ -75,17 +75,19 @@ def _page(held: Sequence[Held], until: str) -> tuple[Waiting, ...]:
     return page + more[:at]
 
 
-def debts_of(snapshot: Snapshot, books: Books) -> Debts:
-    return Debts(books.tree, snapshot.use, snapshot.holdings, books.now)
+def debts_of(snapshot: Snapshot, books: CycleState) -> FairShare:
+    return FairShare(books.tree, snapshot.use, snapshot.holdings, books.now)
 
 
-def in_order(snapshot: Snapshot, books: Books, debts: Debts | None = None) -> tuple[Waiting, ...]:
+def in_order(
+    snapshot: Snapshot, books: CycleState, debts: FairShare | None = None
+) -> tuple[PendingRequest, ...]:
     """All that waits, the next one first."""
     owed = debts_of(snapshot, books) if debts is None else debts
-    return Order(Queues(books.tree, snapshot.waiting), books, owed).whole()
+    return QueueOrder(Queues(books.tree, snapshot.waiting), books, owed).whole()
 
 
-class Places:
+class QueuePositions:
     """The places of those that wait, given to one after the other.
 
     A request without devices stands in nobody's way and takes no place. One that waits for
@@ -99,14 +101,14 @@ class Places:
         self.ahead = 0
         self._under: dict[Key, int] = {}
 
-    def copy(self) -> Places:
-        made = Places()
+    def copy(self) -> QueuePositions:
+        made = QueuePositions()
         made.ahead, made._under = self.ahead, self._under.copy()
         return made
 
     def add(
         self,
-        held: Held,
+        held: DispatchHold,
         expected: Mapping[str, Estimate] = MappingProxyType({}),
         reclaiming: Collection[str] = (),
     ) -> Wait:

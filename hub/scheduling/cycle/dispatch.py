@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ..backfill.devices import Backfill
-from ..backfill.limits import Line
-from ..backfill.non_preemptible import ForGood
+from ..backfill.devices import DeviceBackfill
+from ..backfill.limits import LimitBackfill
+from ..backfill.non_preemptible import NonPreemptibleBackfill
 from ..model.plan import Reason, Start
-from ..model.snapshot import Holding, Kind, Waiting
+from ..model.snapshot import Allocation, Kind, PendingRequest
 from ..placement.device_pool import Placement, Shape, shape
 from ..placement.gangs import forms, is_elastic
-from ..preemption.pending_reclaims import Asking
-from ..queue.cycle_state import Books, Kept
+from ..preemption.pending_reclaims import PendingReclaims
+from ..queue.cycle_state import CycleState, HoldReason
 from ..queue.running_set import holding_of, span
-from ..quota.headroom import Key, Rooms, room
+from ..quota.headroom import HeadroomCache, Key, room
 from ..quota.tree import size
 
 _Alike = tuple[str, str, int, bool]
@@ -32,9 +32,9 @@ _BEHIND, _SESSION = Reason.BEHIND_OTHERS, Kind.SESSION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Started:
-    request: Waiting
-    holding: Holding
+class DispatchStart:
+    request: PendingRequest
+    holding: Allocation
 
     @property
     def start(self) -> Start:
@@ -43,7 +43,7 @@ class Started:
 
 
 @dataclass(slots=True, kw_only=True)
-class Held:
+class DispatchHold:
     """A request that stays, the rule that holds it, and what the rule's sentence names.
 
     It is not frozen: one is made for every request on the way, and that would take three times
@@ -53,22 +53,22 @@ class Held:
         limit: the limit that it waits for, which keeps nobody else from starting.
     """
 
-    request: Waiting
+    request: PendingRequest
     reason: Reason
     detail: str = ""
     limit: Key | None = None
 
 
 def walk(
-    queue: Iterable[Waiting], books: Books, asking: Asking | None = None
-) -> tuple[tuple[Started, ...], tuple[Held, ...]]:
+    queue: Iterable[PendingRequest], books: CycleState, asking: PendingReclaims | None = None
+) -> tuple[tuple[DispatchStart, ...], tuple[DispatchHold, ...]]:
     """Serve a whole queue, in order. The books change with it."""
-    started: list[Started] = []
-    held: list[Held] = []
-    way = Walk(books, asking)
+    started: list[DispatchStart] = []
+    held: list[DispatchHold] = []
+    way = Dispatch(books, asking)
     for request in queue:
         each = way.serve(request)
-        if isinstance(each, Held):
+        if isinstance(each, DispatchHold):
             held.append(each)
         else:
             started.append(each)
@@ -76,17 +76,20 @@ def walk(
     return tuple(started), tuple(held)
 
 
-class Walk:
+class Dispatch:
     """What is known on the way along one queue."""
 
     def __init__(
-        self, books: Books, asking: Asking | None = None, unfit: set[Shape] | None = None
+        self,
+        books: CycleState,
+        asking: PendingReclaims | None = None,
+        unfit: set[Shape] | None = None,
     ) -> None:
         """``unfit``: what is known already not to fit; it comes to have what else is found."""
         self.books = books
         self._asking = asking
-        self.line = Line()
-        self.backfill: Backfill | None = None
+        self.line = LimitBackfill()
+        self.backfill: DeviceBackfill | None = None
         """Of the first that lacks devices; None while nobody does."""
         self._unfit: set[Shape] = set() if unfit is None else unfit
         """What did not fit, further ahead or in an earlier step: the pool has not become larger
@@ -99,22 +102,22 @@ class Walk:
         self._kept_from: set[tuple[str, Shape]] = set()
         """What a group may not have of what others are guaranteed, where it cannot be asked back,
         for as long as nothing is taken."""
-        self._for_good: ForGood | None = None
+        self._for_good: NonPreemptibleBackfill | None = None
         """Of the first that is held by that; None while nobody is."""
-        self._rooms = Rooms(books.caps, books.tally, books.budgets)
+        self._rooms = HeadroomCache(books.caps, books.tally, books.budgets)
         self._limits: dict[_Alike, _Limit | None] = {}
         """What holds those that have no room, for as long as nothing is taken."""
 
-    def copy(self) -> Walk:
+    def copy(self) -> Dispatch:
         """The same place on the way, with books of its own."""
-        made = Walk(self.books.copy(), None if self._asking is None else self._asking.copy())
+        made = Dispatch(self.books.copy(), None if self._asking is None else self._asking.copy())
         made.line, made._unfit = self.line.copy(), self._unfit.copy()
         made._behind, made._limits = self._behind.copy(), self._limits.copy()
         made.backfill = None if self.backfill is None else self.backfill.copy(made.books)
         made._for_good = None if self._for_good is None else self._for_good.copy(made.books)
         return made
 
-    def passes_over(self, request: Waiting) -> bool:
+    def passes_over(self, request: PendingRequest) -> bool:
         """Whether nothing comes of serving it: the rule that holds it held one of its kind
         already, and it delays nobody and asks for nothing back.
 
@@ -140,7 +143,7 @@ class Walk:
             if self._asking.has_kept:
                 self._unfit.clear()
 
-    def serve(self, request: Waiting) -> Started | Held:
+    def serve(self, request: PendingRequest) -> DispatchStart | DispatchHold:
         """For each request, the first rule that applies:
 
         1. a limit of its group or owner leaves no room: it waits. Others go on, and take room
@@ -190,26 +193,28 @@ class Walk:
             fitting = [each for each in books.variants(asked) if self._fits(each)]
         return self._with_devices(request, asked, fitting)
 
-    def _is_kept_from(self, request: Waiting, kept: Kept) -> Held:
+    def _is_kept_from(self, request: PendingRequest, kept: HoldReason) -> DispatchHold:
         """Rule 4."""
         if kept.reason is Reason.GUARANTEE:
             self._kept_from.add((request.group, shape(request)))
             if self._for_good is None:
-                self._for_good = ForGood(request, self.books)
-        return Held(request=request, reason=kept.reason, detail=kept.detail)
+                self._for_good = NonPreemptibleBackfill(request, self.books)
+        return DispatchHold(request=request, reason=kept.reason, detail=kept.detail)
 
-    def _is_behind(self, request: Waiting) -> Held:
+    def _is_behind(self, request: PendingRequest) -> DispatchHold:
         if self._asking is not None:
             self._asking.lacks(request)
-        return Held(request=request, reason=_BEHIND)
+        return DispatchHold(request=request, reason=_BEHIND)
 
-    def _out_of_reach(self, request: Waiting, otherwise: Reason) -> Held:
+    def _out_of_reach(self, request: PendingRequest, otherwise: Reason) -> DispatchHold:
         """Where engines are silent, that is what it waits for."""
         if self.books.silent:
-            return Held(request=request, reason=Reason.ENGINE, detail=self.books.silent[0])
+            return DispatchHold(request=request, reason=Reason.ENGINE, detail=self.books.silent[0])
         return _held(request, otherwise)
 
-    def _limited(self, request: Waiting, *, needs_devices: bool, unfit: bool) -> Held | None:
+    def _limited(
+        self, request: PendingRequest, *, needs_devices: bool, unfit: bool
+    ) -> DispatchHold | None:
         """Rule 1. What is alike to it was asked about already, as long as nothing starts.
 
         ``needs_devices``: only limits as large as the pool leave no room. ``unfit``: it is known
@@ -225,9 +230,9 @@ class Walk:
         if limit is None:
             return None
         reason, group, key = limit
-        return Held(request=request, reason=reason, detail=group, limit=key)
+        return DispatchHold(request=request, reason=reason, detail=group, limit=key)
 
-    def _limit(self, request: Waiting) -> _Limit | None:
+    def _limit(self, request: PendingRequest) -> _Limit | None:
         """What leaves no room for it; it stands in line there."""
         books = self.books
         found = room(request, books.tree, books.tally, books.budgets)
@@ -236,7 +241,7 @@ class Walk:
         key = self.line.wait_for(request, found, books)
         return Reason.ABOVE_MAXIMUM if found.for_good else found.reason, found.group, key
 
-    def _modest(self, request: Waiting) -> Waiting:
+    def _modest(self, request: PendingRequest) -> PendingRequest:
         """A gang that may start with fewer members asks for as many as leave others what is
         kept for them; it stays as it is where even its least does not."""
         if not request.gang or not is_elastic(request):
@@ -255,18 +260,18 @@ class Walk:
         """Thousandths of a device that the limits of a group and of all above it leave."""
         return self._rooms.of_groups(group)[0]
 
-    def weight_here(self, request: Waiting) -> int:
+    def weight_here(self, request: PendingRequest) -> int:
         """In thousandths of a device, and no more than the pool has: a gang that would like more
         may start with fewer members."""
         return min(size(request.devices, request.share), self.books.caps.lendable)
 
-    def may_fit(self, request: Waiting) -> bool:
+    def may_fit(self, request: PendingRequest) -> bool:
         """Whether its like may find free devices; of any model that a group may use."""
         if not request.devices:
             return self.books.pool.takes_work
         return self._fits(request)
 
-    def could_start(self, request: Waiting) -> bool:
+    def could_start(self, request: PendingRequest) -> bool:
         """Whether no rule that is cheap to ask holds it, nor any other of its owner's like it
         that would end later."""
         books = self.books
@@ -284,8 +289,8 @@ class Walk:
         return self._asking is not None or not self.line.is_known_to_hold(request, ends_at, books)
 
     def _with_devices(
-        self, request: Waiting, asked: Waiting, fitting: list[Waiting]
-    ) -> Started | Held:
+        self, request: PendingRequest, asked: PendingRequest, fitting: list[PendingRequest]
+    ) -> DispatchStart | DispatchHold:
         """Rules 5 to 7, for as much as it asks for."""
         books = self.books
         enough = books.leaves_what_is_kept(asked)
@@ -298,9 +303,9 @@ class Walk:
             self.backfill.look_ahead(self.line)
         key = self.line.holds(asked, ends_at, books)
         if key is not None:
-            return Held(request=request, reason=Reason.BEHIND_OTHERS, limit=key)
+            return DispatchHold(request=request, reason=Reason.BEHIND_OTHERS, limit=key)
         if self._for_good is not None and not self._for_good.allows(asked, ends_at):
-            return Held(request=request, reason=_BEHIND)
+            return DispatchHold(request=request, reason=_BEHIND)
         placed = self._take(fitting, ends_at)
         if placed is not None and self._asking is not None and self._asking.moves:
             placed = self._beside_what_is_moved(fitting, ends_at, placed, self._asking)
@@ -308,13 +313,17 @@ class Walk:
             return self._is_behind(request)
         return self._start(asked, placed)
 
-    def _take(self, fitting: Sequence[Waiting], ends_at: float) -> Placement | None:
+    def _take(self, fitting: Sequence[PendingRequest], ends_at: float) -> Placement | None:
         if self.backfill is not None:
             return self.backfill.take(fitting, ends_at)
         return self.books.pool.take(fitting[0], self.books.home(fitting[0].group))
 
     def _beside_what_is_moved(
-        self, fitting: Sequence[Waiting], ends_at: float, placed: Placement, asking: Asking
+        self,
+        fitting: Sequence[PendingRequest],
+        ends_at: float,
+        placed: Placement,
+        asking: PendingReclaims,
     ) -> Placement | None:
         """This placement, or one on other nodes, beside which what will be moved has a place."""
         pool = self.books.pool
@@ -331,7 +340,7 @@ class Walk:
             placed = found
         return placed
 
-    def _keeps_more(self, backfill: Backfill) -> bool:
+    def _keeps_more(self, backfill: DeviceBackfill) -> bool:
         """Whether less is free, now that those ahead that lack devices were looked at."""
         if self._asking is None or not self._asking.keep(backfill.head, self.books):
             return False
@@ -344,19 +353,23 @@ class Walk:
         self._kept_from.clear()
         return True
 
-    def _lacks_devices(self, request: Waiting, ends_at: float, *, fits: bool) -> Held:
+    def _lacks_devices(
+        self, request: PendingRequest, ends_at: float, *, fits: bool
+    ) -> DispatchHold:
         if self._asking is not None:
             self._asking.lacks(request)
         if self.backfill is None:
             key = self.line.holds(request, ends_at, self.books)
             if key is not None:
-                return Held(request=request, reason=Reason.BEHIND_OTHERS, limit=key)
-            self.backfill = Backfill(request, self.books.variants(request), self.books)
+                return DispatchHold(request=request, reason=Reason.BEHIND_OTHERS, limit=key)
+            self.backfill = DeviceBackfill(request, self.books.variants(request), self.books)
             if not fits:
                 return _held(request, Reason.NO_FREE_DEVICE)
-        return Held(request=request, reason=self.books.kept_reason(request) if fits else _BEHIND)
+        return DispatchHold(
+            request=request, reason=self.books.kept_reason(request) if fits else _BEHIND
+        )
 
-    def _start(self, request: Waiting, placed: Placement) -> Started:
+    def _start(self, request: PendingRequest, placed: Placement) -> DispatchStart:
         holding = holding_of(request, placed, now=self.books.now)
         self.books.start(holding)
         if holding.devices:
@@ -368,13 +381,13 @@ class Walk:
             self.line.passed(request, ends_at, self.books)
             if self._for_good is not None:
                 self._for_good.started(holding, ends_at)
-        return Started(request=request, holding=holding)
+        return DispatchStart(request=request, holding=holding)
 
-    def _fits_anyhow(self, request: Waiting) -> bool:
+    def _fits_anyhow(self, request: PendingRequest) -> bool:
         """Whether it fits, with any of the models that its group may use."""
         return any(map(self._fits, self.books.variants(request)))
 
-    def _fits(self, request: Waiting) -> bool:
+    def _fits(self, request: PendingRequest) -> bool:
         key = shape(request)
         if key in self._unfit:
             return False
@@ -385,10 +398,10 @@ class Walk:
         return fits
 
 
-def _limited_like(request: Waiting, weight: int) -> _Alike:
+def _limited_like(request: PendingRequest, weight: int) -> _Alike:
     return (request.group, request.owner, weight, request.kind is _SESSION)
 
 
-def _held(request: Waiting, reason: Reason) -> Held:
+def _held(request: PendingRequest, reason: Reason) -> DispatchHold:
     """It waits for devices of its model."""
-    return Held(request=request, reason=reason, detail=request.model or "")
+    return DispatchHold(request=request, reason=reason, detail=request.model or "")

@@ -10,18 +10,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ..model.plan import Start, Stop
-from ..model.snapshot import Holding, Left, Snapshot, Use, Waiting
+from ..model.snapshot import Allocation, BudgetBalance, DecayedUsage, PendingRequest, Snapshot
 from ..placement.device_pool import Shape
-from ..preemption.pending_reclaims import Asking
-from ..preemption.reclaim import Reclaimed
-from ..queue.cycle_state import Books
-from ..queue.fair_share import Debts
-from ..queue.order import Order
+from ..preemption.pending_reclaims import PendingReclaims
+from ..preemption.reclaim import ReclaimPlan
+from ..queue.cycle_state import CycleState
+from ..queue.fair_share import FairShare
+from ..queue.order import QueueOrder
 from ..queue.queues import Queues
 from ..quota.headroom import cap, is_as_large
-from .dispatch import Started, Walk
-from .reclaim_step import Reclaim
-from .startable_index import Hopes
+from .dispatch import Dispatch, DispatchStart
+from .reclaim_step import ReclaimStep
+from .startable_index import StartableIndex
 
 _PATIENCE = 8
 """How many may be held in a row before it is asked again whether anybody is left who could
@@ -29,48 +29,55 @@ start; twice as many the next time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Submitted:
+class RequestQueued:
     """A request is new in the queue, or is back in it."""
 
-    request: Waiting
+    request: PendingRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Withdrawn:
+class RequestWithdrawn:
     """A request left the queue without a start."""
 
     request_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leased:
+class AllocationStarted:
     """A holding that ``step`` did not begin itself, or that is not what it was."""
 
-    holding: Holding
+    holding: Allocation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Freed:
+class AllocationEnded:
     """A holding is gone."""
 
     request_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Used:
+class UsageChanged:
     """Past use as it counts now; it replaces what was known of these owners in these groups."""
 
-    use: tuple[Use, ...]
+    use: tuple[DecayedUsage, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Budgeted:
+class BudgetsChanged:
     """What is left of all budgets."""
 
-    budgets: tuple[Left, ...]
+    budgets: tuple[BudgetBalance, ...]
 
 
-Event = Submitted | Withdrawn | Leased | Freed | Used | Budgeted
+Event = (
+    RequestQueued
+    | RequestWithdrawn
+    | AllocationStarted
+    | AllocationEnded
+    | UsageChanged
+    | BudgetsChanged
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +88,7 @@ class Delta:
     stops: tuple[Stop, ...] = ()
 
 
-class Standing:
+class SchedulerState:
     """Everything that a step depends on.
 
     It changes with every step, and the one that a step was given is used up by it. Groups,
@@ -92,12 +99,12 @@ class Standing:
     def __init__(self, snapshot: Snapshot, now: float) -> None:
         self._made_from = snapshot
         self._budgets = snapshot.budgets
-        self.books = Books(snapshot, now)
+        self.books = CycleState(snapshot, now)
         self.queues = Queues(self.books.tree, snapshot.waiting)
-        self.debts = Debts(self.books.tree, snapshot.use, snapshot.holdings, now)
+        self.debts = FairShare(self.books.tree, snapshot.use, snapshot.holdings, now)
         self._unfit: set[Shape] = set()
         """What was found not to fit, and could not have come to since."""
-        self._hopes = Hopes()
+        self._hopes = StartableIndex()
         for request in snapshot.waiting:
             self._hopes.add(request)
         self._yielding = sum(map(_yields, snapshot.holdings))
@@ -125,22 +132,22 @@ class Standing:
         self.debts.at(now)
         for event in events:
             match event:
-                case Submitted(request=request):
+                case RequestQueued(request=request):
                     self.queues.add(request)
                     self._hopes.add(request)
-                case Withdrawn(request_id=request_id):
+                case RequestWithdrawn(request_id=request_id):
                     self._hopes.remove(self.queues.remove(request_id))
-                case Leased(holding=holding):
+                case AllocationStarted(holding=holding):
                     if holding.request_id in self.books.running.holdings:
                         self._end(holding.request_id)
                     self._unfit.clear()
                     self.books.pool.hold(holding)
                     self._begin(holding)
-                case Freed(request_id=request_id):
+                case AllocationEnded(request_id=request_id):
                     self._end(request_id)
-                case Used(use=use):
+                case UsageChanged(use=use):
                     self.debts.set_use(use)
-                case Budgeted(budgets=budgets):
+                case BudgetsChanged(budgets=budgets):
                     self._budgets = budgets
                     self.books.set_budgets(budgets)
 
@@ -149,7 +156,7 @@ class Standing:
         started = self._walk()
         for each in started:
             self._hopes.remove(self.queues.remove(each.request.id))
-        asked = Reclaimed()
+        asked = ReclaimPlan()
         if self._yielding:
             asked = self._reclaim(started)(self._hopes.claims(self.books.entitled), self.books)
         for each in started:
@@ -159,21 +166,21 @@ class Standing:
         self.books.running.leave((stop.request_id for stop in asked.stops), grace)
         return Delta(starts=tuple(s.start for s in started), stops=asked.stops)
 
-    def _walk(self) -> list[Started]:
+    def _walk(self) -> list[DispatchStart]:
         """Along the queue for as long as anybody is left who could start."""
-        started: list[Started] = []
-        asking = Asking(self._reclaim(started))
-        walk = Walk(self.books, asking if self._yielding else None, self._unfit)
+        started: list[DispatchStart] = []
+        asking = PendingReclaims(self._reclaim(started))
+        walk = Dispatch(self.books, asking if self._yielding else None, self._unfit)
         done: set[str] = set()
         patience, held = _PATIENCE, 0
         hope = self._hopes.somebody(walk, done)
         if hope is None:
             return started
-        for request in Order(self.queues, self.books, self.debts, self._full()):
+        for request in QueueOrder(self.queues, self.books, self.debts, self._full()):
             served = None if walk.passes_over(request) else walk.serve(request)
             done.add(request.id)
             held += 1
-            if isinstance(served, Started):
+            if isinstance(served, DispatchStart):
                 started.append(served)
                 patience, held = _PATIENCE, 0
             elif held < patience:
@@ -197,20 +204,20 @@ class Standing:
         held = self.books.tally.groups
         return {name for name, most in self._caps.items() if held[name] >= most}
 
-    def _reclaim(self, started: Sequence[Started]) -> Reclaim:
-        return Reclaim(
+    def _reclaim(self, started: Sequence[DispatchStart]) -> ReclaimStep:
+        return ReclaimStep(
             holdings=lambda: self._before(started),
             debts=lambda: self.debts,
             queues=lambda: self.queues,
         )
 
-    def _before(self, started: Sequence[Started]) -> tuple[Holding, ...]:
+    def _before(self, started: Sequence[DispatchStart]) -> tuple[Allocation, ...]:
         """What ran before these started."""
         new = {each.request.id for each in started}
         running = self.books.running.holdings.values()
         return tuple(each for each in running if each.request_id not in new)
 
-    def _begin(self, holding: Holding) -> None:
+    def _begin(self, holding: Allocation) -> None:
         self.books.start(holding)
         self.debts.add(holding)
         self._yielding += _yields(holding)
@@ -221,17 +228,19 @@ class Standing:
         self.debts.remove(holding)
         self._yielding -= _yields(holding)
 
-    def _left(self, left: Left) -> Left:
+    def _left(self, left: BudgetBalance) -> BudgetBalance:
         running = left.budget - left.used - self.books.budgets[left.group]
         return replace(left, running=running)
 
 
-def step(standing: Standing, events: Iterable[Event], now: float) -> tuple[Standing, Delta]:
+def step(
+    standing: SchedulerState, events: Iterable[Event], now: float
+) -> tuple[SchedulerState, Delta]:
     """The starts and stops of ``decide(standing.snapshot(), now)`` after these events."""
     standing.take_in(events, now)
     return standing, standing.decide()
 
 
-def _yields(holding: Holding) -> bool:
+def _yields(holding: Allocation) -> bool:
     """Whether it may be asked back, or was."""
     return bool(holding.devices) and (holding.preemptible or holding.leaving)

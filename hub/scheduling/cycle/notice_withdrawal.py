@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from ..model.snapshot import Holding, Snapshot
+from ..model.snapshot import Allocation, Snapshot
 from ..preemption.stop_cost import cost
-from ..queue.cycle_state import Books
-from ..queue.fair_share import Debts
-from ..queue.order import Order
+from ..queue.cycle_state import CycleState
+from ..queue.fair_share import FairShare
+from ..queue.order import QueueOrder
 from ..queue.queues import Queues
 from .decision import debts_of
-from .dispatch import Started, Walk
+from .dispatch import Dispatch, DispatchStart
 
 _Begun = frozenset[tuple[str, int]]
 """Who starts, with how many devices."""
@@ -29,7 +29,7 @@ def spared(
     """Those that were asked to go and may stay.
 
     1. Suppose that all that was asked to go has gone: who starts, of all those that may ask? Whom
-       it was asked for goes first (``Order``).
+       it was asked for goes first (``QueueOrder``).
     2. One after the other, the dearest to stop first: where as much starts although it is
        still there, it stays.
     3. But where somebody would not start even so, those that were asked for it stay asked until
@@ -58,12 +58,12 @@ class _Trial:
 
     def __init__(self, snapshot: Snapshot, asked: Mapping[str, str], now: float) -> None:
         self._snapshot, self._asked, self._now = snapshot, asked, now
-        books = Books(snapshot, now)
+        books = CycleState(snapshot, now)
         self.wanted = {each.id for each in snapshot.waiting} & set(asked.values())
         may_ask = {each.id for each in books.entitled.among(snapshot.waiting)} | self.wanted
         claims = (each for each in snapshot.waiting if each.id in may_ask)
         self._queues = Queues(books.tree, claims)
-        self._debts: Debts = debts_of(snapshot, books)
+        self._debts: FairShare = debts_of(snapshot, books)
 
     def dearest_first(self) -> list[str]:
         costs = {
@@ -75,20 +75,20 @@ class _Trial:
 
     def begun(self, stay: Collection[str]) -> _Begun:
         holdings = tuple(_left(self._snapshot.holdings, stay))
-        books = Books(replace(self._snapshot, holdings=holdings), self._now)
+        books = CycleState(replace(self._snapshot, holdings=holdings), self._now)
         return frozenset(
             (each.request.id, len(each.holding.devices)) for each in self._starts(books)
         )
 
-    def _starts(self, books: Books) -> Iterator[Started]:
-        walk = Walk(books)
-        for request in Order(self._queues, books, self._debts, promised=sorted(self.wanted)):
+    def _starts(self, books: CycleState) -> Iterator[DispatchStart]:
+        walk = Dispatch(books)
+        for request in QueueOrder(self._queues, books, self._debts, promised=sorted(self.wanted)):
             served = None if walk.passes_over(request) else walk.serve(request)
-            if isinstance(served, Started):
+            if isinstance(served, DispatchStart):
                 yield served
 
 
-def _left(holdings: Iterable[Holding], stay: Collection[str]) -> Iterator[Holding]:
+def _left(holdings: Iterable[Allocation], stay: Collection[str]) -> Iterator[Allocation]:
     """What runs once all others that leave have gone."""
     for each in holdings:
         if each.request_id in stay:

@@ -6,21 +6,21 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from ..model.snapshot import Holding, Waiting
-from ..placement.device_pool import Pool
+from ..model.snapshot import Allocation, PendingRequest
+from ..placement.device_pool import DevicePool
 from ..placement.gangs import least
-from ..preemption.reclaim import Reclaimed, nobody_to_ask, reclaim
-from ..queue.cycle_state import Books
-from ..queue.fair_share import Debts
-from ..queue.order import Order
+from ..preemption.reclaim import ReclaimPlan, nobody_to_ask, reclaim
+from ..queue.cycle_state import CycleState
+from ..queue.fair_share import FairShare
+from ..queue.order import QueueOrder
 from ..queue.queues import Queues
 from ..quota.headroom import cap, cap_of_one, is_as_large, is_as_large_for_one, room
 from ..quota.tree import Tally, size
-from .dispatch import Held, Walk
+from .dispatch import Dispatch, DispatchHold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reclaim:
+class ReclaimStep:
     """Says what is asked back in one cycle. Nothing is called before anybody asks.
 
     Attributes:
@@ -28,11 +28,11 @@ class Reclaim:
         queues: all that waits, with or without what started in this cycle.
     """
 
-    holdings: Callable[[], Sequence[Holding]]
-    debts: Callable[[], Debts]
+    holdings: Callable[[], Sequence[Allocation]]
+    debts: Callable[[], FairShare]
     queues: Callable[[], Queues]
 
-    def __call__(self, claims: Iterable[Waiting], books: Books) -> Reclaimed:
+    def __call__(self, claims: Iterable[PendingRequest], books: CycleState) -> ReclaimPlan:
         """What is asked back for these.
 
         They ask in the order in which they would be served: what a group is guaranteed is shared
@@ -40,12 +40,14 @@ class Reclaim:
         """
         claims = tuple(claims)
         if not claims:
-            return Reclaimed()
+            return ReclaimPlan()
         before = self.holdings()
         if nobody_to_ask(claims, before, books.tree, books.entitled):
-            return Reclaimed()
+            return ReclaimPlan()
 
-        def allowed(form: Waiting, fewest: Waiting, pool: Pool, tally: Tally) -> bool:
+        def allowed(
+            form: PendingRequest, fewest: PendingRequest, pool: DevicePool, tally: Tally
+        ) -> bool:
             """Limits look at all that it would like."""
             limit = room(form, books.tree, tally, books.budgets)
             return (
@@ -55,7 +57,7 @@ class Reclaim:
             )
 
         return reclaim(
-            Order(Queues(books.tree, claims), books, self.debts()).whole(),
+            QueueOrder(Queues(books.tree, claims), books, self.debts()).whole(),
             pool=books.pool,
             tally=books.tally,
             tree=books.tree,
@@ -68,7 +70,7 @@ class Reclaim:
             in_vain=lambda found: self._in_vain(found, books),
         )
 
-    def _in_vain(self, found: Reclaimed, books: Books) -> Collection[str]:
+    def _in_vain(self, found: ReclaimPlan, books: CycleState) -> Collection[str]:
         """For whom something is asked back, and who would be held when that has left: since it
         would run into a reservation, or could not give back what others are guaranteed, or behind
         who is first in line for a limit."""
@@ -86,18 +88,18 @@ class Reclaim:
         return held
 
     def _in_line(
-        self, asking: Collection[str], top: str, then: Books, books: Books
+        self, asking: Collection[str], top: str, then: CycleState, books: CycleState
     ) -> Iterator[str]:
         """Those that stand in line for a limit of a group or of one below it, along the queue of
         that group alone."""
         running = books.running.holdings
         waiting = (each for each in self.queues().of(top) if each.id not in running)
-        walk, left = Walk(then), set(asking)
-        for request in Order(Queues(then.tree, waiting), then, self.debts()):
+        walk, left = Dispatch(then), set(asking)
+        for request in QueueOrder(Queues(then.tree, waiting), then, self.debts()):
             if request.id in left:
                 left.remove(request.id)
                 served = walk.serve(request)
-                if isinstance(served, Held) and served.limit is not None:
+                if isinstance(served, DispatchHold) and served.limit is not None:
                     yield request.id
                 if not left:
                     return
@@ -105,7 +107,7 @@ class Reclaim:
                 walk.serve(request)
 
 
-def _widest_line(request: Waiting, books: Books, queues: Queues) -> str | None:
+def _widest_line(request: PendingRequest, books: CycleState, queues: Queues) -> str | None:
     """The topmost group at a limit of which anybody may stand in line ahead of this request:
     somebody waits for more than it leaves. One as large as the pool is full when that is."""
     tally, lendable = books.tally, books.caps.lendable

@@ -8,12 +8,12 @@ from heapq import heapify, heappop, heappush
 from math import inf
 
 from ..model.plan import Estimate, Reason
-from ..model.snapshot import Holding, Waiting
+from ..model.snapshot import Allocation, PendingRequest
 from ..placement.device_pool import Shape, shape
-from ..queue.cycle_state import Books
+from ..queue.cycle_state import CycleState
 from ..queue.running_set import expected_end, promised_end
 from ..quota.headroom import Key
-from .dispatch import Held, walk
+from .dispatch import DispatchHold, walk
 
 FIRST_PAGE = 20
 """How many waiting requests are given an estimate: those that people see first."""
@@ -36,7 +36,7 @@ class Effort:
 
 
 def estimates(
-    page: Sequence[Waiting], books: Books, until: str = "", effort: Effort | None = None
+    page: Sequence[PendingRequest], books: CycleState, until: str = "", effort: Effort | None = None
 ) -> Mapping[str, Estimate]:
     """Expected start by request id; one that never comes to start has none.
 
@@ -67,15 +67,15 @@ def estimates(
     }
 
 
-def _as_expected(holding: Holding, now: float) -> Holding:
+def _as_expected(holding: Allocation, now: float) -> Allocation:
     return _leaving(holding, now) or _ending(holding, expected_end(holding, now))
 
 
-def _to_its_limit(holding: Holding, now: float) -> Holding:
+def _to_its_limit(holding: Allocation, now: float) -> Allocation:
     return _leaving(holding, now) or _ending(holding, max(holding.until, now))
 
 
-def _leaving(holding: Holding, now: float) -> Holding | None:
+def _leaving(holding: Allocation, now: float) -> Allocation | None:
     """What was asked to go has its grace time; None where it was not."""
     if not holding.leaving:
         return None
@@ -83,14 +83,14 @@ def _leaving(holding: Holding, now: float) -> Holding | None:
     return replace(holding, until=at, expected=None, leaving=False)
 
 
-def _ending(holding: Holding, at: float) -> Holding:
+def _ending(holding: Allocation, at: float) -> Allocation:
     if holding.until == at and holding.expected is None:
         return holding
     return replace(holding, until=at, expected=None)
 
 
 def _forecast(
-    page: Sequence[Waiting], books: Books, until: str, effort: Effort
+    page: Sequence[PendingRequest], books: CycleState, until: str, effort: Effort
 ) -> Mapping[str, float]:
     """Let time pass from one end to the next, and go along the page by the rules of the cycle."""
     found: dict[str, float] = {}
@@ -131,10 +131,10 @@ class _Wanted:
     whoever it is behind waits for; for the others devices where they fit.
     """
 
-    def __init__(self, held: Iterable[Held], books: Books) -> None:
+    def __init__(self, held: Iterable[DispatchHold], books: CycleState) -> None:
         self._books = books
         self._limits: set[Key] = set()
-        self._forms: dict[Shape, Waiting] = {}
+        self._forms: dict[Shape, PendingRequest] = {}
         for each in held:
             if each.limit is not None:
                 self._limits.add(each.limit)
@@ -145,7 +145,7 @@ class _Wanted:
             else:
                 self._forms |= {shape(form): form for form in books.variants(each.request)}
 
-    def may_be_there(self, ended: Iterable[Holding]) -> bool:
+    def may_be_there(self, ended: Iterable[Allocation]) -> bool:
         """Whether it may be, now that these have ended."""
         known, limits = self._books.tree.known, self._limits
         for each in ended:

@@ -10,22 +10,22 @@ from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 
-from ..model.snapshot import Kind, PriorityClass, Waiting
+from ..model.snapshot import Kind, PendingRequest, PriorityClass
 from ..placement.device_pool import Shape, shape
 from ..queue.running_set import span
-from ..quota.entitlement import Entitled
+from ..quota.entitlement import Entitlement
 from ..quota.tree import size
-from .dispatch import Walk
+from .dispatch import Dispatch
 
 _Alike = tuple[Shape, bool, bool, bool]
 """What a request looks like to placement, whether it is a session, whether it may be stopped
 and whether it is urgent."""
-_Queue = list[tuple[float, str, Waiting]]
+_Queue = list[tuple[float, str, PendingRequest]]
 """Spans, ids and requests of one owner that are alike, the shortest first."""
 _Owners = dict[str, _Queue]
 
 
-class Hopes:
+class StartableIndex:
     """All that waits, by what it takes to start it."""
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Hopes:
         self.on_cpu = 0
         """How many wait that need no device."""
 
-    def add(self, request: Waiting) -> None:
+    def add(self, request: PendingRequest) -> None:
         self.on_cpu += not request.devices
         key, group = _alike(request), request.group
         self._urgent[group] += key[3]
@@ -45,7 +45,7 @@ class Hopes:
         self._groups.setdefault(group, {})[key] = owners
         insort(owners.setdefault(request.owner, []), (span(request), request.id, request))
 
-    def remove(self, request: Waiting) -> None:
+    def remove(self, request: PendingRequest) -> None:
         self.on_cpu -= not request.devices
         key, group = _alike(request), request.group
         self._urgent[group] -= key[3]
@@ -61,11 +61,11 @@ class Hopes:
         if not self._groups[group]:
             del self._groups[group]
 
-    def somebody(self, walk: Walk, done: Collection[str]) -> Waiting | None:
+    def somebody(self, walk: Dispatch, done: Collection[str]) -> PendingRequest | None:
         """Who could start, but for those that the walk has come past already; None: nobody."""
         return next(filter(walk.could_start, self._candidates(walk, done)), None)
 
-    def claims(self, entitled: Entitled) -> Iterator[Waiting]:
+    def claims(self, entitled: Entitlement) -> Iterator[PendingRequest]:
         """Whoever waits for devices and may ask back what others borrow."""
         for group, alike in self._groups.items():
             left = entitled.left(group)
@@ -77,7 +77,7 @@ class Hopes:
                     for queue in owners.values():
                         yield from (request for _, _, request in queue)
 
-    def _candidates(self, walk: Walk, done: Collection[str]) -> Iterator[Waiting]:
+    def _candidates(self, walk: Dispatch, done: Collection[str]) -> Iterator[PendingRequest]:
         for groups in self._alike.values():
             one = _first(groups)
             if not walk.may_fit(one):
@@ -92,12 +92,12 @@ class Hopes:
                         yield left
 
 
-def _first(groups: Mapping[str, _Owners]) -> Waiting:
+def _first(groups: Mapping[str, _Owners]) -> PendingRequest:
     owners = next(iter(groups.values()))
     return next(iter(owners.values()))[0][2]
 
 
-def _alike(request: Waiting) -> _Alike:
+def _alike(request: PendingRequest) -> _Alike:
     return (
         shape(request),
         request.kind is Kind.SESSION,

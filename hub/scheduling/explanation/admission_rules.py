@@ -10,8 +10,8 @@ from math import inf
 from ..model.snapshot import Device, Group, Kind, Share
 from ..model.text import hours, number, plural, span
 from ..placement.device_pool import largest_node
-from ..quota.tree import Tree, in_devices, may_hold, size
-from .reachable_capacity import EVERYTHING, Reach, reach
+from ..quota.tree import GroupTree, in_devices, may_hold, size
+from .reachable_capacity import EVERYTHING, ReachableCapacity, reach
 
 
 class Rule(StrEnum):
@@ -70,7 +70,7 @@ def admit(
     model: str | None = None,
     kind: Kind = Kind.JOB,
     preemptible: bool = False,
-    reach: Reach = EVERYTHING,
+    reach: ReachableCapacity = EVERYTHING,
     share: Share | None = None,
 ) -> Refusal | None:
     """Why a request can never run as the groups and the pool are, or None if it can.
@@ -92,7 +92,7 @@ def admit(
 
     A share counts as one device, but for a budget, which it uses in proportion.
     """
-    tree = Tree(groups)
+    tree = GroupTree(groups)
     chain = tree.chain(group)
     if not chain:
         return _unknown_group(tree, group)
@@ -122,7 +122,7 @@ def admit(
     return replace(refusal, message=message, accepted=accepted)
 
 
-def _unknown_group(tree: Tree, name: str) -> Refusal:
+def _unknown_group(tree: GroupTree, name: str) -> Refusal:
     known = [each for each in tree.names if tree.chain(each)]
     if tree.known(name):
         message = f"A group above {name} is missing, so {name} may not use anything."
@@ -266,14 +266,14 @@ def _from_zero_to(most: int) -> str:
     return f"Ask for 0 to {most}." if most > 0 else "Ask for 0 (CPU only)."
 
 
-class Gate:
+class AdmissionRules:
     """One set of groups and devices. What each group can reach is worked out once and kept."""
 
     def __init__(self, groups: Iterable[Group], devices: Iterable[Device]) -> None:
         self._groups, self._devices = tuple(groups), tuple(devices)
-        self._tree = Tree(self._groups)
+        self._tree = GroupTree(self._groups)
         self._models = {device.model for device in self._devices}
-        self._reach: dict[str, Reach] = {}
+        self._reach: dict[str, ReachableCapacity] = {}
 
     def refusal(
         self,
@@ -305,7 +305,7 @@ class Gate:
             share=share,
         )
 
-    def _reach_of(self, group: str) -> Reach:
+    def _reach_of(self, group: str) -> ReachableCapacity:
         found = self._reach.get(group)
         if found is None:
             found = self._reach[group] = reach(group, self._groups, self._devices)

@@ -8,12 +8,12 @@ from itertools import islice
 
 from ..cycle.start_estimates import FIRST_PAGE, Effort, estimates
 from ..model.plan import Reason, Wait
-from ..model.snapshot import Left, Reserved, Snapshot, Waiting
-from ..queue.cycle_state import Books
+from ..model.snapshot import BudgetBalance, PendingRequest, ReservedSpan, Snapshot
+from ..queue.cycle_state import CycleState
 from ..quota.headroom import cap, cap_of_one, room
 from ..quota.tree import THOUSAND
-from .precedence import Ahead, precedence
-from .what_if import LIMITS, STAND_ALONE, Asked, Suggestion, Way, sooner, suggestions
+from .precedence import RequestsAhead, precedence
+from .what_if import LIMITS, STAND_ALONE, Suggestion, Way, WhatIfQuery, sooner, suggestions
 
 MOST_AHEAD = 200
 """With more ahead of it the start of a request is not estimated."""
@@ -57,14 +57,14 @@ class Explanation:
         suggestions: what would start it now; where nothing would, what would start it sooner.
     """
 
-    request: Waiting
+    request: PendingRequest
     wait: Wait
     free: int = 0
     lendable: int = 0
     quota: QuotaState | None = None
-    budget: Left | None = None
-    reserved: Reserved | None = None
-    ahead: tuple[Ahead, ...] = ()
+    budget: BudgetBalance | None = None
+    reserved: ReservedSpan | None = None
+    ahead: tuple[RequestsAhead, ...] = ()
     suggestions: tuple[Suggestion, ...] = ()
 
 
@@ -93,7 +93,7 @@ def explain(
     effort = Effort(LOOKS)
     wait = _estimated(wait, request, ahead, way, effort)
     effort.left += MORE_LOOKS
-    asked = Asked(
+    asked = WhatIfQuery(
         request=request, wait=wait, snapshot=snapshot, now=now, groups=groups, effort=effort
     )
     books = way.along(ahead).walk.books
@@ -124,7 +124,7 @@ def _split(
 
 
 def _estimated(
-    wait: Wait, request: Waiting, ahead: Iterable[Wait], start: Way, effort: Effort
+    wait: Wait, request: PendingRequest, ahead: Iterable[Wait], start: Way, effort: Effort
 ) -> Wait:
     """With its expected start also past the first page, of which the plan has said all."""
     if wait.estimate is not None or not request.devices:
@@ -137,7 +137,7 @@ def _estimated(
     return wait._replace(estimate=found.get(request.id))
 
 
-def _quota(request: Waiting, books: Books) -> QuotaState | None:
+def _quota(request: PendingRequest, books: CycleState) -> QuotaState | None:
     limit = room(request, books.tree, books.tally, books.budgets)
     if limit is None or limit.reason is Reason.BUDGET:
         return None
@@ -162,13 +162,13 @@ def _quota(request: Waiting, books: Books) -> QuotaState | None:
     )
 
 
-def _budget(wait: Wait, snapshot: Snapshot) -> Left | None:
+def _budget(wait: Wait, snapshot: Snapshot) -> BudgetBalance | None:
     if wait.reason is not Reason.BUDGET:
         return None
     return next((each for each in snapshot.budgets if each.group == wait.detail), None)
 
 
-def _reserved(wait: Wait, snapshot: Snapshot, now: float) -> Reserved | None:
+def _reserved(wait: Wait, snapshot: Snapshot, now: float) -> ReservedSpan | None:
     """The reservation that the devices are kept for: of the group named, or the next one."""
     if wait.reason is not Reason.RESERVATION:
         return None
@@ -184,8 +184,8 @@ def _promised(snapshot: Snapshot) -> frozenset[str]:
 
 
 def _in_the_way(
-    wait: Wait, request: Waiting, ahead: Sequence[Wait], known: Mapping[str, Waiting]
-) -> list[Waiting]:
+    wait: Wait, request: PendingRequest, ahead: Sequence[Wait], known: Mapping[str, PendingRequest]
+) -> list[PendingRequest]:
     """Those ahead that it stands behind: for the same limit, or for devices."""
     if wait.reason in STAND_ALONE:
         return []

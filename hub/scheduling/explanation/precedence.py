@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ..model.snapshot import Group, Waiting
-from ..queue.cycle_state import Books
+from ..model.snapshot import Group, PendingRequest
+from ..queue.cycle_state import CycleState
 from ..queue.queues import entry, rank
 from ..quota.tree import THOUSAND, parting, size
 
@@ -36,7 +36,7 @@ class Precedence(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ahead:
+class RequestsAhead:
     """How many are ahead by one rule.
 
     Attributes:
@@ -49,8 +49,11 @@ class Ahead:
 
 
 def precedence(
-    request: Waiting, ahead: Iterable[Waiting], books: Books, promised: Collection[str] = ()
-) -> tuple[Ahead, ...]:
+    request: PendingRequest,
+    ahead: Iterable[PendingRequest],
+    books: CycleState,
+    promised: Collection[str] = (),
+) -> tuple[RequestsAhead, ...]:
     """By which rules these are ahead of a request, in the order of the rules.
 
     ``promised``: for whom others were stopped.
@@ -81,20 +84,22 @@ def precedence(
             counts[_of_one_owner(other, request, books.now), ""] += 1
     rules = tuple(Precedence)
     order = sorted(counts, key=lambda each: (rules.index(each[0]), -counts[each], each[1]))
-    return tuple(Ahead(rule=rule, count=counts[rule, name], group=name) for rule, name in order)
+    return tuple(
+        RequestsAhead(rule=rule, count=counts[rule, name], group=name) for rule, name in order
+    )
 
 
-def _within(other: Waiting, group: Group, books: Books) -> bool:
+def _within(other: PendingRequest, group: Group, books: CycleState) -> bool:
     held = books.tally.groups[group.name] + size(other.devices, other.share)
     return held <= books.guaranteed.get(group.name, 0) * THOUSAND
 
 
-def _in_danger(request: Waiting, now: float) -> bool:
+def _in_danger(request: PendingRequest, now: float) -> bool:
     _, danger, _, _ = entry(request)[0]
     return danger <= now
 
 
-def _of_one_owner(other: Waiting, request: Waiting, now: float) -> Precedence:
+def _of_one_owner(other: PendingRequest, request: PendingRequest, now: float) -> Precedence:
     if _in_danger(other, now) and not _in_danger(request, now):
         return Precedence.DEADLINE
     first, second = entry(other)[0], entry(request)[0]

@@ -13,7 +13,7 @@ from ..model.plan import Plan, Reason
 from ..model.snapshot import Group, Snapshot
 from ..model.text import plural, span
 from ..placement.gangs import least
-from ..quota.tree import THOUSAND, Tally, Tree, guarantees, may_hold, size
+from ..quota.tree import THOUSAND, GroupTree, Tally, guarantees, may_hold, size
 from .reachable_capacity import reach
 
 UNAFFECTED = "Nothing that waits or runs is affected."
@@ -50,7 +50,7 @@ def consequences(after: Group, snapshot: Snapshot, now: float) -> tuple[str, ...
 
 
 def _held_above(after: Group, changed: Snapshot) -> Iterator[str]:
-    tree = Tree(changed.groups)
+    tree = GroupTree(changed.groups)
     tally = Tally(tree, changed.holdings)
     for group in tree.known(after.name):
         held = tally.of_group(group.name)
@@ -105,7 +105,7 @@ def _stuck(snapshot: Snapshot, plan: Plan) -> set[str]:
 
 
 def _bound_by_others(after: Group, changed: Snapshot) -> Iterator[str]:
-    tree = Tree(changed.groups)
+    tree = GroupTree(changed.groups)
     most = may_hold(tree.known(after.name)[0])
     above = min(tree.chain(after.name), key=may_hold, default=None)
     if above is None:

@@ -9,54 +9,54 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
 
-from ..cycle.decision import Places, decide, in_order
-from ..cycle.dispatch import Held, Walk
-from ..cycle.reclaim_step import Reclaim
+from ..cycle.decision import QueuePositions, decide, in_order
+from ..cycle.dispatch import Dispatch, DispatchHold
+from ..cycle.reclaim_step import ReclaimStep
 from ..cycle.start_estimates import FIRST_PAGE
 from ..model.plan import Plan, Reason, Wait
-from ..model.snapshot import Holding, Snapshot, Waiting
+from ..model.snapshot import Allocation, PendingRequest, Snapshot
 from ..preemption.defragmentation import again
-from ..preemption.pending_reclaims import Asking
-from ..queue.cycle_state import Books, Kept
-from ..queue.fair_share import Debts
-from ..queue.order import Order
+from ..preemption.pending_reclaims import PendingReclaims
+from ..queue.cycle_state import CycleState, HoldReason
+from ..queue.fair_share import FairShare
+from ..queue.order import QueueOrder
 from ..queue.queues import Queues
 
 
-def quotes(snapshot: Snapshot, requests: Sequence[Waiting], now: float) -> tuple[Wait, ...]:
+def quotes(snapshot: Snapshot, requests: Sequence[PendingRequest], now: float) -> tuple[Wait, ...]:
     """What ``decide`` would say of each of these, if it alone came too.
 
     A request that would start at once has the place 0. Whoever is behind a request has no part
     in its place. Only its estimate is made without those behind, who may start before it on
     devices that it leaves.
     """
-    books = Books(snapshot, now)
+    books = CycleState(snapshot, now)
     queues = Queues(books.tree, snapshot.waiting)
-    debts = Debts(books.tree, snapshot.use, snapshot.holdings, now)
+    debts = FairShare(books.tree, snapshot.use, snapshot.holdings, now)
     return tuple(_quote(snapshot, each, books, queues, debts) for each in requests)
 
 
 def _quote(
-    snapshot: Snapshot, request: Waiting, books: Books, queues: Queues, debts: Debts
+    snapshot: Snapshot, request: PendingRequest, books: CycleState, queues: Queues, debts: FairShare
 ) -> Wait:
     # What needs no device does not depend on those ahead.
-    if not request.devices and not isinstance(Walk(books.copy()).serve(request), Held):
+    if not request.devices and not isinstance(Dispatch(books.copy()).serve(request), DispatchHold):
         return Wait(request_id=request.id, place=0, reason=Reason.STARTING)
-    reclaim = Reclaim(
+    reclaim = ReclaimStep(
         holdings=lambda: snapshot.holdings, debts=lambda: debts, queues=lambda: queues
     )
-    walk, line = Walk(books.copy(), Asking(reclaim)), Places()
+    walk, line = Dispatch(books.copy(), PendingReclaims(reclaim)), QueuePositions()
     queues.add(request)
-    ahead = list(takewhile(lambda each: each is not request, Order(queues, books, debts)))
+    ahead = list(takewhile(lambda each: each is not request, QueueOrder(queues, books, debts)))
     page = 0
     for each in ahead:
         served = walk.serve(each)
-        if isinstance(served, Held):
+        if isinstance(served, DispatchHold):
             line.add(served)
             page += each.devices > 0
     answer = walk.serve(request)
     queues.remove(request.id)
-    if not isinstance(answer, Held):
+    if not isinstance(answer, DispatchHold):
         return Wait(request_id=request.id, place=0, reason=Reason.STARTING)
     if page >= FIRST_PAGE and request not in walk.books.entitled:
         return line.add(answer)
@@ -64,7 +64,7 @@ def _quote(
     return next(wait for wait in plan.waits if wait.request_id == request.id)
 
 
-def served_without(snapshot: Snapshot, request_id: str, now: float) -> Waiting | None:
+def served_without(snapshot: Snapshot, request_id: str, now: float) -> PendingRequest | None:
     """Who waits and would start now, or sooner, if this request held nothing; the first of them.
 
     Its owner's own requests do not count: whom to serve first is the owner's choice.
@@ -82,11 +82,13 @@ def served_without(snapshot: Snapshot, request_id: str, now: float) -> Waiting |
     sooner = {
         name for name in others & after.keys() if name not in before or after[name] < before[name]
     }
-    queue = in_order(snapshot, Books(snapshot, now)) if sooner else ()
+    queue = in_order(snapshot, CycleState(snapshot, now)) if sooner else ()
     return next((each for each in queue if each.id in sooner), None)
 
 
-def kept_from_longer(snapshot: Snapshot, request_id: str, until: float, now: float) -> Kept | None:
+def kept_from_longer(
+    snapshot: Snapshot, request_id: str, until: float, now: float
+) -> HoldReason | None:
     """Why what runs may not have its devices until then, by the rules for whoever starts; None
     if it may.
 
@@ -98,17 +100,17 @@ def kept_from_longer(snapshot: Snapshot, request_id: str, until: float, now: flo
     if holding is None or not holding.devices:
         return None
     later = tuple(each for each in snapshot.reserved if each.ends_at > holding.until)
-    books = Books(replace(left, reserved=later), now)
+    books = CycleState(replace(left, reserved=later), now)
     for group in books.tree.chain(holding.group):
         if books.budgets.get(group.name, 1.0) <= 0:
-            return Kept(reason=Reason.BUDGET, detail=group.name)
+            return HoldReason(reason=Reason.BUDGET, detail=group.name)
     request = again(holding, books.pool, now)
     if not books.leaves_what_is_kept(request):
-        return Kept(reason=books.kept_reason(request))
+        return HoldReason(reason=books.kept_reason(request))
     return books.kept_from(request, until)
 
 
-def _without(snapshot: Snapshot, request_id: str) -> tuple[Holding | None, Snapshot]:
+def _without(snapshot: Snapshot, request_id: str) -> tuple[Allocation | None, Snapshot]:
     """What a request holds, if anything, and how it would be if it held nothing."""
     holding = next((each for each in snapshot.holdings if each.request_id == request_id), None)
     left = tuple(each for each in snapshot.holdings if each is not holding)

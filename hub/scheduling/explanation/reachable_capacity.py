@@ -11,27 +11,27 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from math import inf
 
-from ..model.snapshot import Device, Group, Health, Kind, Snapshot, Waiting
-from ..queue.cycle_state import Books
+from ..model.snapshot import Device, Group, Health, Kind, PendingRequest, Snapshot
+from ..queue.cycle_state import CycleState
 
 
-def reach(group: str, groups: Iterable[Group], devices: Iterable[Device]) -> Reach:
-    """As the rules of the walk have it (``Books``), with every device repaired and taking work."""
+def reach(group: str, groups: Iterable[Group], devices: Iterable[Device]) -> ReachableCapacity:
+    """As ``CycleState`` has it, with every device repaired and taking work."""
     repaired = tuple(replace(each, health=Health.OK, marks=()) for each in devices)
-    books = Books(Snapshot(devices=repaired, groups=tuple(groups)), 0.0)
+    books = CycleState(Snapshot(devices=repaired, groups=tuple(groups)), 0.0)
     if not books.tree.chain(group):
-        return Reach(lent=0, kept=0)
+        return ReachableCapacity(lent=0, kept=0)
 
     def most(*, preemptible: bool) -> int:
         sizes = range(1, len(repaired) + 1)
         return bisect_left(sizes, True, key=_refused(books, group, preemptible=preemptible))
 
-    return Reach(lent=most(preemptible=True), kept=most(preemptible=False))
+    return ReachableCapacity(lent=most(preemptible=True), kept=most(preemptible=False))
 
 
-def _refused(books: Books, group: str, *, preemptible: bool) -> Callable[[int], bool]:
+def _refused(books: CycleState, group: str, *, preemptible: bool) -> Callable[[int], bool]:
     def refused(devices: int) -> bool:
-        asked = Waiting(
+        asked = PendingRequest(
             id="",
             kind=Kind.JOB,
             owner="",
@@ -47,7 +47,7 @@ def _refused(books: Books, group: str, *, preemptible: bool) -> Callable[[int], 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
+class ReachableCapacity:
     """The most devices that one request of a group could ever have, were nothing else held.
 
     Attributes:
@@ -62,4 +62,4 @@ class Reach:
         return self.lent if preemptible else self.kept
 
 
-EVERYTHING = Reach(lent=inf, kept=inf)
+EVERYTHING = ReachableCapacity(lent=inf, kept=inf)

@@ -16,16 +16,16 @@ from itertools import chain, islice, zip_longest
 from math import inf
 
 from ..cycle.decision import debts_of, decide
-from ..cycle.dispatch import Held, Walk
-from ..cycle.reclaim_step import Reclaim
+from ..cycle.dispatch import Dispatch, DispatchHold
+from ..cycle.reclaim_step import ReclaimStep
 from ..cycle.start_estimates import Effort
 from ..model.plan import Estimate, Reason, Wait
-from ..model.snapshot import PriorityClass, Snapshot, Waiting
-from ..preemption.pending_reclaims import Asking
-from ..queue.cycle_state import Books
+from ..model.snapshot import PendingRequest, PriorityClass, Snapshot
+from ..preemption.pending_reclaims import PendingReclaims
+from ..queue.cycle_state import CycleState
 from ..queue.queues import Queues
 from ..quota.headroom import cap, cap_of_one
-from ..quota.tree import THOUSAND, Tree, limits, size
+from ..quota.tree import THOUSAND, GroupTree, limits, size
 
 LIMITS = frozenset({Reason.GROUP_MAXIMUM, Reason.BORROWING, Reason.USER_MAXIMUM})
 STAND_ALONE = frozenset(
@@ -51,7 +51,7 @@ _READ = 1
 """What a holding or a request of a snapshot that is decided about anew costs (``Effort``)."""
 
 
-class Change(StrEnum):
+class SuggestedChange(StrEnum):
     """What could be asked for instead."""
 
     FEWER_DEVICES = "fewer_devices"
@@ -69,7 +69,7 @@ class Suggestion:
         expected: when it would start; None: now.
     """
 
-    change: Change
+    change: SuggestedChange
     devices: int | None = None
     seconds: float | None = None
     group: str | None = None
@@ -85,14 +85,14 @@ class Way:
     """
 
     def __init__(self, snapshot: Snapshot, now: float) -> None:
-        self.known: Mapping[str, Waiting] = {each.id: each for each in snapshot.waiting}
-        books = Books(snapshot, now)
-        reclaim = Reclaim(
+        self.known: Mapping[str, PendingRequest] = {each.id: each for each in snapshot.waiting}
+        books = CycleState(snapshot, now)
+        reclaim = ReclaimStep(
             holdings=lambda: snapshot.holdings,
             debts=cache(lambda: debts_of(snapshot, books)),
             queues=cache(lambda: Queues(books.tree, snapshot.waiting)),
         )
-        self.walk = Walk(books, Asking(reclaim))
+        self.walk = Dispatch(books, PendingReclaims(reclaim))
         self._met: set[tuple[Reason, str, str]] = set()
 
     def copy(self) -> Way:
@@ -100,7 +100,7 @@ class Way:
         made.walk, made._met = self.walk.copy(), self._met.copy()
         return made
 
-    def requests(self, waits: Iterable[Wait]) -> Iterator[Waiting]:
+    def requests(self, waits: Iterable[Wait]) -> Iterator[PendingRequest]:
         """Who waits like that."""
         return filter(None, (self.known.get(wait.request_id) for wait in waits))
 
@@ -132,7 +132,7 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class WhatIfQuery:
     """What could be asked for instead of one request.
 
     Attributes:
@@ -141,7 +141,7 @@ class Asked:
         effort: what is left for deciding anew, on a copy of the snapshot.
     """
 
-    request: Waiting
+    request: PendingRequest
     wait: Wait
     snapshot: Snapshot
     now: float
@@ -166,7 +166,7 @@ class Asked:
 
 
 def suggestions(
-    asked: Asked, here: Way, ahead: Sequence[Wait], behind: Iterable[Wait]
+    asked: WhatIfQuery, here: Way, ahead: Sequence[Wait], behind: Iterable[Wait]
 ) -> Iterator[Suggestion]:
     """What would start now in place of a request.
 
@@ -187,12 +187,12 @@ def suggestions(
     alone = asked.wait.reason in _NO_TRACE
     walk = here.walk if stays or not alone else end.walk
 
-    def comes_true(suggestion: Suggestion, walk: Walk, *, surely: bool) -> bool:
+    def comes_true(suggestion: Suggestion, walk: Dispatch, *, surely: bool) -> bool:
         return starts(changed(request, suggestion), walk) and (
             surely or asked.decided(suggestion) is suggestion
         )
 
-    found: set[Change] = set()
+    found: set[SuggestedChange] = set()
     for suggestion in chain(_fewer(request), _any_model(request), _shorter(request, walk)):
         if suggestion.change not in found and comes_true(suggestion, walk, surely=stays or alone):
             found.add(suggestion.change)
@@ -202,7 +202,7 @@ def suggestions(
             yield suggestion
 
 
-def _may_stand_further_back(request: Waiting, way: Way, ahead: Sequence[Wait]) -> bool:
+def _may_stand_further_back(request: PendingRequest, way: Way, ahead: Sequence[Wait]) -> bool:
     """Whether a smaller or shorter form could come behind others.
 
     One with a deadline may. And so may one that a limit would hold if all those ahead were
@@ -225,7 +225,7 @@ def _may_stand_further_back(request: Waiting, way: Way, ahead: Sequence[Wait]) -
     return False
 
 
-def sooner(asked: Asked) -> Iterator[Suggestion]:
+def sooner(asked: WhatIfQuery) -> Iterator[Suggestion]:
     """What would start sooner than the request: of each kind of change the one that starts
     first, and of equal ones the one that changes less.
 
@@ -241,7 +241,7 @@ def sooner(asked: Asked) -> Iterator[Suggestion]:
         _parts(request),
         _other_groups(asked),
     )
-    best: dict[Change, Suggestion] = {}
+    best: dict[SuggestedChange, Suggestion] = {}
     for suggestion in filter(None, chain.from_iterable(zip_longest(*kinds))):
         if asked.effort.left <= 0:
             break
@@ -249,7 +249,7 @@ def sooner(asked: Asked) -> Iterator[Suggestion]:
         if tried is not None and _is_sooner(tried.expected, before):
             known = best.setdefault(tried.change, tried)
             best[tried.change] = min(known, tried, key=_soonest)
-    yield from (best[change] for change in Change if change in best)
+    yield from (best[change] for change in SuggestedChange if change in best)
 
 
 def _is_sooner(after: Estimate | None, before: Estimate) -> bool:
@@ -264,13 +264,13 @@ def _soonest(suggestion: Suggestion) -> tuple[float, float, int, float]:
     return at, latest, -(suggestion.devices or 0), -(suggestion.seconds or 0.0)
 
 
-def changed(request: Waiting, suggestion: Suggestion) -> Waiting:
+def changed(request: PendingRequest, suggestion: Suggestion) -> PendingRequest:
     """The request as it would be, were the suggestion followed."""
     seconds = request.seconds if suggestion.seconds is None else suggestion.seconds
     return replace(
         request,
         devices=request.devices if suggestion.devices is None else suggestion.devices,
-        model=None if suggestion.change is Change.ANY_MODEL else request.model,
+        model=None if suggestion.change is SuggestedChange.ANY_MODEL else request.model,
         seconds=seconds,
         expected=None if request.expected is None else min(request.expected, seconds),
         group=request.group if suggestion.group is None else suggestion.group,
@@ -284,31 +284,31 @@ class _Once:
         self._here, self._behind = here, behind
 
     @cached_property
-    def walk(self) -> Walk:
+    def walk(self) -> Dispatch:
         return self._here.copy().along(self._behind).walk
 
 
-def starts(request: Waiting, walk: Walk) -> bool:
+def starts(request: PendingRequest, walk: Dispatch) -> bool:
     """Whether it would start now, from that place in the queue. The walk does not change."""
-    return not isinstance(walk.copy().serve(request), Held)
+    return not isinstance(walk.copy().serve(request), DispatchHold)
 
 
-def _fewer(request: Waiting) -> Iterator[Suggestion]:
+def _fewer(request: PendingRequest) -> Iterator[Suggestion]:
     """A few sizes, the largest first; a gang has said itself with how few it starts."""
     if request.gang or request.share is not None:
         return
     sizes = sorted({request.devices - 1, request.devices // 2, 1}, reverse=True)
     for devices in sizes:
         if 0 < devices < request.devices:
-            yield Suggestion(change=Change.FEWER_DEVICES, devices=devices)
+            yield Suggestion(change=SuggestedChange.FEWER_DEVICES, devices=devices)
 
 
-def _any_model(request: Waiting) -> Iterator[Suggestion]:
+def _any_model(request: PendingRequest) -> Iterator[Suggestion]:
     if request.model is not None:
-        yield Suggestion(change=Change.ANY_MODEL)
+        yield Suggestion(change=SuggestedChange.ANY_MODEL)
 
 
-def _shorter(request: Waiting, walk: Walk) -> Iterator[Suggestion]:
+def _shorter(request: PendingRequest, walk: Dispatch) -> Iterator[Suggestion]:
     """Time limits that would end before something: the longest first, and none that is shorter
     than the request is expected to run."""
     head = walk.backfill
@@ -316,25 +316,25 @@ def _shorter(request: Waiting, walk: Walk) -> Iterator[Suggestion]:
     for end in sorted(set(ends), reverse=True):
         minutes = (end - walk.books.now) // MINUTE if end < inf else 0
         if _least_minutes(request) <= minutes < request.seconds / MINUTE:
-            yield Suggestion(change=Change.SHORTER_LIMIT, seconds=minutes * MINUTE)
+            yield Suggestion(change=SuggestedChange.SHORTER_LIMIT, seconds=minutes * MINUTE)
 
 
-def _parts(request: Waiting) -> Iterator[Suggestion]:
+def _parts(request: PendingRequest) -> Iterator[Suggestion]:
     """Parts of its time limit, in whole minutes, the longest first; none shorter than that."""
     for part in SHORTER_PARTS:
         minutes = request.seconds // MINUTE // part
         if minutes >= _least_minutes(request):
-            yield Suggestion(change=Change.SHORTER_LIMIT, seconds=minutes * MINUTE)
+            yield Suggestion(change=SuggestedChange.SHORTER_LIMIT, seconds=minutes * MINUTE)
 
 
-def _least_minutes(request: Waiting) -> float:
+def _least_minutes(request: PendingRequest) -> float:
     return max(SHORTEST_MINUTES, (request.expected or 0.0) / MINUTE)
 
 
-def _other_groups(asked: Asked) -> Iterator[Suggestion]:
+def _other_groups(asked: WhatIfQuery) -> Iterator[Suggestion]:
     """A few of the groups of its owner, where they would let it in: they allow as much time, and
     their budgets are as large as all that it asks for. Urgent work stays where it is urgent."""
-    request, tree = asked.request, Tree(asked.snapshot.groups)
+    request, tree = asked.request, GroupTree(asked.snapshot.groups)
     if request.priority is PriorityClass.URGENT:
         return
     needs = size(request.devices, request.share) / THOUSAND * request.seconds
@@ -344,4 +344,4 @@ def _other_groups(asked: Asked) -> Iterator[Suggestion]:
             continue
         budgets = (each.budget.device_seconds for each in tree.chain(group) if each.budget)
         if needs <= min(budgets, default=inf):
-            yield Suggestion(change=Change.OTHER_GROUP, group=group)
+            yield Suggestion(change=SuggestedChange.OTHER_GROUP, group=group)

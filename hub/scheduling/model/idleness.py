@@ -27,7 +27,7 @@ _GAP = 5
 """Looks that are this many times later than they should be leave a gap."""
 
 
-class Use(StrEnum):
+class ActivityLevel(StrEnum):
     """What a device did since the look before."""
 
     WORKED = "worked"
@@ -39,16 +39,16 @@ class Use(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceUse:
+class DeviceActivity:
     """One device: ``name`` is for people, ``detail`` what else was seen (memory that is held)."""
 
     name: str
-    use: Use
+    use: ActivityLevel
     detail: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kernels:
+class KernelReport:
     """What a session tells of its kernels.
 
     Attributes:
@@ -62,7 +62,7 @@ class Kernels:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class IdleSample:
     """One observation of one session.
 
     Attributes:
@@ -72,13 +72,13 @@ class Look:
     """
 
     at: float
-    kernels: Kernels | None
+    kernels: KernelReport | None
     cpu_seconds: float | None
-    devices: tuple[DeviceUse, ...] = ()
+    devices: tuple[DeviceActivity, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watch:
+class IdleWatch:
     """Everything that the looks so far come to.
 
     Attributes:
@@ -90,7 +90,7 @@ class Watch:
     """
 
     began: float
-    last: Look
+    last: IdleSample
     quiet_since: float
     worked_at: float | None = None
     work: str = ""
@@ -112,7 +112,7 @@ class IdleWarning:
     seen: tuple[str, ...] = ()
 
 
-class Verdict(StrEnum):
+class IdleDecision(StrEnum):
     LEAVE = "leave"
     WARN = "warn"
     WITHDRAW = "withdraw"
@@ -124,13 +124,13 @@ def look_seconds(idle_seconds: float, countdown: float) -> float:
     return min(LONGEST_LOOK_SECONDS, min(idle_seconds, countdown) / _LOOKS_PER_SPAN)
 
 
-def watched(before: Watch | None, look: Look, *, every: float) -> Watch:
+def watched(before: IdleWatch | None, look: IdleSample, *, every: float) -> IdleWatch:
     """The watch after one more look; ``every`` is the time that should lie between two."""
     if before is None or not 0 <= look.at - before.last.at <= _GAP * every:
-        return Watch(began=look.at, last=look, quiet_since=look.at)
+        return IdleWatch(began=look.at, last=look, quiet_since=look.at)
     work = _work(before.last, look)
     if work:
-        return Watch(
+        return IdleWatch(
             began=before.began, last=look, quiet_since=look.at, worked_at=look.at, work=work
         )
     used = _cpu_between(before.last, look) or 0.0
@@ -138,12 +138,12 @@ def watched(before: Watch | None, look: Look, *, every: float) -> Watch:
 
 
 def verdict(
-    watch: Watch,
+    watch: IdleWatch,
     warning: IdleWarning | None,
     *,
     kept_at: float | None,
     idle_seconds: float,
-) -> Verdict:
+) -> IdleDecision:
     """What is to be done about a session after its newest look.
 
     1. a group without an idle rule leaves it, and takes a warning back
@@ -154,20 +154,20 @@ def verdict(
     """
     now = watch.last.at
     if idle_seconds <= 0:
-        return Verdict.LEAVE if warning is None else Verdict.WITHDRAW
+        return IdleDecision.LEAVE if warning is None else IdleDecision.WITHDRAW
     if warning is None:
         since = max(watch.quiet_since, kept_at or watch.quiet_since)
-        return Verdict.WARN if now - since >= idle_seconds else Verdict.LEAVE
+        return IdleDecision.WARN if now - since >= idle_seconds else IdleDecision.LEAVE
     if watch.worked_at is not None and watch.worked_at > warning.warned_at:
-        return Verdict.WITHDRAW
+        return IdleDecision.WITHDRAW
     if now < warning.stops_at:
-        return Verdict.LEAVE
+        return IdleDecision.LEAVE
     if watch.began > warning.stops_at:
-        return Verdict.WARN
-    return Verdict.STOP if now > watch.began else Verdict.LEAVE
+        return IdleDecision.WARN
+    return IdleDecision.STOP if now > watch.began else IdleDecision.LEAVE
 
 
-def seen(watch: Watch) -> tuple[str, ...]:
+def seen(watch: IdleWatch) -> tuple[str, ...]:
     """The evidence behind a warning, one sentence each, without times of day."""
     kernels = watch.last.kernels
     sentences = []
@@ -177,12 +177,12 @@ def seen(watch: Watch) -> tuple[str, ...]:
         )
     sentences.append(f"Its processes used {watch.cpu_used:.1f} s of CPU.")
     for device in watch.last.devices:
-        did = "has no use to measure" if device.use is Use.NOT_MEASURED else "did no work"
+        did = "has no use to measure" if device.use is ActivityLevel.NOT_MEASURED else "did no work"
         sentences.append(f"{device.name} {did}{device.detail and f'; {device.detail}'}.")
     return tuple(sentences)
 
 
-def _work(before: Look, look: Look) -> str:
+def _work(before: IdleSample, look: IdleSample) -> str:
     """What counts as work between two looks; empty for none."""
     kernels = look.kernels
     if kernels is None:
@@ -198,14 +198,14 @@ def _work(before: Look, look: Look) -> str:
     if share >= CPU_SHARE:
         return f"Its processes used {share:.0%} of a CPU core."
     for device in look.devices:
-        if device.use is Use.WORKED:
+        if device.use is ActivityLevel.WORKED:
             return f"{device.name} worked."
-        if device.use is Use.UNKNOWN:
+        if device.use is ActivityLevel.UNKNOWN:
             return f"It is not known whether {device.name} worked, which counts as work."
     return ""
 
 
-def _later(kernels: Kernels, before: Kernels | None) -> bool:
+def _later(kernels: KernelReport, before: KernelReport | None) -> bool:
     """Whether a cell ran of which the look before did not know yet."""
     if kernels.cell_at is None:
         return False
@@ -213,7 +213,7 @@ def _later(kernels: Kernels, before: Kernels | None) -> bool:
     return known is None or kernels.cell_at > known + _SAME_SECONDS
 
 
-def _cpu_between(before: Look, look: Look) -> float | None:
+def _cpu_between(before: IdleSample, look: IdleSample) -> float | None:
     """None also where the count fell: it has begun anew."""
     if before.cpu_seconds is None or look.cpu_seconds is None:
         return None

@@ -186,7 +186,7 @@ class Arrangement(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Role:
+class GangRole:
     """Equal members of a gang; each sits within one node.
 
     Attributes:
@@ -215,7 +215,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
+class DecayedUsage:
     """What somebody used in a group in the past, decayed to the moment of the snapshot.
 
     It is derived from the ledger and never stored.
@@ -230,7 +230,7 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reserved:
+class ReservedSpan:
     """Devices promised to a group for a span of time: one occurrence of a reservation."""
 
     id: str
@@ -241,7 +241,7 @@ class Reserved:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
+class BudgetBalance:
     """What is left of a group's budget in the current period, in device-seconds.
 
     Attributes:
@@ -257,7 +257,7 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class PendingRequest:
     """A request in ``queued``.
 
     Attributes:
@@ -298,7 +298,7 @@ class Waiting:
     preemptible: bool = False
     restart_cost: float | None = None
     deadline: float | None = None
-    gang: tuple[Role, ...] = ()
+    gang: tuple[GangRole, ...] = ()
     arrangement: Arrangement = Arrangement.PACK
     share: Share | None = None
     image: str = ""
@@ -313,7 +313,7 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holding:
+class Allocation:
     """A live or suspect lease: the devices are taken, whatever the clock says.
 
     Attributes:
@@ -321,12 +321,12 @@ class Holding:
         until: when its time limit ends; the device may come back later than that.
         expected: seconds that it was expected to run; None: to its time limit.
         saved_at: when its work was last known to be saved; None: never.
-        restart_cost: as in ``Waiting``.
+        restart_cost: as in ``PendingRequest``.
         leaving: it was already asked to go, and its devices come back soon.
         leaves_at: when the grace time is over that it was given for that; None: now.
         share: part of its one device; None: whole devices.
         image: what it runs in.
-        nodes: as in ``Waiting``: where it could go on.
+        nodes: as in ``PendingRequest``: where it could go on.
     """
 
     request_id: str
@@ -365,13 +365,13 @@ class Snapshot:
 
     devices: tuple[Device, ...] = ()
     groups: tuple[Group, ...] = ()
-    waiting: tuple[Waiting, ...] = ()
-    holdings: tuple[Holding, ...] = ()
+    waiting: tuple[PendingRequest, ...] = ()
+    holdings: tuple[Allocation, ...] = ()
     takes_work: bool = True
     silent: tuple[str, ...] = ()
-    use: tuple[Use, ...] = ()
-    reserved: tuple[Reserved, ...] = ()
-    budgets: tuple[Left, ...] = ()
+    use: tuple[DecayedUsage, ...] = ()
+    reserved: tuple[ReservedSpan, ...] = ()
+    budgets: tuple[BudgetBalance, ...] = ()
     grace: float = 0.0
 
 

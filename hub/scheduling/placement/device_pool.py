@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Protocol
 
-from ..model.snapshot import Arrangement, Device, Holding, Role, Share, Waiting
-from .free_devices import Floor, Free, twin
-from .gangs import Layout, arrange
-from .shared_devices import Parts, fits
+from ..model.snapshot import Allocation, Arrangement, Device, GangRole, PendingRequest, Share
+from .free_devices import DeviceTopology, FreeDevices, twin
+from .gangs import GangLayout, arrange
+from .shared_devices import SharedDevices, fits
 
-Shape = tuple[int, str | None, tuple[Role, ...], Arrangement, frozenset[str] | None, Share | None]
+Shape = tuple[
+    int, str | None, tuple[GangRole, ...], Arrangement, frozenset[str] | None, Share | None
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +33,7 @@ class Placement:
     members: tuple[int, ...] = ()
 
 
-class Taken(Protocol):
+class TakenDevices(Protocol):
     """What can be given back: a placement, or a holding."""
 
     @property
@@ -41,10 +43,10 @@ class Taken(Protocol):
     def share(self) -> Share | None: ...
 
 
-_devices: Callable[[Taken], tuple[str, ...]] = attrgetter("devices")
+_devices: Callable[[TakenDevices], tuple[str, ...]] = attrgetter("devices")
 
 
-def shape(request: Waiting) -> Shape:
+def shape(request: PendingRequest) -> Shape:
     """All that placement looks at: requests of one shape fit, or do not, at the same time."""
     return (
         request.devices,
@@ -62,7 +64,7 @@ def largest_node(devices: Iterable[Device], model: str | None = None) -> int:
     return max(per_node.values(), default=0)
 
 
-class Pool:
+class DevicePool:
     """The devices that may be lent while a decision is being made: what is free, what could be.
 
     It changes as devices are taken and given back; a device that is broken, drained or in
@@ -73,18 +75,18 @@ class Pool:
     """
 
     def __init__(
-        self, devices: Iterable[Device], holdings: Iterable[Holding], *, takes_work: bool = True
+        self, devices: Iterable[Device], holdings: Iterable[Allocation], *, takes_work: bool = True
     ) -> None:
         self.takes_work = takes_work
-        self._floor = Floor(device for device in devices if device.lendable)
-        self._all = Free(self._floor)
+        self._floor = DeviceTopology(device for device in devices if device.lendable)
+        self._all = FreeDevices(self._floor)
         self._free = self._all.copy()
-        self._parts = Parts(self._floor)
+        self._parts = SharedDevices(self._floor)
         self._could: dict[Shape, bool] = {}
         for holding in holdings:
             self.hold(holding)
 
-    def copy(self) -> Pool:
+    def copy(self) -> DevicePool:
         made = twin(self)
         made._free, made._parts = self._free.copy(), self._parts.copy()
         return made
@@ -97,7 +99,7 @@ class Pool:
         """How many there are that may be lent, free or not."""
         return self._total(self._all, model, nodes)
 
-    def _total(self, free: Free, model: str | None, nodes: Set[str] | None) -> int:
+    def _total(self, free: FreeDevices, model: str | None, nodes: Set[str] | None) -> int:
         family = self._floor.families.get(model)
         if family is None:
             return 0
@@ -105,28 +107,28 @@ class Pool:
             return free.total(family)
         return free.within(family, self._floor.among(nodes))
 
-    def could_fit(self, request: Waiting) -> bool:
+    def could_fit(self, request: PendingRequest) -> bool:
         """Whether it would fit, were every device that may be lent free."""
         key = shape(request)
         if key not in self._could:
-            self._could[key] = self._fits(request, self._all, Parts(self._floor))
+            self._could[key] = self._fits(request, self._all, SharedDevices(self._floor))
         return self._could[key]
 
-    def fits(self, request: Waiting) -> bool:
+    def fits(self, request: PendingRequest) -> bool:
         """Whether ``take`` would find it a place now."""
         return self._fits(request, self._free, self._parts)
 
-    def nodes_of(self, taken: Taken) -> tuple[int, ...]:
+    def nodes_of(self, taken: TakenDevices) -> tuple[int, ...]:
         """The nodes on which these are; nodes are numbered."""
         return tuple(node for node, _ in self._floor.spots[taken.devices])
 
-    def besides(self, taken: Taken, among: Set[str] | None = None) -> frozenset[str]:
+    def besides(self, taken: TakenDevices, among: Set[str] | None = None) -> frozenset[str]:
         """The names of all other nodes than those on which these are, or of those of these."""
         names = self._floor.names
         here = {names[node] for node in self.nodes_of(taken)}
         return frozenset(names if among is None else among) - here
 
-    def take(self, request: Waiting, home: int = 0) -> Placement | None:
+    def take(self, request: PendingRequest, home: int = 0) -> Placement | None:
         """Take the devices it gets; None, and nothing taken, where it does not fit.
 
         1. a share: the device lent in parts that has the least left over, else one that
@@ -156,22 +158,24 @@ class Pool:
             return None
         return Placement(devices=self._free.take(family, node, request.devices))
 
-    def model_of(self, taken: Taken) -> str | None:
+    def model_of(self, taken: TakenDevices) -> str | None:
         """The one model of these devices; None where they are of several, or not lent."""
         spots = filter(None, map(self._floor.where.get, taken.devices))
         models = {self._floor.devices[node][place].model for node, place in spots}
         return models.pop() if len(models) == 1 else None
 
-    def give_back(self, taken: Taken) -> None:
+    def give_back(self, taken: TakenDevices) -> None:
         """What is free already, or is not lent any more, stays as it is."""
         self._free.add(self._given(taken))
 
-    def as_they_end(self, ends: Iterable[tuple[float, Taken]], enough: int) -> Iterator[float]:
+    def as_they_end(
+        self, ends: Iterable[tuple[float, TakenDevices]], enough: int
+    ) -> Iterator[float]:
         """Give back what ends, in this order; the first of those times, and each at which a node
         has come to have so many wholly free devices."""
         return self._free.as_they_end(ends, self._given if self._parts else _devices, enough)
 
-    def _given(self, taken: Taken) -> tuple[str, ...]:
+    def _given(self, taken: TakenDevices) -> tuple[str, ...]:
         """Those of its devices that nobody holds a part of any more."""
         if taken.share is not None:
             over = (each for each in taken.devices if each in self._floor.where)
@@ -180,7 +184,7 @@ class Pool:
             return tuple(each for each in taken.devices if each not in self._parts)
         return taken.devices
 
-    def hold(self, taken: Taken) -> None:
+    def hold(self, taken: TakenDevices) -> None:
         """The opposite of ``give_back``: these devices are held, whether they were free or not.
 
         Held as a whole, a device is lent in parts no more.
@@ -213,13 +217,13 @@ class Pool:
         family = self._floor.families.get(model)
         return 0 if family is None else self._free.count(family, node)
 
-    def lacking_on(self, node: int, request: Waiting) -> int:
+    def lacking_on(self, node: int, request: PendingRequest) -> int:
         """How many devices of a node would have to be given back for it; nodes are numbered."""
         if not self._floor.among(request.nodes) >> node & 1:
             return request.devices + len(self._floor.devices[node])
         return request.devices - self.free_on(node, request.model)
 
-    def gains(self, taken: Taken, model: str | None = None) -> Mapping[int, int]:
+    def gains(self, taken: TakenDevices, model: str | None = None) -> Mapping[int, int]:
         """By number of the node: how many of these devices are of this model and may be lent."""
         family = self._floor.families.get(model)
         gained: dict[int, int] = {}
@@ -230,7 +234,7 @@ class Pool:
                     gained[node] = count
         return gained
 
-    def _fits(self, request: Waiting, free: Free, parts: Parts) -> bool:
+    def _fits(self, request: PendingRequest, free: FreeDevices, parts: SharedDevices) -> bool:
         if request.devices == 0:
             return True
         if request.share is not None:
@@ -241,7 +245,7 @@ class Pool:
         within = self._floor.among(request.nodes)
         return family is not None and free.tightest(family, request.devices, within) is not None
 
-    def _take_gang(self, roles: tuple[Role, ...], layout: Layout) -> Placement:
+    def _take_gang(self, roles: tuple[GangRole, ...], layout: GangLayout) -> Placement:
         nodes = {size: iter(each) for size, each in layout.nodes.items()}
         devices: list[str] = []
         for role, count in zip(roles, layout.members, strict=True):
@@ -258,7 +262,9 @@ class Pool:
         self._parts.add(device, share)
         return Placement(devices=(device,), share=share)
 
-    def _for_share(self, model: str | None, share: Share, free: Free, parts: Parts) -> str | None:
+    def _for_share(
+        self, model: str | None, share: Share, free: FreeDevices, parts: SharedDevices
+    ) -> str | None:
         family = self._floor.families.get(model)
         if family is None:
             return None

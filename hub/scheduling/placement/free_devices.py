@@ -34,7 +34,7 @@ def device_key(device: Device) -> tuple[int, str]:
     return (device.index, device.id)
 
 
-class Floor:
+class DeviceTopology:
     """Where the devices stand. It never changes while a decision is made.
 
     Attributes:
@@ -114,10 +114,10 @@ def _switches(devices: list[list[Device]]) -> list[int]:
     return [found[name] for name in sorted(found)]
 
 
-class Free:
+class FreeDevices:
     """Which devices are free. It begins with all of them."""
 
-    def __init__(self, floor: Floor) -> None:
+    def __init__(self, floor: DeviceTopology) -> None:
         self._floor = floor
         self._places = list(floor.masks[0])
         self._buckets: list[list[int]] = []
@@ -131,7 +131,7 @@ class Free:
             self._buckets.append(buckets)
             self._totals.append(sum(counts))
 
-    def copy(self) -> Free:
+    def copy(self) -> FreeDevices:
         made = twin(self)
         made._places = self._places.copy()
         made._buckets = [buckets.copy() for buckets in self._buckets]

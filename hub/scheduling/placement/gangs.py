@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from ..model.snapshot import Arrangement, Role, Waiting
-from .free_devices import ANYWHERE, Floor, Free
+from ..model.snapshot import Arrangement, GangRole, PendingRequest
+from .free_devices import ANYWHERE, DeviceTopology, FreeDevices
 
 Sizes = Mapping[int, int]
 """How many members there are of each size, the largest size first."""
@@ -23,7 +23,7 @@ Nodes = Mapping[int, list[int]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class GangLayout:
     """Where a gang fits.
 
     Attributes:
@@ -35,42 +35,42 @@ class Layout:
     nodes: Nodes
 
 
-def is_elastic(request: Waiting) -> bool:
+def is_elastic(request: PendingRequest) -> bool:
     """Whether it would like more members than it starts with."""
     return any(role.wanted > role.minimum for role in request.gang)
 
 
-def forms(request: Waiting) -> Iterator[Waiting]:
+def forms(request: PendingRequest) -> Iterator[PendingRequest]:
     """A request as it is; an elastic gang then with fewer and fewer members, down to its least."""
     yield request
     for members in islice(_from_wanted_to_minimum(request.gang), 1, None):
         yield _with(request, members)
 
 
-def least(request: Waiting) -> Waiting:
+def least(request: PendingRequest) -> PendingRequest:
     """A gang with as few members as it starts with: nobody is stopped for more than that."""
     if not request.gang:
         return request
     return _with(request, tuple(role.minimum for role in request.gang))
 
 
-def smallest_member(request: Waiting) -> int:
+def smallest_member(request: PendingRequest) -> int:
     """Devices that some member of a gang, or a request that is none, needs on one node."""
     return min((role.devices for role in request.gang), default=request.devices)
 
 
-def largest_member(request: Waiting) -> int:
+def largest_member(request: PendingRequest) -> int:
     """The most devices that it needs on one node."""
     return max((role.devices for role in request.gang), default=request.devices)
 
 
-def _with(request: Waiting, members: tuple[int, ...]) -> Waiting:
+def _with(request: PendingRequest, members: tuple[int, ...]) -> PendingRequest:
     pairs = tuple(zip(request.gang, members, strict=True))
     roles = tuple(replace(role, wanted=count) for role, count in pairs)
     return replace(request, gang=roles, devices=sum(role.devices * count for role, count in pairs))
 
 
-def arrange(request: Waiting, floor: Floor, free: Free) -> Layout | None:
+def arrange(request: PendingRequest, floor: DeviceTopology, free: FreeDevices) -> GangLayout | None:
     """Where all of a gang fits, or None where not even the least of it does.
 
     1. as many members as possible, those of the first role first
@@ -98,18 +98,18 @@ def arrange(request: Waiting, floor: Floor, free: Free) -> Layout | None:
         ]
         if found:
             _, _, nodes, family = min(found, key=lambda each: each[:2])
-            return Layout(members=members, family=family, nodes=nodes)
+            return GangLayout(members=members, family=family, nodes=nodes)
     return None
 
 
-def _may_hold(request: Waiting, free: Free, family: int) -> bool:
+def _may_hold(request: PendingRequest, free: FreeDevices, family: int) -> bool:
     """Whether there is room for the least of each role, were it alone: asked first, as it is
     quickly said."""
     room = free.room_for if request.arrangement is Arrangement.PACK else free.nodes_for
     return all(room(family, role.devices) >= role.minimum for role in request.gang if role.devices)
 
 
-def _from_wanted_to_minimum(roles: tuple[Role, ...]) -> Iterator[tuple[int, ...]]:
+def _from_wanted_to_minimum(roles: tuple[GangRole, ...]) -> Iterator[tuple[int, ...]]:
     members = [max(role.minimum, role.wanted) for role in roles]
     yield tuple(members)
     for at in range(len(roles) - 1, -1, -1):
@@ -118,7 +118,7 @@ def _from_wanted_to_minimum(roles: tuple[Role, ...]) -> Iterator[tuple[int, ...]
             yield tuple(members)
 
 
-def _sizes(roles: tuple[Role, ...], members: tuple[int, ...]) -> Sizes:
+def _sizes(roles: tuple[GangRole, ...], members: tuple[int, ...]) -> Sizes:
     sizes: dict[int, int] = {}
     for role, count in sorted(zip(roles, members, strict=True), key=lambda each: -each[0].devices):
         if role.devices and count:
@@ -127,7 +127,7 @@ def _sizes(roles: tuple[Role, ...], members: tuple[int, ...]) -> Sizes:
 
 
 def _in_family(
-    sizes: Sizes, arrangement: Arrangement, floor: Floor, free: Free, family: int
+    sizes: Sizes, arrangement: Arrangement, floor: DeviceTopology, free: FreeDevices, family: int
 ) -> tuple[bool, int, Nodes] | None:
     """Whether it crosses switches, over how many nodes it goes, and its nodes."""
     devices = sum(size * count for size, count in sizes.items())
@@ -154,7 +154,7 @@ def _count(nodes: Nodes) -> int:
     return len({node for each in nodes.values() for node in each})
 
 
-def _spread(sizes: Sizes, free: Free, family: int, within: int) -> Nodes | None:
+def _spread(sizes: Sizes, free: FreeDevices, family: int, within: int) -> Nodes | None:
     """Each on a node of its own: the larger ones choose first, and take the tightest."""
     nodes: dict[int, list[int]] = {}
     for size, count in sizes.items():
@@ -167,7 +167,7 @@ def _spread(sizes: Sizes, free: Free, family: int, within: int) -> Nodes | None:
     return nodes
 
 
-def _packed(sizes: Sizes, free: Free, family: int, within: int) -> Nodes | None:
+def _packed(sizes: Sizes, free: FreeDevices, family: int, within: int) -> Nodes | None:
     """The fullest node takes as many as it holds, the larger ones first, until what is left
     fits into one node: that is the tightest."""
     nodes: dict[int, list[int]] = {}
@@ -190,7 +190,7 @@ def _packed(sizes: Sizes, free: Free, family: int, within: int) -> Nodes | None:
     return nodes
 
 
-def _snug(sizes: Sizes, free: Free, family: int, within: int) -> Nodes | None:
+def _snug(sizes: Sizes, free: FreeDevices, family: int, within: int) -> Nodes | None:
     """For members of different sizes that cannot be packed: each on the tightest node."""
     rooms = {node: free.count(family, node) for node in free.in_order(family, within)}
     nodes: dict[int, list[int]] = {}

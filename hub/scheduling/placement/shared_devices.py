@@ -6,7 +6,7 @@ from bisect import bisect_left, insort
 from math import fsum
 
 from ..model.snapshot import Device, Share
-from .free_devices import Floor, twin
+from .free_devices import DeviceTopology, twin
 
 _ROUNDING = 1e-9
 
@@ -14,16 +14,16 @@ Room = tuple[float, int, int, int]
 """Compute and memory that are left, then node and place of the device."""
 
 
-class Parts:
+class SharedDevices:
     """The shares of every device that is lent in parts. They never add up to more than it."""
 
-    def __init__(self, floor: Floor) -> None:
+    def __init__(self, floor: DeviceTopology) -> None:
         self._floor = floor
         self._shares: dict[str, tuple[Share, ...]] = {}
         self._rooms: list[list[Room]] = [[] for _ in floor.masks]
         """By family: what is left of its devices, the least first."""
 
-    def copy(self) -> Parts:
+    def copy(self) -> SharedDevices:
         made = twin(self)
         made._shares = self._shares.copy()
         made._rooms = [rooms.copy() for rooms in self._rooms]

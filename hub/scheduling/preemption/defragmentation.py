@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..model.plan import Reason
-from ..model.snapshot import Holding, Waiting
-from ..placement.device_pool import Pool
+from ..model.snapshot import Allocation, PendingRequest
+from ..placement.device_pool import DevicePool
 from ..placement.gangs import largest_member
 from ..queue.queues import rank
-from ..quota.entitlement import Entitled
+from ..quota.entitlement import Entitlement
 from ..quota.tree import parting, size
-from .preemptible_pool import Ground
+from .preemptible_pool import PreemptiblePool
 from .stop_cost import cost, lost, part
 from .victim_search import Candidate
 
@@ -26,7 +26,7 @@ MOVING = 36_000.0
 
 
 def movable(
-    request: Waiting, ground: Ground, entitled: Entitled, now: float
+    request: PendingRequest, ground: PreemptiblePool, entitled: Entitlement, now: float
 ) -> Iterator[Candidate]:
     """What may be moved for a request.
 
@@ -64,9 +64,9 @@ def movable(
                 )
 
 
-def again(holding: Holding, pool: Pool, now: float) -> Waiting:
+def again(holding: Allocation, pool: DevicePool, now: float) -> PendingRequest:
     """What runs, as it would be asked for if it were stopped."""
-    return Waiting(
+    return PendingRequest(
         id=holding.request_id,
         kind=holding.kind,
         owner=holding.owner,

@@ -9,42 +9,44 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from ..model.snapshot import Holding, Waiting
-from ..placement.device_pool import Placement, Pool
-from ..queue.cycle_state import Books
-from .reclaim import Reclaimed
+from ..model.snapshot import Allocation, PendingRequest
+from ..placement.device_pool import DevicePool, Placement
+from ..queue.cycle_state import CycleState
+from .reclaim import ReclaimPlan
 
 
-class Asking:
+class PendingReclaims:
     """On the way along one queue: what is kept until those that lack devices have asked.
 
     Attributes:
         has_kept: whether free devices were kept at any time.
     """
 
-    def __init__(self, reclaim: Callable[[Iterable[Waiting], Books], Reclaimed]) -> None:
+    def __init__(
+        self, reclaim: Callable[[Iterable[PendingRequest], CycleState], ReclaimPlan]
+    ) -> None:
         """``reclaim``: says what is asked back for these, with books that have come so far."""
         self._reclaim = reclaim
-        self._lacking: list[Waiting] = []
-        self._new: list[Waiting] = []
+        self._lacking: list[PendingRequest] = []
+        self._new: list[PendingRequest] = []
         self._kept: tuple[Placement, ...] = ()
-        self._asked: tuple[Holding, ...] = ()
+        self._asked: tuple[Allocation, ...] = ()
         self._moved_for: frozenset[str] = frozenset()
         """For whom something will be moved."""
         self.has_kept = False
 
-    def copy(self) -> Asking:
-        made = Asking(self._reclaim)
+    def copy(self) -> PendingReclaims:
+        made = PendingReclaims(self._reclaim)
         made._lacking, made._new = self._lacking.copy(), self._new.copy()
         made._kept, made._asked, made._moved_for = self._kept, self._asked, self._moved_for
         made.has_kept = self.has_kept
         return made
 
-    def lacks(self, request: Waiting) -> None:
+    def lacks(self, request: PendingRequest) -> None:
         """Too few devices are free for it, or those are for somebody ahead of it."""
         self._new.append(request)
 
-    def keep(self, head: Waiting, books: Books) -> bool:
+    def keep(self, head: PendingRequest, books: CycleState) -> bool:
         """Set aside, until it is ``over``, what those that lack devices count on; whether that
         is or was anything, so that less or more is free for others.
 
@@ -73,7 +75,7 @@ class Asking:
         """Whether anything will be moved."""
         return bool(self._moved_for)
 
-    def lets(self, holding: Holding, books: Books) -> bool:
+    def lets(self, holding: Allocation, books: CycleState) -> bool:
         """Whether all for whom something will be moved have their devices beside this as well,
         whose own are taken already: what is moved needs a place."""
         asked, kept = self._asked, self._kept
@@ -85,13 +87,13 @@ class Asking:
         return self._moved_for <= found.waiting.keys()
 
     def _set_aside(
-        self, asked: tuple[Holding, ...], kept: tuple[Placement, ...], books: Books
+        self, asked: tuple[Allocation, ...], kept: tuple[Placement, ...], books: CycleState
     ) -> None:
         self._asked, self._kept = asked, kept
         books.running.leave(each.request_id for each in asked)
         books.set_aside(kept)
 
-    def over(self, books: Books) -> None:
+    def over(self, books: CycleState) -> None:
         """The books are what they were: nobody was asked yet."""
         for holding in self._asked:
             books.running.remove(holding.request_id)
@@ -100,7 +102,7 @@ class Asking:
         self._asked = self._kept = ()
 
 
-def _free(placed: Placement, pool: Pool) -> Iterator[Placement]:
+def _free(placed: Placement, pool: DevicePool) -> Iterator[Placement]:
     """What of it is free now: its part of a device, or whole devices and what is left of those
     that are lent in parts."""
     within = tuple(filter(pool.has_room_on, placed.devices))

@@ -6,32 +6,32 @@ from collections.abc import Collection, Iterable, Mapping
 from copy import copy
 from typing import TypeAlias
 
-from ..model.snapshot import Holding, PriorityClass
-from ..placement.device_pool import Pool
-from ..quota.tree import Tally, Tree, guarantees
+from ..model.snapshot import Allocation, PriorityClass
+from ..placement.device_pool import DevicePool
+from ..quota.tree import GroupTree, Tally, guarantees
 
 Part: TypeAlias = tuple[str, PriorityClass]
 """The work of a group in one class."""
-Inside: TypeAlias = dict[str, tuple[Holding, Mapping[int, int]]]
+Inside: TypeAlias = dict[str, tuple[Allocation, Mapping[int, int]]]
 """Holdings by id, with the devices that each has by number of the node."""
 
 
-class Ground:
+class PreemptiblePool:
     """The pool without what was asked to go, and everything that may be asked."""
 
     def __init__(
         self,
-        pool: Pool,
+        pool: DevicePool,
         tally: Tally,
-        tree: Tree,
-        holdings: Iterable[Holding],
+        tree: GroupTree,
+        holdings: Iterable[Allocation],
         reserved: Mapping[str, int],
     ) -> None:
         """``reserved``: devices by group, of reservations of this moment."""
         self.tree, self.guaranteed, self.reserved = tree, guarantees(tree.groups), reserved
         self.pool, self.tally = pool.copy(), tally.copy()
         self._where: dict[str, Part] = {}
-        self._stays: dict[Part, dict[str, Holding]] = {}
+        self._stays: dict[Part, dict[str, Allocation]] = {}
         self._gains: dict[tuple[str | None, Part], Inside] = {}
         for holding in holdings:
             if holding.leaving:
@@ -40,7 +40,7 @@ class Ground:
                 part = self._where[holding.request_id] = (holding.group, holding.priority)
                 self._stays.setdefault(part, {})[holding.request_id] = holding
 
-    def next_to(self, pool: Pool, tally: Tally) -> Ground:
+    def next_to(self, pool: DevicePool, tally: Tally) -> PreemptiblePool:
         """A copy in which this is free and held."""
         made = copy(self)
         made.pool, made.tally = pool.copy(), tally.copy()
@@ -78,6 +78,6 @@ class Ground:
                     found[request_id] = (holding, gains)
         return found
 
-    def _leave(self, holding: Holding) -> None:
+    def _leave(self, holding: Allocation) -> None:
         self.pool.give_back(holding)
         self.tally.count(holding, -1)

@@ -16,15 +16,15 @@ from math import inf
 from types import MappingProxyType
 
 from ..model.plan import Reason, Stop
-from ..model.snapshot import Group, Holding, PriorityClass, Waiting
-from ..placement.device_pool import Placement, Pool, Shape, shape
+from ..model.snapshot import Allocation, Group, PendingRequest, PriorityClass
+from ..placement.device_pool import DevicePool, Placement, Shape, shape
 from ..placement.gangs import largest_member, least
 from ..queue.queues import rank
 from ..queue.running_set import holding_of
-from ..quota.entitlement import Entitled
-from ..quota.tree import THOUSAND, Tally, Tree, parting, size
+from ..quota.entitlement import Entitlement
+from ..quota.tree import THOUSAND, GroupTree, Tally, parting, size
 from .defragmentation import again, movable
-from .preemptible_pool import Ground
+from .preemptible_pool import PreemptiblePool
 from .stop_cost import cost, lost
 from .victim_search import (
     Candidate,
@@ -36,9 +36,9 @@ from .victim_search import (
     without_the_useless,
 )
 
-Allowed = Callable[[Waiting, Waiting, Pool, Tally], bool]
+Allowed = Callable[[PendingRequest, PendingRequest, DevicePool, Tally], bool]
 """Whether a form of a request may start, with the least of it, next to what is free and held."""
-Forms = Callable[[Waiting], Iterable[Waiting]]
+Forms = Callable[[PendingRequest], Iterable[PendingRequest]]
 _Reason = tuple[Reason, str, tuple[str, ...]]
 """Why, in whose name, and which groups keep their guarantee."""
 _Kind = tuple[str, str, PriorityClass, Shape]
@@ -48,7 +48,7 @@ _NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reclaimed:
+class ReclaimPlan:
     """What is asked back in one cycle.
 
     Attributes:
@@ -63,19 +63,19 @@ class Reclaimed:
 
 
 def reclaim(
-    requests: Sequence[Waiting],
+    requests: Sequence[PendingRequest],
     *,
-    pool: Pool,
+    pool: DevicePool,
     tally: Tally,
-    tree: Tree,
-    holdings: Sequence[Holding],
+    tree: GroupTree,
+    holdings: Sequence[Allocation],
     now: float,
     forms: Forms = lambda request: (request,),
     allowed: Allowed = lambda form, fewest, pool, tally: True,
-    may_return: Callable[[Waiting], bool] = lambda request: True,
+    may_return: Callable[[PendingRequest], bool] = lambda request: True,
     reserved: Mapping[str, int] = _NOTHING,
-    in_vain: Callable[[Reclaimed], Collection[str]] = lambda found: (),
-) -> Reclaimed:
+    in_vain: Callable[[ReclaimPlan], Collection[str]] = lambda found: (),
+) -> ReclaimPlan:
     """Make room for those of the requests, in their order, that may ask for it.
 
     1. What is leaving counts as free already.
@@ -100,7 +100,7 @@ def reclaim(
         reserved: devices by group that it keeps as well, above its guarantee or not.
         in_vain: of those for whom something is asked back, who would not start all the same.
     """
-    fresh = partial(Ground, pool, tally, tree, holdings, reserved)
+    fresh = partial(PreemptiblePool, pool, tally, tree, holdings, reserved)
     ground = fresh()
     claims = [_Claim(request, forms(request)) for request in requests if request.devices]
     vain: set[_Alike] = set()
@@ -135,10 +135,10 @@ def _without(claims: Sequence[_Claim], held: Collection[str]) -> list[_Claim]:
 
 
 def nobody_to_ask(
-    requests: Sequence[Waiting],
-    holdings: Iterable[Holding],
-    tree: Tree,
-    entitled: Entitled,
+    requests: Sequence[PendingRequest],
+    holdings: Iterable[Allocation],
+    tree: GroupTree,
+    entitled: Entitlement,
 ) -> bool:
     """Whether it can be seen at once that ``reclaim`` will find nothing: nobody leaves, and of
     all that may be stopped some group of the chain holds no more than it is guaranteed, and has
@@ -175,10 +175,10 @@ def nobody_to_ask(
 
 def _rounds(
     claims: Sequence[_Claim],
-    ground: Ground,
+    ground: PreemptiblePool,
     ask: Callable[[], _Asked],
     is_free: Callable[[_Claim, Placement], bool],
-) -> Reclaimed:
+) -> ReclaimPlan:
     """Steps 1 to 4."""
     stops: list[Stop] = []
     early: list[Stop] = []
@@ -196,7 +196,7 @@ def _rounds(
             else:
                 asked.give_up(claim)
         if not found:
-            return Reclaimed(stops=tuple(stops), waiting=waiting, early=tuple(early))
+            return ReclaimPlan(stops=tuple(stops), waiting=waiting, early=tuple(early))
         asks = found[0].for_request
         early += (each for each in stops if each.for_request == asks and each not in early)
         stops += found
@@ -204,11 +204,11 @@ def _rounds(
 
 
 def _needed(
-    found: Reclaimed,
+    found: ReclaimPlan,
     claims: Sequence[_Claim],
-    fresh: Callable[[], Ground],
-    ask: Callable[[Ground], _Asked],
-) -> Reclaimed:
+    fresh: Callable[[], PreemptiblePool],
+    ask: Callable[[PreemptiblePool], _Asked],
+) -> ReclaimPlan:
     """Step 6, opportunistic work last. Whoever is served at all is served without them, those for
     whom anybody is asked before others. Where anything is moved, it was chosen with the rest."""
     if not found.early or any(stop.moved for stop in found.stops):
@@ -241,7 +241,7 @@ def _needed(
 class _Claim:
     """A request that asks, in each of its forms: as it is, and the least of it."""
 
-    def __init__(self, request: Waiting, forms: Iterable[Waiting]) -> None:
+    def __init__(self, request: PendingRequest, forms: Iterable[PendingRequest]) -> None:
         self.request, self.least = request, least(request)
         self.forms = tuple((form, least(form)) for form in forms)
         self.alike: _Alike = (request.group, request.priority, shape(request))
@@ -253,12 +253,12 @@ class _Asked:
 
     def __init__(
         self,
-        ground: Ground,
+        ground: PreemptiblePool,
         *,
         now: float,
         allowed: Allowed,
         vain: Collection[_Alike] = (),
-        may_return: Callable[[Waiting], bool] = lambda request: False,
+        may_return: Callable[[PendingRequest], bool] = lambda request: False,
     ) -> None:
         """``vain``: what was asked back for these, others would have. ``may_return``: as in
         ``reclaim``."""
@@ -267,7 +267,7 @@ class _Asked:
         self._ground, self._tree = ground, ground.tree
         self._pool, self._tally = ground.pool.copy(), ground.tally.copy()
         self._now, self._allowed = now, allowed
-        self._entitled = Entitled(self._tree, self._tally, ground.guaranteed)
+        self._entitled = Entitlement(self._tree, self._tally, ground.guaranteed)
         self._hopeless: set[_Kind] = set()
 
     def in_order(self, claims: Iterable[_Claim]) -> Iterator[_Claim]:
@@ -315,7 +315,7 @@ class _Asked:
         """Nobody can be asked for it, nor for its like."""
         self._hopeless.add(claim.kind)
 
-    def _starts(self, form: Waiting, fewest: Waiting, without: Chosen = ()) -> bool:
+    def _starts(self, form: PendingRequest, fewest: PendingRequest, without: Chosen = ()) -> bool:
         """The devices of the least of it are enough."""
         pool, tally = self._pool, self._tally
         if without:
@@ -325,7 +325,7 @@ class _Asked:
             tally.count(candidate.holding, -1)
         return pool.fits(fewest) and self._allowed(form, fewest, pool, tally)
 
-    def _choose(self, form: Waiting, request: Waiting) -> Chosen | None:
+    def _choose(self, form: PendingRequest, request: PendingRequest) -> Chosen | None:
         """Whom to stop for the least of a form."""
         candidates, spare = self._candidates(request)
         lowest = tuple(
@@ -337,7 +337,7 @@ class _Asked:
                 return found
         return None
 
-    def _moving(self, form: Waiting, request: Waiting) -> Chosen | None:
+    def _moving(self, form: PendingRequest, request: PendingRequest) -> Chosen | None:
         """The same where that is not enough: together with what may be moved (``movable``), as
         long as it starts again beside what it makes room for, if need be with devices that are
         asked back for it in turn."""
@@ -352,7 +352,7 @@ class _Asked:
         return found if found and self._go_on(form, found) else None
 
     def _among(
-        self, some: Sequence[Candidate], spare: Spare, form: Waiting, request: Waiting
+        self, some: Sequence[Candidate], spare: Spare, form: PendingRequest, request: PendingRequest
     ) -> Chosen | None:
         def enough(chosen: Chosen) -> bool:
             return self._starts(form, request, chosen)
@@ -366,7 +366,7 @@ class _Asked:
                 found = self._member_by_member(request, some, spare, enough)
         return without_the_useless(found, enough) if found else None
 
-    def _go_on(self, form: Waiting, chosen: Chosen) -> bool:
+    def _go_on(self, form: PendingRequest, chosen: Chosen) -> bool:
         """Whether all that is moved starts again next to what it makes room for."""
         ground = self._ground.next_to(self._pool, self._tally)
         ground.leave(each.holding.request_id for each in chosen)
@@ -379,12 +379,12 @@ class _Asked:
         found = _rounds(claims, ground, ask, lambda claim, placed: False)
         return all(claim.request.id in found.waiting for claim in claims)
 
-    def _again(self, holding: Holding) -> Waiting:
+    def _again(self, holding: Allocation) -> PendingRequest:
         return again(holding, self._pool, self._now)
 
     def _member_by_member(
         self,
-        request: Waiting,
+        request: PendingRequest,
         candidates: Sequence[Candidate],
         spare: Spare,
         enough: Callable[[Chosen], bool],
@@ -411,7 +411,7 @@ class _Asked:
                 pool.take(member)
         return chosen if enough(chosen) else None
 
-    def _on_one_node(self, request: Waiting, candidates: Iterable[Candidate]) -> bool:
+    def _on_one_node(self, request: PendingRequest, candidates: Iterable[Candidate]) -> bool:
         """Whether whole devices of one node are all that it takes."""
         return (
             not request.gang
@@ -420,7 +420,7 @@ class _Asked:
             and all(each.holding.share is None for each in candidates)
         )
 
-    def _candidates(self, request: Waiting) -> tuple[tuple[Candidate, ...], Spare]:
+    def _candidates(self, request: PendingRequest) -> tuple[tuple[Candidate, ...], Spare]:
         """Each holding that could help and that this request may take from, and what the groups
         that keep their guarantee hold above it."""
         chain = self._tree.chain(request.group)
@@ -457,7 +457,7 @@ class _Asked:
         return min(-self._entitled.left_of(group), self._tally.groups[group] - reserved)
 
     def _reason(
-        self, request: Waiting, other: str, priority: PriorityClass, chain: tuple[Group, ...]
+        self, request: PendingRequest, other: str, priority: PriorityClass, chain: tuple[Group, ...]
     ) -> _Reason | None:
         """Why it may take from a group's work of this class; None where it may not.
 
@@ -478,7 +478,7 @@ class _Asked:
         return None
 
 
-def _stop(request: Waiting, candidate: Candidate, now: float) -> Stop:
+def _stop(request: PendingRequest, candidate: Candidate, now: float) -> Stop:
     return Stop(
         request_id=candidate.holding.request_id,
         for_request=request.id,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..model.snapshot import Holding
+from ..model.snapshot import Allocation
 from ..queue.running_set import expected_end
 
 DELAY = 3600.0
@@ -11,7 +11,7 @@ LONG = 86400.0
 """Device-seconds: what has so much to go counts for half of that."""
 
 
-def cost(holding: Holding, now: float) -> float:
+def cost(holding: Allocation, now: float) -> float:
     """What it costs to stop it, in device-seconds: the work that is lost, and the delay.
 
     The delay counts for up to an hour of work on each device: less, the more device-seconds are
@@ -27,7 +27,7 @@ def cost(holding: Holding, now: float) -> float:
     return lost(holding, now) + devices * DELAY * LONG / (LONG + left)
 
 
-def lost(holding: Holding, now: float) -> float:
+def lost(holding: Allocation, now: float) -> float:
     """Device-seconds of work that would be done again, were it stopped now."""
     if holding.restart_cost is not None:
         return part(holding) * holding.restart_cost
@@ -35,6 +35,6 @@ def lost(holding: Holding, now: float) -> float:
     return part(holding) * max(0.0, now - since)
 
 
-def part(holding: Holding) -> float:
+def part(holding: Allocation) -> float:
     """How many devices it holds; of one that is shared, its part."""
     return len(holding.devices) if holding.share is None else holding.share.compute

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..model.plan import Reason
-from ..model.snapshot import Holding
+from ..model.snapshot import Allocation
 
 MOST_STEPS = 2000
 """Of the search on one node: past them the best set found so far will do."""
@@ -29,7 +29,7 @@ class Candidate:
         moved: it is within its guarantee, and goes on elsewhere.
     """
 
-    holding: Holding
+    holding: Allocation
     why: Reason
     group: str
     weight: int

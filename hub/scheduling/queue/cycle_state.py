@@ -9,18 +9,18 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from ..model.plan import Reason
-from ..model.snapshot import Holding, Left, Reserved, Snapshot, Waiting
-from ..placement.device_pool import Placement, Pool
-from ..placement.locality import Homes
-from ..quota.entitlement import Entitled
+from ..model.snapshot import Allocation, BudgetBalance, PendingRequest, ReservedSpan, Snapshot
+from ..placement.device_pool import DevicePool, Placement
+from ..placement.locality import GroupLocality
+from ..quota.entitlement import Entitlement
 from ..quota.headroom import Caps
-from ..quota.reserved_capacity import Claims, Lent, not_lent
-from ..quota.tree import THOUSAND, Tally, Tree, guarantees, size
-from .running_set import Running
+from ..quota.reserved_capacity import ReclaimableCapacity, ReservedCapacity, not_lent
+from ..quota.tree import THOUSAND, GroupTree, Tally, guarantees, size
+from .running_set import RunningSet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class HoldReason:
     """Why free devices are not for a request.
 
     Attributes:
@@ -32,7 +32,7 @@ class Kept:
     detail: str = ""
 
 
-_FOR_A_GUARANTEE = Kept(reason=Reason.GUARANTEE)
+_FOR_A_GUARANTEE = HoldReason(reason=Reason.GUARANTEE)
 
 
 @dataclass(slots=True)
@@ -53,25 +53,25 @@ class _Ahead:
         return until > self.at and group not in self.groups
 
 
-class Books:
+class CycleState:
     """One set of books for one moment; it changes as work starts and ends."""
 
     def __init__(self, snapshot: Snapshot, now: float) -> None:
         self.now = now
-        self.tree = Tree(snapshot.groups)
-        self.pool = Pool(snapshot.devices, snapshot.holdings, takes_work=snapshot.takes_work)
+        self.tree = GroupTree(snapshot.groups)
+        self.pool = DevicePool(snapshot.devices, snapshot.holdings, takes_work=snapshot.takes_work)
         self.caps = Caps(self.tree, self.pool.could_count() * THOUSAND)
         self.could_be_held = self.caps.lendable + _held_out_of_order(snapshot) * THOUSAND
         """Of all devices, in thousandths: those that may be lent, and what is held of others."""
         self.silent = snapshot.silent
         self.tally = Tally(self.tree, snapshot.holdings)
-        self._homes = Homes(self.pool, snapshot.holdings)
-        self.running = Running(self.tree, snapshot.holdings, now=now)
+        self._homes = GroupLocality(self.pool, snapshot.holdings)
+        self.running = RunningSet(self.tree, snapshot.holdings, now=now)
         self.budgets: dict[str, float] = {}
         self.set_budgets(snapshot.budgets)
         self.guaranteed = guarantees(snapshot.groups)
-        self._guarantees = Claims(self.tree, self.tally, self.guaranteed)
-        self.entitled = Entitled(self.tree, self.tally, self.guaranteed)
+        self._guarantees = ReservedCapacity(self.tree, self.tally, self.guaranteed)
+        self.entitled = Entitlement(self.tree, self.tally, self.guaranteed)
         """Who may ask back what others borrow."""
         self._reserved = tuple(
             sorted(snapshot.reserved, key=lambda each: (each.starts_at, each.id))
@@ -79,14 +79,14 @@ class Books:
         self._edges = sorted(
             edge for each in snapshot.reserved for edge in (each.starts_at, each.ends_at)
         )
-        self._lent = Lent(self.tree, self.tally, self.guaranteed, snapshot.holdings)
+        self._lent = ReclaimableCapacity(self.tree, self.tally, self.guaranteed, snapshot.holdings)
         self._aside = 0
         """Thousandths of a device that are free, and set aside."""
         self._taken_for_good: dict[tuple[str, int], bool] = {}
         """What is known about ``_leaves_guarantees``."""
         self._reckon(now)
 
-    def copy(self) -> Books:
+    def copy(self) -> CycleState:
         made = copy(self)
         made.pool, made.tally = self.pool.copy(), self.tally.copy()
         made.running, made.budgets = self.running.copy(), self.budgets.copy()
@@ -98,16 +98,16 @@ class Books:
         made._taken_for_good = self._taken_for_good.copy()
         return made
 
-    def ending(self, holdings: Iterable[Holding]) -> Books:
+    def ending(self, holdings: Iterable[Allocation]) -> CycleState:
         """A copy in which all that runs ends when these say."""
         made = self.copy()
-        made.running = Running(self.tree, holdings, now=self.now)
+        made.running = RunningSet(self.tree, holdings, now=self.now)
         made._reckon(self.now)
         return made
 
     # -- what changes ---------------------------------------------------------------------
 
-    def start(self, holding: Holding) -> None:
+    def start(self, holding: Allocation) -> None:
         """It holds its devices, which were taken from the pool already."""
         self.running.add(holding)
         if not holding.devices:
@@ -115,7 +115,7 @@ class Books:
         self._count(holding, 1)
         self._charge(holding, 1)
 
-    def end(self, request_id: str) -> Holding:
+    def end(self, request_id: str) -> Allocation:
         """It holds nothing any more; the rest of its time is given back to its budget."""
         holding = self.running.remove(request_id)
         if holding.devices:
@@ -130,7 +130,7 @@ class Books:
         for request_id in leaving.union(request_ids):
             self.end(request_id)
 
-    def set_budgets(self, budgets: Iterable[Left]) -> None:
+    def set_budgets(self, budgets: Iterable[BudgetBalance]) -> None:
         self.budgets = {each.group: each.budget - each.used - each.running for each in budgets}
 
     def at(self, now: float) -> None:
@@ -159,7 +159,7 @@ class Books:
 
     # -- what is asked --------------------------------------------------------------------
 
-    def due(self) -> tuple[Reserved, ...]:
+    def due(self) -> tuple[ReservedSpan, ...]:
         """The reservations of this moment."""
         return tuple(each for each in self._reserved if _is_due(each, self.now))
 
@@ -170,7 +170,7 @@ class Books:
             devices[each.group] = max(devices.get(each.group, 0), each.devices)
         return devices
 
-    def variants(self, request: Waiting) -> tuple[Waiting, ...]:
+    def variants(self, request: PendingRequest) -> tuple[PendingRequest, ...]:
         """The same request for each of the models that its groups may use, by name."""
         allowed = self.tree.models(request.group)
         if allowed is None or request.model in allowed:
@@ -183,7 +183,7 @@ class Books:
         """The nodes where a group itself runs already."""
         return self._homes.of(group)
 
-    def kept_for_others(self, request: Waiting) -> int:
+    def kept_for_others(self, request: PendingRequest) -> int:
         """Thousandths of a device that stay free for others, whoever else would use them.
 
         1. a reservation of others is due: as many devices as they do not hold yet
@@ -196,19 +196,21 @@ class Books:
         """Whether any free devices are kept for somebody, now or later."""
         return self._kept.promises or bool(self._ahead)
 
-    def may_keep_from(self, request: Waiting) -> bool:
+    def may_keep_from(self, request: PendingRequest) -> bool:
         """Whether it could ever find free devices that it may not have (``kept_from``)."""
         return self.keeps or (self._guarantees.promises and not request.preemptible)
 
-    def leaves_what_is_kept(self, request: Waiting) -> bool:
+    def leaves_what_is_kept(self, request: PendingRequest) -> bool:
         return _leaves(request, self.kept_for_others(request), self.pool)
 
-    def would_leave_what_is_kept(self, request: Waiting, pool: Pool, tally: Tally) -> bool:
+    def would_leave_what_is_kept(
+        self, request: PendingRequest, pool: DevicePool, tally: Tally
+    ) -> bool:
         """The same, were this free and held."""
         kept = self._kept.of_others_next_to(tally, self.tree.chain(request.group))
         return _leaves(request, kept, pool)
 
-    def kept_reason(self, request: Waiting) -> Reason:
+    def kept_reason(self, request: PendingRequest) -> Reason:
         """Why free devices are kept from it: for a reservation of others that does not hold all
         of them yet, or because they are not lent."""
         own = {group.name for group in self.tree.chain(request.group)}
@@ -218,7 +220,7 @@ class Books:
         )
         return Reason.RESERVATION if any(lacks) else Reason.GUARANTEE
 
-    def kept_from(self, request: Waiting, until: float | None = None) -> Kept | None:
+    def kept_from(self, request: PendingRequest, until: float | None = None) -> HoldReason | None:
         """Why it may not have devices although others may; None if it may.
 
         1. it could run past the beginning of a reservation of others, and too few devices
@@ -230,10 +232,10 @@ class Books:
         until = self.now + request.seconds if until is None else until
         for ahead in self._ahead:
             if ahead.room < weight and ahead.binds(request.group, until):
-                return Kept(reason=Reason.RESERVATION, detail=ahead.group)
+                return HoldReason(reason=Reason.RESERVATION, detail=ahead.group)
         return None if self.leaves_guarantees(request) else _FOR_A_GUARANTEE
 
-    def leaves_guarantees(self, request: Waiting) -> bool:
+    def leaves_guarantees(self, request: PendingRequest) -> bool:
         """Whether others can reclaim all of theirs beside it, if it could not be asked back. It
         is the same before and after what is lent is asked back for it."""
         if not self._guarantees or request.preemptible:
@@ -255,7 +257,7 @@ class Books:
 
     # -- counting -------------------------------------------------------------------------
 
-    def _count(self, holding: Holding, times: int) -> None:
+    def _count(self, holding: Allocation, times: int) -> None:
         self._taken_for_good.clear()
         self.tally.count(holding, times)
         self._homes.moved(holding, times, self.pool)
@@ -268,7 +270,7 @@ class Books:
             if ahead.binds(holding.group, holding.until):
                 ahead.room -= weight
 
-    def _charge(self, holding: Holding, times: int) -> None:
+    def _charge(self, holding: Allocation, times: int) -> None:
         """Its budgets lose what it may still use, or have it back."""
         for group in self.tree.known(holding.group) if self.budgets else ():
             if group.name in self.budgets:
@@ -282,10 +284,10 @@ class Books:
         amounts = dict(not_lent(self.tree, self.guaranteed))
         for group, devices in self.due_devices().items():
             amounts[group] = max(amounts.get(group, 0), devices)
-        self._kept = Claims(self.tree, self.tally, amounts)
+        self._kept = ReservedCapacity(self.tree, self.tally, amounts)
         self._ahead = [self._before(each) for each in self._reserved if each.starts_at > now]
 
-    def _before(self, reserved: Reserved) -> _Ahead:
+    def _before(self, reserved: ReservedSpan) -> _Ahead:
         """What may still be lent past the beginning of a reservation."""
         active = [each for each in self._reserved if _is_due(each, reserved.starts_at)]
         groups = frozenset().union(*(self.tree.below(each.group) for each in active))
@@ -300,7 +302,7 @@ class Books:
         return ahead
 
 
-def _leaves(request: Waiting, kept: int, pool: Pool) -> bool:
+def _leaves(request: PendingRequest, kept: int, pool: DevicePool) -> bool:
     weight = size(request.devices, request.share)
     return not kept or pool.free_count() * THOUSAND - weight >= kept
 
@@ -311,11 +313,11 @@ def _held_out_of_order(snapshot: Snapshot) -> int:
     return sum(device.id in held for device in snapshot.devices if not device.lendable)
 
 
-def _is_due(reserved: Reserved, now: float) -> bool:
+def _is_due(reserved: ReservedSpan, now: float) -> bool:
     return reserved.starts_at <= now < reserved.ends_at
 
 
-def _cost(holding: Holding, since: float) -> float:
+def _cost(holding: Allocation, since: float) -> float:
     """Device-seconds up to its time limit."""
     devices = size(len(holding.devices), holding.share) / THOUSAND
     return devices * max(0.0, holding.until - since)

@@ -14,8 +14,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from heapq import heappop, heappush
 
-from ..model.snapshot import Holding, Use
-from ..quota.tree import Tree, size
+from ..model.snapshot import Allocation, DecayedUsage
+from ..quota.tree import GroupTree, size
 from .running_set import promised_end
 
 Node = str | tuple[str, str]
@@ -30,11 +30,15 @@ def cost(thousandths: int, seconds: float) -> int:
     return thousandths * round(seconds * MILLI)
 
 
-class Debts:
+class FairShare:
     """What each node of the tree owes to its siblings: use, and what runs still needs."""
 
     def __init__(
-        self, tree: Tree, use: Iterable[Use] = (), holdings: Iterable[Holding] = (), now: float = 0
+        self,
+        tree: GroupTree,
+        use: Iterable[DecayedUsage] = (),
+        holdings: Iterable[Allocation] = (),
+        now: float = 0,
     ) -> None:
         self._tree = tree
         self._now = round(now * MILLI)
@@ -43,7 +47,7 @@ class Debts:
         """Thousandths of a device of what has not reached its expected end."""
         self._owed: defaultdict[Node, int] = defaultdict(int)
         """The same times those ends, and past use."""
-        self._open: dict[str, tuple[int, Holding]] = {}
+        self._open: dict[str, tuple[int, Allocation]] = {}
         self._ends: list[tuple[int, str]] = []
         self.set_use(use)
         for holding in holdings:
@@ -58,7 +62,7 @@ class Debts:
         nodes = [(group, owner) for owner in owners]
         return [owed[node] - now * held[node] for node in nodes]
 
-    def set_use(self, use: Iterable[Use]) -> None:
+    def set_use(self, use: Iterable[DecayedUsage]) -> None:
         """Replace what is known of the past of these owners in these groups."""
         for each in use:
             key = (each.group, each.owner)
@@ -68,9 +72,9 @@ class Debts:
             for node in self._nodes(*key) if more else ():
                 self._owed[node] += more
 
-    def uses(self) -> tuple[Use, ...]:
+    def uses(self) -> tuple[DecayedUsage, ...]:
         return tuple(
-            Use(group=group, owner=owner, device_seconds=value / MICRO)
+            DecayedUsage(group=group, owner=owner, device_seconds=value / MICRO)
             for (group, owner), value in self._uses.items()
         )
 
@@ -83,7 +87,7 @@ class Debts:
             if found is not None and found[0] == end:
                 self._close(request_id)
 
-    def add(self, holding: Holding) -> None:
+    def add(self, holding: Allocation) -> None:
         end = round(promised_end(holding) * MILLI)
         if not holding.devices or end <= self._now:
             return
@@ -91,7 +95,7 @@ class Debts:
         heappush(self._ends, (end, holding.request_id))
         self._count(holding, end, 1)
 
-    def remove(self, holding: Holding) -> None:
+    def remove(self, holding: Allocation) -> None:
         if holding.request_id in self._open:
             self._close(holding.request_id)
 
@@ -99,7 +103,7 @@ class Debts:
         end, holding = self._open.pop(request_id)
         self._count(holding, end, -1)
 
-    def _count(self, holding: Holding, end: int, times: int) -> None:
+    def _count(self, holding: Allocation, end: int, times: int) -> None:
         weight = times * size(len(holding.devices), holding.share)
         for node in self._nodes(holding.group, holding.owner):
             self._held[node] += weight

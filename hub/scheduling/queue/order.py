@@ -13,11 +13,11 @@ from itertools import chain
 from math import inf
 from operator import itemgetter
 
-from ..model.snapshot import Group, PriorityClass, Waiting
+from ..model.snapshot import Group, PendingRequest, PriorityClass
 from ..quota.headroom import cap, cap_of_one
 from ..quota.tree import THOUSAND
-from .cycle_state import Books
-from .fair_share import Debts
+from .cycle_state import CycleState
+from .fair_share import FairShare
 from .queues import Entry, Queues, Served
 
 When = tuple[bool, float, float, str]
@@ -28,7 +28,7 @@ other."""
 
 _when: Callable[[Turn], When] = itemgetter(0)
 _served: Callable[[Turn], Served | None] = itemgetter(1)
-_request: Callable[[Served], Waiting] = itemgetter(0)
+_request: Callable[[Served], PendingRequest] = itemgetter(0)
 Merge = Callable[[list[Iterator[Turn]]], Iterable[Turn]]
 
 
@@ -40,7 +40,7 @@ def _at_once(turns: list[Iterator[Turn]]) -> Iterable[Turn]:
     return sorted(chain.from_iterable(turns), key=_when)
 
 
-class Order:
+class QueueOrder:
     """The order of all that wait, at one moment; nothing that starts afterwards moves it.
 
     0. for whom devices were asked back, until they start, and then what was moved for them:
@@ -67,8 +67,8 @@ class Order:
     def __init__(
         self,
         queues: Queues,
-        books: Books,
-        debts: Debts,
+        books: CycleState,
+        debts: FairShare,
         left_out: Collection[str] = (),
         promised: Collection[str] = (),
     ) -> None:
@@ -84,15 +84,15 @@ class Order:
         self._entitled = books.entitled
         self._now = books.now
 
-    def __iter__(self) -> Iterator[Waiting]:
+    def __iter__(self) -> Iterator[PendingRequest]:
         """One after the other, and no further than somebody asks."""
         return self._in_order(_one_by_one)
 
-    def whole(self) -> tuple[Waiting, ...]:
+    def whole(self) -> tuple[PendingRequest, ...]:
         """All of them, faster than one after the other."""
         return tuple(self._in_order(_at_once))
 
-    def _in_order(self, merged: Merge) -> Iterator[Waiting]:
+    def _in_order(self, merged: Merge) -> Iterator[PendingRequest]:
         first = {request.id: request for request in chain(self._promised(), self._reserved())}
         yield from first.values()
         for priority in self._queues.classes:
@@ -101,7 +101,7 @@ class Order:
             yield from (each for each in requests if each.id not in first) if first else requests
         yield from self._queues.strays()
 
-    def _promised(self) -> Iterator[Waiting]:
+    def _promised(self) -> Iterator[PendingRequest]:
         """Rule 0."""
         made_room, waiting = self._queues.made_room(), self._queues.waiting
         stopped_for = (each.made_room_for for each in made_room)
@@ -110,16 +110,16 @@ class Order:
         for request in chain(filter(None, others), moved):
             yield from (each for each in self._behind(request) if each in self._entitled)
 
-    def _behind(self, request: Waiting) -> Iterator[Waiting]:
+    def _behind(self, request: PendingRequest) -> Iterator[PendingRequest]:
         """A request, and before it whom it was itself stopped for since."""
-        found: dict[str, Waiting] = {}
-        at: Waiting | None = request
+        found: dict[str, PendingRequest] = {}
+        at: PendingRequest | None = request
         while at is not None and at.id not in found:
             found[at.id] = at
             at = self._queues.waiting.get(at.made_room_for)
         return reversed(found.values())
 
-    def _reserved(self) -> Iterator[Waiting]:
+    def _reserved(self) -> Iterator[PendingRequest]:
         """Rule 1: as much of what waits as the reservation still has devices for.
 
         Nobody is left out: who is held by a limit takes a part of it as well.

@@ -9,8 +9,8 @@ from math import inf
 from operator import itemgetter
 from types import MappingProxyType
 
-from ..model.snapshot import Group, PriorityClass, Waiting
-from ..quota.tree import Tree, size
+from ..model.snapshot import Group, PendingRequest, PriorityClass
+from ..quota.tree import GroupTree, size
 from .fair_share import MICRO, cost
 from .running_set import span
 
@@ -23,7 +23,7 @@ DANGER = 2.0
 _RANK = MappingProxyType({name: rank for rank, name in enumerate(PriorityClass)})
 
 OwnKey = tuple[float, float, float, str]
-Served = tuple[Waiting, int, int, bool]
+Served = tuple[PendingRequest, int, int, bool]
 """A request, its weight in thousandths of a device, what it is expected to use in millionths of
 a device-second, and whether a limit would hold it anyway."""
 Entry = tuple[OwnKey, Served]
@@ -34,7 +34,7 @@ def rank(priority: PriorityClass) -> int:
     return _RANK[priority]
 
 
-def entry(request: Waiting) -> Entry:
+def entry(request: PendingRequest) -> Entry:
     """A request with its place among those of one owner in one group; the smaller goes first.
 
     5. what is expected to be left of its work, in device-seconds, less a part for the time that
@@ -59,7 +59,7 @@ def entry(request: Waiting) -> Entry:
 class Queues:
     """The queues of all owners."""
 
-    def __init__(self, tree: Tree, waiting: Iterable[Waiting] = ()) -> None:
+    def __init__(self, tree: GroupTree, waiting: Iterable[PendingRequest] = ()) -> None:
         self._tree = tree
         self._own: dict[tuple[PriorityClass, str], dict[str, list[Entry]]] = {}
         self._below: defaultdict[tuple[PriorityClass, str], int] = defaultdict(int)
@@ -68,10 +68,10 @@ class Queues:
         """The same of all groups."""
         self._dated: dict[tuple[PriorityClass, str], set[str]] = {}
         """Owners in whose queues there ever was a deadline."""
-        self._strays: list[tuple[float, str, Waiting]] = []
+        self._strays: list[tuple[float, str, PendingRequest]] = []
         """Those whose group, or one above it, is missing."""
-        self._waiting: dict[str, Waiting] = {}
-        self._made_room: dict[str, Waiting] = {}
+        self._waiting: dict[str, PendingRequest] = {}
+        self._made_room: dict[str, PendingRequest] = {}
         for request in waiting:
             self._put(request)
         for (priority, group), owners in self._own.items():
@@ -81,10 +81,10 @@ class Queues:
         self._strays.sort(key=itemgetter(0, 1))
 
     @property
-    def waiting(self) -> dict[str, Waiting]:
+    def waiting(self) -> dict[str, PendingRequest]:
         return self._waiting
 
-    def add(self, request: Waiting) -> None:
+    def add(self, request: PendingRequest) -> None:
         queue = self._put(request)
         if queue is None:
             self._strays.sort(key=itemgetter(0, 1))
@@ -92,7 +92,7 @@ class Queues:
             insort(queue, queue.pop())
             self._count(request.priority, request.group, 1)
 
-    def _put(self, request: Waiting) -> list[Entry] | None:
+    def _put(self, request: PendingRequest) -> list[Entry] | None:
         """At the end of a queue, which is not sorted then; None where its group is missing."""
         self._waiting[request.id] = request
         if request.made_room_for:
@@ -117,7 +117,7 @@ class Queues:
         for each in self._tree.chain(group):
             self._below[priority, each.name] += more
 
-    def remove(self, request_id: str) -> Waiting:
+    def remove(self, request_id: str) -> PendingRequest:
         request = self._waiting.pop(request_id)
         self._made_room.pop(request_id, None)
         if not self._tree.chain(request.group):
@@ -133,11 +133,11 @@ class Queues:
 
     # -- reading --------------------------------------------------------------------------
 
-    def made_room(self) -> list[Waiting]:
+    def made_room(self) -> list[PendingRequest]:
         """Whatever was stopped for others and waits to go on, the oldest first."""
         return sorted(self._made_room.values(), key=lambda each: (each.submitted_at, each.id))
 
-    def strays(self) -> Iterator[Waiting]:
+    def strays(self) -> Iterator[PendingRequest]:
         """Whoever cannot start, because the group is missing: the oldest first."""
         return (request for _, _, request in self._strays)
 
@@ -151,7 +151,7 @@ class Queues:
         below = self._below
         return [each for each in self._tree.children(parent) if below[priority, each.name]]
 
-    def of(self, group: str) -> Iterator[Waiting]:
+    def of(self, group: str) -> Iterator[PendingRequest]:
         """All that waits in a group and below it, in no order that means anything."""
         for name in self._tree.below(group):
             for priority in PriorityClass:

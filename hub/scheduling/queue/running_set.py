@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import inf, nextafter
 
-from ..model.snapshot import Holding, Waiting
+from ..model.snapshot import Allocation, PendingRequest
 from ..placement.device_pool import Placement
-from ..quota.tree import THOUSAND, Tree, size
+from ..quota.tree import THOUSAND, GroupTree, size
 
 _SHORTEST = 60.0
 """Seconds: the first step for what was expected to take less."""
@@ -18,7 +18,7 @@ End = tuple[float, str]
 """When a request's lease is expected to end, and its id."""
 
 
-def span(request: Waiting) -> float:
+def span(request: PendingRequest) -> float:
     """Seconds that a request is expected to hold what it is given; at most its time limit.
 
     What earlier attempts saved of its work need not be done again. Where they have outlived what
@@ -33,9 +33,9 @@ def span(request: Waiting) -> float:
     return min(request.seconds, _corrected(whole, 0.0, nextafter(done, inf)) - done)
 
 
-def holding_of(request: Waiting, placed: Placement, *, now: float) -> Holding:
+def holding_of(request: PendingRequest, placed: Placement, *, now: float) -> Allocation:
     """What a request holds once it starts, for as long as its time limit."""
-    return Holding(
+    return Allocation(
         request_id=request.id,
         owner=request.owner,
         group=request.group,
@@ -53,14 +53,14 @@ def holding_of(request: Waiting, placed: Placement, *, now: float) -> Holding:
     )
 
 
-def promised_end(holding: Holding) -> float:
+def promised_end(holding: Allocation) -> float:
     """When it was expected to end, as it was known when it began."""
     if holding.expected is None:
         return holding.until
     return min(holding.until, holding.since + holding.expected)
 
 
-def expected_end(holding: Holding, now: float) -> float:
+def expected_end(holding: Allocation, now: float) -> float:
     """When it is expected to end, as it is known now.
 
     1. what was asked to go ends now
@@ -94,13 +94,13 @@ def _corrected(seconds: float, since: float, now: float) -> float:
     return seconds
 
 
-class Running:
+class RunningSet:
     """All holdings, found by group, by owner and by their ends."""
 
-    def __init__(self, tree: Tree, holdings: Iterable[Holding] = (), *, now: float) -> None:
+    def __init__(self, tree: GroupTree, holdings: Iterable[Allocation] = (), *, now: float) -> None:
         self._tree = tree
-        self._all: dict[str, Holding] = {}
-        self._in: dict[tuple[str, str], dict[str, Holding]] = {}
+        self._all: dict[str, Allocation] = {}
+        self._in: dict[tuple[str, str], dict[str, Allocation]] = {}
         self._groups: dict[str, dict[tuple[str, str], None]] = {}
         self._now = now
         self._end: dict[str, float] = {}
@@ -111,8 +111,8 @@ class Running:
             self._put(holding)
         self._ends.sort()
 
-    def copy(self) -> Running:
-        made = Running(self._tree, now=self._now)
+    def copy(self) -> RunningSet:
+        made = RunningSet(self._tree, now=self._now)
         made._all, made._end, made._ends = self._all.copy(), self._end.copy(), self._ends.copy()
         made._in = {key: inside.copy() for key, inside in self._in.items()}
         made._groups = {name: keys.copy() for name, keys in self._groups.items()}
@@ -126,19 +126,19 @@ class Running:
         for _, request_id in again:
             insort(self._ends, self._expect(self._all[request_id]))
 
-    def _expect(self, holding: Holding) -> End:
+    def _expect(self, holding: Allocation) -> End:
         end = self._end[holding.request_id] = expected_end(holding, self._now)
         return (end, holding.request_id)
 
     @property
-    def holdings(self) -> Mapping[str, Holding]:
+    def holdings(self) -> Mapping[str, Allocation]:
         return self._all
 
-    def add(self, holding: Holding) -> None:
+    def add(self, holding: Allocation) -> None:
         self._put(holding)
         insort(self._ends, self._ends.pop())
 
-    def _put(self, holding: Holding) -> None:
+    def _put(self, holding: Allocation) -> None:
         """With its end behind all others, wherever that belongs."""
         key = (holding.group, holding.owner)
         self._all[holding.request_id] = holding
@@ -146,7 +146,7 @@ class Running:
         self._groups.setdefault(holding.group, {})[key] = None
         self._ends.append(self._expect(holding))
 
-    def remove(self, request_id: str) -> Holding:
+    def remove(self, request_id: str) -> Allocation:
         holding = self._all.pop(request_id)
         del self._in[holding.group, holding.owner][request_id]
         del self._ends[bisect_left(self._ends, (self._end.pop(request_id), request_id))]
@@ -159,11 +159,11 @@ class Running:
             at = end_of_notice(self._now, grace, holding.until)
             self.add(replace(holding, leaving=True, leaves_at=at))
 
-    def ends(self) -> Iterator[tuple[float, Holding]]:
+    def ends(self) -> Iterator[tuple[float, Allocation]]:
         """Everything that runs, in the order in which it is expected to end."""
         return ((end, self._all[request_id]) for end, request_id in self._ends)
 
-    def ends_in(self, group: str, owner: str | None) -> list[tuple[float, Holding]]:
+    def ends_in(self, group: str, owner: str | None) -> list[tuple[float, Allocation]]:
         """The same of a group and all below it, or of one owner in them."""
         keys = (
             key
@@ -180,4 +180,4 @@ class Running:
         return [(end, each) for end, _, each in found]
 
 
-_NOTHING: Mapping[str, Holding] = {}
+_NOTHING: Mapping[str, Allocation] = {}

@@ -65,7 +65,7 @@ HALF_LIFE = 7 * 86400.0
 """After how long past use counts half, where nothing else was chosen."""
 
 
-class Interval(Charged, Protocol):
+class ChargeInterval(Charged, Protocol):
     """A charge with its span."""
 
     @property
@@ -75,7 +75,7 @@ class Interval(Charged, Protocol):
     def ends_at(self) -> float: ...
 
 
-def decayed(charge: Interval, at: float, half_life: float) -> float:
+def decayed(charge: ChargeInterval, at: float, half_life: float) -> float:
     """What a charge still counts for at a later moment.
 
     Each instant of it counts 2^(-age / half-life), so that the charge counts for the integral

@@ -7,23 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from ..model.snapshot import PriorityClass, Waiting
-from .tree import THOUSAND, Tally, Tree, size
+from ..model.snapshot import PendingRequest, PriorityClass
+from .tree import THOUSAND, GroupTree, Tally, size
 
 
-class Entitled:
+class Entitlement:
     """Who may ask back what others borrow, next to what is held."""
 
-    def __init__(self, tree: Tree, tally: Tally, guaranteed: Mapping[str, int]) -> None:
+    def __init__(self, tree: GroupTree, tally: Tally, guaranteed: Mapping[str, int]) -> None:
         self._tree, self._tally, self._guaranteed = tree, tally, guaranteed
         self._left: dict[str, int] = {}
 
-    def copy(self, tally: Tally) -> Entitled:
-        made = Entitled(self._tree, tally, self._guaranteed)
+    def copy(self, tally: Tally) -> Entitlement:
+        made = Entitlement(self._tree, tally, self._guaranteed)
         made._left = self._left.copy()
         return made
 
-    def __contains__(self, request: Waiting) -> bool:
+    def __contains__(self, request: PendingRequest) -> bool:
         """Whether it is urgent, or some group of its chain stays within its guarantee with it.
 
         Whose group is missing may hold nothing, however urgent it is.
@@ -34,7 +34,7 @@ class Entitled:
             return bool(self._tree.chain(request.group))
         return size(request.devices, request.share) <= self.left(request.group)
 
-    def among(self, requests: Iterable[Waiting]) -> Iterator[Waiting]:
+    def among(self, requests: Iterable[PendingRequest]) -> Iterator[PendingRequest]:
         """Those that may ask; a group that holds its guarantee is passed over at once."""
         passed: set[str] = set()
         urgent = PriorityClass.URGENT

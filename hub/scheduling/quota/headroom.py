@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..model.plan import Reason
-from ..model.snapshot import Group, Kind, Waiting
-from .tree import THOUSAND, Tally, Tree, may_hold, size
+from ..model.snapshot import Group, Kind, PendingRequest
+from .tree import THOUSAND, GroupTree, Tally, may_hold, size
 
 Key = tuple[str, str | None]
 """A limit that many share: of a group, or of one owner in a group."""
@@ -16,7 +16,7 @@ _SESSION = Kind.SESSION  # As in ``walk``.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoRoom:
+class LimitReached:
     """The limit that keeps a request from starting now.
 
     Attributes:
@@ -32,8 +32,11 @@ class NoRoom:
 
 
 def room(
-    request: Waiting, tree: Tree, tally: Tally, budgets: Mapping[str, float] | None = None
-) -> NoRoom | None:
+    request: PendingRequest,
+    tree: GroupTree,
+    tally: Tally,
+    budgets: Mapping[str, float] | None = None,
+) -> LimitReached | None:
     """The limit that keeps a request from starting next to what is held; None if it may.
 
     1. a group that is missing, or has a missing one above, permits nothing
@@ -50,7 +53,7 @@ def room(
     """
     chain = tree.chain(request.group)
     if not chain:
-        return NoRoom(reason=Reason.GROUP_MAXIMUM, group=request.group, for_good=True)
+        return LimitReached(reason=Reason.GROUP_MAXIMUM, group=request.group, for_good=True)
     if request.devices == 0:
         return None
     return _for_good(chain, request) or _for_now(chain, request, tally, budgets or {})
@@ -80,7 +83,7 @@ def is_as_large_for_one(group: Group, lendable: int) -> bool:
 class Caps:
     """The limits along the chain of each group, worked out once for one tree and pool."""
 
-    def __init__(self, tree: Tree, lendable: int) -> None:
+    def __init__(self, tree: GroupTree, lendable: int) -> None:
         """``lendable``: thousandths of a device that the pool has."""
         self._tree, self.lendable = tree, lendable
         self._groups: dict[str, tuple[tuple[str, int, bool], ...]] = {}
@@ -113,7 +116,7 @@ class Caps:
         return found
 
 
-class Rooms:
+class HeadroomCache:
     """What the limits leave, remembered while nothing starts and nothing ends.
 
     It says no more than ``room``, and says it at once: what is left is the same for all that
@@ -129,7 +132,7 @@ class Rooms:
         self._left.clear()
         self._groups.clear()
 
-    def left(self, request: Waiting) -> tuple[int, int]:
+    def left(self, request: PendingRequest) -> tuple[int, int]:
         """Thousandths of a device that all limits leave to a request for devices, and that are
         left without the limits of those that may hold the whole pool; no more than it has."""
         key = (request.group, request.owner, request.kind is _SESSION)
@@ -169,32 +172,32 @@ class Rooms:
         return min(left)[0], min((self._caps.lendable, *smaller))
 
 
-def _for_good(chain: tuple[Group, ...], request: Waiting) -> NoRoom | None:
+def _for_good(chain: tuple[Group, ...], request: PendingRequest) -> LimitReached | None:
     weight = size(request.devices, request.share)
     for group in chain:
         if weight > cap_of_one(group):
-            return NoRoom(reason=Reason.USER_MAXIMUM, group=group.name, for_good=True)
+            return LimitReached(reason=Reason.USER_MAXIMUM, group=group.name, for_good=True)
         if weight > cap(group):
-            return NoRoom(reason=Reason.GROUP_MAXIMUM, group=group.name, for_good=True)
+            return LimitReached(reason=Reason.GROUP_MAXIMUM, group=group.name, for_good=True)
     return None
 
 
 def _for_now(
-    chain: tuple[Group, ...], request: Waiting, tally: Tally, budgets: Mapping[str, float]
-) -> NoRoom | None:
+    chain: tuple[Group, ...], request: PendingRequest, tally: Tally, budgets: Mapping[str, float]
+) -> LimitReached | None:
     weight = size(request.devices, request.share)
     for group in chain:
         own = (group.name, request.owner)
         if tally.users[own] + weight > cap_of_one(group):
-            return NoRoom(reason=Reason.USER_MAXIMUM, group=group.name, for_good=False)
+            return LimitReached(reason=Reason.USER_MAXIMUM, group=group.name, for_good=False)
         most = group.max_sessions
         if most is not None and request.kind is Kind.SESSION and tally.sessions[own] >= most:
-            return NoRoom(reason=Reason.SESSIONS, group=group.name, for_good=False)
+            return LimitReached(reason=Reason.SESSIONS, group=group.name, for_good=False)
         held = tally.groups[group.name] + weight
         if held > cap(group):
             full = held > group.max_devices * THOUSAND
             reason = Reason.GROUP_MAXIMUM if full else Reason.BORROWING
-            return NoRoom(reason=reason, group=group.name, for_good=False)
+            return LimitReached(reason=reason, group=group.name, for_good=False)
         if budgets and budgets.get(group.name, 1.0) <= 0:
-            return NoRoom(reason=Reason.BUDGET, group=group.name, for_good=False)
+            return LimitReached(reason=Reason.BUDGET, group=group.name, for_good=False)
     return None

@@ -14,14 +14,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from copy import copy
 
-from ..model.snapshot import Group, Holding
-from .tree import THOUSAND, Tally, Tree, size
+from ..model.snapshot import Allocation, Group
+from .tree import THOUSAND, GroupTree, Tally, size
 
 
-class Claims:
+class ReservedCapacity:
     """The unfilled part of a claim of each group, along the chain."""
 
-    def __init__(self, tree: Tree, tally: Tally, amounts: Mapping[str, int]) -> None:
+    def __init__(self, tree: GroupTree, tally: Tally, amounts: Mapping[str, int]) -> None:
         self._tree, self._tally = tree, tally
         self._amounts = {name: count * THOUSAND for name, count in amounts.items() if count > 0}
         self._unfilled: dict[str, int] = {}
@@ -30,7 +30,7 @@ class Claims:
         self._moved = set(self._amounts)
         """Groups that hold something else since the last question."""
 
-    def copy(self, tally: Tally) -> Claims:
+    def copy(self, tally: Tally) -> ReservedCapacity:
         made = copy(self)
         made._tally, made._moved = tally, self._moved.copy()
         made._unfilled, made._below = self._unfilled.copy(), self._below.copy()
@@ -91,15 +91,15 @@ class Claims:
         return self._below[group.parent] - self._unfilled.get(group.name, 0)
 
 
-class Lent:
+class ReclaimableCapacity:
     """What could be asked back: preemptible work of those that hold more than their guarantee."""
 
     def __init__(
         self,
-        tree: Tree,
+        tree: GroupTree,
         tally: Tally,
         guaranteed: Mapping[str, int],
-        holdings: Iterable[Holding] = (),
+        holdings: Iterable[Allocation] = (),
     ) -> None:
         self._tree, self._tally = tree, tally
         self._guaranteed = guaranteed
@@ -110,7 +110,7 @@ class Lent:
         for holding in holdings:
             self.moved(holding, 1)
 
-    def copy(self, tally: Tally) -> Lent:
+    def copy(self, tally: Tally) -> ReclaimableCapacity:
         made = copy(self)
         made._tally, made._moved = tally, self._moved.copy()
         made._direct, made._lent = self._direct.copy(), self._lent.copy()
@@ -140,14 +140,14 @@ class Lent:
         above = max(0, self._tally.groups[group] + weight - guaranteed)
         return min(self._direct[group] + self._below[group] + more, above)
 
-    def moved(self, holding: Holding, times: int) -> None:
+    def moved(self, holding: Allocation, times: int) -> None:
         """A holding came (``times`` 1) or went (-1)."""
         self._moved.add(holding.group)
         if holding.preemptible and holding.devices:
             self._direct[holding.group] += times * size(len(holding.devices), holding.share)
 
 
-def not_lent(tree: Tree, guaranteed: Mapping[str, int]) -> Mapping[str, int]:
+def not_lent(tree: GroupTree, guaranteed: Mapping[str, int]) -> Mapping[str, int]:
     """Devices that groups do not lend of what counts as guaranteed to them (Kueue's lending
     limit)."""
     return {

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from ..model.snapshot import Group, Holding, Kind, Share
+from ..model.snapshot import Allocation, Group, Kind, Share
 
 
 def guarantees(groups: Iterable[Group]) -> Mapping[str, int]:
@@ -39,7 +39,7 @@ def guarantees(groups: Iterable[Group]) -> Mapping[str, int]:
     return found
 
 
-class Tree:
+class GroupTree:
     """The groups of one snapshot. Chains are worked out once and kept.
 
     A group whose borrowing is limited is guaranteed what counts (``guarantees``): what it may
@@ -143,7 +143,7 @@ class Tally:
         sessions: sessions with devices by group and owner.
     """
 
-    def __init__(self, tree: Tree, holdings: Iterable[Holding] = ()) -> None:
+    def __init__(self, tree: GroupTree, holdings: Iterable[Allocation] = ()) -> None:
         self._tree = tree
         self.groups: defaultdict[str, int] = defaultdict(int)
         self.users: defaultdict[tuple[str, str], int] = defaultdict(int)
@@ -166,7 +166,7 @@ class Tally:
             if sessions:
                 self.sessions[key] += sessions
 
-    def count(self, holding: Holding, times: int = 1) -> None:
+    def count(self, holding: Allocation, times: int = 1) -> None:
         """Count a holding in, or out with ``times`` -1."""
         if holding.devices:
             weight = size(len(holding.devices), holding.share)
@@ -188,7 +188,7 @@ def in_devices(thousandths: int) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class GroupLimits:
     """The most that one request in a group may ask for: the smallest of each on the chain."""
 
     max_devices: int
@@ -204,12 +204,12 @@ def may_hold(group: Group) -> int:
     return min(group.max_devices, group.guaranteed + group.borrowing)
 
 
-def limits(tree: Tree, group: str) -> Limits | None:
+def limits(tree: GroupTree, group: str) -> GroupLimits | None:
     """What the whole chain leaves of a group's own limits; None where the chain is broken."""
     chain = tree.chain(group)
     if not chain:
         return None
-    return Limits(
+    return GroupLimits(
         max_devices=min(map(may_hold, chain)),
         max_devices_per_user=min(each.max_devices_per_user for each in chain),
         max_seconds=min(each.max_seconds for each in chain),

@@ -13,15 +13,23 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from ...errors import InvalidInput
-from ...scheduling.cycle.incremental import Budgeted, Event, Freed, Standing, Submitted, Used, step
+from ...scheduling.cycle.incremental import (
+    AllocationEnded,
+    BudgetsChanged,
+    Event,
+    RequestQueued,
+    SchedulerState,
+    UsageChanged,
+    step,
+)
 from ...scheduling.model.plan import Start, Stop
 from ...scheduling.model.snapshot import Snapshot
 from ...scheduling.placement.device_pool import Placement
-from ..workload.budgets import Budgets
-from ..workload.calendar import Promises
-from ..workload.decayed_usage import Past
+from ..workload.budgets import SimulatedBudgets
+from ..workload.calendar import SimulatedReservations
+from ..workload.decayed_usage import SimulatedUsage
 from ..workload.job_run import Run
-from .policy import Site
+from .policy import SimulatedSite
 from .scheduler import Scheduler
 
 _MOST_STOPS = 1000
@@ -39,7 +47,7 @@ class CarrelPolicy:
     name: str = "carrel"
     source: str = "The scheduler of the live service: the same functions."
 
-    def scheduler(self, site: Site) -> Scheduler:
+    def scheduler(self, site: SimulatedSite) -> Scheduler:
         return Carrel(site)
 
 
@@ -49,16 +57,16 @@ CARREL = CarrelPolicy()
 class Carrel:
     """Says to the scheduler what happens, and does what it decides."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: SimulatedSite) -> None:
         self._made_from = Snapshot(devices=tuple(site.devices), groups=tuple(site.groups))
-        self._standing: Standing | None = None
+        self._standing: SchedulerState | None = None
         self._restart_cost = site.restart_cost
         self._runs: dict[str, Run] = {}
         self._events: list[Event] = []
-        self._past = Past()
-        self._budgets = Budgets(site.groups, site.calendar.terms)
+        self._past = SimulatedUsage()
+        self._budgets = SimulatedBudgets(site.groups, site.calendar.terms)
         self._on_budgets = bool(self._budgets)
-        self._promises = Promises(site.calendar.reservations, site.groups)
+        self._promises = SimulatedReservations(site.calendar.reservations, site.groups)
         self._on_promises = bool(self._promises)
         self._moved_at = -inf
         """When something last happened; kept only where there are reservations."""
@@ -68,7 +76,7 @@ class Carrel:
 
     def submit(self, run: Run, now: float) -> None:
         self._runs[run.job.id] = run
-        self._events.append(Submitted(request=run.request))
+        self._events.append(RequestQueued(request=run.request))
         self.waiting += 1
 
     def end(self, run: Run, now: float) -> None:
@@ -85,7 +93,7 @@ class Carrel:
 
     def decide(self, now: float) -> Sequence[Run]:
         """What was stopped has left when the scheduler is asked again."""
-        standing = self._standing or Standing(self._made_from, now)
+        standing = self._standing or SchedulerState(self._made_from, now)
         if self._on_promises:
             standing = self._with_promises(standing, now)
         self._tell_of_use(now)
@@ -97,7 +105,7 @@ class Carrel:
             events, self._events = self._events, []
             if self._on_budgets:
                 # Last: what has ended gives nothing back to a period that is over.
-                events.append(Budgeted(budgets=self._budgets.left(now)))
+                events.append(BudgetsChanged(budgets=self._budgets.left(now)))
             standing, delta = step(standing, events, now)
             started.extend(self._start(start, now) for start in delta.starts)
             for stop in delta.stops:
@@ -106,18 +114,18 @@ class Carrel:
         self._standing = standing
         return [run for run in started if run.placement is not None]
 
-    def _with_promises(self, standing: Standing, now: float) -> Standing:
+    def _with_promises(self, standing: SchedulerState, now: float) -> SchedulerState:
         """Reservations are those that a standing was made with."""
         if self._events:
             self._moved_at = now
         if now < self._promises.read_at:
             return standing
-        return Standing(replace(standing.snapshot(), reserved=self._promises.read(now)), now)
+        return SchedulerState(replace(standing.snapshot(), reserved=self._promises.read(now)), now)
 
     def _tell_of_use(self, now: float) -> None:
         if now - self._told_at >= USE_SECONDS:
             self._told_at = now
-            self._events.append(Used(use=self._past.uses(now)))
+            self._events.append(UsageChanged(use=self._past.uses(now)))
 
     def _start(self, start: Start, now: float) -> Run:
         run = self._runs[start.request_id]
@@ -153,11 +161,11 @@ class Carrel:
         run.stop(now, self._restart_cost)
         self._released(run, now)
         again = replace(run.request, done=run.done, moved_for=moved_for, stopped_for=stopped_for)
-        self._events.append(Submitted(request=again))
+        self._events.append(RequestQueued(request=again))
         self.waiting += 1
 
     def _released(self, run: Run, now: float) -> None:
-        self._events.append(Freed(request_id=run.job.id))
+        self._events.append(AllocationEnded(request_id=run.job.id))
         self._past.change(run.request, -run.held, now)
         if self._on_budgets:
             self._budgets.end(run, now)

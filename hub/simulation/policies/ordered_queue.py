@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import inf
 
-from ...scheduling.model.snapshot import Arrangement, Device, Waiting
-from ...scheduling.placement.device_pool import Placement, Pool, Shape, shape
+from ...scheduling.model.snapshot import Arrangement, Device, PendingRequest
+from ...scheduling.placement.device_pool import DevicePool, Placement, Shape, shape
 from ..workload.job_run import Run, whole
 
 Key = tuple[float, ...]
@@ -43,19 +43,19 @@ class Rules:
     changes: Callable[[Run, float], float | None] | None = None
 
 
-class Queueing:
+class OrderedQueue:
     """Runs that wait and run, and a pool."""
 
     def __init__(self, rules: Rules, devices: Sequence[Device], *, restart_cost: float) -> None:
         self._rules = rules
         self._restart_cost = restart_cost
-        self._pool = Pool(devices, ())
+        self._pool = DevicePool(devices, ())
         self._nodes = len({device.node for device in devices})
         self._waiting: dict[int, list[Entry]] = {}
         """By shape; where nobody passes, one line for all."""
         self._shapes: dict[Shape, int] = {}
         self._shape_of: dict[int, int] = {}
-        self._wants: dict[int, Waiting] = {}
+        self._wants: dict[int, PendingRequest] = {}
         """What each run asks for, by its number."""
         self._stuck: set[int] = set()
         """Shapes that do not fit as long as nothing is given back."""
@@ -173,7 +173,7 @@ class Queueing:
         wanted = self._wants[run.number]
         growing = _Growing(self._pool, wanted, self._nodes)
         gone: list[Run] = []
-        trial: Pool | None = None
+        trial: DevicePool | None = None
         for _, _, each in reversed(after):
             gone.append(each)
             growing.add(_placement(each))
@@ -211,7 +211,7 @@ class Queueing:
 class _Growing:
     """Whether a run might fit, were some more devices free: counted, before it is tried."""
 
-    def __init__(self, pool: Pool, wanted: Waiting, nodes: int) -> None:
+    def __init__(self, pool: DevicePool, wanted: PendingRequest, nodes: int) -> None:
         self._pool = pool
         self._model = wanted.model
         gang = wanted.gang

@@ -14,7 +14,7 @@ from typing import Protocol
 from ...scheduling.model.snapshot import Device, Group
 from ..workload.calendar import NO_DATES, Calendar
 from ..workload.job_run import Run
-from .ordered_queue import Key, Queueing, Rules
+from .ordered_queue import Key, OrderedQueue, Rules
 from .scheduler import Scheduler
 
 LAS_THRESHOLD = 3200.0
@@ -24,7 +24,7 @@ _A_MOMENT = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class SimulatedSite:
     """Where a policy works.
 
     Attributes:
@@ -50,7 +50,7 @@ class Schedules(Protocol):
     def source(self) -> str:
         """Where it comes from, for reports."""
 
-    def scheduler(self, site: Site) -> Scheduler: ...
+    def scheduler(self, site: SimulatedSite) -> Scheduler: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +64,8 @@ class Policy(Rules):
     name: str
     source: str = ""
 
-    def scheduler(self, site: Site) -> Scheduler:
-        return Queueing(self, site.devices, restart_cost=site.restart_cost)
+    def scheduler(self, site: SimulatedSite) -> Scheduler:
+        return OrderedQueue(self, site.devices, restart_cost=site.restart_cost)
 
 
 def by_age(run: Run, _now: float) -> Key:

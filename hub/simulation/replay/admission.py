@@ -14,10 +14,10 @@ from functools import partial
 from types import MappingProxyType
 
 from ...errors import InvalidInput
-from ...scheduling.explanation.admission_rules import Gate, Rule
+from ...scheduling.explanation.admission_rules import AdmissionRules, Rule
 from ...scheduling.model.snapshot import Device, Group
 from ..workload.job_run import group_of
-from ..workload.jobs import Job, Trace
+from ..workload.jobs import Trace, TraceJob
 from ..workload.nodes import ONE_POOL
 from .experiment import Pools, groups_of_pool
 
@@ -79,9 +79,9 @@ def admitted(trace: Trace, pools: Pools, groups: Sequence[Group], *, gangs: bool
     return replace(trace, jobs=left, left_out={**trace.left_out, **counted})
 
 
-def _by_pool(jobs: Iterable[Job], pools: Pools) -> dict[str, list[Job]]:
+def _by_pool(jobs: Iterable[TraceJob], pools: Pools) -> dict[str, list[TraceJob]]:
     """Without those whose tenant has no nodes: that is an error, and named as one."""
-    found: dict[str, list[Job]] = {}
+    found: dict[str, list[TraceJob]] = {}
     for job in jobs:
         pool = ONE_POOL if ONE_POOL in pools else job.tenant
         if pool in pools:
@@ -96,11 +96,11 @@ class _Admission:
         self._nodes = "these nodes have" if gangs else "one node has"
         self._devices = len(devices)
         # Members of a gang lie on several nodes, as if these were one.
-        self._gate = Gate(
+        self._gate = AdmissionRules(
             groups, (replace(each, node="") for each in devices) if gangs else devices
         )
 
-    def reason(self, job: Job) -> str:
+    def reason(self, job: TraceJob) -> str:
         """Empty where it would be let in."""
         refusal = self._gate.refusal(
             group=group_of(job),
@@ -125,13 +125,13 @@ class _Admission:
         )
 
 
-def _refused(jobs: Iterable[Job], admission: _Admission) -> Iterator[tuple[str, str]]:
+def _refused(jobs: Iterable[TraceJob], admission: _Admission) -> Iterator[tuple[str, str]]:
     """The ids of jobs, and why.
 
     Those that differ in time alone are decided together: who asks for more of it is refused for
     the same or a later one in a fixed row of reasons.
     """
-    alike: dict[Hashable, list[Job]] = {}
+    alike: dict[Hashable, list[TraceJob]] = {}
     for job in jobs:
         alike.setdefault(_but_for_time(job), []).append(job)
     for each in alike.values():
@@ -143,13 +143,13 @@ def _refused(jobs: Iterable[Job], admission: _Admission) -> Iterator[tuple[str, 
             del each[first:]
 
 
-def _has_reason(admission: _Admission, why: str, job: Job) -> bool:
+def _has_reason(admission: _Admission, why: str, job: TraceJob) -> bool:
     return admission.reason(job) == why
 
 
-def _but_for_time(job: Job) -> Hashable:
+def _but_for_time(job: TraceJob) -> Hashable:
     return (group_of(job), job.devices, job.model, job.share, job.kind, job.preemptible)
 
 
-def _seconds(job: Job) -> float:
+def _seconds(job: TraceJob) -> float:
     return max(_LEAST_SECONDS, job.seconds if job.limit is None else job.limit)

@@ -6,19 +6,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...errors import InvalidInput
-from ...scheduling.explanation.admission_rules import Gate
+from ...scheduling.explanation.admission_rules import AdmissionRules
 from ...scheduling.model.snapshot import Arrangement, Snapshot
 from ...scheduling.model.text import plural
-from ...scheduling.queue.cycle_state import Books
-from ..policies.policy import Schedules, Site
-from ..workload.budgets import Budgets
+from ...scheduling.queue.cycle_state import CycleState
+from ..policies.policy import Schedules, SimulatedSite
+from ..workload.budgets import SimulatedBudgets
 from ..workload.job_run import Run
-from ..workload.jobs import Job
+from ..workload.jobs import TraceJob
 
 _A_SECOND = 1.0
 
 
-def kept_waiting(runs: Sequence[Run], policy: Schedules, site: Site, now: float) -> tuple[Run, ...]:
+def kept_waiting(
+    runs: Sequence[Run], policy: Schedules, site: SimulatedSite, now: float
+) -> tuple[Run, ...]:
     """What budgets and reservations keep waiting for good.
 
     Raises:
@@ -36,7 +38,7 @@ def kept_waiting(runs: Sequence[Run], policy: Schedules, site: Site, now: float)
                 accepted="Quotas are accepted under which each job could start alone.",
                 field="quota",
             )
-    budgets = Budgets(site.groups, site.calendar.terms)
+    budgets = SimulatedBudgets(site.groups, site.calendar.terms)
     for run in waiting:
         if not (site.calendar.reservations or budgets.never_again(run, now)):
             raise InvalidInput(
@@ -55,7 +57,7 @@ def kept_waiting(runs: Sequence[Run], policy: Schedules, site: Site, now: float)
     return tuple(waiting)
 
 
-def how_it_lies(job: Job) -> str:
+def how_it_lies(job: TraceJob) -> str:
     """How the devices of a job that is larger than a node, or has members, lie on nodes."""
     if job.gang is None:
         return (
@@ -77,11 +79,15 @@ def _named(run: Run) -> str:
 class _Alone:
     """A site in which nothing runs."""
 
-    def __init__(self, site: Site, now: float) -> None:
-        self._gate = Gate(site.groups, site.devices)
+    def __init__(self, site: SimulatedSite, now: float) -> None:
+        self._gate = AdmissionRules(site.groups, site.devices)
         # Members of a gang lie on several nodes, as if these were one.
-        self._gate_of_gangs = Gate(site.groups, [replace(each, node="") for each in site.devices])
-        self._books = Books(Snapshot(devices=tuple(site.devices), groups=tuple(site.groups)), now)
+        self._gate_of_gangs = AdmissionRules(
+            site.groups, [replace(each, node="") for each in site.devices]
+        )
+        self._books = CycleState(
+            Snapshot(devices=tuple(site.devices), groups=tuple(site.groups)), now
+        )
 
     def why_not(self, run: Run) -> str:
         """A sentence; empty where it could start.

@@ -11,17 +11,17 @@ from math import inf
 from ...errors import InvalidInput
 from ...scheduling.model.snapshot import Device
 from ...scheduling.model.text import plural
-from ...scheduling.placement.device_pool import Pool, largest_node
-from ..policies.policy import Schedules, Site
+from ...scheduling.placement.device_pool import DevicePool, largest_node
+from ..policies.policy import Schedules, SimulatedSite
 from ..policies.scheduler import Scheduler
 from ..workload.job_run import Run, request_of, whole
-from ..workload.jobs import Job
+from ..workload.jobs import TraceJob
 from .deadlock import how_it_lies, kept_waiting
 from .runtime_estimates import Estimator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class ReplayOutcome:
     """What one pool did with one stream of jobs.
 
     Attributes:
@@ -56,8 +56,8 @@ class _Idle:
 
 
 def simulate(
-    jobs: Sequence[Job], *, site: Site, policy: Schedules, estimator: Estimator
-) -> Outcome:
+    jobs: Sequence[TraceJob], *, site: SimulatedSite, policy: Schedules, estimator: Estimator
+) -> ReplayOutcome:
     """Run all jobs, which come in the order of submission, to their ends.
 
     Raises:
@@ -92,7 +92,7 @@ def simulate(
         for run in scheduler.decide(now):
             heappush(ends, (now + run.left, run.number, run.turn, run))
     held_back = kept_waiting(runs, policy, site, idle.at)
-    return Outcome(
+    return ReplayOutcome(
         runs=tuple(run for run in runs if run.ended_at is not None) if held_back else tuple(runs),
         devices=len(site.devices),
         free=idle.free,
@@ -104,7 +104,7 @@ def simulate(
 class _Submission:
     """Makes the run of a job when its time has come: its estimate is asked for then."""
 
-    def __init__(self, jobs: Sequence[Job], site: Site, estimator: Estimator) -> None:
+    def __init__(self, jobs: Sequence[TraceJob], site: SimulatedSite, estimator: Estimator) -> None:
         self._jobs = jobs
         self._node = cache(partial(largest_node, site.devices))
         self._longest = max((job.seconds for job in jobs), default=0.0)
@@ -131,9 +131,9 @@ class _Submission:
         )
 
 
-def too_large(jobs: Iterable[Job], devices: Sequence[Device]) -> Job | None:
+def too_large(jobs: Iterable[TraceJob], devices: Sequence[Device]) -> TraceJob | None:
     """A job that these devices could not hold, were all of them free; None where all fit."""
-    pool = Pool(devices, ())
+    pool = DevicePool(devices, ())
     # Each size once: a trace has few, and thousands of jobs of each.
     sizes = {(job.devices, job.model, job.share, job.gang): job for job in jobs}
     for job in sizes.values():
@@ -143,7 +143,7 @@ def too_large(jobs: Iterable[Job], devices: Sequence[Device]) -> Job | None:
     return None
 
 
-def _check_sizes(jobs: Iterable[Job], site: Site) -> None:
+def _check_sizes(jobs: Iterable[TraceJob], site: SimulatedSite) -> None:
     job = too_large(jobs, site.devices)
     if job is not None:
         raise InvalidInput(
@@ -153,7 +153,7 @@ def _check_sizes(jobs: Iterable[Job], site: Site) -> None:
         )
 
 
-def _lacking(job: Job, devices: Sequence[Device]) -> str:
+def _lacking(job: TraceJob, devices: Sequence[Device]) -> str:
     """What these devices cannot give a job that is too large for them."""
     if job.share is not None:
         return "more of one device than any of these nodes has"

@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 
 from ...errors import InvalidInput
 from ...scheduling.model.snapshot import Device, Group
-from ..policies.policy import Schedules, Site
+from ..policies.policy import Schedules, SimulatedSite
 from ..workload.calendar import NO_DATES, Calendar
 from ..workload.job_run import EVERYBODY, Run, group_of
-from ..workload.jobs import Job, Trace
+from ..workload.jobs import Trace, TraceJob
 from ..workload.nodes import ONE_POOL
 from ..workload.quota_file import room_for_gangs, wide_open, with_tenants
-from .event_loop import Outcome, simulate, too_large
+from .event_loop import ReplayOutcome, simulate, too_large
 from .guarantee_shortfall import below_guarantee
-from .metrics import Figures, completion_alone, figures, finish_time
+from .metrics import ReplayMetrics, completion_alone, figures, finish_time
 from .runtime_estimates import MakeEstimator
 
 Pools = Mapping[str, Sequence[Device]]
@@ -41,15 +41,15 @@ class Experiment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class ExperimentResult:
     """What one policy did."""
 
     policy: Schedules
-    figures: Figures
-    outcomes: tuple[Outcome, ...]
+    figures: ReplayMetrics
+    outcomes: tuple[ReplayOutcome, ...]
 
 
-def run(experiment: Experiment, policy: Schedules) -> Result:
+def run(experiment: Experiment, policy: Schedules) -> ExperimentResult:
     """Simulate one policy in every pool.
 
     Raises:
@@ -67,9 +67,9 @@ def run(experiment: Experiment, policy: Schedules) -> Result:
     )
     guaranteed = {group.name: group.guaranteed for group in experiment.groups}
     if ONE_POOL not in experiment.pools or not any(guaranteed.values()):
-        return Result(policy=policy, outcomes=outcomes, figures=figures(outcomes))
+        return ExperimentResult(policy=policy, outcomes=outcomes, figures=figures(outcomes))
     alone = _alone(experiment, policy)
-    return Result(
+    return ExperimentResult(
         policy=policy,
         outcomes=outcomes,
         figures=figures(
@@ -82,11 +82,11 @@ def run(experiment: Experiment, policy: Schedules) -> Result:
     )
 
 
-def _runs(outcomes: Iterable[Outcome]) -> list[Run]:
+def _runs(outcomes: Iterable[ReplayOutcome]) -> list[Run]:
     return [run for outcome in outcomes for run in outcome.runs]
 
 
-def _streams(experiment: Experiment) -> dict[str, list[Job]]:
+def _streams(experiment: Experiment) -> dict[str, list[TraceJob]]:
     """The jobs of each pool, in the order of submission."""
     jobs = experiment.trace.jobs
     if not jobs:
@@ -96,7 +96,7 @@ def _streams(experiment: Experiment) -> dict[str, list[Job]]:
         )
     if ONE_POOL in experiment.pools:
         return {ONE_POOL: list(jobs)}
-    streams: dict[str, list[Job]] = {tenant: [] for tenant in experiment.pools}
+    streams: dict[str, list[TraceJob]] = {tenant: [] for tenant in experiment.pools}
     for job in jobs:
         if job.tenant not in streams:
             raise InvalidInput(
@@ -108,10 +108,10 @@ def _streams(experiment: Experiment) -> dict[str, list[Job]]:
     return streams
 
 
-def _site(experiment: Experiment, pool: str, jobs: Sequence[Job]) -> Site:
+def _site(experiment: Experiment, pool: str, jobs: Sequence[TraceJob]) -> SimulatedSite:
     devices = experiment.pools[pool]
     groups = groups_of_pool(experiment.groups, pool, devices, jobs)
-    return Site(
+    return SimulatedSite(
         devices=devices,
         groups=room_for_gangs(groups, len(devices)) if _has_gangs(jobs) else groups,
         restart_cost=experiment.restart_cost,
@@ -120,7 +120,7 @@ def _site(experiment: Experiment, pool: str, jobs: Sequence[Job]) -> Site:
 
 
 def groups_of_pool(
-    groups: Iterable[Group], pool: str, devices: Sequence[Device], jobs: Iterable[Job]
+    groups: Iterable[Group], pool: str, devices: Sequence[Device], jobs: Iterable[TraceJob]
 ) -> tuple[Group, ...]:
     """The quota tree as it holds in one pool, with a group for each tenant."""
     found = with_tenants(groups, {group_of(job) for job in jobs}, len(devices))
@@ -132,16 +132,16 @@ def groups_of_pool(
     )
 
 
-def _alone(experiment: Experiment, policy: Schedules) -> dict[str, Outcome]:
+def _alone(experiment: Experiment, policy: Schedules) -> dict[str, ReplayOutcome]:
     """Each tenant on as many devices as it is guaranteed, under the same policy.
 
     A tenant with a job that is larger than its guarantee could not be alone, and is left out.
     """
     guaranteed = {group.name: group.guaranteed for group in experiment.groups}
-    by_tenant: dict[str, list[Job]] = {}
+    by_tenant: dict[str, list[TraceJob]] = {}
     for job in experiment.trace.jobs:
         by_tenant.setdefault(job.tenant, []).append(job)
-    found: dict[str, Outcome] = {}
+    found: dict[str, ReplayOutcome] = {}
     for tenant, jobs in by_tenant.items():
         name = tenant or EVERYBODY
         devices = experiment.pools[ONE_POOL][: guaranteed.get(name, 0)]
@@ -150,7 +150,7 @@ def _alone(experiment: Experiment, policy: Schedules) -> dict[str, Outcome]:
         groups = (replace(wide_open(name, len(devices)), guaranteed=len(devices)),)
         found[tenant] = simulate(
             jobs,
-            site=Site(
+            site=SimulatedSite(
                 devices=devices,
                 groups=room_for_gangs(groups, len(devices)) if _has_gangs(jobs) else groups,
                 restart_cost=experiment.restart_cost,
@@ -161,5 +161,5 @@ def _alone(experiment: Experiment, policy: Schedules) -> dict[str, Outcome]:
     return found
 
 
-def _has_gangs(jobs: Iterable[Job]) -> bool:
+def _has_gangs(jobs: Iterable[TraceJob]) -> bool:
     return any(job.gang is not None for job in jobs)

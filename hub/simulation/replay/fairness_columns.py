@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ...messages import units
-from .metrics import Evenness, Figures
+from .metrics import Evenness, ReplayMetrics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,22 +20,22 @@ class Column:
 
     name: str
     meaning: str
-    cell: Callable[[Figures], str | None]
+    cell: Callable[[ReplayMetrics], str | None]
 
 
-def shown(found: Sequence[Figures]) -> tuple[Column, ...]:
+def shown(found: Sequence[ReplayMetrics]) -> tuple[Column, ...]:
     """The columns of which at least one policy has a figure."""
     return tuple(
         column for column in COLUMNS if any(column.cell(each) is not None for each in found)
     )
 
 
-def row(figures: Figures, columns: Sequence[Column]) -> list[str]:
+def row(figures: ReplayMetrics, columns: Sequence[Column]) -> list[str]:
     """The cells of one policy; an empty one has no figure."""
     return [column.cell(figures) or "" for column in columns]
 
 
-def _finish_time(figures: Figures) -> str | None:
+def _finish_time(figures: ReplayMetrics) -> str | None:
     found = figures.finish_time
     return None if found is None else f"{found.worst:,.2f}"
 

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 from ...scheduling.model.text import plural
-from .experiment import Experiment, Result
-from .metrics import Evenness, Figures, FinishTime, Spread
+from .experiment import Experiment, ExperimentResult
+from .metrics import Evenness, FinishTime, ReplayMetrics, Spread
 
 Json = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ExperimentSetup:
     """How a comparison was asked for; whoever wants to see it again needs that.
 
     Attributes:
@@ -30,7 +30,9 @@ class Asked:
     until: str | None = None
 
 
-def report(experiment: Experiment, results: Sequence[Result], asked: Asked) -> Json:
+def report(
+    experiment: Experiment, results: Sequence[ExperimentResult], asked: ExperimentSetup
+) -> Json:
     """All of it; times are seconds."""
     trace = experiment.trace
     return {
@@ -52,7 +54,7 @@ def report(experiment: Experiment, results: Sequence[Result], asked: Asked) -> J
     }
 
 
-def _figures(figures: Figures) -> Json:
+def _figures(figures: ReplayMetrics) -> Json:
     return {
         "jct": asdict(figures.jct),
         "wait": asdict(figures.wait),
@@ -78,7 +80,7 @@ def _known(found: Evenness | FinishTime | Spread | None) -> Json | None:
     return None if found is None else asdict(found)
 
 
-def held_back_words(result: Result) -> str:
+def held_back_words(result: ExperimentResult) -> str:
     """What is said of jobs that never ended; empty where all did."""
     count = result.figures.held_back
     if not count:

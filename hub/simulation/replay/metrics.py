@@ -8,7 +8,7 @@ from math import ceil
 from statistics import fmean
 
 from ..workload.job_run import Run
-from .event_loop import Outcome
+from .event_loop import ReplayOutcome
 
 SHORTEST = 10.0
 """Bound of the slowdown: shorter jobs count as if they ran so many seconds (Feitelson 1998)."""
@@ -50,7 +50,7 @@ class FinishTime:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
+class ReplayMetrics:
     """Of one policy.
 
     Attributes:
@@ -91,17 +91,17 @@ class Figures:
 
 
 def figures(
-    outcomes: Sequence[Outcome],
+    outcomes: Sequence[ReplayOutcome],
     *,
     finish_time: FinishTime | None = None,
     below_guarantee: float | None = None,
     below_alone: float | None = None,
     jct_alone: Spread | None = None,
-) -> Figures:
+) -> ReplayMetrics:
     """Of all pools together; there is at least one job."""
     runs = [run for outcome in outcomes for run in outcome.runs]
     free = sum(outcome.free for outcome in outcomes)
-    return Figures(
+    return ReplayMetrics(
         jobs=len(runs),
         jct=spread([completion(run) for run in runs]),
         wait=spread([completion(run) - run.job.seconds - run.again for run in runs]),
@@ -120,7 +120,7 @@ def figures(
     )
 
 
-def completion_alone(alone: Mapping[str, Outcome], tenants: Set[str]) -> Spread | None:
+def completion_alone(alone: Mapping[str, ReplayOutcome], tenants: Set[str]) -> Spread | None:
     """None unless each of the tenants was alone: some of the jobs would be no comparison."""
     if not tenants <= alone.keys():
         return None
@@ -164,7 +164,9 @@ def jain(values: Sequence[float]) -> float:
     return sum(values) ** 2 / (len(values) * sum(value * value for value in values))
 
 
-def finish_time(together: Sequence[Outcome], alone: Mapping[str, Outcome]) -> FinishTime | None:
+def finish_time(
+    together: Sequence[ReplayOutcome], alone: Mapping[str, ReplayOutcome]
+) -> FinishTime | None:
     """None where nobody has devices of their own to compare with."""
     shared = _mean_completion(run for outcome in together for run in outcome.runs)
     ratios = {
@@ -185,7 +187,7 @@ def _mean_completion(runs: Iterable[Run]) -> dict[str, float]:
     return {tenant: fmean(values) for tenant, values in by_tenant.items()}
 
 
-def _utilisation(outcomes: Sequence[Outcome], runs: Sequence[Run]) -> float:
+def _utilisation(outcomes: Sequence[ReplayOutcome], runs: Sequence[Run]) -> float:
     began = min(run.job.submitted_at for run in runs)
     ended = max(run.job.submitted_at + completion(run) for run in runs)
     held_back = [run for outcome in outcomes for run in outcome.held_back if run.spans]

@@ -7,12 +7,12 @@ from html import escape
 
 from ...messages import units
 from ..workload.job_run import Run
-from . import fairness_columns as fairness
-from .experiment import Experiment, Result
-from .json_report import Asked, held_back_words
+from . import fairness_columns
+from .experiment import Experiment, ExperimentResult
+from .json_report import ExperimentSetup, held_back_words
 from .metrics import completion
 from .svg import (
-    Line,
+    PlotLine,
     bars_plot,
     count_axis,
     days_axis,
@@ -54,7 +54,9 @@ svg text{fill:var(--ink);font-size:12px}
 """ + "".join(f".s{number}{{stroke:var(--s{number})}}" for number in range(8))
 
 
-def page(experiment: Experiment, results: Sequence[Result], asked: Asked) -> str:
+def page(
+    experiment: Experiment, results: Sequence[ExperimentResult], asked: ExperimentSetup
+) -> str:
     """HTML with everything in it."""
     name = escape(experiment.trace.name)
     parts = [
@@ -85,7 +87,7 @@ def page(experiment: Experiment, results: Sequence[Result], asked: Asked) -> str
     )
 
 
-def _conditions(experiment: Experiment, asked: Asked) -> str:
+def _conditions(experiment: Experiment, asked: ExperimentSetup) -> str:
     trace = experiment.trace
     lines = [
         *_selection(asked),
@@ -98,7 +100,7 @@ def _conditions(experiment: Experiment, asked: Asked) -> str:
     return "".join(f"<p>{escape(line)}</p>" for line in lines)
 
 
-def _selection(asked: Asked) -> Iterator[str]:
+def _selection(asked: ExperimentSetup) -> Iterator[str]:
     """Which part of the trace it is; nothing where it is all of it."""
     words = [f"{column} is {text}" for column, text in asked.where.items()]
     if asked.since is not None:
@@ -109,7 +111,7 @@ def _selection(asked: Asked) -> Iterator[str]:
         yield f"Of the trace: {', '.join(words)}."
 
 
-def _table(results: Sequence[Result]) -> str:
+def _table(results: Sequence[ExperimentResult]) -> str:
     header = (
         *("policy", "completion, mean", "median", "95 %", "99 %", "wait, mean", "95 %"),
         *("slowdown", "devices in use", "stops", "lost work", "idle while somebody waits"),
@@ -122,9 +124,9 @@ def _table(results: Sequence[Result]) -> str:
     )
 
 
-def _fairness(results: Sequence[Result]) -> Iterator[str]:
+def _fairness(results: Sequence[ExperimentResult]) -> Iterator[str]:
     """Nothing where the trace has only one user and tenant, and nobody a guarantee."""
-    columns = fairness.shown([result.figures for result in results])
+    columns = fairness_columns.shown([result.figures for result in results])
     if not columns:
         return
     yield "<h2>Fairness</h2>"
@@ -132,7 +134,7 @@ def _fairness(results: Sequence[Result]) -> Iterator[str]:
         "Fairness",
         "Who fared worst. Less is better in every column.",
         ("policy", *(column.name for column in columns)),
-        [(each.policy.name, *fairness.row(each.figures, columns)) for each in results],
+        [(each.policy.name, *fairness_columns.row(each.figures, columns)) for each in results],
     )
     yield _terms((column.name, column.meaning) for column in columns)
 
@@ -153,7 +155,7 @@ def _grid(name: str, caption: str, header: Iterable[str], rows: Iterable[tuple[s
     )
 
 
-def _cells(result: Result) -> Iterable[str]:
+def _cells(result: ExperimentResult) -> Iterable[str]:
     found = result.figures
     yield from (span(x) for x in (found.jct.mean, found.jct.median, found.jct.p95, found.jct.p99))
     yield from (span(found.wait.mean), span(found.wait.p95))
@@ -164,7 +166,7 @@ def _cells(result: Result) -> Iterable[str]:
     yield f"{found.fragmentation:.1%}"
 
 
-def _distribution(results: Sequence[Result]) -> str:
+def _distribution(results: Sequence[ExperimentResult]) -> str:
     lines = []
     longest = 1.0
     for result in results:
@@ -172,7 +174,7 @@ def _distribution(results: Sequence[Result]) -> str:
         longest = max(longest, times[-1])
         shares = [number / _POINTS for number in range(1, _POINTS + 1)]
         lines.append(
-            Line(
+            PlotLine(
                 name=result.policy.name,
                 points=[(_quantile(times, share), share) for share in shares],
                 marks=[(_quantile(times, share), share) for share in _MARKED],
@@ -191,7 +193,7 @@ def _quantile(ordered: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
-def _over_time(results: Sequence[Result]) -> Iterator[str]:
+def _over_time(results: Sequence[ExperimentResult]) -> Iterator[str]:
     """All policies on one time axis: who waited, and what was in use."""
     runs = [run for result in results for run in _runs(result)]
     began = min(run.job.submitted_at for run in runs)
@@ -206,13 +208,13 @@ def _over_time(results: Sequence[Result]) -> Iterator[str]:
             across=days_axis(began, ended),
             up=count_axis(title.lower(), most),
             lines=[
-                Line(name=name, points=points, marks=points[_EVERY // 2 :: _EVERY])
+                PlotLine(name=name, points=points, marks=points[_EVERY // 2 :: _EVERY])
                 for name, points in levels
             ],
         )
 
 
-def _waits(result: Result) -> Iterator[Stay]:
+def _waits(result: ExperimentResult) -> Iterator[Stay]:
     for run in _runs(result):
         at = run.job.submitted_at
         for start, end in run.spans:
@@ -220,7 +222,7 @@ def _waits(result: Result) -> Iterator[Stay]:
             at = end
 
 
-def _holds(result: Result) -> Iterator[Stay]:
+def _holds(result: ExperimentResult) -> Iterator[Stay]:
     for run in _runs(result):
         for (start, end), held in zip(run.spans, run.sizes, strict=True):
             yield (start, end, held)
@@ -239,7 +241,7 @@ def _level(stays: Iterable[Stay], began: float, ended: float) -> list[tuple[floa
     return [(began + (n + 0.5) * width, amount / width) for n, amount in enumerate(amounts)]
 
 
-def _runs(result: Result) -> list[Run]:
+def _runs(result: ExperimentResult) -> list[Run]:
     return [run for outcome in result.outcomes for run in outcome.runs]
 
 

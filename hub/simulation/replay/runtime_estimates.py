@@ -10,7 +10,7 @@ from typing import Protocol
 
 from ...errors import InvalidInput
 from ...scheduling.model.runtime_estimate import COUNTED, likely_seconds
-from ..workload.jobs import Job
+from ..workload.jobs import TraceJob
 
 UNKNOWN_SECONDS = 3600.0
 """What is expected of the very first job, when nothing has ended yet."""
@@ -21,10 +21,10 @@ _MOST_SIGMA = 10.0
 class Estimator(Protocol):
     """One is made for each run of a simulation; it may learn from what has ended in it."""
 
-    def expect(self, job: Job) -> float:
+    def expect(self, job: TraceJob) -> float:
         """Seconds, asked once, when the job is submitted."""
 
-    def ended(self, job: Job) -> None: ...
+    def ended(self, job: TraceJob) -> None: ...
 
 
 MakeEstimator = Callable[[], Estimator]
@@ -36,14 +36,14 @@ class Known:
     def __init__(self, seconds: dict[str, float]) -> None:
         self._seconds = seconds
 
-    def expect(self, job: Job) -> float:
+    def expect(self, job: TraceJob) -> float:
         return self._seconds[job.id]
 
-    def ended(self, job: Job) -> None:
+    def ended(self, job: TraceJob) -> None:
         """There is nothing to learn."""
 
 
-class History:
+class ObservedRuntimes:
     """What ``scheduling.history`` says of the last jobs that ended, from the nearest there are.
 
     1. of the same user, tenant and number of devices
@@ -56,18 +56,18 @@ class History:
     def __init__(self) -> None:
         self._last: dict[Hashable, deque[float]] = {}
 
-    def expect(self, job: Job) -> float:
+    def expect(self, job: TraceJob) -> float:
         for likeness in _likenesses(job):
             if likeness in self._last:
                 return likely_seconds(self._last[likeness])
         return UNKNOWN_SECONDS
 
-    def ended(self, job: Job) -> None:
+    def ended(self, job: TraceJob) -> None:
         for likeness in _likenesses(job):
             self._last.setdefault(likeness, deque(maxlen=COUNTED)).append(job.seconds)
 
 
-def _likenesses(job: Job) -> Iterator[Hashable]:
+def _likenesses(job: TraceJob) -> Iterator[Hashable]:
     if job.user:
         yield (job.user, job.tenant, job.size)
         yield (job.user, job.tenant)
@@ -76,7 +76,7 @@ def _likenesses(job: Job) -> Iterator[Hashable]:
     yield ()
 
 
-def parse_estimates(text: str, jobs: Iterable[Job], seed: int) -> MakeEstimator:
+def parse_estimates(text: str, jobs: Iterable[TraceJob], seed: int) -> MakeEstimator:
     """``oracle``, ``lognormal:1.0`` or ``history``.
 
     An error is drawn once for each job, in the order of the trace: all policies of a comparison
@@ -84,7 +84,7 @@ def parse_estimates(text: str, jobs: Iterable[Job], seed: int) -> MakeEstimator:
     """
     name, _, rest = text.partition(":")
     if name == "history" and not rest:
-        return History
+        return ObservedRuntimes
     if name == "oracle" and not rest:
         return _once({job.id: job.seconds for job in jobs})
     if name == "lognormal":

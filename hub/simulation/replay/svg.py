@@ -27,7 +27,7 @@ _SPANS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class PlotLine:
     """Points from left to right.
 
     Attributes:
@@ -99,7 +99,7 @@ def days_axis(least: float, most: float) -> Axis:
     return Axis(title="days since the first submission", least=least, most=most, ticks=ticks)
 
 
-def lines_plot(*, title: str, about: str, across: Axis, up: Axis, lines: Sequence[Line]) -> str:
+def lines_plot(*, title: str, about: str, across: Axis, up: Axis, lines: Sequence[PlotLine]) -> str:
     """Lines over common axes, with a legend under them."""
     body = [*_grid(across, up)]
     for number, line in enumerate(lines):
@@ -156,7 +156,7 @@ def _grid(across: Axis, up: Axis) -> Iterator[str]:
     )
 
 
-def _line(line: Line, number: int, across: Axis, up: Axis) -> str:
+def _line(line: PlotLine, number: int, across: Axis, up: Axis) -> str:
     path = "L".join(f"{_x(across, x):.1f},{_y(up, y):.1f}" for x, y in line.points)
     marks = "".join(
         f'<path d="{_MARKS[number % len(_MARKS)]}" '

@@ -12,8 +12,8 @@ from math import inf
 
 from ...records.calendar import Term, refill_of, span_of
 from ...scheduling.model.budget import Budget
-from ...scheduling.model.snapshot import Group, Left
-from ...scheduling.quota.tree import Tree
+from ...scheduling.model.snapshot import BudgetBalance, Group
+from ...scheduling.quota.tree import GroupTree
 from .job_run import Run
 
 _A_MOMENT = 0.01
@@ -68,10 +68,10 @@ class _Account:
         """Whether there was a budget, and it is gone."""
         return self.inside and self.used >= self.budget.device_seconds > 0
 
-    def left(self) -> Left:
+    def left(self) -> BudgetBalance:
         if not self.inside:
-            return Left(group=self.group, budget=0.0, used=0.0)
-        return Left(
+            return BudgetBalance(group=self.group, budget=0.0, used=0.0)
+        return BudgetBalance(
             group=self.group,
             budget=self.budget.device_seconds,
             used=self.used,
@@ -90,11 +90,11 @@ class _Account:
         return self.refills_at if self.runs or left.budget <= left.used else inf
 
 
-class Budgets:
+class SimulatedBudgets:
     """The accounts of all groups that have a budget."""
 
     def __init__(self, groups: Iterable[Group], terms: Sequence[Term]) -> None:
-        self._tree = Tree(groups)
+        self._tree = GroupTree(groups)
         self._accounts = {
             group.name: _Account(group=group.name, budget=group.budget, terms=terms)
             for group in self._tree.groups
@@ -118,7 +118,7 @@ class Budgets:
             # A sum of parts would leave a little behind.
             account.held = account.held - run.held if account.runs else 0.0
 
-    def left(self, now: float) -> tuple[Left, ...]:
+    def left(self, now: float) -> tuple[BudgetBalance, ...]:
         for account in self._accounts.values():
             account.until(now)
         return tuple(account.left() for account in self._accounts.values())

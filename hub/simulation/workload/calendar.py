@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from math import inf
 
 from ...records.calendar import Reservation, Term, reserved
-from ...scheduling.model.snapshot import Group, Reserved
+from ...scheduling.model.snapshot import Group, ReservedSpan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ _EVERY = 31 * 86400.0
 _AHEAD = 2 * _EVERY
 
 
-class Promises:
+class SimulatedReservations:
     """Reservations of groups that there are."""
 
     def __init__(self, reservations: Sequence[Reservation], groups: Iterable[Group]) -> None:
@@ -47,7 +47,7 @@ class Promises:
     def __bool__(self) -> bool:
         return bool(self._reservations)
 
-    def read(self, now: float) -> tuple[Reserved, ...]:
+    def read(self, now: float) -> tuple[ReservedSpan, ...]:
         """What runs now or begins within the next weeks."""
         today = datetime.fromtimestamp(now, UTC).date()
         left = any(each.last >= today for each in self._reservations)

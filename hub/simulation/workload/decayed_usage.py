@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import exp, log
 
-from ...scheduling.model.snapshot import Use, Waiting
+from ...scheduling.model.snapshot import DecayedUsage, PendingRequest
 from ...scheduling.quota.accounting import HALF_LIFE
 
 
@@ -18,7 +18,7 @@ class _Account:
     held: float = 0.0
 
 
-class Past:
+class SimulatedUsage:
     """Each device-second counts half after one half-life, also those of what still runs.
 
     While as much is held, use grows by the integral of ``scheduling.accounting.decayed``.
@@ -28,18 +28,18 @@ class Past:
         self._per_second = log(2) / half_life
         self._accounts: dict[tuple[str, str], _Account] = {}
 
-    def change(self, request: Waiting, devices: float, now: float) -> None:
+    def change(self, request: PendingRequest, devices: float, now: float) -> None:
         """So many devices are held from now on, or fewer with a negative number."""
         key = (request.group, request.owner)
         account = self._accounts.setdefault(key, _Account(at=now))
         self._settle(account, now)
         account.held += devices
 
-    def uses(self, now: float) -> tuple[Use, ...]:
+    def uses(self, now: float) -> tuple[DecayedUsage, ...]:
         for account in self._accounts.values():
             self._settle(account, now)
         return tuple(
-            Use(group=group, owner=owner, device_seconds=account.use)
+            DecayedUsage(group=group, owner=owner, device_seconds=account.use)
             for (group, owner), account in self._accounts.items()
         )
 

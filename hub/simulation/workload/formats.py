@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from ...errors import InvalidInput
 from ...scheduling.model.snapshot import Arrangement, Share
-from .jobs import Gang, Job
+from .jobs import Gang, TraceJob
 
 Row = Mapping[str, str]
 
@@ -47,7 +47,7 @@ class Format:
 
     name: str
     columns: tuple[str, ...]
-    read: Callable[[Row, str], Job | LeftOut]
+    read: Callable[[Row, str], TraceJob | LeftOut]
     source: str
     comment: str = ""
 
@@ -85,8 +85,8 @@ def _no_time(text: str) -> InvalidInput:
     )
 
 
-def _philly(row: Row, line: str) -> Job:
-    return Job(
+def _philly(row: Row, line: str) -> TraceJob:
+    return TraceJob(
         id=line,
         user="",
         tenant=row["cluster"],
@@ -96,8 +96,8 @@ def _philly(row: Row, line: str) -> Job:
     )
 
 
-def _helios(row: Row, _line: str) -> Job:
-    return Job(
+def _helios(row: Row, _line: str) -> TraceJob:
+    return TraceJob(
         id=row["job_id"],
         user=row["user"],
         tenant=row["tenant"],
@@ -107,7 +107,7 @@ def _helios(row: Row, _line: str) -> Job:
     )
 
 
-def _openb(row: Row, _line: str) -> Job | LeftOut:
+def _openb(row: Row, _line: str) -> TraceJob | LeftOut:
     if not row["scheduled_time"]:
         return LeftOut.NEVER_RAN
     devices = _whole(row["num_gpu"], "num_gpu", least=0)
@@ -116,7 +116,7 @@ def _openb(row: Row, _line: str) -> Job | LeftOut:
     milli = _whole(row["gpu_milli"], "gpu_milli", least=1)
     began = _clock(row["scheduled_time"], "scheduled_time")
     ended = _clock(row["deletion_time"], "deletion_time")
-    return Job(
+    return TraceJob(
         id=row["name"],
         user="",
         tenant="",
@@ -127,10 +127,10 @@ def _openb(row: Row, _line: str) -> Job | LeftOut:
     )
 
 
-def _csv(row: Row, line: str) -> Job:
+def _csv(row: Row, line: str) -> TraceJob:
     limit = row.get("limit", "")
     devices = _devices(row["devices"], "devices")
-    return Job(
+    return TraceJob(
         id=row.get("id", "") or line,
         user=row.get("user", ""),
         tenant=row.get("tenant", ""),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from ...scheduling.model.snapshot import Arrangement, Role, Waiting
+from ...scheduling.model.snapshot import Arrangement, GangRole, PendingRequest
 from ...scheduling.placement.device_pool import Placement
 from ...scheduling.placement.gangs import is_elastic
-from .jobs import Job
+from .jobs import TraceJob
 
 EVERYBODY = "everybody"
 """The group of those jobs that have no tenant."""
@@ -34,8 +34,8 @@ class Run:
     """
 
     number: int
-    job: Job
-    request: Waiting
+    job: TraceJob
+    request: PendingRequest
     expected_seconds: float
     left: float
     placement: Placement | None = None
@@ -94,14 +94,14 @@ class Run:
 
 
 def request_of(
-    job: Job, *, node: int, expected: float, limit: float, restart_cost: float = 0.0
-) -> Waiting:
+    job: TraceJob, *, node: int, expected: float, limit: float, restart_cost: float = 0.0
+) -> PendingRequest:
     """The job as a request; one that is larger than a node becomes a gang of whole nodes.
 
     Args:
         node: devices of the largest node, of the model that it asks for.
     """
-    return Waiting(
+    return PendingRequest(
         id=job.id,
         kind=job.kind,
         owner=job.user or group_of(job),
@@ -121,11 +121,11 @@ def request_of(
     )
 
 
-def group_of(job: Job) -> str:
+def group_of(job: TraceJob) -> str:
     return job.tenant or EVERYBODY
 
 
-def whole(request: Waiting) -> Waiting:
+def whole(request: PendingRequest) -> PendingRequest:
     """A gang that starts with no fewer members than it would like; all else as it is."""
     if not is_elastic(request):
         return request
@@ -133,13 +133,13 @@ def whole(request: Waiting) -> Waiting:
     return replace(request, gang=gang)
 
 
-def _roles(job: Job, node: int) -> tuple[Role, ...]:
+def _roles(job: TraceJob, node: int) -> tuple[GangRole, ...]:
     if job.gang is None:
         return whole_nodes(job.devices, node)
     if job.gang.members == 1:
         return ()
     return (
-        Role(
+        GangRole(
             name="member",
             devices=job.devices // job.gang.members,
             wanted=job.gang.members,
@@ -148,10 +148,10 @@ def _roles(job: Job, node: int) -> tuple[Role, ...]:
     )
 
 
-def whole_nodes(devices: int, node: int) -> tuple[Role, ...]:
+def whole_nodes(devices: int, node: int) -> tuple[GangRole, ...]:
     """As many whole nodes as go, and the rest on one more; nothing for what one node holds."""
     if not 0 < node < devices:
         return ()
     count, rest = divmod(devices, node)
-    roles = (Role(name="node", devices=node, wanted=count, minimum=count),)
-    return (*roles, Role(name="rest", devices=rest)) if rest else roles
+    roles = (GangRole(name="node", devices=node, wanted=count, minimum=count),)
+    return (*roles, GangRole(name="rest", devices=rest)) if rest else roles

@@ -23,7 +23,7 @@ class Gang:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class TraceJob:
     """One job of a trace.
 
     Attributes:
@@ -83,6 +83,6 @@ class Trace:
     """
 
     name: str
-    jobs: tuple[Job, ...]
+    jobs: tuple[TraceJob, ...]
     left_out: Mapping[str, int] = field(default_factory=dict)
     bad: tuple[BadLine, ...] = ()

@@ -48,7 +48,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class NodeLayout:
     """Which nodes there are, and whose they are.
 
     Attributes:
@@ -99,12 +99,12 @@ def _node(name: str, block: Block) -> list[Device]:
     ]
 
 
-def one_pool(nodes: int, devices: int) -> Layout:
+def one_pool(nodes: int, devices: int) -> NodeLayout:
     """Equal nodes that everybody shares."""
-    return Layout(blocks=MappingProxyType({ONE_POOL: (Block(nodes=nodes, devices=devices),)}))
+    return NodeLayout(blocks=MappingProxyType({ONE_POOL: (Block(nodes=nodes, devices=devices),)}))
 
 
-def parse_nodes(text: str) -> Layout:
+def parse_nodes(text: str) -> NodeLayout:
     """``6x8``, ``6x8,2x4``, ``vcvGl=20x8,vcvlY=2x8`` or ``2x8:A100@sw1,2x8:A100@sw2``."""
     blocks: dict[str, tuple[Block, ...]] = {}
     for part in text.split(","):
@@ -123,7 +123,7 @@ def parse_nodes(text: str) -> Layout:
         raise InvalidInput(
             "Some nodes name a tenant and others do not.", accepted=_ACCEPTED, field="nodes"
         )
-    layout = Layout(blocks=MappingProxyType(blocks))
+    layout = NodeLayout(blocks=MappingProxyType(blocks))
     if layout.devices > MOST_DEVICES:
         raise InvalidInput(
             f"{layout.devices} devices are too many.",

@@ -24,7 +24,7 @@ from types import MappingProxyType
 
 from ...errors import InvalidInput
 from ...scheduling.model.snapshot import Group
-from ...scheduling.quota.tree import Tree
+from ...scheduling.quota.tree import GroupTree
 
 _FILE = "A file in TOML with a table for each group is accepted, such as [groups.cs101]."
 _WHOLE = (int,)
@@ -124,7 +124,7 @@ def with_tenants(
 
 def unused(named: Iterable[Group], groups: Iterable[Group], tenants: Collection[str]) -> list[str]:
     """Of the groups that were named, those to which no tenant belongs, nor to one below."""
-    tree = Tree(groups)
+    tree = GroupTree(groups)
     return [group.name for group in named if tree.below(group.name).isdisjoint(tenants)]
 
 

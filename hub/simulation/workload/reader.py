@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ...errors import InvalidInput
 from .formats import Format, LeftOut, moment
-from .jobs import BadLine, Job, Trace
+from .jobs import BadLine, Trace, TraceJob
 
 _GZIP = b"\x1f\x8b"
 _FILE = "A table of jobs in a text file is accepted, as it is or packed with gzip."
@@ -63,7 +63,7 @@ def read_trace(
             ``skip_bad`` was not asked for. The sentence names the line.
     """
     selection = selection or Selection()
-    jobs: list[Job] = []
+    jobs: list[TraceJob] = []
     left_out: Counter[str] = Counter()
     bad: list[BadLine] = []
     seen: set[str] = set()
@@ -90,13 +90,13 @@ Row = dict[str, str] | InvalidInput
 """The cells of a line by column, or what is wrong with it."""
 
 
-def _job(row: Row, form: Format, number: int) -> Job | LeftOut:
+def _job(row: Row, form: Format, number: int) -> TraceJob | LeftOut:
     if isinstance(row, InvalidInput):
         raise row
     return form.read(row, f"line-{number}")
 
 
-def _new(job: Job, seen: set[str]) -> None:
+def _new(job: TraceJob, seen: set[str]) -> None:
     if job.id in seen:
         raise InvalidInput(
             f"The id {job.id!r} stands in an earlier line too.", accepted="Ids differ."

@@ -10,7 +10,7 @@ from ...records.usage import (
     LedgerFilter,
     Levels,
     UsageBy,
-    Used,
+    UsageRow,
     UsedRequests,
     Window,
 )
@@ -23,7 +23,7 @@ from .pool import Pool
 class History(Pool):
     """``hub.ports.history.History`` in dictionaries."""
 
-    def used(self, which: LedgerFilter, by: UsageBy, *, now: float) -> tuple[Used, ...]:
+    def used(self, which: LedgerFilter, by: UsageBy, *, now: float) -> tuple[UsageRow, ...]:
         with self._lock:
             intervals = past.intervals(self._ledger, self._live.values(), self._requests, now)
             if by is UsageBy.MODEL:

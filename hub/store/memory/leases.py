@@ -10,12 +10,11 @@ from ...records.events import EventRecord, NewEvent
 from ...records.leases import LeaseRecord, LeaseState
 from ...records.ledger import LedgerEntry, Usage
 from ...records.requests import RequestRecord
-from ..rules import checks as pool
-from ..rules import transitions as moves
-from .shelf import Shelf, as_stored
+from ..rules import checks, transitions
+from .shelf import MemoryTables, as_stored
 
 
-class Leases(Shelf):
+class Leases(MemoryTables):
     """What is granted and released is written by ``MemoryStore``."""
 
     def leases(self) -> tuple[LeaseRecord, ...]:
@@ -26,13 +25,13 @@ class Leases(Shelf):
     def lease(self, lease_id: str) -> LeaseRecord:
         with self._lock:
             if lease_id not in self._leases:
-                raise pool.no_lease(lease_id)
+                raise checks.no_lease(lease_id)
             return self._leases[lease_id]
 
     def lease_of_token(self, token_hash: str) -> LeaseRecord:
         with self._lock:
             if token_hash not in self._tokens:
-                raise pool.no_lease("of this token")
+                raise checks.no_lease("of this token")
             return self._leases[self._tokens[token_hash]]
 
     def renew(self, lease_ids: Sequence[str], *, now: float, until: float) -> None:
@@ -57,8 +56,8 @@ class Leases(Shelf):
     def add_events(self, lease_id: str, events: Sequence[NewEvent]) -> tuple[EventRecord, ...]:
         with self._lock:
             request = self._of_lease(lease_id)
-            epoch = moves.newest(request, lease_id).epoch
-            self._keep_lease(moves.saved(self._leases[lease_id], events))
+            epoch = transitions.newest(request, lease_id).epoch
+            self._keep_lease(transitions.saved(self._leases[lease_id], events))
             added = []
             for event in events:
                 if (lease_id, event.seq) in self._reported:
@@ -90,8 +89,8 @@ class Leases(Shelf):
         with self._lock:
             for lease in self.leases():
                 upto = min(lease.seen_at, now)
-                interval = moves.due(lease, upto)
-                self._keep_lease(moves.charged(lease, upto))
+                interval = transitions.due(lease, upto)
+                self._keep_lease(transitions.charged(lease, upto))
                 if interval is not None:
                     self._enter(self._requests[lease.request_id], lease, interval)
 

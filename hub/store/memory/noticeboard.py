@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from ...records.audit import Change, ChangeFilter
+from ...records.audit import AuditEntry, ChangeFilter
 from ...scheduling.model.snapshot import Device, Mark, MarkKind
-from ..rules import checks as pool
+from ..rules import checks
 
 
-class Noticeboard:
+class MemoryMarks:
     """What administrators said, and who said it; the store's lock guards it."""
 
     def __init__(self) -> None:
         self._marks: dict[tuple[str, str], Mark] = {}
-        self._changes: list[Change] = []
+        self._changes: list[AuditEntry] = []
 
     def marks(self) -> tuple[Mark, ...]:
         return tuple(self._marks[key] for key in sorted(self._marks))
@@ -25,23 +25,23 @@ class Noticeboard:
         mark: Mark,
         devices: Iterable[Device],
         nodes: Collection[str],
-        change: Change | None,
+        change: AuditEntry | None,
     ) -> None:
-        pool.check_mark(mark, devices, nodes)
+        checks.check_mark(mark, devices, nodes)
         self._marks[mark.target, mark.kind] = mark
         self.note(change)
 
-    def remove(self, target: str, kind: MarkKind, change: Change | None) -> bool:
+    def remove(self, target: str, kind: MarkKind, change: AuditEntry | None) -> bool:
         removed = self._marks.pop((target, kind), None) is not None
         if removed:
             self.note(change)
         return removed
 
-    def note(self, change: Change | None) -> None:
+    def note(self, change: AuditEntry | None) -> None:
         if change is not None:
             self._changes.append(replace(change, id=len(self._changes) + 1))
 
-    def changes(self, which: ChangeFilter) -> tuple[Change, ...]:
+    def changes(self, which: ChangeFilter) -> tuple[AuditEntry, ...]:
         found = [
             change
             for change in reversed(self._changes)

@@ -17,17 +17,17 @@ from ...records.usage import (
     LedgerFilter,
     Levels,
     UsageBy,
-    Used,
+    UsageRow,
     WaitCount,
     Window,
 )
-from ...scheduling.model.snapshot import Device, Kind, Use
+from ...scheduling.model.snapshot import DecayedUsage, Device, Kind
 from ...scheduling.quota.accounting import decayed
-from ...usage.aggregation import Interval, added_up, charged, flow, of_one_device, portions
+from ...usage.aggregation import UsageInterval, added_up, charged, flow, of_one_device, portions
 from ..rules.conversions import EPSILON
 
 Requests = Mapping[str, RequestRecord]
-Intervals = Iterable[tuple[str, Interval]]
+Intervals = Iterable[tuple[str, UsageInterval]]
 """Each with the lease that it is of."""
 
 
@@ -41,19 +41,21 @@ def charged_since(lines: Iterable[LedgerEntry], since: float) -> Mapping[str, fl
     return found
 
 
-def decayed_use(lines: Iterable[LedgerEntry], at: float, half_life: float) -> tuple[Use, ...]:
+def decayed_use(
+    lines: Iterable[LedgerEntry], at: float, half_life: float
+) -> tuple[DecayedUsage, ...]:
     """Formula and moment are explained in ``scheduling.accounting`` and ``store.pool``."""
     found: dict[tuple[str, str], list[float]] = {}
     for line in lines:
         found.setdefault((line.group, line.owner), []).append(decayed(line, at, half_life))
     return tuple(
-        Use(group=group, owner=owner, device_seconds=fsum(found[group, owner]))
+        DecayedUsage(group=group, owner=owner, device_seconds=fsum(found[group, owner]))
         for group, owner in sorted(found)
         if fsum(found[group, owner]) > EPSILON
     )
 
 
-def used(intervals: Intervals, which: LedgerFilter, by: UsageBy) -> tuple[Used, ...]:
+def used(intervals: Intervals, which: LedgerFilter, by: UsageBy) -> tuple[UsageRow, ...]:
     chosen = (each for _, each in intervals if which.takes(each.owner, each.group))
     return added_up((part for each in chosen for part in portions(each, which, by)), by)
 
@@ -82,7 +84,7 @@ def _open(live: Iterable[LeaseRecord], requests: Requests, now: float) -> Interv
         if request.devices and lease.charged_until < now:
             yield (
                 lease.id,
-                Interval(
+                UsageInterval(
                     owner=request.owner,
                     group=request.group,
                     request_id=request.id,

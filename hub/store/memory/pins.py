@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
-from ...records.audit import Change
+from ...records.audit import AuditEntry
 from ...records.images import ImageUse, Pin
 from ...scheduling.model.snapshot import Kind
 from .pool import Pool
@@ -18,13 +18,13 @@ class Pins(Pool):
         with self._lock:
             return tuple(self._pins[key] for key in sorted(self._pins))
 
-    def put_pin(self, pin: Pin, *, change: Change | None = None) -> None:
+    def put_pin(self, pin: Pin, *, change: AuditEntry | None = None) -> None:
         with self._lock:
             self.group(pin.group)
             self._pins[pin.group, pin.image] = pin
             self._board.note(change)
 
-    def remove_pin(self, group: str, image: str, *, change: Change | None = None) -> bool:
+    def remove_pin(self, group: str, image: str, *, change: AuditEntry | None = None) -> bool:
         with self._lock:
             removed = self._pins.pop((group, image), None) is not None
             self._board.note(change if removed else None)

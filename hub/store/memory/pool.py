@@ -5,30 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...records.audit import Change, ChangeFilter
+from ...records.audit import AuditEntry, ChangeFilter
 from ...records.calendar import Reservation, Term
 from ...scheduling.model.snapshot import Device, Group, Health, Mark, MarkKind
 from ...scheduling.model.states import TERMINAL
-from ..rules import checks as pool
-from ..rules import conversions
-from .shelf import Shelf
+from ..rules import checks, conversions
+from .shelf import MemoryTables
 
 
-class Pool(Shelf):
+class Pool(MemoryTables):
     """What an administrator changes takes its line of the audit list along."""
 
-    def put_group(self, group: Group, *, change: Change | None = None) -> None:
+    def put_group(self, group: Group, *, change: AuditEntry | None = None) -> None:
         with self._lock:
-            pool.check_group(group, self._groups)
+            checks.check_group(group, self._groups)
             self._groups[group.name] = group
             self._board.note(change)
 
-    def remove_group(self, name: str, *, at: float, change: Change | None = None) -> None:
+    def remove_group(self, name: str, *, at: float, change: AuditEntry | None = None) -> None:
         with self._lock:
             self.group(name)
             requests = self._requests.values()
             live = sum(r.group == name and r.state not in TERMINAL for r in requests)
-            pool.check_removable(name, self._groups, live)
+            checks.check_removable(name, self._groups, live)
             del self._groups[name]
             self._teachers.pop(name, None)
             self._pins = {key: pin for key, pin in self._pins.items() if key[0] != name}
@@ -37,7 +36,7 @@ class Pool(Shelf):
     def group(self, name: str) -> Group:
         with self._lock:
             if name not in self._groups:
-                raise pool.no_group(name, self._groups)
+                raise checks.no_group(name, self._groups)
             return self._groups[name]
 
     def groups(self) -> tuple[Group, ...]:
@@ -45,7 +44,7 @@ class Pool(Shelf):
             return tuple(self._groups[name] for name in sorted(self._groups))
 
     def set_teachers(
-        self, group: str, teachers: Sequence[str], *, change: Change | None = None
+        self, group: str, teachers: Sequence[str], *, change: AuditEntry | None = None
     ) -> None:
         with self._lock:
             self._teachers[self.group(group).name] = frozenset(teachers)
@@ -65,13 +64,13 @@ class Pool(Shelf):
         with self._lock:
             return tuple(sorted(self._terms.values(), key=lambda term: term.first))
 
-    def put_term(self, term: Term, *, change: Change | None = None) -> None:
+    def put_term(self, term: Term, *, change: AuditEntry | None = None) -> None:
         with self._lock:
-            pool.check_term(term, self._terms.values())
+            checks.check_term(term, self._terms.values())
             self._terms[term.name] = term
             self._board.note(change)
 
-    def remove_term(self, name: str, *, change: Change | None = None) -> bool:
+    def remove_term(self, name: str, *, change: AuditEntry | None = None) -> bool:
         with self._lock:
             removed = self._terms.pop(name, None) is not None
             self._board.note(change if removed else None)
@@ -81,13 +80,15 @@ class Pool(Shelf):
         with self._lock:
             return tuple(sorted(self._reservations.values(), key=lambda r: (r.first, r.id)))
 
-    def put_reservation(self, reservation: Reservation, *, change: Change | None = None) -> None:
+    def put_reservation(
+        self, reservation: Reservation, *, change: AuditEntry | None = None
+    ) -> None:
         with self._lock:
             self.group(reservation.group)
             self._reservations[reservation.id] = reservation
             self._board.note(change)
 
-    def remove_reservation(self, name: str, *, change: Change | None = None) -> bool:
+    def remove_reservation(self, name: str, *, change: AuditEntry | None = None) -> bool:
         with self._lock:
             removed = self._reservations.pop(name, None) is not None
             self._board.note(change if removed else None)
@@ -106,7 +107,7 @@ class Pool(Shelf):
     def set_health(self, device_id: str, health: Health, why: str) -> None:
         with self._lock:
             if device_id not in self._devices:
-                raise pool.no_device(device_id)
+                raise checks.no_device(device_id)
             self._devices[device_id] = replace(self._devices[device_id], health=health, why=why)
 
     def devices(self) -> tuple[Device, ...]:
@@ -122,20 +123,20 @@ class Pool(Shelf):
         with self._lock:
             return self._board.marks()
 
-    def put_mark(self, mark: Mark, *, change: Change | None = None) -> None:
+    def put_mark(self, mark: Mark, *, change: AuditEntry | None = None) -> None:
         with self._lock:
             self._board.put(mark, self._devices.values(), self._nodes, change)
 
-    def remove_mark(self, target: str, kind: MarkKind, *, change: Change | None = None) -> bool:
+    def remove_mark(self, target: str, kind: MarkKind, *, change: AuditEntry | None = None) -> bool:
         with self._lock:
             return self._board.remove(target, kind, change)
 
     # -- who changed what -----------------------------------------------------------------
 
-    def add_change(self, change: Change) -> None:
+    def add_change(self, change: AuditEntry) -> None:
         with self._lock:
             self._board.note(change)
 
-    def changes(self, which: ChangeFilter) -> tuple[Change, ...]:
+    def changes(self, which: ChangeFilter) -> tuple[AuditEntry, ...]:
         with self._lock:
             return self._board.changes(which)

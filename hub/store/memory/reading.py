@@ -7,22 +7,21 @@ from contextlib import contextmanager
 from itertools import islice
 
 from ...records.calendar import reserved
-from ...records.events import Glance, Touched
+from ...records.events import ChangeDigest, Touched
 from ...records.leases import LeaseRecord, LeaseState
 from ...records.requests import RequestFilter, RequestRecord
-from ...scheduling.model.snapshot import Holding, Left, Snapshot
+from ...scheduling.model.snapshot import Allocation, BudgetBalance, Snapshot
 from ...scheduling.model.states import TERMINAL, State
-from ...usage import budget_balance as budgets
+from ...usage import budget_balance
 from ...usage.budget_balance import Open
-from ..rules import checks as pool
-from ..rules import conversions
+from ..rules import checks, conversions
 from . import past
 from .leases import Leases
 from .pins import Pins
 from .shelf import matches
 
 
-class Reading(Pins, Leases):
+class MemoryQueries(Pins, Leases):
     """One request, a page of them, and the whole picture."""
 
     @contextmanager
@@ -33,7 +32,7 @@ class Reading(Pins, Leases):
     def request(self, request_id: str) -> RequestRecord:
         with self._lock:
             if request_id not in self._requests:
-                raise pool.no_request(request_id)
+                raise checks.no_request(request_id)
             return self._requests[request_id]
 
     def requests(self, which: RequestFilter) -> tuple[RequestRecord, ...]:
@@ -74,14 +73,17 @@ class Reading(Pins, Leases):
                 use=past.decayed_use(self._ledger, conversions.moment_of_use(now), self._half_life),
             )
 
-    def budgets(self, now: float) -> tuple[Left, ...]:
+    def budgets(self, now: float) -> tuple[BudgetBalance, ...]:
         with self._lock:
             groups, ledger = self.groups(), self._ledger
-            running = budgets.periods(groups, self.terms(), now)
-            return budgets.left(
+            running = budget_balance.periods(groups, self.terms(), now)
+            return budget_balance.left(
                 groups,
                 running,
-                {since: past.charged_since(ledger, since) for since in budgets.starts(running)},
+                {
+                    since: past.charged_since(ledger, since)
+                    for since in budget_balance.starts(running)
+                },
                 [self._open(lease) for lease in self.leases()],
             )
 
@@ -94,7 +96,7 @@ class Reading(Pins, Leases):
             until=lease.granted_at + request.seconds,
         )
 
-    def holdings(self) -> tuple[Holding, ...]:
+    def holdings(self) -> tuple[Allocation, ...]:
         with self._lock:
             return tuple(
                 conversions.holding(self._requests[lease.request_id], lease)
@@ -106,7 +108,7 @@ class Reading(Pins, Leases):
             waiting = (r for r in self._requests.values() if r.state is State.QUEUED)
             return sum(request.devices > 0 for request in waiting)
 
-    def glance(self, after: int | None) -> Glance:
+    def glance(self, after: int | None) -> ChangeDigest:
         with self._lock:
             last = len(self._events)
             newest = {event.request_id: event.id for event in self._events[after:]}
@@ -116,7 +118,7 @@ class Reading(Pins, Leases):
             ]
             suspect = (x.request_id for x in self.leases() if x.state is LeaseState.SUSPECT)
             people = {person for teachers in self._teachers.values() for person in teachers}
-            return Glance(
+            return ChangeDigest(
                 last=last,
                 touched=tuple(sorted(touched, key=lambda each: each.event_id)),
                 suspect=frozenset(suspect),

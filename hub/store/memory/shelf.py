@@ -18,12 +18,12 @@ from ...records.requests import JobSpec, RequestFilter, RequestRecord
 from ...records.usage import Capacity
 from ...scheduling.model.snapshot import Device, Group, Kind
 from ...scheduling.quota.accounting import HALF_LIFE
-from ..rules import transitions as moves
-from ..rules.transitions import Interval, Step
-from .noticeboard import Noticeboard
+from ..rules import transitions
+from ..rules.transitions import LeaseInterval, Transition
+from .noticeboard import MemoryMarks
 
 
-class Shelf:
+class MemoryTables:
     """The dictionaries of ``MemoryStore``, and the few ways in which they change."""
 
     def __init__(self, *, half_life: float = HALF_LIFE) -> None:
@@ -42,13 +42,13 @@ class Shelf:
         self._reported: set[tuple[str, int]] = set()
         self._events: list[EventRecord] = []
         self._ledger: list[LedgerEntry] = []
-        self._board = Noticeboard()
+        self._board = MemoryMarks()
         self._terms: dict[str, Term] = {}
         self._reservations: dict[str, Reservation] = {}
         self._pins: dict[tuple[str, str], Pin] = {}
         self._capacity: list[Capacity] = []
 
-    def _keep(self, step: Step, now: float) -> RequestRecord:
+    def _keep(self, step: Transition, now: float) -> RequestRecord:
         request = step.request
         self._requests[request.id] = request
         if request.lease is not None:
@@ -58,10 +58,10 @@ class Shelf:
             if step.credit:
                 self._credit(request.lease)
         for state in step.entered:
-            epoch = moves.epoch_of(request)
-            self._tell(request.id, epoch, now, "state", moves.event_data(step, state))
+            epoch = transitions.epoch_of(request)
+            self._tell(request.id, epoch, now, "state", transitions.event_data(step, state))
         for told in step.told:
-            self._tell(request.id, moves.epoch_of(request), now, told.kind, told.data)
+            self._tell(request.id, transitions.epoch_of(request), now, told.kind, told.data)
         return request
 
     def _keep_lease(self, lease: LeaseRecord) -> None:
@@ -87,7 +87,7 @@ class Shelf:
         self._events.append(event)
         return event
 
-    def _enter(self, request: RequestRecord, lease: LeaseRecord, interval: Interval) -> None:
+    def _enter(self, request: RequestRecord, lease: LeaseRecord, interval: LeaseInterval) -> None:
         self._ledger.append(
             LedgerEntry(
                 id=len(self._ledger) + 1,

@@ -7,22 +7,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...errors import Conflict
-from ...records.audit import Change
+from ...records.audit import AuditEntry
 from ...records.leases import LeaseRecord
 from ...records.requests import Cause, NewRequest, RequestRecord
 from ...scheduling.model.plan import Start
 from ...scheduling.model.snapshot import Kind
 from ...scheduling.model.states import State
-from ..rules import conversions
-from ..rules import owner_transitions as wishes
-from ..rules import transitions as moves
-from ..rules.transition_methods import Move, Moving
+from ..rules import conversions, owner_transitions, transitions
+from ..rules.transition_methods import Move, TransitionMethods
 from .history import History
-from .reading import Reading
+from .reading import MemoryQueries
 from .shelf import own_job
 
 
-class MemoryStore(Moving, Reading, History):
+class MemoryStore(TransitionMethods, MemoryQueries, History):
     """``hub.ports.store.Store`` in dictionaries."""
 
     def submit(self, new: NewRequest, now: float) -> RequestRecord:
@@ -39,7 +37,7 @@ class MemoryStore(Moving, Reading, History):
                 raise Conflict(f"There is a request {new.id} already.")
             kept = replace(new, job=own_job(new.job), labels=dict(new.labels))
             self._by_key[new.owner, new.idempotency_key] = new.id
-            return self._keep(moves.queued(kept, now), now)
+            return self._keep(transitions.queued(kept, now), now)
 
     # -- the moves of the lifecycle -------------------------------------------------------
 
@@ -48,20 +46,22 @@ class MemoryStore(Moving, Reading, History):
     ) -> tuple[LeaseRecord, ...]:
         granted = []
         with self._lock:
-            room = conversions.Room(self.groups(), self.holdings())
+            room = conversions.CapacityCheck(self.groups(), self.holdings())
             devices = {device.id: device for device in self.devices()}
             held = Counter(lease.node for lease in self.leases())
             places = conversions.Nodes(self._nodes, self._board.marks(), held)
             for start in starts:
                 request = self._requests.get(start.request_id)
                 wanted = tuple(start.devices)
-                if request is None or not moves.grantable(request, wanted, devices, self._taken()):
+                if request is None or not transitions.grantable(
+                    request, wanted, devices, self._taken()
+                ):
                     continue
                 node = devices[wanted[0]].node if wanted else places.choose(start)
                 if node is None or not room.allows(request):
                     continue
                 until = now + lease_seconds
-                step = moves.grant(request, wanted, node=node, now=now, until=until)
+                step = transitions.grant(request, wanted, node=node, now=now, until=until)
                 lease = self._keep(step, now).lease
                 if lease is not None:
                     granted.append(lease)
@@ -72,7 +72,7 @@ class MemoryStore(Moving, Reading, History):
     def launch(self, lease_id: str, *, now: float, token_hash: str = "") -> RequestRecord:
         with self._lock:
             before = self._of_lease(lease_id)
-            step = moves.launch(before, lease_id, now=now)
+            step = transitions.launch(before, lease_id, now=now)
             if self._tokens.get(token_hash, lease_id) != lease_id:
                 raise Conflict("Another attempt has this token already.")
             self._tokens = {t: lease for t, lease in self._tokens.items() if lease != lease_id}
@@ -87,11 +87,11 @@ class MemoryStore(Moving, Reading, History):
         cause: Cause,
         *,
         now: float,
-        change: Change | None = None,
+        change: AuditEntry | None = None,
     ) -> RequestRecord:
         with self._lock:
             before = self.request(request_id)
-            step = moves.stop(before, target, cause, now=now)
+            step = transitions.stop(before, target, cause, now=now)
             if step.request is not before:
                 self._board.note(change)
             return self._keep(step, now)
@@ -103,9 +103,11 @@ class MemoryStore(Moving, Reading, History):
     ) -> RequestRecord:
         with self._lock:
             before = self.request(request_id)
-            step = wishes.kept(before, server_name)
+            step = owner_transitions.kept(before, server_name)
             name = step.request.server_name
-            wishes.check_name_is_free(before, name, self.live_session(before.owner, name))
+            owner_transitions.check_name_is_free(
+                before, name, self.live_session(before.owner, name)
+            )
             if desk is not None and (desk.owner, desk.idempotency_key) not in self._by_key:
                 self.group(desk.group)
             kept = self._keep(step, now)

@@ -9,18 +9,18 @@ from ...records.leases import LeaseRecord
 from ...records.requests import RequestRecord
 from ...scheduling.model.plan import Start
 from ...scheduling.model.snapshot import (
+    Allocation,
     Device,
     Group,
     Health,
-    Holding,
     Kind,
     Mark,
     MarkKind,
-    Waiting,
+    PendingRequest,
     open_nodes,
 )
 from ...scheduling.model.states import State
-from ...scheduling.quota import tree as quota
+from ...scheduling.quota import tree
 from ...scheduling.quota.headroom import room
 
 GONE = "It was there before and is not found any more."
@@ -66,7 +66,7 @@ def silences(marks: Iterable[Mark]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inventory:
+class DeviceInventory:
     """What has to change for a node's devices to be as they were seen."""
 
     put: tuple[Device, ...]
@@ -78,7 +78,7 @@ def inventory(
     seen: Sequence[Device],
     known: Mapping[str, Device],
     taken: Collection[str],
-) -> Inventory:
+) -> DeviceInventory:
     """Compare what was seen on a node with every device known so far.
 
     A simulated device goes for good once its node has none of them any more (the pool is real
@@ -96,12 +96,12 @@ def inventory(
             remove.append(old.id)
         elif old.health is not Health.GONE:
             put.append(replace(old, health=Health.GONE, why=GONE))
-    return Inventory(put=tuple(put), remove=tuple(remove))
+    return DeviceInventory(put=tuple(put), remove=tuple(remove))
 
 
-def waiting(request: RequestRecord) -> Waiting:
+def waiting(request: RequestRecord) -> PendingRequest:
     """A queued request as the scheduler sees it."""
-    return Waiting(
+    return PendingRequest(
         id=request.id,
         kind=request.kind,
         owner=request.owner,
@@ -120,9 +120,9 @@ def waiting(request: RequestRecord) -> Waiting:
     )
 
 
-def holding(request: RequestRecord, lease: LeaseRecord) -> Holding:
+def holding(request: RequestRecord, lease: LeaseRecord) -> Allocation:
     """A lease that is not released as the scheduler sees it."""
-    return Holding(
+    return Allocation(
         request_id=request.id,
         owner=request.owner,
         group=request.group,
@@ -166,16 +166,16 @@ def moment_of_use(now: float) -> float:
     return (now // _MOMENT + 1) * _MOMENT
 
 
-class Room:
+class CapacityCheck:
     """Quota as it stands inside the transaction that grants (design: section 5, rule 2).
 
     A limit may have been lowered since the plan was made; a grant that would go above it is
     left out, and the next cycle plans anew.
     """
 
-    def __init__(self, groups: Iterable[Group], holdings: Iterable[Holding]) -> None:
-        self._tree = quota.Tree(groups)
-        self._tally = quota.Tally(self._tree, holdings)
+    def __init__(self, groups: Iterable[Group], holdings: Iterable[Allocation]) -> None:
+        self._tree = tree.GroupTree(groups)
+        self._tally = tree.Tally(self._tree, holdings)
 
     def allows(self, request: RequestRecord) -> bool:
         return room(waiting(request), self._tree, self._tally) is None
@@ -183,7 +183,7 @@ class Room:
     def take(self, request: RequestRecord) -> None:
         asked = waiting(request)
         sessions = int(asked.kind is Kind.SESSION and asked.devices > 0)
-        weight = quota.size(asked.devices, asked.share)
+        weight = tree.size(asked.devices, asked.share)
         self._tally.add(asked.group, asked.owner, weight, sessions)
 
 

@@ -8,28 +8,28 @@ from ...errors import Conflict
 from ...records.requests import RequestRecord
 from ...scheduling.model.idleness import IdleWarning
 from ...scheduling.model.states import State
-from .transitions import Step, Told
+from .transitions import EventDraft, Transition
 
 
-def warned(request: RequestRecord, warning: IdleWarning) -> Step:
+def warned(request: RequestRecord, warning: IdleWarning) -> Transition:
     """Only while it runs; a second warning takes the place of the first."""
     if request.state is not State.RUNNING:
-        return Step(request=request)
-    told = Told(
+        return Transition(request=request)
+    told = EventDraft(
         kind="idle_warning", data={"stops_at": warning.stops_at, "seen": list(warning.seen)}
     )
-    return Step(request=replace(request, warning=warning), told=(told,))
+    return Transition(request=replace(request, warning=warning), told=(told,))
 
 
-def withdrawn(request: RequestRecord, why: str) -> Step:
+def withdrawn(request: RequestRecord, why: str) -> Transition:
     """The warning is taken back; there may be none."""
     if request.warning is None:
-        return Step(request=request)
-    told = Told(kind="idle_over", data={"why": why})
-    return Step(request=replace(request, warning=None), told=(told,))
+        return Transition(request=request)
+    told = EventDraft(kind="idle_over", data={"why": why})
+    return Transition(request=replace(request, warning=None), told=(told,))
 
 
-def kept(request: RequestRecord, *, now: float) -> Step:
+def kept(request: RequestRecord, *, now: float) -> Transition:
     """Its owner keeps it, once."""
     if request.state is not State.RUNNING or request.warning is None:
         raise Conflict(
@@ -42,5 +42,5 @@ def kept(request: RequestRecord, *, now: float) -> Step:
             accepted="Run a cell, or whatever uses its CPU or its device: work takes the "
             "warning back. Or save and stop it, and start another when you need one.",
         )
-    told = Told(kind="idle_kept", data={})
-    return Step(request=replace(request, warning=None, kept_at=now), told=(told,))
+    told = EventDraft(kind="idle_kept", data={})
+    return Transition(request=replace(request, warning=None, kept_at=now), told=(told,))

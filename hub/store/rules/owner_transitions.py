@@ -1,7 +1,7 @@
 """What people change about a request that goes on: its place kept, its device claimed, its time.
 
-Like the moves of the lifecycle (``moves``) each of these is a value in and a ``Step`` out, and a
-``Step`` whose request is the one that came in changes nothing.
+Like the transitions of the lifecycle each of these is a value in and a ``Transition`` out, and a
+``Transition`` whose request is the one that came in changes nothing.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from dataclasses import replace
 
 from ...errors import Conflict
 from ...records.json_value import Json
-from ...records.requests import Cause, RequestRecord, Wanted, more_than_now
+from ...records.requests import Cause, RequestChange, RequestRecord, more_than_now
 from ...scheduling.model.snapshot import Kind
 from ...scheduling.model.states import TERMINAL, State
 from ...scheduling.model.text import plural, span
-from . import transitions as moves
-from .transitions import Step, Told
+from . import transitions
+from .transitions import EventDraft, Transition
 
 _WAITS = frozenset({State.QUEUED, State.GRANTED})
 _RUNS = frozenset({State.STARTING, State.RUNNING})
 
 
-def kept(request: RequestRecord, server_name: str) -> Step:
+def kept(request: RequestRecord, server_name: str) -> Transition:
     """It keeps its place, under this name, and once granted it is held for its owner."""
     if request.kind is not Kind.SESSION or request.devices == 0:
         raise Conflict(
@@ -29,18 +29,18 @@ def kept(request: RequestRecord, server_name: str) -> Step:
             accepted="A session that waits for devices.",
         )
     if request.unclaimed and request.state not in TERMINAL:
-        return Step(request=request)
+        return Transition(request=request)
     if request.state not in _WAITS:
         raise Conflict(
             f"{request.id} does not wait any more: it is {_state(request)}.",
             accepted="A session that waits for devices.",
         )
-    told = Told(kind="kept", data={"server_name": server_name})
+    told = EventDraft(kind="kept", data={"server_name": server_name})
     changed = replace(request, server_name=server_name, claim=True, claimed_at=None)
-    return Step(request=changed, told=(told,))
+    return Transition(request=changed, told=(told,))
 
 
-def claimed(request: RequestRecord, *, now: float) -> Step:
+def claimed(request: RequestRecord, *, now: float) -> Transition:
     """Its owner comes for the device that is held."""
     if not request.claim:
         raise Conflict(
@@ -54,23 +54,27 @@ def claimed(request: RequestRecord, *, now: float) -> Step:
             accepted="Ask for a new session.",
         )
     if request.claimed_at is not None:
-        return Step(request=request)
+        return Transition(request=request)
     if request.state is State.QUEUED:
         raise Conflict(
             f"{request.id} still waits in the queue: there is no device to claim yet.",
             accepted="Claim it when its device has come; it is held for you then.",
         )
-    return Step(request=replace(request, claimed_at=now), told=(Told(kind="claimed", data={}),))
+    return Transition(
+        request=replace(request, claimed_at=now), told=(EventDraft(kind="claimed", data={}),)
+    )
 
 
-def unclaimed(request: RequestRecord, cause: Cause, *, now: float, charge_until: float) -> Step:
+def unclaimed(
+    request: RequestRecord, cause: Cause, *, now: float, charge_until: float
+) -> Transition:
     """Nobody came for what is held; whoever came a moment ago keeps it."""
     if request.state is not State.GRANTED or not request.unclaimed:
-        return Step(request=request)
-    return moves.stop(request, State.CANCELLED, cause, now=now, charge_until=charge_until)
+        return Transition(request=request)
+    return transitions.stop(request, State.CANCELLED, cause, now=now, charge_until=charge_until)
 
 
-def extended(request: RequestRecord, seconds: int, by: str, seen: int | None) -> Step:
+def extended(request: RequestRecord, seconds: int, by: str, seen: int | None) -> Transition:
     """It may run for so many seconds longer than it may now, or than ``seen``."""
     if request.state not in _RUNS:
         raise Conflict(
@@ -79,13 +83,13 @@ def extended(request: RequestRecord, seconds: int, by: str, seen: int | None) ->
         )
     added = more_than_now(request, seconds, seen)
     if not added:
-        return Step(request=request)
+        return Transition(request=request)
     total = request.seconds + added
-    told = Told(kind="extended", data={"seconds": total, "added": added, "by": by})
-    return Step(request=replace(request, seconds=total), told=(told,))
+    told = EventDraft(kind="extended", data={"seconds": total, "added": added, "by": by})
+    return Transition(request=replace(request, seconds=total), told=(told,))
 
 
-def changed(request: RequestRecord, wanted: Wanted) -> Step:
+def changed(request: RequestRecord, wanted: RequestChange) -> Transition:
     """It asks for less, for another model or in another group.
 
     Who wants more stands at the end like everybody.
@@ -107,15 +111,15 @@ def changed(request: RequestRecord, wanted: Wanted) -> Step:
         )
     after = replace(request, devices=devices, seconds=seconds, group=group, model=model)
     if after == request:
-        return Step(request=request)
+        return Transition(request=request)
     data: dict[str, Json] = {"devices": devices, "seconds": seconds, "group": group}
-    told = Told(kind="changed", data={**data, "model": model})
+    told = EventDraft(kind="changed", data={**data, "model": model})
     after = replace(
         after,
         expected=None if request.expected is None else min(request.expected, seconds),
         changes=request.changes + 1,
     )
-    return Step(request=after, told=(told,))
+    return Transition(request=after, told=(told,))
 
 
 def check_name_is_free(request: RequestRecord, name: str, live: RequestRecord | None) -> None:

@@ -4,31 +4,33 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...records.notices import Notice
+from ...records.notices import StopNotice
 from ...records.requests import Cause, RequestRecord
 from ...scheduling.model.states import Move, State, after
-from .transitions import Step, Told, released, storable
+from .transitions import EventDraft, Transition, released, storable
 
 _ASKED = frozenset({State.STARTING, State.RUNNING})
 
 
-def noticed(request: RequestRecord, notice: Notice) -> Step:
+def noticed(request: RequestRecord, notice: StopNotice) -> Transition:
     """Only what holds devices and was not asked before: the first notice stands."""
     if request.state not in _ASKED or request.notice is not None:
-        return Step(request=request)
-    told = Told(kind="notice", data=notice.told)
-    return Step(request=replace(request, notice=notice), told=(told,))
+        return Transition(request=request)
+    told = EventDraft(kind="notice", data=notice.told)
+    return Transition(request=replace(request, notice=notice), told=(told,))
 
 
-def withdrawn(request: RequestRecord, why: str) -> Step:
+def withdrawn(request: RequestRecord, why: str) -> Transition:
     """The devices are not needed any more; what is stopping already goes on doing so."""
     if request.notice is None or request.state not in _ASKED:
-        return Step(request=request)
-    told = Told(kind="notice_over", data={"why": why})
-    return Step(request=replace(request, notice=None), told=(told,))
+        return Transition(request=request)
+    told = EventDraft(kind="notice_over", data={"why": why})
+    return Transition(request=replace(request, notice=None), told=(told,))
 
 
-def preempted(request: RequestRecord, cause: Cause, notice: Notice, *, now: float) -> Step:
+def preempted(
+    request: RequestRecord, cause: Cause, notice: StopNotice, *, now: float
+) -> Transition:
     """Towards another attempt in its old place, after its devices were asked back.
 
     What has not begun is queued at once, and not charged. What ended meanwhile, or is on its
@@ -40,7 +42,7 @@ def preempted(request: RequestRecord, cause: Cause, notice: Notice, *, now: floa
         since = request.lease.granted_at
         return released(replace(marked, state=state), now=now, upto=since, entered=(state,))
     if request.state not in _ASKED:
-        return Step(request=request)
+        return Transition(request=request)
     state = after(request.state, Move.STOP)
     stopping = replace(marked, state=state, target=State.PREEMPTED, cause=storable(cause))
-    return Step(request=stopping, entered=(state,))
+    return Transition(request=stopping, entered=(state,))

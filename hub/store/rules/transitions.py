@@ -1,8 +1,8 @@
 """What each move makes of a request, as values: both stores keep what these return.
 
-A move gets the request as it stands, with its newest lease in it, and answers with a ``Step``.
+A move gets the request as it stands, with its newest lease in it, and gives a ``Transition``.
 Nothing here reads or writes anything, so the two stores cannot come to differ in the rules,
-only in how they remember. A ``Step`` whose request is the one that came in changes nothing.
+only in how they remember. A ``Transition`` whose request is the one that came in changes nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ COMES_BACK: Mapping[State, Move] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
+class LeaseInterval:
     """A span in which a lease held devices, about to be charged."""
 
     starts_at: float
@@ -44,7 +44,7 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class EventDraft:
     """A line of the history that is no change of state."""
 
     kind: str
@@ -52,7 +52,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Transition:
     """What a move came to.
 
     Attributes:
@@ -66,13 +66,13 @@ class Step:
 
     request: RequestRecord
     entered: tuple[State, ...] = ()
-    charge: Interval | None = None
+    charge: LeaseInterval | None = None
     credit: bool = False
     lost: Cause | None = None
-    told: tuple[Told, ...] = ()
+    told: tuple[EventDraft, ...] = ()
 
 
-def queued(new: NewRequest, now: float) -> Step:
+def queued(new: NewRequest, now: float) -> Transition:
     """A request that was just accepted."""
     request = RequestRecord(
         id=new.id,
@@ -95,7 +95,7 @@ def queued(new: NewRequest, now: float) -> Step:
         expected=new.expected,
         image=new.image,
     )
-    return Step(request=request, entered=(State.QUEUED,))
+    return Transition(request=request, entered=(State.QUEUED,))
 
 
 def grantable(
@@ -120,7 +120,7 @@ def _suits(device: Device, request: RequestRecord) -> bool:
 
 def grant(
     request: RequestRecord, devices: tuple[str, ...], *, node: str, now: float, until: float
-) -> Step:
+) -> Transition:
     """``queued → granted`` under the next epoch."""
     state = after(request.state, Move.GRANT)
     epoch = epoch_of(request) + 1
@@ -137,30 +137,30 @@ def grant(
         charged_until=now,
     )
     granted = replace(request, state=state, lease=lease, moved_for="", stopped_for="")
-    return Step(request=granted, entered=(state,))
+    return Transition(request=granted, entered=(state,))
 
 
-def launch(request: RequestRecord, lease_id: str, *, now: float) -> Step:
+def launch(request: RequestRecord, lease_id: str, *, now: float) -> Transition:
     """``granted → starting``; from here on something may be running."""
     lease = newest(request, lease_id)
     if request.state is State.STARTING:
-        return Step(request=request)
+        return Transition(request=request)
     if request.unclaimed:
         raise Conflict(
             f"The device of {request.id} is held for its owner.", accepted="Claim it first."
         )
     state = after(request.state, Move.LAUNCH)
-    return Step(
+    return Transition(
         request=replace(request, state=state, lease=replace(lease, launched_at=now)),
         entered=(state,),
     )
 
 
-def started(request: RequestRecord, lease_id: str, handle: Handle, *, now: float) -> Step:
+def started(request: RequestRecord, lease_id: str, handle: Handle, *, now: float) -> Transition:
     """``starting → running``: this process, and no other, is the attempt."""
     lease = newest(request, lease_id)
     if lease.handle == handle:
-        return Step(request=request)
+        return Transition(request=request)
     if lease.handle is not None:
         raise StaleEpoch(
             f"Process {lease.handle.pid} already runs under the lease {lease_id}; "
@@ -169,7 +169,7 @@ def started(request: RequestRecord, lease_id: str, handle: Handle, *, now: float
     state = after(request.state, Move.START)
     lease = replace(lease, handle=handle, seen_at=max(lease.seen_at, now))
     first = now if request.started_at is None else request.started_at
-    return Step(
+    return Transition(
         request=replace(request, state=state, started_at=first, lease=lease), entered=(state,)
     )
 
@@ -181,17 +181,17 @@ def stop(
     *,
     now: float,
     charge_until: float | None = None,
-) -> Step:
+) -> Transition:
     """Towards an end; what holds no process ends at once, charged until now or less."""
     move = _ending(target)
     if request.state is State.STOPPING and request.target in COMES_BACK:
         # It was to be tried again; whoever ends it now ends it for good.
-        return Step(request=replace(request, target=target, cause=storable(cause)))
+        return Transition(request=replace(request, target=target, cause=storable(cause)))
     if request.state is State.STOPPING or request.state in TERMINAL:
-        return Step(request=request)
+        return Transition(request=request)
     if request.state in MAY_RUN:
         state = after(request.state, Move.STOP)
-        return Step(
+        return Transition(
             request=replace(request, state=state, target=target, cause=storable(cause)),
             entered=(state,),
         )
@@ -201,7 +201,7 @@ def stop(
     return released(ended, now=now, upto=upto, entered=(state,))
 
 
-def halt(request: RequestRecord, cause: Cause, *, now: float) -> Step:
+def halt(request: RequestRecord, cause: Cause, *, now: float) -> Transition:
     """Towards another attempt, in its old place; what has ended or waits stays as it is.
 
     A job that failed while its device did is on its way out as failed: it is tried again too.
@@ -212,20 +212,20 @@ def halt(request: RequestRecord, cause: Cause, *, now: float) -> Step:
             replace(request, state=state), now=now, upto=now, entered=(state,), forgiven=True
         )
     if request.state is State.STOPPING and request.target is State.FAILED:
-        return Step(request=replace(request, target=State.HALTED, cause=storable(cause)))
+        return Transition(request=replace(request, target=State.HALTED, cause=storable(cause)))
     if request.state not in (State.STARTING, State.RUNNING):
-        return Step(request=request)
+        return Transition(request=request)
     state = after(request.state, Move.STOP)
-    return Step(
+    return Transition(
         request=replace(request, state=state, target=State.HALTED, cause=storable(cause)),
         entered=(state,),
     )
 
 
-def finish(request: RequestRecord, lease_id: str, *, now: float, charge_until: float) -> Step:
+def finish(request: RequestRecord, lease_id: str, *, now: float, charge_until: float) -> Transition:
     """``stopping → target``; what was halted or preempted goes back to the queue."""
     if not _holds(request, lease_id):
-        return Step(request=request)
+        return Transition(request=request)
     if request.state is not State.STOPPING:
         after(request.state, Move.SUCCEED)  # only ``stopping`` has this move: says so
     if request.target is None:
@@ -244,10 +244,12 @@ def finish(request: RequestRecord, lease_id: str, *, now: float, charge_until: f
     return released(ended, now=now, upto=charge_until, entered=(state,), forgiven=forgiven)
 
 
-def give_back(request: RequestRecord, lease_id: str, *, now: float, charge_until: float) -> Step:
+def give_back(
+    request: RequestRecord, lease_id: str, *, now: float, charge_until: float
+) -> Transition:
     """``granted | starting → queued``."""
     if not _holds(request, lease_id):
-        return Step(request=request)
+        return Transition(request=request)
     state = after(request.state, Move.GIVE_BACK)
     waiting = replace(request, state=state)
     return released(waiting, now=now, upto=charge_until, entered=(state,))
@@ -261,10 +263,10 @@ def lose(
     now: float,
     charge_until: float,
     requeue: bool = False,
-) -> Step:
+) -> Transition:
     """``starting | running → lost → failed``, or back to the queue for another attempt."""
     if not _holds(request, lease_id):
-        return Step(request=request)
+        return Transition(request=request)
     lost = after(request.state, Move.LOSE)
     if requeue:
         state = after(lost, Move.REQUEUE)
@@ -277,11 +279,11 @@ def lose(
     return released(ended, now=now, upto=charge_until, entered=(lost, state))
 
 
-def told(request: RequestRecord, kind: str, data: Mapping[str, Json]) -> Step:
+def told(request: RequestRecord, kind: str, data: Mapping[str, Json]) -> Transition:
     """A line of the history, and nothing else; none where the history is complete."""
     if request.state in TERMINAL:
-        return Step(request=request)
-    return Step(request=replace(request), told=(Told(kind=kind, data=data),))
+        return Transition(request=request)
+    return Transition(request=replace(request), told=(EventDraft(kind=kind, data=data),))
 
 
 def epoch_of(request: RequestRecord) -> int:
@@ -312,7 +314,7 @@ def saved(lease: LeaseRecord, events: Iterable[NewEvent]) -> LeaseRecord:
     return replace(lease, saved_at=last)
 
 
-def due(lease: LeaseRecord, upto: float) -> Interval | None:
+def due(lease: LeaseRecord, upto: float) -> LeaseInterval | None:
     """What the ledger lacks of a lease up to ``upto``; None where that is nothing.
 
     The end never lies before what is already charged, so that a clock that was set back
@@ -320,7 +322,7 @@ def due(lease: LeaseRecord, upto: float) -> Interval | None:
     """
     if not lease.devices or upto <= lease.charged_until:
         return None
-    return Interval(starts_at=lease.charged_until, ends_at=upto, devices=len(lease.devices))
+    return LeaseInterval(starts_at=lease.charged_until, ends_at=upto, devices=len(lease.devices))
 
 
 def charged(lease: LeaseRecord, upto: float) -> LeaseRecord:
@@ -328,7 +330,7 @@ def charged(lease: LeaseRecord, upto: float) -> LeaseRecord:
     return replace(lease, charged_until=max(lease.charged_until, upto))
 
 
-def event_data(step: Step, state: State) -> dict[str, Json]:
+def event_data(step: Transition, state: State) -> dict[str, Json]:
     """What the ``state`` event of one entered state says."""
     data: dict[str, Json] = {"state": str(state)}
     cause, lease = step.request.cause, step.request.lease
@@ -362,7 +364,7 @@ def released(
     upto: float,
     entered: tuple[State, ...],
     forgiven: bool = False,
-) -> Step:
+) -> Transition:
     """The lease, where there is a live one, is released and charged in the same step; with it
     goes the notice that its devices are asked back.
 
@@ -371,14 +373,16 @@ def released(
     """
     lease = request.lease
     if lease is None or lease.state is LeaseState.RELEASED:
-        return Step(request=request, entered=entered)
+        return Transition(request=request, entered=entered)
     request = replace(request, notice=None)
     lease_charged = lease if forgiven else charged(lease, upto)
     at = max(now, lease_charged.charged_until)
     over = replace(lease_charged, state=LeaseState.RELEASED, released_at=at)
     if forgiven:
-        return Step(request=replace(request, lease=over), entered=entered, credit=True)
-    return Step(request=replace(request, lease=over), entered=entered, charge=due(lease, upto))
+        return Transition(request=replace(request, lease=over), entered=entered, credit=True)
+    return Transition(
+        request=replace(request, lease=over), entered=entered, charge=due(lease, upto)
+    )
 
 
 def _ending(target: State) -> Move:

@@ -8,12 +8,12 @@ from datetime import date, time
 
 from sqlalchemy import Connection, case, delete, func, insert, select, update
 
-from ...records.audit import Change
+from ...records.audit import AuditEntry
 from ...records.calendar import Reservation, Term
-from ...scheduling.model.snapshot import Group, Left
-from ...usage import budget_balance as budgets
+from ...scheduling.model.snapshot import BudgetBalance, Group
+from ...usage import budget_balance
 from ...usage.budget_balance import Charged, Open
-from ..rules import checks as pool
+from ..rules import checks
 from .marks_and_audit import note
 from .pool import group
 from .tables.core import leases, ledger, requests, reservations, terms
@@ -32,8 +32,8 @@ def read_terms(connection: Connection) -> tuple[Term, ...]:
     )
 
 
-def put_term(connection: Connection, term: Term, change: Change | None) -> None:
-    pool.check_term(term, read_terms(connection))
+def put_term(connection: Connection, term: Term, change: AuditEntry | None) -> None:
+    checks.check_term(term, read_terms(connection))
     columns = {"first": term.first.isoformat(), "last": term.last.isoformat()}
     done = connection.execute(update(terms).where(terms.c.name == term.name).values(columns))
     if not done.rowcount:
@@ -41,7 +41,7 @@ def put_term(connection: Connection, term: Term, change: Change | None) -> None:
     note(connection, change)
 
 
-def remove_term(connection: Connection, name: str, change: Change | None) -> bool:
+def remove_term(connection: Connection, name: str, change: AuditEntry | None) -> bool:
     removed = connection.execute(delete(terms).where(terms.c.name == name)).rowcount
     note(connection, change if removed else None)
     return bool(removed)
@@ -65,7 +65,7 @@ def read_reservations(connection: Connection) -> tuple[Reservation, ...]:
     )
 
 
-def put_reservation(connection: Connection, new: Reservation, change: Change | None) -> None:
+def put_reservation(connection: Connection, new: Reservation, change: AuditEntry | None) -> None:
     group(connection, new.group)
     connection.execute(delete(reservations).where(reservations.c.id == new.id))
     connection.execute(
@@ -85,7 +85,7 @@ def put_reservation(connection: Connection, new: Reservation, change: Change | N
     note(connection, change)
 
 
-def remove_reservation(connection: Connection, name: str, change: Change | None) -> bool:
+def remove_reservation(connection: Connection, name: str, change: AuditEntry | None) -> bool:
     removed = connection.execute(delete(reservations).where(reservations.c.id == name)).rowcount
     note(connection, change if removed else None)
     return bool(removed)
@@ -100,7 +100,7 @@ class _Sums:
     since: Mapping[float, Charged]
 
 
-class Budgets:
+class SqlBudgets:
     """What groups have left, for a reader who asks in every cycle.
 
     The ledger only grows at its end: what was summed once is kept, and only newer lines are
@@ -111,12 +111,14 @@ class Budgets:
         # One value, replaced as a whole: several threads may read.
         self._sums = _Sums(made=0.0, last=0, since={})
 
-    def read(self, connection: Connection, groups: Sequence[Group], now: float) -> tuple[Left, ...]:
+    def read(
+        self, connection: Connection, groups: Sequence[Group], now: float
+    ) -> tuple[BudgetBalance, ...]:
         if all(group.budget is None for group in groups):
             return ()
-        running = budgets.periods(groups, read_terms(connection), now)
-        charged = self._charged(connection, budgets.starts(running), now)
-        return budgets.left(groups, running, charged, read_open(connection))
+        running = budget_balance.periods(groups, read_terms(connection), now)
+        charged = self._charged(connection, budget_balance.starts(running), now)
+        return budget_balance.left(groups, running, charged, read_open(connection))
 
     def _charged(
         self, connection: Connection, starts: Collection[float], now: float
@@ -180,7 +182,7 @@ _OPEN = (
 )
 
 
-class Agenda:
+class SqlCalendar:
     """Each method is one transaction around one function."""
 
     def __init__(self, transactions: Transactions) -> None:
@@ -189,17 +191,19 @@ class Agenda:
     def terms(self) -> tuple[Term, ...]:
         return self._transactions.read(read_terms)
 
-    def put_term(self, term: Term, *, change: Change | None = None) -> None:
+    def put_term(self, term: Term, *, change: AuditEntry | None = None) -> None:
         self._transactions.write(lambda c: put_term(c, term, change))
 
-    def remove_term(self, name: str, *, change: Change | None = None) -> bool:
+    def remove_term(self, name: str, *, change: AuditEntry | None = None) -> bool:
         return self._transactions.write(lambda c: remove_term(c, name, change))
 
     def reservations(self) -> tuple[Reservation, ...]:
         return self._transactions.read(read_reservations)
 
-    def put_reservation(self, reservation: Reservation, *, change: Change | None = None) -> None:
+    def put_reservation(
+        self, reservation: Reservation, *, change: AuditEntry | None = None
+    ) -> None:
         self._transactions.write(lambda c: put_reservation(c, reservation, change))
 
-    def remove_reservation(self, name: str, *, change: Change | None = None) -> bool:
+    def remove_reservation(self, name: str, *, change: AuditEntry | None = None) -> bool:
         return self._transactions.write(lambda c: remove_reservation(c, name, change))

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, func, select
 
-from ...records.events import Glance, Touched
+from ...records.events import ChangeDigest, Touched
 from ...records.leases import LeaseState
-from . import queries as reading
+from . import queries
 from .queue import Queue
 from .tables.core import events, group_teachers, leases, requests
 from .tables.pool_rows import read_devices, read_marks
 
 
-def glance(connection: Connection, after: int | None, queue: Queue) -> Glance:
+def glance(connection: Connection, after: int | None, queue: Queue) -> ChangeDigest:
     last = connection.scalar(select(func.max(events.c.id))) or 0
-    return Glance(
+    return ChangeDigest(
         last=last,
         touched=() if after is None or after >= last else _touched(connection, after),
         suspect=frozenset(connection.scalars(_SUSPECT)),
         devices=tuple(read_devices(connection, read_marks(connection)).values()),
-        holdings=reading.holdings(connection),
+        holdings=queries.holdings(connection),
         waiting=sum(each.devices > 0 for each in queue.read(connection)),
         taught=_taught(connection),
     )

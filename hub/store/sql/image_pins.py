@@ -8,7 +8,7 @@ from datetime import date
 
 from sqlalchemy import Connection, delete, insert, or_, select
 
-from ...records.audit import Change
+from ...records.audit import AuditEntry
 from ...records.images import ImageUse, Pin
 from .marks_and_audit import note
 from .pool import group
@@ -16,7 +16,7 @@ from .tables.core import pins, requests
 from .transactions import Transactions
 
 
-class Pinning:
+class SqlImagePins:
     """Each method is one transaction around one function."""
 
     def __init__(self, transactions: Transactions) -> None:
@@ -25,10 +25,10 @@ class Pinning:
     def pins(self) -> tuple[Pin, ...]:
         return self._transactions.read(read_pins)
 
-    def put_pin(self, pin: Pin, *, change: Change | None = None) -> None:
+    def put_pin(self, pin: Pin, *, change: AuditEntry | None = None) -> None:
         self._transactions.write(lambda c: put_pin(c, pin, change))
 
-    def remove_pin(self, group: str, image: str, *, change: Change | None = None) -> bool:
+    def remove_pin(self, group: str, image: str, *, change: AuditEntry | None = None) -> bool:
         return self._transactions.write(lambda c: remove_pin(c, group, image, change))
 
     def image_uses(self) -> Mapping[str, tuple[ImageUse, ...]]:
@@ -52,7 +52,7 @@ def read_pins(connection: Connection) -> tuple[Pin, ...]:
     return tuple(sorted(found, key=lambda pin: (pin.group, pin.image)))
 
 
-def put_pin(connection: Connection, pin: Pin, change: Change | None) -> None:
+def put_pin(connection: Connection, pin: Pin, change: AuditEntry | None) -> None:
     group(connection, pin.group)
     _unpin(connection, pin.group, pin.image)
     connection.execute(
@@ -68,7 +68,7 @@ def put_pin(connection: Connection, pin: Pin, change: Change | None) -> None:
     note(connection, change)
 
 
-def remove_pin(connection: Connection, name: str, image: str, change: Change | None) -> bool:
+def remove_pin(connection: Connection, name: str, image: str, change: AuditEntry | None) -> bool:
     removed = _unpin(connection, name, image)
     note(connection, change if removed else None)
     return removed

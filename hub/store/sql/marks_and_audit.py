@@ -6,23 +6,25 @@ from collections.abc import Iterable
 
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
-from ...records.audit import Action, Change, ChangeFilter
+from ...records.audit import AuditAction, AuditEntry, ChangeFilter
 from ...scheduling.model.snapshot import Mark, MarkKind
 from ...scheduling.model.states import TERMINAL
-from ..rules import checks as pool
+from ..rules import checks
 from .pool import group
 from .tables.core import changes, group_teachers, groups, marks, nodes, pins, requests
 from .tables.pool_rows import read_groups, read_seen
 
 
-def remove_group(connection: Connection, name: str, change: Change | None, *, at: float) -> None:
+def remove_group(
+    connection: Connection, name: str, change: AuditEntry | None, *, at: float
+) -> None:
     group(connection, name)
     query = (
         select(func.count())
         .select_from(requests)
         .where(requests.c.group_name == name, requests.c.state.not_in(sorted(map(str, TERMINAL))))
     )
-    pool.check_removable(name, read_groups(connection), connection.scalar(query) or 0)
+    checks.check_removable(name, read_groups(connection), connection.scalar(query) or 0)
     connection.execute(update(groups).where(groups.c.name == name).values(removed_at=at))
     connection.execute(delete(group_teachers).where(group_teachers.c.group_name == name))
     connection.execute(delete(pins).where(pins.c.group_name == name))
@@ -33,8 +35,8 @@ def node_names(connection: Connection) -> tuple[str, ...]:
     return tuple(sorted(connection.scalars(select(nodes.c.name))))
 
 
-def put_mark(connection: Connection, mark: Mark, change: Change | None) -> None:
-    pool.check_mark(mark, read_seen(connection).values(), node_names(connection))
+def put_mark(connection: Connection, mark: Mark, change: AuditEntry | None) -> None:
+    checks.check_mark(mark, read_seen(connection).values(), node_names(connection))
     _unmark(connection, mark.target, mark.kind)
     connection.execute(
         insert(marks).values(
@@ -49,7 +51,9 @@ def put_mark(connection: Connection, mark: Mark, change: Change | None) -> None:
     note(connection, change)
 
 
-def remove_mark(connection: Connection, target: str, kind: MarkKind, change: Change | None) -> bool:
+def remove_mark(
+    connection: Connection, target: str, kind: MarkKind, change: AuditEntry | None
+) -> bool:
     removed = _unmark(connection, target, kind)
     if removed:
         note(connection, change)
@@ -63,7 +67,7 @@ def _unmark(connection: Connection, target: str, kind: MarkKind) -> bool:
     return bool(gone.rowcount)
 
 
-def note(connection: Connection, change: Change | None) -> None:
+def note(connection: Connection, change: AuditEntry | None) -> None:
     """Add a line to the audit list; there is no other way to write to it."""
     if change is None:
         return
@@ -80,7 +84,7 @@ def note(connection: Connection, change: Change | None) -> None:
     )
 
 
-def find_changes(connection: Connection, which: ChangeFilter) -> tuple[Change, ...]:
+def find_changes(connection: Connection, which: ChangeFilter) -> tuple[AuditEntry, ...]:
     query = select(changes).order_by(changes.c.id.desc()).limit(max(0, which.limit))
     if which.who is not None:
         query = query.where(changes.c.who == which.who)
@@ -93,13 +97,13 @@ def find_changes(connection: Connection, which: ChangeFilter) -> tuple[Change, .
     return tuple(_changes(connection.execute(query)))
 
 
-def _changes(rows: Iterable[Row[*tuple[object, ...]]]) -> Iterable[Change]:
+def _changes(rows: Iterable[Row[*tuple[object, ...]]]) -> Iterable[AuditEntry]:
     for row in rows:
-        yield Change(
+        yield AuditEntry(
             id=row.id,
             at=row.at,
             who=row.who,
-            action=Action(row.action),
+            action=AuditAction(row.action),
             target=row.target,
             why=row.why,
             before=row.before,

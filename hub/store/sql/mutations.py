@@ -15,12 +15,10 @@ from ...records.ledger import LedgerKind
 from ...records.requests import NewRequest, RequestRecord
 from ...scheduling.model.plan import Start
 from ...scheduling.model.snapshot import Kind
-from ..rules import owner_transitions as wishes
-from ..rules import transitions as moves
-from ..rules.conversions import Nodes, Room
-from ..rules.transitions import Interval, Step
-from . import pool
-from . import queries as reading
+from ..rules import owner_transitions, transitions
+from ..rules.conversions import CapacityCheck, Nodes
+from ..rules.transitions import LeaseInterval, Transition
+from . import pool, queries
 from .tables.core import attempts, events, labels, lease_devices, leases, ledger, nodes, requests
 from .tables.pool_rows import read_devices, read_groups, read_marks
 from .tables.request_rows import (
@@ -42,7 +40,7 @@ def submit(connection: Connection, new: NewRequest, now: float) -> RequestRecord
     if first is not None:
         return first
     pool.group(connection, new.group)
-    step = moves.queued(new, now)
+    step = transitions.queued(new, now)
     try:
         with connection.begin_nested():
             made = connection.execute(insert(requests).values(request_columns(step.request)))
@@ -54,7 +52,7 @@ def submit(connection: Connection, new: NewRequest, now: float) -> RequestRecord
             raise Conflict(f"There is a request {new.id} already.") from None
         return first
     _tell(connection, step, now)
-    return reading.request(connection, new.id)
+    return queries.request(connection, new.id)
 
 
 def _label(connection: Connection, key: Sequence[object] | None, new: NewRequest) -> None:
@@ -67,9 +65,9 @@ def _label(connection: Connection, key: Sequence[object] | None, new: NewRequest
 
 def _first(connection: Connection, new: NewRequest) -> RequestRecord | None:
     """The request that ``new`` repeats."""
-    first = reading.of_key(connection, new.owner, new.idempotency_key)
+    first = queries.of_key(connection, new.owner, new.idempotency_key)
     if first is None and new.kind is Kind.SESSION:
-        first = reading.live_session(connection, new.owner, new.server_name)
+        first = queries.live_session(connection, new.owner, new.server_name)
     return first
 
 
@@ -78,20 +76,20 @@ def grant(
 ) -> tuple[LeaseRecord, ...]:
     marks = read_marks(connection)
     devices = read_devices(connection, marks)
-    room = Room(read_groups(connection).values(), reading.holdings(connection))
+    room = CapacityCheck(read_groups(connection).values(), queries.holdings(connection))
     known = connection.scalars(select(nodes.c.name)).all()
-    places = Nodes(known, marks, reading.held_by_node(connection))
+    places = Nodes(known, marks, queries.held_by_node(connection))
     granted = []
     for start in starts:
         request = _find(connection, start.request_id)
         wanted = tuple(start.devices)
         taken = pool.taken(connection)
-        if request is None or not moves.grantable(request, wanted, devices, taken):
+        if request is None or not transitions.grantable(request, wanted, devices, taken):
             continue
         node = devices[wanted[0]].node if wanted else places.choose(start)
         if node is None or not room.allows(request):
             continue
-        step = moves.grant(request, wanted, node=node, now=now, until=until)
+        step = transitions.grant(request, wanted, node=node, now=now, until=until)
         if step.request.lease is not None and _kept(connection, request, step, now):
             granted.append(step.request.lease)
             room.take(request)
@@ -104,7 +102,7 @@ def _find(connection: Connection, request_id: str) -> RequestRecord | None:
     return next(iter(read_requests(connection, query)), None)
 
 
-def _kept(connection: Connection, before: RequestRecord, step: Step, now: float) -> bool:
+def _kept(connection: Connection, before: RequestRecord, step: Transition, now: float) -> bool:
     """Keep a grant unless the database itself objects: a device was taken meanwhile."""
     try:
         with connection.begin_nested():
@@ -115,8 +113,8 @@ def _kept(connection: Connection, before: RequestRecord, step: Step, now: float)
 
 
 def launch(connection: Connection, lease_id: str, *, now: float, token_hash: str) -> RequestRecord:
-    request = reading.request_of_lease(connection, lease_id)
-    step = moves.launch(request, lease_id, now=now)
+    request = queries.request_of_lease(connection, lease_id)
+    step = transitions.launch(request, lease_id, now=now)
     token = token_hash or None
     same = select(attempts.c.lease_id).where(attempts.c.token_hash == token)
     if token and connection.scalar(same) not in (None, lease_id):
@@ -135,18 +133,20 @@ def keep_place(
     now: float,
     desk: NewRequest | None,
 ) -> RequestRecord:
-    before = reading.request(connection, request_id)
-    step = wishes.kept(before, server_name)
+    before = queries.request(connection, request_id)
+    step = owner_transitions.kept(before, server_name)
     name = step.request.server_name
-    live = reading.live_session(connection, before.owner, name)
-    wishes.check_name_is_free(before, name, live)
+    live = queries.live_session(connection, before.owner, name)
+    owner_transitions.check_name_is_free(before, name, live)
     kept = keep(connection, before, step, now)
     if desk is not None:
         submit(connection, desk, now)
     return kept
 
 
-def keep(connection: Connection, before: RequestRecord, step: Step, now: float) -> RequestRecord:
+def keep(
+    connection: Connection, before: RequestRecord, step: Transition, now: float
+) -> RequestRecord:
     """Make a step last: the request, its lease, the charge and the events, all or nothing."""
     request = step.request
     if request is before:
@@ -155,7 +155,7 @@ def keep(connection: Connection, before: RequestRecord, step: Step, now: float) 
         update(requests).where(requests.c.id == request.id).values(request_changes(request))
     )
     if request.lease is not None and request.lease != before.lease:
-        if moves.epoch_of(before) == request.lease.epoch:
+        if transitions.epoch_of(before) == request.lease.epoch:
             _change_lease(connection, request.lease)
         else:
             _add_lease(connection, request.lease)
@@ -192,7 +192,7 @@ def _change_lease(connection: Connection, lease: LeaseRecord) -> None:
 
 
 def _enter(
-    connection: Connection, request: RequestRecord, lease: LeaseRecord, interval: Interval
+    connection: Connection, request: RequestRecord, lease: LeaseRecord, interval: LeaseInterval
 ) -> None:
     """One line of the ledger."""
     connection.execute(
@@ -225,22 +225,22 @@ def _credit(connection: Connection, lease: LeaseRecord) -> None:
     connection.execute(insert(ledger).values(line))
 
 
-def _tell(connection: Connection, step: Step, now: float) -> None:
+def _tell(connection: Connection, step: Transition, now: float) -> None:
     """One event for each state that was entered, and for what else is to be told."""
     rows = [
         {
             "request_id": step.request.id,
-            "epoch": moves.epoch_of(step.request),
+            "epoch": transitions.epoch_of(step.request),
             "at": now,
             "kind": "state",
-            "data": moves.event_data(step, state),
+            "data": transitions.event_data(step, state),
         }
         for state in step.entered
     ]
     rows += [
         {
             "request_id": step.request.id,
-            "epoch": moves.epoch_of(step.request),
+            "epoch": transitions.epoch_of(step.request),
             "at": now,
             "kind": told.kind,
             "data": dict(told.data),
@@ -272,21 +272,21 @@ def charge(connection: Connection, *, now: float) -> None:
     due = LEASES.where(leases.c.released_at.is_(None), leases.c.charged_until < now)
     for lease in read_leases(connection, due):
         upto = min(lease.seen_at, now)
-        after = moves.charged(lease, upto)
+        after = transitions.charged(lease, upto)
         if after == lease:
             continue
-        interval = moves.due(lease, upto)
+        interval = transitions.due(lease, upto)
         _change_lease(connection, after)
         if interval is not None:
-            request = reading.request(connection, lease.request_id)
+            request = queries.request(connection, lease.request_id)
             _enter(connection, request, lease, interval)
 
 
 def add_events(
     connection: Connection, lease_id: str, new: Sequence[NewEvent]
 ) -> tuple[EventRecord, ...]:
-    request = reading.request_of_lease(connection, lease_id)
-    lease = moves.newest(request, lease_id)
+    request = queries.request_of_lease(connection, lease_id)
+    lease = transitions.newest(request, lease_id)
     first = min((event.seq for event in new), default=0)
     query = select(events.c.seq).where(events.c.lease_id == lease_id, events.c.seq >= first)
     seen = set(connection.scalars(query))
@@ -310,7 +310,7 @@ def add_events(
         return ()
     last = connection.scalar(_LAST_EVENT) or 0
     connection.execute(insert(events), rows)
-    if (after := moves.saved(lease, new)) != lease:
+    if (after := transitions.saved(lease, new)) != lease:
         _change_lease(connection, after)
     added = (
         select(events)

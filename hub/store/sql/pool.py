@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, delete, insert, select, update
 
 from ...scheduling.model.snapshot import Device, Group, Health
-from ..rules import checks as pool
-from ..rules import conversions
+from ..rules import checks, conversions
 from .tables.core import devices, group_teachers, groups, lease_devices, nodes
 from .tables.pool_rows import device_columns, group_columns, read_groups, read_seen
 
 
 def put_group(connection: Connection, group: Group) -> None:
-    pool.check_group(group, read_groups(connection))
+    checks.check_group(group, read_groups(connection))
     columns = group_columns(group)
     changed = connection.execute(update(groups).where(groups.c.name == group.name).values(columns))
     if not changed.rowcount:
@@ -24,7 +23,7 @@ def put_group(connection: Connection, group: Group) -> None:
 def group(connection: Connection, name: str) -> Group:
     known = read_groups(connection)
     if name not in known:
-        raise pool.no_group(name, known)
+        raise checks.no_group(name, known)
     return known[name]
 
 
@@ -66,7 +65,7 @@ def set_health(connection: Connection, device_id: str, health: Health, why: str)
         update(devices).where(devices.c.id == device_id).values(health=str(health), why=why)
     )
     if not changed.rowcount:
-        raise pool.no_device(device_id)
+        raise checks.no_device(device_id)
 
 
 def taken(connection: Connection) -> frozenset[str]:

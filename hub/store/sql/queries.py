@@ -13,16 +13,15 @@ from ...records.events import EventRecord
 from ...records.leases import LeaseRecord
 from ...records.ledger import Usage
 from ...records.requests import RequestRecord
-from ...scheduling.model.snapshot import Holding, Kind, PriorityClass, Snapshot
+from ...scheduling.model.snapshot import Allocation, Kind, PriorityClass, Snapshot
 from ...scheduling.model.states import State
-from ..rules import checks as pool
-from ..rules import conversions
-from .calendar import Budgets, read_reservations
+from ..rules import checks, conversions
+from .calendar import SqlBudgets, read_reservations
 from .queue import Queue
 from .tables.core import attempts, events, lease_devices, leases, nodes, requests
 from .tables.pool_rows import read_devices, read_groups, read_marks
 from .tables.request_rows import LEASES, REQUESTS, read_leases, read_requests, to_events
-from .usage.decayed_usage import DecayedUse
+from .usage.decayed_usage import DecayedUsageSums
 from .usage.ledger_sums import LedgerSums
 
 
@@ -31,7 +30,7 @@ def request(connection: Connection, request_id: str) -> RequestRecord:
     query = REQUESTS.where(requests.c.id == request_id).with_for_update(of=requests)
     found = read_requests(connection, query)
     if not found:
-        raise pool.no_request(request_id)
+        raise checks.no_request(request_id)
     return found[0]
 
 
@@ -40,7 +39,7 @@ def request_of_lease(connection: Connection, lease_id: str) -> RequestRecord:
     query = select(leases.c.request_id).where(leases.c.id == lease_id)
     request_id = connection.scalar(query)
     if request_id is None:
-        raise pool.no_lease(lease_id)
+        raise checks.no_lease(lease_id)
     return request(connection, request_id)
 
 
@@ -61,7 +60,7 @@ def live_session(connection: Connection, owner: str, server_name: str) -> Reques
 
 
 def snapshot(
-    connection: Connection, queue: Queue, use: DecayedUse, budgets: Budgets, now: float
+    connection: Connection, queue: Queue, use: DecayedUsageSums, budgets: SqlBudgets, now: float
 ) -> Snapshot:
     nodes_now, marks = connection.scalars(select(nodes.c.name)).all(), read_marks(connection)
     groups = read_groups(connection)
@@ -82,13 +81,13 @@ def snapshot(
 _LIVE_LEASES = LEASES.where(leases.c.released_at.is_(None))
 
 
-def holdings(connection: Connection) -> tuple[Holding, ...]:
+def holdings(connection: Connection) -> tuple[Allocation, ...]:
     """Every lease that is not released, oldest first."""
-    found: dict[str, Holding] = {}
+    found: dict[str, Allocation] = {}
     for row in connection.execute(_HELD):
         before = found.get(row.id)
         held = () if row.device_id is None else (row.device_id,)
-        found[row.id] = Holding(
+        found[row.id] = Allocation(
             request_id=row.request_id,
             owner=row.owner,
             group=row.group_name,
@@ -140,14 +139,14 @@ def _age(lease: LeaseRecord) -> tuple[float, str]:
 def lease(connection: Connection, lease_id: str) -> LeaseRecord:
     found = read_leases(connection, LEASES.where(leases.c.id == lease_id))
     if not found:
-        raise pool.no_lease(lease_id)
+        raise checks.no_lease(lease_id)
     return found[0]
 
 
 def lease_of_token(connection: Connection, token_hash: str) -> LeaseRecord:
     found = read_leases(connection, LEASES.where(attempts.c.token_hash == token_hash))
     if not found:
-        raise pool.no_lease("of this token")
+        raise checks.no_lease("of this token")
     return found[0]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, String, cast, func, select
 
-from ...scheduling.model.snapshot import Waiting
+from ...scheduling.model.snapshot import PendingRequest
 from ...scheduling.model.states import State
 from .tables.core import CHANGED, requests
 from .tables.request_rows import MANY, WAITING, read_waiting
@@ -26,8 +26,8 @@ class _Read:
 
     listed: str = ""
     changes: Mapping[int, tuple[int, str, str]] = field(default_factory=dict)
-    known: Mapping[int, Waiting] = field(default_factory=dict)
-    waiting: tuple[Waiting, ...] = ()
+    known: Mapping[int, PendingRequest] = field(default_factory=dict)
+    waiting: tuple[PendingRequest, ...] = ()
 
 
 class Queue:
@@ -42,7 +42,7 @@ class Queue:
     def __init__(self) -> None:
         self._last = _Read()
 
-    def read(self, connection: Connection) -> tuple[Waiting, ...]:
+    def read(self, connection: Connection) -> tuple[PendingRequest, ...]:
         """In the order of submission."""
         listed = connection.scalar(_NUMBERS) or ""
         rows = connection.execute(_CHANGES)

@@ -38,7 +38,7 @@ _ESCAPE = "/"
 _ALIVE, _ENDED = requests.c.ended_at.is_(None), requests.c.ended_at.is_not(None)
 
 
-class Finding:
+class RequestSearch:
     """Finds requests; one is kept by each store, with what it has read of those that ended."""
 
     def __init__(self, *, most: int = _MOST_KNOWN) -> None:

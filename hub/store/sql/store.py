@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection, select
 
-from ...records.audit import Change, ChangeFilter
-from ...records.events import EventRecord, Glance, NewEvent
+from ...records.audit import AuditEntry, ChangeFilter
+from ...records.events import ChangeDigest, EventRecord, NewEvent
 from ...records.leases import LeaseRecord
 from ...records.ledger import LedgerEntry, Usage
 from ...records.requests import Cause, NewRequest, RequestFilter, RequestRecord
@@ -18,47 +18,42 @@ from ...records.usage import (
     LedgerFilter,
     Levels,
     UsageBy,
-    Used,
+    UsageRow,
     UsedRequests,
     Window,
 )
 from ...scheduling.model.plan import Start
 from ...scheduling.model.snapshot import (
+    Allocation,
+    BudgetBalance,
     Device,
     Group,
     Health,
-    Holding,
-    Left,
     Mark,
     MarkKind,
+    PendingRequest,
     Snapshot,
-    Waiting,
 )
 from ...scheduling.model.states import State
 from ...scheduling.quota.accounting import HALF_LIFE
 from ...usage.rollup import MADE_OF, regrouped
-from ..rules import transitions as moves
-from ..rules.transition_methods import Move, Moving
-from . import calendar, pool
-from . import change_digest as glancing
-from . import marks_and_audit as administration
-from . import mutations as writing
-from . import queries as reading
-from .calendar import Agenda
-from .image_pins import Pinning
+from ..rules import transitions
+from ..rules.transition_methods import Move, TransitionMethods
+from . import calendar, change_digest, marks_and_audit, mutations, pool, queries
+from .calendar import SqlCalendar
+from .image_pins import SqlImagePins
 from .queue import Queue
-from .request_search import Finding
+from .request_search import RequestSearch
 from .tables.pool_rows import read_devices, read_groups, read_marks
 from .tables.request_rows import read_charged, read_ledger
 from .transactions import Transactions
-from .usage import history
-from .usage import pool_levels as levels
-from .usage.decayed_usage import DecayedUse
+from .usage import history, pool_levels
+from .usage.decayed_usage import DecayedUsageSums
 from .usage.ledger_sums import LedgerSums
 from .usage.model_sums import ModelSums
 
 
-class SqlStore(Moving, Agenda, Pinning):
+class SqlStore(TransitionMethods, SqlCalendar, SqlImagePins):
     """``hub.ports.store.Store`` on a database; ``open_store`` makes one.
 
     Usable from any thread. Several processes may each have their own on the same database.
@@ -73,24 +68,24 @@ class SqlStore(Moving, Agenda, Pinning):
         self._write = transactions.write
         self._close = transactions.close
         self.together = transactions.together
-        self._finding = Finding()
+        self._finding = RequestSearch()
         self._queue = Queue()
-        self._use = DecayedUse(half_life)
-        self._budgets = calendar.Budgets()
+        self._use = DecayedUsageSums(half_life)
+        self._budgets = calendar.SqlBudgets()
         self._sums = LedgerSums()
         self._model_sums = ModelSums()
 
     # -- the pool and the quota tree ------------------------------------------------------
 
-    def put_group(self, group: Group, *, change: Change | None = None) -> None:
+    def put_group(self, group: Group, *, change: AuditEntry | None = None) -> None:
         def work(connection: Connection) -> None:
             pool.put_group(connection, group)
-            administration.note(connection, change)
+            marks_and_audit.note(connection, change)
 
         self._write(work)
 
-    def remove_group(self, name: str, *, at: float, change: Change | None = None) -> None:
-        self._write(lambda c: administration.remove_group(c, name, change, at=at))
+    def remove_group(self, name: str, *, at: float, change: AuditEntry | None = None) -> None:
+        self._write(lambda c: marks_and_audit.remove_group(c, name, change, at=at))
 
     def group(self, name: str) -> Group:
         return self._read(lambda c: pool.group(c, name))
@@ -99,11 +94,11 @@ class SqlStore(Moving, Agenda, Pinning):
         return tuple(self._read_once("groups", read_groups).values())
 
     def set_teachers(
-        self, group: str, teachers: Sequence[str], *, change: Change | None = None
+        self, group: str, teachers: Sequence[str], *, change: AuditEntry | None = None
     ) -> None:
         def work(connection: Connection) -> None:
             pool.set_teachers(connection, group, teachers)
-            administration.note(connection, change)
+            marks_and_audit.note(connection, change)
 
         self._write(work)
 
@@ -126,53 +121,53 @@ class SqlStore(Moving, Agenda, Pinning):
         return self._read_once("devices", work)
 
     def nodes(self) -> tuple[str, ...]:
-        return self._read(administration.node_names)
+        return self._read(marks_and_audit.node_names)
 
     def marks(self) -> tuple[Mark, ...]:
         return self._read_once("marks", read_marks)
 
-    def put_mark(self, mark: Mark, *, change: Change | None = None) -> None:
-        self._write(lambda c: administration.put_mark(c, mark, change))
+    def put_mark(self, mark: Mark, *, change: AuditEntry | None = None) -> None:
+        self._write(lambda c: marks_and_audit.put_mark(c, mark, change))
 
-    def remove_mark(self, target: str, kind: MarkKind, *, change: Change | None = None) -> bool:
-        return self._write(lambda c: administration.remove_mark(c, target, kind, change))
+    def remove_mark(self, target: str, kind: MarkKind, *, change: AuditEntry | None = None) -> bool:
+        return self._write(lambda c: marks_and_audit.remove_mark(c, target, kind, change))
 
     # -- who changed what -----------------------------------------------------------------
 
-    def add_change(self, change: Change) -> None:
-        self._write(lambda c: administration.note(c, change))
+    def add_change(self, change: AuditEntry) -> None:
+        self._write(lambda c: marks_and_audit.note(c, change))
 
-    def changes(self, which: ChangeFilter) -> tuple[Change, ...]:
-        return self._read(lambda c: administration.find_changes(c, which))
+    def changes(self, which: ChangeFilter) -> tuple[AuditEntry, ...]:
+        return self._read(lambda c: marks_and_audit.find_changes(c, which))
 
     # -- requests -------------------------------------------------------------------------
 
     def submit(self, new: NewRequest, now: float) -> RequestRecord:
-        return self._write(lambda c: writing.submit(c, new, now))
+        return self._write(lambda c: mutations.submit(c, new, now))
 
     def request(self, request_id: str) -> RequestRecord:
-        return self._read(lambda c: reading.request(c, request_id))
+        return self._read(lambda c: queries.request(c, request_id))
 
     def requests(self, which: RequestFilter) -> tuple[RequestRecord, ...]:
         return self._read(lambda c: self._finding.find(c, which))
 
     def live_session(self, owner: str, server_name: str) -> RequestRecord | None:
-        return self._read(lambda c: reading.live_session(c, owner, server_name))
+        return self._read(lambda c: queries.live_session(c, owner, server_name))
 
     def queued(self, owner: str) -> frozenset[str]:
         return frozenset(each.id for each in self._waiting() if each.owner == owner)
 
     def snapshot(self, now: float) -> Snapshot:
         parts = self._queue, self._use, self._budgets
-        return self._read(lambda c: reading.snapshot(c, *parts, now))
+        return self._read(lambda c: queries.snapshot(c, *parts, now))
 
-    def budgets(self, now: float) -> tuple[Left, ...]:
+    def budgets(self, now: float) -> tuple[BudgetBalance, ...]:
         with self.together():
             groups = self.groups()
             return self._read(lambda c: self._budgets.read(c, groups, now))
 
-    def holdings(self) -> tuple[Holding, ...]:
-        return self._read(reading.holdings)
+    def holdings(self) -> tuple[Allocation, ...]:
+        return self._read(queries.holdings)
 
     def waiting_for_devices(self) -> int:
         return sum(each.devices > 0 for each in self._waiting())
@@ -183,10 +178,10 @@ class SqlStore(Moving, Agenda, Pinning):
         self, starts: Sequence[Start], *, now: float, lease_seconds: float
     ) -> tuple[LeaseRecord, ...]:
         until = now + lease_seconds
-        return self._write(lambda c: writing.grant(c, starts, now=now, until=until))
+        return self._write(lambda c: mutations.grant(c, starts, now=now, until=until))
 
     def launch(self, lease_id: str, *, now: float, token_hash: str = "") -> RequestRecord:
-        return self._write(lambda c: writing.launch(c, lease_id, now=now, token_hash=token_hash))
+        return self._write(lambda c: mutations.launch(c, lease_id, now=now, token_hash=token_hash))
 
     def stop(
         self,
@@ -195,14 +190,14 @@ class SqlStore(Moving, Agenda, Pinning):
         cause: Cause,
         *,
         now: float,
-        change: Change | None = None,
+        change: AuditEntry | None = None,
     ) -> RequestRecord:
         def work(connection: Connection) -> RequestRecord:
-            before = reading.request(connection, request_id)
-            step = moves.stop(before, target, cause, now=now)
+            before = queries.request(connection, request_id)
+            step = transitions.stop(before, target, cause, now=now)
             if step.request is not before:
-                administration.note(connection, change)
-            return writing.keep(connection, before, step, now)
+                marks_and_audit.note(connection, change)
+            return mutations.keep(connection, before, step, now)
 
         return self._write(work)
 
@@ -212,31 +207,31 @@ class SqlStore(Moving, Agenda, Pinning):
         self, request_id: str, server_name: str, *, now: float, desk: NewRequest | None = None
     ) -> RequestRecord:
         return self._write(
-            lambda c: writing.keep_place(c, request_id, server_name, now=now, desk=desk)
+            lambda c: mutations.keep_place(c, request_id, server_name, now=now, desk=desk)
         )
 
     # -- leases, events, ledger -----------------------------------------------------------
 
     def leases(self) -> tuple[LeaseRecord, ...]:
-        return self._read(reading.live_leases)
+        return self._read(queries.live_leases)
 
     def lease(self, lease_id: str) -> LeaseRecord:
-        return self._read(lambda c: reading.lease(c, lease_id))
+        return self._read(lambda c: queries.lease(c, lease_id))
 
     def lease_of_token(self, token_hash: str) -> LeaseRecord:
-        return self._read(lambda c: reading.lease_of_token(c, token_hash))
+        return self._read(lambda c: queries.lease_of_token(c, token_hash))
 
     def renew(self, lease_ids: Sequence[str], *, now: float, until: float) -> None:
-        self._write(lambda c: writing.renew(c, lease_ids, now=now, until=until))
+        self._write(lambda c: mutations.renew(c, lease_ids, now=now, until=until))
 
     def suspect(self, lease_ids: Sequence[str]) -> None:
-        self._write(lambda c: writing.suspect(c, lease_ids))
+        self._write(lambda c: mutations.suspect(c, lease_ids))
 
     def charge(self, *, now: float) -> None:
-        self._write(lambda c: writing.charge(c, now=now))
+        self._write(lambda c: mutations.charge(c, now=now))
 
     def add_events(self, lease_id: str, events: Sequence[NewEvent]) -> tuple[EventRecord, ...]:
-        return self._write(lambda c: writing.add_events(c, lease_id, events))
+        return self._write(lambda c: mutations.add_events(c, lease_id, events))
 
     def events(
         self,
@@ -247,11 +242,11 @@ class SqlStore(Moving, Agenda, Pinning):
         kinds: frozenset[str] | None = None,
     ) -> tuple[EventRecord, ...]:
         return self._read(
-            lambda c: reading.find_events(c, request_id, after=after, limit=limit, kinds=kinds)
+            lambda c: queries.find_events(c, request_id, after=after, limit=limit, kinds=kinds)
         )
 
     def usage(self, *, now: float, owner: str | None = None) -> tuple[Usage, ...]:
-        return self._read(lambda c: reading.usage(c, self._sums, now=now, owner=owner))
+        return self._read(lambda c: queries.usage(c, self._sums, now=now, owner=owner))
 
     def ledger(
         self, *, owner: str | None = None, request_id: str | None = None
@@ -263,7 +258,7 @@ class SqlStore(Moving, Agenda, Pinning):
 
     # -- looking back ---------------------------------------------------------------------
 
-    def used(self, which: LedgerFilter, by: UsageBy, *, now: float) -> tuple[Used, ...]:
+    def used(self, which: LedgerFilter, by: UsageBy, *, now: float) -> tuple[UsageRow, ...]:
         sums, made_of = (self._sums, self._model_sums), MADE_OF.get(by, by)
         with self.together():
             rows = self._read(lambda c: history.used(c, *sums, which, made_of, now=now))
@@ -282,16 +277,16 @@ class SqlStore(Moving, Agenda, Pinning):
         return self._read(lambda c: history.ledger_lines(c, which, limit=limit, before=before))
 
     def granted(self, window: Window) -> tuple[Granted, ...]:
-        return self._read(lambda c: levels.granted(c, window))
+        return self._read(lambda c: pool_levels.granted(c, window))
 
     def levels(self, window: Window) -> Levels:
-        return self._read(lambda c: levels.levels(c, window))
+        return self._read(lambda c: pool_levels.levels(c, window))
 
     def note_capacity(self, now: float) -> None:
-        self._write(lambda c: levels.note_capacity(c, now))
+        self._write(lambda c: pool_levels.note_capacity(c, now))
 
     def capacity(self, until: float) -> tuple[Capacity, ...]:
-        return self._read(lambda c: levels.read_capacity(c, until))
+        return self._read(lambda c: pool_levels.read_capacity(c, until))
 
     def census(self) -> Census:
         return self._read(history.census)
@@ -299,25 +294,25 @@ class SqlStore(Moving, Agenda, Pinning):
     def check(self) -> None:
         self._read(lambda c: c.scalar(select(1)))
 
-    def glance(self, after: int | None) -> Glance:
-        return self._read(lambda c: glancing.glance(c, after, self._queue))
+    def glance(self, after: int | None) -> ChangeDigest:
+        return self._read(lambda c: change_digest.glance(c, after, self._queue))
 
     def close(self) -> None:
         self._close()
 
-    def _waiting(self) -> tuple[Waiting, ...]:
+    def _waiting(self) -> tuple[PendingRequest, ...]:
         return self._read_once("waiting", self._queue.read)
 
     def _wish(self, request_id: str, now: float, move: Move) -> RequestRecord:
         def work(connection: Connection) -> RequestRecord:
-            before = reading.request(connection, request_id)
-            return writing.keep(connection, before, move(before), now)
+            before = queries.request(connection, request_id)
+            return mutations.keep(connection, before, move(before), now)
 
         return self._write(work)
 
     def _move(self, lease_id: str, now: float, move: Move) -> RequestRecord:
         def work(connection: Connection) -> RequestRecord:
-            before = reading.request_of_lease(connection, lease_id)
-            return writing.keep(connection, before, move(before), now)
+            before = queries.request_of_lease(connection, lease_id)
+            return mutations.keep(connection, before, move(before), now)
 
         return self._write(work)

@@ -11,8 +11,8 @@ from urllib.parse import parse_qsl
 from fastapi import APIRouter, Depends, Path, Query, Request
 from starlette.concurrency import run_in_threadpool
 
-from ....courses.ngshare.forms import Form
-from ....courses.ngshare.service import Exchange
+from ....courses.ngshare.forms import NgshareForm
+from ....courses.ngshare.service import NgshareService
 from ...errors import InvalidInput
 from ...schemas.ngshare import (
     DoneOut,
@@ -42,8 +42,8 @@ Timestamp = Annotated[str, Query(max_length=100)]
 router = APIRouter(prefix="/exchange", include_in_schema=False)
 
 
-async def _exchange(request: Request) -> Exchange:
-    return Exchange(web_of(request).courses)
+async def _exchange(request: Request) -> NgshareService:
+    return NgshareService(web_of(request).courses)
 
 
 async def _fields(request: Request) -> dict[str, str]:
@@ -75,12 +75,12 @@ def _read(body: bytes) -> dict[str, str]:
     return dict(pairs)
 
 
-Carrel = Annotated[Exchange, Depends(_exchange)]
+Carrel = Annotated[NgshareService, Depends(_exchange)]
 Fields = Annotated[dict[str, str], Depends(_fields)]
 
 
-def _form(fields: dict[str, str]) -> Form:
-    return Form(
+def _form(fields: dict[str, str]) -> NgshareForm:
+    return NgshareForm(
         files=fields.get("files"),
         timestamp=fields.get("timestamp"),
         source=fields.get("source"),
@@ -209,5 +209,5 @@ def feedback(
     timestamp: Timestamp = "",
     list_only: ListOnly = "false",
 ) -> TreeOut:
-    form = Form(timestamp=timestamp)
+    form = NgshareForm(timestamp=timestamp)
     return at.feedback(who, course, name, student, form, list_only=list_only == "true")

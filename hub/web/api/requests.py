@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Header, Path, Query
 from starlette.responses import Response
 
-from ...requests.pagination import Wanted
+from ...requests.pagination import RequestQuery
 from ...schemas import (
     LARGEST,
     ChangeIn,
@@ -22,7 +22,7 @@ from ...schemas import (
 from ...schemas.explanation import WhyOut
 from ..dependencies.bodies import json_body
 from ..dependencies.callers import Carrel, Reader, ReaderOrHub, RequestId, Writer
-from ..html.downloads import SAFE_CONTENT, FileContent, attachment
+from ..html.downloads import SAFE_CONTENT, OpenFileResponse, attachment
 from ..live.event_streams import request_events
 from ..live.sse import EventStream, _event_number
 from ..openapi.description import ERRORS, body_of
@@ -91,7 +91,7 @@ def list_requests(
     """
     return web.commands.find_requests(
         who,
-        Wanted(
+        RequestQuery(
             kind=kind,
             states=frozenset(state) if state else None,
             labels=tuple(label or ()),
@@ -209,7 +209,7 @@ def read_file(
     name: Annotated[str, Path(description="Such as `plots/loss.png`.", max_length=4096)],
 ) -> Response:
     """As it is at this moment; a job that still runs may be writing to it."""
-    return FileContent(
+    return OpenFileResponse(
         web.commands.open_file(who, request_id, name),
         headers={"Content-Disposition": attachment(name.rpartition("/")[2]), **SAFE_CONTENT},
     )

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from ...records.usage import UsageBy
 from ...schemas import LARGEST, LATEST, UsageReport
 from ...schemas.pool_history import HistoryOut
-from ...usage.reports import MOST_ROWS, UsageAsked
+from ...usage.reports import MOST_ROWS, UsageQuery
 from ..dependencies.callers import Carrel, Reader
 from ..openapi.description import ERRORS
 
@@ -53,7 +53,7 @@ def usage(
     below it used as well, as far as you may see it. By model, each device of a lease counts for
     the same part; work without a device is charged nothing and is in no sum.
     """
-    asked = UsageAsked(
+    asked = UsageQuery(
         group=group, since=since, until=until, by=by, mine=mine, lines=lines, before=before
     )
     return web.figures.usage(who, asked)

@@ -8,14 +8,14 @@ from fastapi import Depends, Path, Query, Request
 
 from ...records.identity import Identity
 from ..html.urls import MOST_NEXT
-from .context import Web, web_of
+from .context import WebContext, web_of
 
 
-async def _web(request: Request) -> Web:
+async def _web(request: Request) -> WebContext:
     return web_of(request)  # not in a thread of its own, as a plain function would be
 
 
-Carrel = Annotated[Web, Depends(_web)]
+Carrel = Annotated[WebContext, Depends(_web)]
 
 
 async def _reader(request: Request) -> Identity:

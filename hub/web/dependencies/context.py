@@ -10,46 +10,46 @@ from typing import ParamSpec, TypeVar
 from jinja2 import Environment
 from starlette.requests import Request
 
-from ....courses.services import CourseDesk
+from ....courses.services import CourseServices
 from ...administration.service import Administration
 from ...admission.quotes import Quotes
 from ...config.settings import Settings
-from ...controller.idle_culling import Idling
+from ...controller.idle_culling import IdleCulling
 from ...interfaces.clock import Clock
 from ...records.identity import Identity
-from ...requests.amendments import Changing, Extending
-from ...runtime.context import Commands
-from ...sessions.held import Claims
-from ...usage.reports import Figures
-from ..live.change_feed import Looks
+from ...requests.amendments import Amendments, TimeExtensions
+from ...runtime.context import Context
+from ...sessions.held import HeldSessions
+from ...usage.reports import UsageReports
+from ..live.change_feed import ChangeFeed
 from ..live.sse import Streams
 from ..monitoring.metrics import Metrics
 from ..monitoring.readiness import Readiness
-from ..security.access import Gate
-from ..security.signer import Seal
-from .group_choices import GroupBook
+from ..security.access import CallerAccess
+from ..security.signer import Signer
+from .group_choices import GroupChoiceCache
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Web:
+class WebContext:
     """Passed around whole; made once by ``build_app``."""
 
-    commands: Commands
-    claims: Claims
-    changing: Changing
-    extending: Extending
+    commands: Context
+    claims: HeldSessions
+    changing: Amendments
+    extending: TimeExtensions
     quotes: Quotes
-    idling: Idling
+    idling: IdleCulling
     administration: Administration
-    courses: CourseDesk
-    figures: Figures
+    courses: CourseServices
+    figures: UsageReports
     metrics: Metrics
     readiness: Readiness
-    groups: GroupBook
-    gate: Gate
-    seal: Seal
+    groups: GroupChoiceCache
+    gate: CallerAccess
+    seal: Signer
     streams: Streams
-    looks: Looks
+    looks: ChangeFeed
     settings: Settings
     templates: Environment
     clock: Clock
@@ -69,8 +69,8 @@ class Web:
         )
 
 
-def web_of(request: Request) -> Web:
-    web: Web = request.app.state.web
+def web_of(request: Request) -> WebContext:
+    web: WebContext = request.app.state.web
     return web
 
 
@@ -87,7 +87,7 @@ def of_one_moment(route: Callable[P, T]) -> Callable[P, T]:
     @wraps(route)
     def reads(*given: P.args, **named: P.kwargs) -> T:
         web = named["web"]
-        assert isinstance(web, Web), "routes are called with their arguments by name"
+        assert isinstance(web, WebContext), "routes are called with their arguments by name"
         with web.commands.store.together():
             return route(*given, **named)
 

@@ -13,7 +13,7 @@ from math import inf
 from ...groups.membership import GroupChoice
 from ...interfaces.clock import Clock
 from ...records.identity import Identity
-from ...runtime.context import Commands
+from ...runtime.context import Context
 
 _OPENED_SECONDS = 5.0
 _LIVE_SECONDS = 300.0
@@ -23,10 +23,10 @@ Choices = list[GroupChoice]
 
 
 @dataclass(frozen=True, slots=True)
-class GroupBook:
+class GroupChoiceCache:
     """For display only: admission asks the hub itself."""
 
-    commands: Commands
+    commands: Context
     clock: Clock
     _known: dict[str, tuple[float, Choices]] = field(default_factory=dict)
 

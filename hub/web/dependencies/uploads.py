@@ -10,7 +10,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 from starlette.datastructures import UploadFile
 
-from ....courses.files.bundle import MAX_FILES, Parcel, unpacked
+from ....courses.files.bundle import MAX_FILES, FileBundle, unpacked
 from ...errors import InvalidInput
 from ...schemas.courses import FileIn
 from ..security.csrf import FIELD, HEADER
@@ -54,14 +54,14 @@ class Uploaded:
         if len(found) == 1 and found[0][0].lower().endswith(".zip"):
             files = _without_outer(unpacked(found[0][1]))
         else:
-            files = Parcel.of(found).files
+            files = FileBundle.of(found).files
         return [
             FileIn(name=name, content=base64.b64encode(content).decode())
             for name, content in files.items()
         ]
 
 
-def _without_outer(parcel: Parcel) -> Mapping[str, bytes]:
+def _without_outer(parcel: FileBundle) -> Mapping[str, bytes]:
     """An archive of a folder holds that folder; meant is what is in it."""
     outer, _, _ = next(iter(parcel.files)).partition("/")
     inside = f"{outer}/"

@@ -19,7 +19,7 @@ from .redirects import to_sign_in
 _MOST_FIELDS = 1200
 
 
-class SignInFirst(Exception):
+class SignInRequired(Exception):
     """A page was asked for by somebody unknown: they are led to the sign-in."""
 
 
@@ -28,7 +28,7 @@ async def _visitor(request: Request) -> Visitor:
     if visitor is None:
         if request.headers.get("hx-request") or request.method != "GET":
             raise NotSignedIn("You are not signed in any more.", accepted="Open the desk again.")
-        raise SignInFirst
+        raise SignInRequired
     return visitor
 
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from ....courses.deadlines import rules as due
 from ...errors import InvalidInput
 from ...messages.validation import invalid_body
-from ...schemas import parsers as values
+from ...schemas import parsers
 from ...schemas.courses import (
     AssignmentOut,
     CloneIn,
@@ -88,12 +88,12 @@ class CourseForm:
             guaranteed=self._number("guaranteed", self.guaranteed),
             max_devices=self._number("max_devices", self.max_devices),
             max_devices_per_user=self._number("max_devices_per_user", self.max_devices_per_user),
-            budget=read(values.budget, self.budget, "budget") if self.budget else None,
+            budget=read(parsers.budget, self.budget, "budget") if self.budget else None,
         )
 
     def _number(self, field: str, text: str) -> int | None:
         """None where it is left empty: it stays as it is."""
-        return read(values.devices, text, field) if text else None
+        return read(parsers.devices, text, field) if text else None
 
 
 def clone_body(fields: Mapping[str, str]) -> CloneIn:
@@ -151,8 +151,8 @@ class ReleaseForm:
             files=files,
             due=moment_text(self.due, self.zone),
             late=self.late[:200],
-            devices=read(values.devices, self.devices or "0", "devices"),
-            seconds=read(values.seconds, self.time, "time"),
+            devices=read(parsers.devices, self.devices or "0", "devices"),
+            seconds=read(parsers.seconds, self.time, "time"),
         )
 
 
@@ -175,7 +175,7 @@ def extension_body(fields: Mapping[str, str]) -> ExtensionIn:
         "span",
         person=person,
         section=section,
-        seconds=read(values.seconds, fields.get("span", "").strip(), "span"),
+        seconds=read(parsers.seconds, fields.get("span", "").strip(), "span"),
         why=fields.get("why", "").strip()[:500],
     )
 

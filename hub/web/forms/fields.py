@@ -8,7 +8,7 @@ from typing import TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from ...errors import InvalidInput
-from ...schemas import parsers as values
+from ...schemas import parsers
 
 T = TypeVar("T")
 
@@ -35,4 +35,4 @@ def moment(text: str, zone: str, now: float) -> float:
             f"Your browser's zone is {zone[:40]!r}, which is not known here.",
             accepted="A time with its offset, such as 2026-11-22T18:00+01:00, or a span.",
         ) from None
-    return values.moment(text, now, where)
+    return parsers.moment(text, now, where)

@@ -9,7 +9,7 @@ from math import inf
 from typing import TypeVar
 
 from ...errors import InvalidInput
-from ...schemas import parsers as values
+from ...schemas import parsers
 from ...schemas.admin import GroupIn, QuotaOut
 from ...schemas.calendar import BudgetIn
 from .fields import read
@@ -75,19 +75,19 @@ class GroupForm:
         """Raises InvalidInput, naming the field."""
         return GroupIn(
             parent=self.parent[:64] or None,
-            max_devices=read(values.devices, self.max_devices, "max_devices"),
+            max_devices=read(parsers.devices, self.max_devices, "max_devices"),
             max_devices_per_user=read(
-                values.devices, self.max_devices_per_user, "max_devices_per_user"
+                parsers.devices, self.max_devices_per_user, "max_devices_per_user"
             ),
             max_seconds=read(_span, self.max_time, "max_time"),
             idle_seconds=read(_span, self.idle, "idle"),
-            guaranteed=read(values.devices, self.guaranteed, "guaranteed"),
-            borrowing=_if_any(values.devices, self.borrow, "borrow"),
-            lending=_if_any(values.devices, self.lend, "lend"),
+            guaranteed=read(parsers.devices, self.guaranteed, "guaranteed"),
+            borrowing=_if_any(parsers.devices, self.borrow, "borrow"),
+            lending=_if_any(parsers.devices, self.lend, "lend"),
             weight=_weight(self.weight),
             models=[name.strip()[:255] for name in self.models.split(",") if name.strip()] or None,
-            max_sessions=_if_any(values.devices, self.max_sessions, "max_sessions"),
-            budget=_if_any(values.budget, self.budget, "budget"),
+            max_sessions=_if_any(parsers.devices, self.max_sessions, "max_sessions"),
+            budget=_if_any(parsers.budget, self.budget, "budget"),
             sessions_borrow=self.sessions_borrow == "yes",
             teachers=[name[:64] for name in self.teachers.replace(",", " ").split()][:_NAMES],
         )
@@ -110,7 +110,7 @@ def _or_empty(limit: int | None) -> str:
 
 
 def _budget_text(budget: BudgetIn | None) -> str:
-    return "" if budget is None else values.budget_text(budget.device_seconds, budget.period)
+    return "" if budget is None else parsers.budget_text(budget.device_seconds, budget.period)
 
 
 def _weight(text: str) -> float:
@@ -128,4 +128,4 @@ def _weight(text: str) -> float:
 
 
 def _span(text: str) -> int:
-    return 0 if text == "0" else values.seconds(text)
+    return 0 if text == "0" else parsers.seconds(text)

@@ -9,7 +9,7 @@ from ...errors import Unavailable
 from ...messages import units
 from ...records.identity import Identity
 from ...schemas.images import ImageOut, ImagesOut
-from ..dependencies.context import Web
+from ..dependencies.context import WebContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +21,7 @@ class ImageChoice:
 
 
 def image_choices(
-    web: Web, who: Identity, groups: Collection[str], chosen: str
+    web: WebContext, who: Identity, groups: Collection[str], chosen: str
 ) -> list[ImageChoice]:
     """What a form offers; nothing on an engine without images, or while it does not answer.
 

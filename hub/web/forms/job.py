@@ -14,9 +14,8 @@ from ...admission.notebook import CheckedNotebook, check_name, check_notebook
 from ...admission.parameters import ParameterField
 from ...errors import CarrelError, InvalidInput, NotAMember, TooLarge
 from ...groups.membership import GroupChoice
-from ...schemas import MODEL_LENGTH, JobIn, NotebookIn
-from ...schemas import parsers as values
-from . import fields as fields_module
+from ...schemas import MODEL_LENGTH, JobIn, NotebookIn, parsers
+from . import fields as forms_fields
 from .fields import read
 
 PARAMETER = "parameter-"
@@ -29,7 +28,7 @@ _Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Notebook:
+class ChosenNotebook:
     """The chosen notebook, looked into."""
 
     name: str
@@ -37,7 +36,7 @@ class Notebook:
     checked: CheckedNotebook
 
     @classmethod
-    def read(cls, name: str, data: bytes) -> Notebook:
+    def read(cls, name: str, data: bytes) -> ChosenNotebook:
         """Raises InvalidInput or TooLarge, beside the field ``notebook``."""
         name = name.replace("\\", "/").rpartition("/")[2]
         try:
@@ -54,7 +53,7 @@ class Notebook:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SubmitForm:
+class JobForm:
     """The entries as they were typed.
 
     Attributes:
@@ -90,13 +89,13 @@ class SubmitForm:
     parameters: Mapping[str, str] = field(default_factory=dict)
     carried: Mapping[str, JsonValue] = field(default_factory=dict)
     archive: str = ""
-    notebook: Notebook | None = None
+    notebook: ChosenNotebook | None = None
     problem: str = ""
     accepted: str = ""
     field: str = ""
 
     @classmethod
-    def filled(cls, fields: Mapping[str, object]) -> SubmitForm:
+    def filled(cls, fields: Mapping[str, object]) -> JobForm:
         texts = {name: text for name, text in fields.items() if isinstance(text, str)}
         given = {name: texts[name].strip() for name in _PLAIN if texts.get(name, "").strip()}
         parameters = {
@@ -121,15 +120,15 @@ class SubmitForm:
         """Raises InvalidInput, which names the field."""
         common = {
             "group": self.group,
-            "devices": read(values.devices, self.devices, "devices"),
+            "devices": read(parsers.devices, self.devices, "devices"),
             "model": self.model[:MODEL_LENGTH] or None,
-            "seconds": read(values.seconds, self.time, "time"),
-            "memory_bytes": read(values.memory_bytes, self.memory, "memory") if self.memory else 0,
+            "seconds": read(parsers.seconds, self.time, "time"),
+            "memory_bytes": read(parsers.memory_bytes, self.memory, "memory") if self.memory else 0,
             "retries": _read("retries", int, self.retries or "0", "A whole number, 0 for none."),
             "priority": self.priority if self.priority in _PRIORITIES else "normal",
             "preemptible": self.preemptible != "no",
             "deadline": self._deadline(now),
-            "labels": dict(read(values.label, part, "labels") for part in self._words("labels")),
+            "labels": dict(read(parsers.label, part, "labels") for part in self._words("labels")),
             "archive": self.archive,
             "workdir": self.workdir,
             "image": self.image,
@@ -145,7 +144,7 @@ class SubmitForm:
         if not self.deadline:
             return None
         return read(
-            lambda text: fields_module.moment(text, self.zone, now), self.deadline, "deadline"
+            lambda text: forms_fields.moment(text, self.zone, now), self.deadline, "deadline"
         )
 
     def _words(self, name: Literal["command", "labels"]) -> list[str]:
@@ -189,7 +188,7 @@ class SubmitForm:
             and (entry.strip() or parameter.type == "text")
         }
 
-    def refused(self, error: CarrelError, groups: list[GroupChoice]) -> SubmitForm:
+    def refused(self, error: CarrelError, groups: list[GroupChoice]) -> JobForm:
         """The same entries with the refusal, beside the field that caused it."""
         return replace(
             self,
@@ -205,7 +204,7 @@ class SubmitForm:
         if chosen is None:
             return ""
         try:
-            devices, seconds = int(self.devices), values.seconds(self.time)
+            devices, seconds = int(self.devices), parsers.seconds(self.time)
         except (ValueError, InvalidInput):
             return ""
         if seconds > chosen.max_seconds:

@@ -11,11 +11,11 @@ from pydantic import JsonValue
 
 from ...admission.parameters import FieldType
 from ...errors import CarrelError
-from ...files.home_notebooks import HomeFiles
+from ...files.home_notebooks import HomeNotebooks
 from ...records.identity import Identity
 from ...schemas import JobIn
-from ..dependencies.context import Web
-from .job import Notebook, SubmitForm
+from ..dependencies.context import WebContext
+from .job import ChosenNotebook, JobForm
 
 HOME = "home:"
 AGAIN = "again:"
@@ -26,7 +26,7 @@ Sent = tuple[str, bytes] | None
 """Name and content of the file that came with the form."""
 
 
-def with_notebook(web: Web, who: Identity, form: SubmitForm, sent: Sent) -> SubmitForm:
+def with_notebook(web: WebContext, who: Identity, form: JobForm, sent: Sent) -> JobForm:
     """The form with what it runs, read anew from where it says.
 
     Raises:
@@ -38,26 +38,26 @@ def with_notebook(web: Web, who: Identity, form: SubmitForm, sent: Sent) -> Subm
         return form
     if form.source.startswith(HOME):
         return replace(form, notebook=from_home(web, who, form.source.removeprefix(HOME)))
-    return replace(form, notebook=Notebook.read(*sent)) if sent else form
+    return replace(form, notebook=ChosenNotebook.read(*sent)) if sent else form
 
 
-def from_home(web: Web, who: Identity, path: str) -> Notebook:
+def from_home(web: WebContext, who: Identity, path: str) -> ChosenNotebook:
     """Raises CarrelError, beside the field ``notebook``."""
     try:
-        return Notebook.read(*HomeFiles(web.commands.files).notebook(who.name, path))
+        return ChosenNotebook.read(*HomeNotebooks(web.commands.files).notebook(who.name, path))
     except CarrelError as error:
         error.field = "notebook"
         raise
 
 
-def of_job(web: Web, who: Identity, request_id: str) -> SubmitForm:
+def of_job(web: WebContext, who: Identity, request_id: str) -> JobForm:
     """A form that is filled in like a job that was submitted before.
 
     Raises:
         NotFound: there is no such job, or its files are not kept any more.
     """
     job = web.commands.same_job(who, request_id)
-    form = SubmitForm(
+    form = JobForm(
         kind="notebook" if job.notebook else "command",
         group=job.group,
         devices=str(job.devices),
@@ -80,22 +80,22 @@ def of_job(web: Web, who: Identity, request_id: str) -> SubmitForm:
     return replace(form, parameters=_entries(form, job.parameters))
 
 
-def _again(web: Web, who: Identity, form: SubmitForm) -> SubmitForm:
+def _again(web: WebContext, who: Identity, form: JobForm) -> JobForm:
     return _with_job(form, web.commands.same_job(who, form.source.removeprefix(AGAIN)))
 
 
-def _with_job(form: SubmitForm, job: JobIn) -> SubmitForm:
+def _with_job(form: JobForm, job: JobIn) -> JobForm:
     """What a form cannot hold: the notebook itself, files, parameters without a field."""
     form = replace(form, archive=job.archive)
     if job.notebook is not None:
-        found = Notebook.read(job.notebook.name, job.notebook.content.encode())
+        found = ChosenNotebook.read(job.notebook.name, job.notebook.content.encode())
         form = replace(form, notebook=found)
     known = {field.name for field in form.fields or ()}
     carried = {name: value for name, value in job.parameters.items() if name not in known}
     return replace(form, carried=carried)
 
 
-def _entries(form: SubmitForm, given: Mapping[str, JsonValue]) -> dict[str, str]:
+def _entries(form: JobForm, given: Mapping[str, JsonValue]) -> dict[str, str]:
     entries = {}
     for field in form.fields or ():
         if field.name in given:

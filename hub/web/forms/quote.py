@@ -10,9 +10,8 @@ from ...admission.quotes import Quotes
 from ...errors import CarrelError
 from ...groups.membership import GroupChoice
 from ...records.identity import Identity
-from ...schemas import LARGEST, QuoteIn, QuoteOut
-from ...schemas import parsers as values
-from .session import StartForm
+from ...schemas import LARGEST, QuoteIn, QuoteOut, parsers
+from .session import SessionForm
 
 _CHOICES = 9
 """No device, and up to eight."""
@@ -50,10 +49,10 @@ def asked(fields: Mapping[str, str]) -> QuoteIn:
         InvalidInput: a number is none.
     """
     if fields.get("for") == "job":
-        kind, options = "job", StartForm.filled({**fields, "hours": "1"}).options()
-        seconds: float = values.seconds(fields.get("time", "").strip())
+        kind, options = "job", SessionForm.filled({**fields, "hours": "1"}).options()
+        seconds: float = parsers.seconds(fields.get("time", "").strip())
     else:
-        kind, options = "session", StartForm.filled(fields).options()
+        kind, options = "session", SessionForm.filled(fields).options()
         seconds = options.hours * 3600
     limits = {"devices": max(0, min(options.devices, LARGEST)), "seconds": _whole(seconds)}
     form = {"kind": kind, "group": fields.get("group", ""), "model": options.model}

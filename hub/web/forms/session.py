@@ -10,14 +10,13 @@ from ...client.job_builder import model_choices
 from ...errors import CarrelError, Conflict, InvalidInput, NotAMember
 from ...groups.membership import GroupChoice
 from ...records.images import MOST as IMAGE_LENGTH
-from ...schemas import MODEL_LENGTH, DeviceOut, RequestOut, SessionIn
-from ...schemas import parsers as values
+from ...schemas import MODEL_LENGTH, DeviceOut, RequestOut, SessionIn, parsers
 from ..html.urls import MOST_NEXT
 from .fields import read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StartForm:
+class SessionForm:
     """The form that starts a session, as it was filled in, with what was wrong with it."""
 
     server_name: str = ""
@@ -32,7 +31,7 @@ class StartForm:
     field: str = ""
 
     @classmethod
-    def filled(cls, fields: Mapping[str, str]) -> StartForm:
+    def filled(cls, fields: Mapping[str, str]) -> SessionForm:
         return cls(
             server_name=fields.get("server_name", "").strip(),
             devices=fields.get("devices", "").strip(),
@@ -44,7 +43,9 @@ class StartForm:
         )
 
     @classmethod
-    def beside(cls, sessions: Sequence[RequestOut], *, server_name: str, wanted: str) -> StartForm:
+    def beside(
+        cls, sessions: Sequence[RequestOut], *, server_name: str, wanted: str
+    ) -> SessionForm:
         """For one more session: with a name that is free, unless a name was asked for."""
         taken = {session.server_name for session in sessions}
         free = (f"gpu-{number}" if number > 1 else "gpu" for number in count(1))
@@ -54,14 +55,14 @@ class StartForm:
     def options(self) -> SessionIn:
         """Raises InvalidInput for what is no number."""
         return SessionIn(
-            devices=read(values.devices, self.devices, "devices"),
+            devices=read(parsers.devices, self.devices, "devices"),
             model=self.model or None,
             hours=_hours(self.hours),
             group=self.group,
             image=self.image,
         )
 
-    def refused(self, error: CarrelError, groups: list[GroupChoice]) -> StartForm:
+    def refused(self, error: CarrelError, groups: list[GroupChoice]) -> SessionForm:
         """The same entries with the refusal beside the field that caused it."""
         return replace(
             self,

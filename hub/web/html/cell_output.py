@@ -40,7 +40,7 @@ SANDBOXED: Mapping[str, str] = {
 """Headers of an answer that holds what a notebook made."""
 
 
-class Form(StrEnum):
+class OutputForm(StrEnum):
     """How an output is shown."""
 
     STREAM = "stream"
@@ -63,7 +63,7 @@ class Shown:
         note: what the page leaves out.
     """
 
-    form: Form
+    form: OutputForm
     event_id: int
     name: str = ""
     text: str = ""
@@ -81,13 +81,17 @@ def shown(event_id: int, output: JsonValue) -> Shown | None:
             text, overwrites = settle(plain(_text(output.get("text"))))
             name = "stderr" if output.get("name") == "stderr" else "stdout"
             return Shown(
-                form=Form.STREAM, event_id=event_id, name=name, text=text, overwrites=overwrites
+                form=OutputForm.STREAM,
+                event_id=event_id,
+                name=name,
+                text=text,
+                overwrites=overwrites,
             )
         case "error":
             trace = output.get("traceback")
             lines = trace if isinstance(trace, list) else []
             text = "\n".join(_text(line) for line in lines) or _text(output.get("evalue"))
-            return Shown(form=Form.ERROR, event_id=event_id, text=plain(text))
+            return Shown(form=OutputForm.ERROR, event_id=event_id, text=plain(text))
         case "display_data" | "execute_result" | "update_display_data":
             data = output.get("data")
             return _display(event_id, data) if isinstance(data, dict) else None
@@ -98,10 +102,10 @@ def shown(event_id: int, output: JsonValue) -> Shown | None:
 def _display(event_id: int, data: Mapping[str, JsonValue]) -> Shown | None:
     words = plain(_text(data.get("text/plain")))
     if any(mime in data for mime in (*_IMAGES, _SVG)):
-        return Shown(form=Form.IMAGE, event_id=event_id, text=words)
+        return Shown(form=OutputForm.IMAGE, event_id=event_id, text=words)
     if _HTML in data:
         return Shown(
-            form=Form.FRAME,
+            form=OutputForm.FRAME,
             event_id=event_id,
             text=words,
             height=_frame_height(_text(data[_HTML])),
@@ -112,24 +116,24 @@ def _display(event_id: int, data: Mapping[str, JsonValue]) -> Shown | None:
             left_out = sorted(other for other in data if other not in _TEXTS)
             note = f"Not shown here: {', '.join(left_out)}." if left_out else ""
             return Shown(
-                form=Form.TEXT, event_id=event_id, text=plain(_text(data[mime])), note=note
+                form=OutputForm.TEXT, event_id=event_id, text=plain(_text(data[mime])), note=note
             )
     if not data:
         return None
     return Shown(
-        form=Form.TEXT, event_id=event_id, note=f"Not shown here: {', '.join(sorted(data))}."
+        form=OutputForm.TEXT, event_id=event_id, note=f"Not shown here: {', '.join(sorted(data))}."
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
+class OutputContent:
     """The answer at an output's own address."""
 
     mime: str
     data: bytes
 
 
-def content(output: JsonValue, theme: Theme = "light") -> Content | None:
+def content(output: JsonValue, theme: Theme = "light") -> OutputContent | None:
     """The picture or the HTML of an output; None where it has neither."""
     data = output.get("data") if isinstance(output, dict) else None
     if not isinstance(data, dict):
@@ -137,14 +141,16 @@ def content(output: JsonValue, theme: Theme = "light") -> Content | None:
     for mime in _IMAGES:
         if mime in data:
             try:
-                return Content(mime=mime, data=base64.b64decode(_text(data[mime])))
+                return OutputContent(mime=mime, data=base64.b64decode(_text(data[mime])))
             except binascii.Error:
                 return None
     if _SVG in data:
-        return Content(mime=_SVG, data=_text(data[_SVG]).encode())
+        return OutputContent(mime=_SVG, data=_text(data[_SVG]).encode())
     if _HTML in data:
         page = f"<!doctype html><meta charset=utf-8><style>{output_style(theme)}</style>"
-        return Content(mime="text/html; charset=utf-8", data=(page + _text(data[_HTML])).encode())
+        return OutputContent(
+            mime="text/html; charset=utf-8", data=(page + _text(data[_HTML])).encode()
+        )
     return None
 
 

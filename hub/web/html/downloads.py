@@ -29,7 +29,7 @@ def attachment(name: str) -> str:
 _PART_BYTES = 256 * 1024
 
 
-class FileContent(StreamingResponse):
+class OpenFileResponse(StreamingResponse):
     """An open file to its end; closed in any case.
 
     Its length is not declared: a job may still be writing to it, or cut it short.

@@ -18,8 +18,8 @@ from jinja2 import Environment
 from jinja2.filters import do_urlencode
 from markupsafe import Markup, escape
 
-from ...messages import audit_log as change_words
-from ...messages import requests as wording
+from ...messages import audit_log as audit_messages
+from ...messages import requests as request_messages
 from ...messages import units
 from ...messages.timed_text import Dated, expected_words, reason_words, reserved_words, start_words
 from ...schemas import DeviceOut, RequestOut
@@ -60,7 +60,7 @@ def dated(line: Dated) -> Markup:
 def badge(name: str) -> Markup:
     """The state of a request, of which there are few, as every list shows it."""
     there = Markup('<span class="state state-{0}" title="{1}">{2}</span>')
-    return there.format(name, wording.state_meaning(name), wording.state(name))
+    return there.format(name, request_messages.state_meaning(name), request_messages.state(name))
 
 
 def standing(request: RequestOut) -> Markup:
@@ -84,8 +84,8 @@ def pretty(value: object) -> str:
 def title(request: RequestOut) -> str:
     """What a request is called."""
     if request.kind == "session":
-        return wording.server(request.server_name)
-    return wording.work(request.kind, request.notebook, request.command, request.labels)
+        return request_messages.server(request.server_name)
+    return request_messages.work(request.kind, request.notebook, request.command, request.labels)
 
 
 def pairs(values: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
@@ -116,7 +116,7 @@ def short(seconds: float) -> str:
 
 def differences(change: ChangeOut) -> Markup:
     """``devices at one time: 4 → 2`` and ``longest time limit: 8 h → 2 h``, each on its line."""
-    found = change_words.differences(change.before, change.after, lambda at: moment(at, "date"))
+    found = audit_messages.differences(change.before, change.after, lambda at: moment(at, "date"))
     return Markup("").join(
         Markup('<span class="change">{}: {}</span> ').format(name, Markup(" → ").join(sides))
         for name, sides in found
@@ -148,8 +148,8 @@ def filters() -> Mapping[str, Callable[..., object]]:
         "pretty": pretty,
         "pairs": pairs,
         "reserved": reserved_words,
-        "state": wording.state,
-        "server": wording.server,
+        "state": request_messages.state,
+        "server": request_messages.server,
         "title": title,
         "urlencode": urlencode,
         "shell": shell,

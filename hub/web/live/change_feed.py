@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from starlette.concurrency import run_in_threadpool
 
-from ...records.events import Glance
+from ...records.events import ChangeDigest
 from ...records.identity import Identity, Viewer
-from ...runtime.context import Commands
-from ...runtime.notifier import Pulse
+from ...runtime.context import Context
+from ...runtime.notifier import ChangeNotifier
 
 _REMEMBERED = 10_000
 _LONG_AGO = 60.0
@@ -26,12 +26,12 @@ Clues = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class FeedView:
     """What was seen with one beat."""
 
     beat: int
     at: float
-    glance: Glance
+    glance: ChangeDigest
 
     def viewer(self, who: Identity | None) -> Viewer:
         """Somebody with the rights of that moment."""
@@ -40,19 +40,19 @@ class Look:
 
 
 @dataclass(slots=True)
-class Told:
+class StreamCursor:
     """The clues at the time of a stream's last own reading."""
 
     clues: Clues | None = None
 
 
-class Looks:
+class ChangeFeed:
     """The newest look, and when something last happened to each request and for each reader."""
 
-    def __init__(self, commands: Commands, pulse: Pulse) -> None:
+    def __init__(self, commands: Context, pulse: ChangeNotifier) -> None:
         self._commands = commands
         self._pulse = pulse
-        self._newest: Look | None = None
+        self._newest: FeedView | None = None
         self._reading: asyncio.Task[None] | None = None
         self._of_request: OrderedDict[str, int] = OrderedDict()
         self._forgotten = 0
@@ -61,7 +61,7 @@ class Looks:
         """The newest event by owner and group, of those later than the next."""
         self._begun = 0
 
-    async def newest(self) -> Look:
+    async def newest(self) -> FeedView:
         """A look that began after the newest beat at the time of the call.
 
         Raises:
@@ -93,9 +93,9 @@ class Looks:
             self._of_reader[each.owner, each.group] = each.event_id
         while len(self._of_request) > _REMEMBERED:
             self._forgotten = self._of_request.popitem(last=False)[1]
-        self._newest = Look(beat=beat, at=at, glance=glance)
+        self._newest = FeedView(beat=beat, at=at, glance=glance)
 
-    def _clues(self, request_id: str, look: Look, who: Identity | None) -> Clues:
+    def _clues(self, request_id: str, look: FeedView, who: Identity | None) -> Clues:
         """What tells whether one request may look different to this reader."""
         return (
             self._of_request.get(request_id, self._forgotten),
@@ -109,7 +109,7 @@ class Looks:
         seen = (at for reader, at in self._of_reader.items() if viewer.may_see(*reader))
         return max(seen, default=self._begun)
 
-    async def news(self, told: Told, request_id: str, who: Identity | None) -> bool:
+    async def news(self, told: StreamCursor, request_id: str, who: Identity | None) -> bool:
         """Whether one request may look different to this reader than at the last call."""
         look = await self.newest()
         clues = self._clues(request_id, look, who)

@@ -17,16 +17,16 @@ from starlette.concurrency import run_in_threadpool
 from ...errors import CarrelError
 from ...records.identity import Identity
 from ...schemas import EventOut, RequestOut
-from ..dependencies.context import Web
-from .change_feed import Clues, Told
-from .page_fingerprint import VOLATILE, Page
+from ..dependencies.context import WebContext
+from .change_feed import Clues, StreamCursor
+from .page_fingerprint import VOLATILE, PageFingerprint
 from .sse import ALIVE, message
 
 _log = logging.getLogger(__name__)
 
 
 async def request_events(
-    web: Web, who: Identity | None, request_id: str, after: int
+    web: WebContext, who: Identity | None, request_id: str, after: int
 ) -> AsyncGenerator[bytes, None]:
     """The life of one request; ``who`` is None for the hub itself, which then counts as present."""
     if who is not None:
@@ -43,7 +43,7 @@ async def request_events(
 
 
 async def _follow(
-    web: Web, who: Identity | None, request_id: str, after: int
+    web: WebContext, who: Identity | None, request_id: str, after: int
 ) -> AsyncGenerator[bytes, None]:
     def request() -> RequestOut:
         return web.commands.request(who, request_id)
@@ -52,7 +52,7 @@ async def _follow(
         return web.commands.events(who, request_id, after)
 
     shown: str | None = None
-    told = Told()
+    told = StreamCursor()
     try:
         async for changed in web.streams.rounds():
             if not await web.looks.news(told, request_id, who) and changed:
@@ -83,10 +83,10 @@ async def _follow(
         _log.warning("The stream of %s ends early: %s", request_id, error)
 
 
-async def page_events(web: Web, who: Identity) -> AsyncGenerator[bytes, None]:
+async def page_events(web: WebContext, who: Identity) -> AsyncGenerator[bytes, None]:
     """``changed`` for the desk and the other pages of one person."""
 
-    page = Page(web, who)
+    page = PageFingerprint(web, who)
     shown: Clues | None = None
     async for changed in web.streams.rounds():
         try:

@@ -8,17 +8,17 @@ from starlette.concurrency import run_in_threadpool
 
 from ...records.identity import Identity, Viewer
 from ...scheduling.model.states import LIVE, TERMINAL
-from ..dependencies.context import Web
-from .change_feed import Clues, Look
+from ..dependencies.context import WebContext
+from .change_feed import Clues, FeedView
 
 VOLATILE = {"device_seconds"}
 """Grows with every second; alone it is no news."""
 
 
-class Page:
+class PageFingerprint:
     """Reads only what may have changed since the last time."""
 
-    def __init__(self, web: Web, who: Identity) -> None:
+    def __init__(self, web: WebContext, who: Identity) -> None:
         self._web = web
         self._who = who
         self._clues: Clues | None = None
@@ -40,7 +40,7 @@ class Page:
         await self._look_at_pool(look, viewer)
         return (self._requests, self._pool)
 
-    async def _look_at_requests(self, look: Look, viewer: Viewer, silence: bool) -> None:
+    async def _look_at_requests(self, look: FeedView, viewer: Viewer, silence: bool) -> None:
         waits = self._web.commands.waits()
         newest = self._web.looks.newest_event(viewer)
 
@@ -67,7 +67,7 @@ class Page:
         live = frozenset(request.id for request in found if not request.ended)
         return seen.hexdigest(), live
 
-    async def _look_at_pool(self, look: Look, viewer: Viewer) -> None:
+    async def _look_at_pool(self, look: FeedView, viewer: Viewer) -> None:
         glance = look.glance
         standing = (glance.devices, glance.holdings, glance.waiting, viewer.teaches)
         if standing == self._standing:

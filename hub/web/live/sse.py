@@ -19,7 +19,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from ...errors import InvalidInput
-from ...runtime.notifier import Pulse
+from ...runtime.notifier import ChangeNotifier
 
 KEEP_ALIVE_SECONDS = 15.0
 _PACE_SECONDS = 0.1
@@ -27,7 +27,7 @@ _AT_ONCE = 3
 ALIVE = b": alive\n\n"
 
 
-class Pace:
+class StreamPace:
     """A few rounds at once, then one each ``seconds``; silence brings the few back."""
 
     def __init__(self, *, at_once: int = _AT_ONCE, seconds: float = _PACE_SECONDS) -> None:
@@ -45,7 +45,7 @@ class Pace:
 class Streams:
     """All open streams of the service; ``close`` ends them, as a shutdown needs."""
 
-    def __init__(self, pulse: Pulse, *, keep_alive: float = KEEP_ALIVE_SECONDS) -> None:
+    def __init__(self, pulse: ChangeNotifier, *, keep_alive: float = KEEP_ALIVE_SECONDS) -> None:
         self._pulse = pulse
         self._keep_alive = keep_alive
         self.closed = False
@@ -63,7 +63,7 @@ class Streams:
         and a beat that falls into a round opens the next one.
         """
         seen, changed = self._pulse.count, True
-        pace, clock = Pace(), asyncio.get_running_loop().time
+        pace, clock = StreamPace(), asyncio.get_running_loop().time
         self.open += 1
         try:
             while not self.closed:

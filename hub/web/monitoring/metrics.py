@@ -24,8 +24,8 @@ from prometheus_client.exposition import generate_latest
 
 from .... import __version__
 from ...records.usage import WAIT_BOUNDS, Census
-from ...runtime.context import Commands
-from ...runtime.loop_metrics import CYCLE_BOUNDS, Vitals
+from ...runtime.context import Context
+from ...runtime.loop_metrics import CYCLE_BOUNDS, LoopMetrics
 from ...scheduling.model.snapshot import Device, Health, Snapshot
 from ..live.sse import Streams
 
@@ -38,8 +38,8 @@ _UNDECIDED = "undecided"
 class Metrics:
     """A collector over what the service knows."""
 
-    commands: Commands
-    vitals: Vitals
+    commands: Context
+    vitals: LoopMetrics
     streams: Streams
     clock: Callable[[], float] = time.monotonic
     _lock: threading.Lock = field(default_factory=threading.Lock)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pydantic import BaseModel
 
 from ...errors import CarrelError, Unavailable
-from ...runtime.loop_metrics import Vitals
+from ...runtime.loop_metrics import LoopMetrics
 
 Check = Callable[[], None]
 """Raises a CarrelError where the part is not well."""
@@ -19,14 +19,14 @@ CYCLE_SECONDS = 30.0
 _FRESH_SECONDS = 2.0
 
 
-class CheckOut(BaseModel):
+class ReadinessCheckOut(BaseModel):
     ok: bool
     message: str
 
 
 class ReadyOut(BaseModel):
     ready: bool
-    checks: dict[str, CheckOut]
+    checks: dict[str, ReadinessCheckOut]
 
 
 @dataclass(slots=True)
@@ -48,15 +48,15 @@ class Readiness:
             return self._known[1]
 
 
-def _asked(check: Check) -> CheckOut:
+def _asked(check: Check) -> ReadinessCheckOut:
     try:
         check()
     except CarrelError as error:
-        return CheckOut(ok=False, message=error.message)
-    return CheckOut(ok=True, message="It answers.")
+        return ReadinessCheckOut(ok=False, message=error.message)
+    return ReadinessCheckOut(ok=True, message="It answers.")
 
 
-def going_round(vitals: Vitals) -> None:
+def going_round(vitals: LoopMetrics) -> None:
     """Raises Unavailable unless the loop has lately completed a cycle."""
     since = vitals.since_cycle()
     if since is None:

@@ -15,9 +15,7 @@ from ...errors import (
     TooLarge,
     Unavailable,
 )
-from . import admin_examples as administration
-from . import course_examples as courses
-from . import usage_examples as history
+from . import admin_examples, course_examples, usage_examples
 
 _AT = 1_795_258_800.0
 _NOTEBOOK = (
@@ -27,8 +25,8 @@ _NOTEBOOK = (
 )
 
 BODY_EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
-    **administration.BODIES,
-    **courses.BODIES,
+    **admin_examples.BODIES,
+    **course_examples.BODIES,
     "JobIn": {
         "notebook": {
             "summary": "A notebook on one device",
@@ -123,9 +121,9 @@ _REQUEST: dict[str, Any] = {
 }
 
 ANSWER_EXAMPLES: dict[str, dict[str, Any]] = {
-    **administration.ANSWERS,
-    **courses.ANSWERS,
-    **history.ANSWERS,
+    **admin_examples.ANSWERS,
+    **course_examples.ANSWERS,
+    **usage_examples.ANSWERS,
     "RequestOut": _REQUEST,
     "RequestsOut": {"requests": [_REQUEST], "next": "j-7f3k2m9p"},
     "FilesOut": {

@@ -9,10 +9,10 @@ from starlette.responses import Response
 
 from ...errors import CarrelError
 from ..dependencies.callers import Carrel, Next
-from ..dependencies.context import Web
+from ..dependencies.context import WebContext
 from ..dependencies.visitors import Follower, Form, Guest, html
 from ..forms.image_choice import image_choices
-from ..forms.session import StartForm, device_choices, offered_models
+from ..forms.session import SessionForm, device_choices, offered_models
 from ..live.event_streams import page_events
 from ..live.sse import EventStream
 from ..security.access import Visitor
@@ -30,7 +30,7 @@ def desk(
     next: Next = "",  # JupyterHub's own name for it
 ) -> Response:
     """A student's home; the hub's own pages lead here with the session that was asked for."""
-    return desk_page(web, visitor, StartForm(server_name=server_name.strip(), next=next))
+    return desk_page(web, visitor, SessionForm(server_name=server_name.strip(), next=next))
 
 
 @router.get("/desk/live")
@@ -59,9 +59,9 @@ def logout(web: Carrel, visitor: Guest, fields: Form) -> Response:
 
 
 def desk_page(
-    web: Web,
+    web: WebContext,
     visitor: Visitor,
-    form: StartForm,
+    form: SessionForm,
     *,
     notice: CarrelError | None = None,
     status: int = 200,
@@ -72,7 +72,7 @@ def desk_page(
     with web.commands.store.together():
         desk = gather(web.commands, who, groups, now=web.clock())
         if not form.problem:
-            form = StartForm.beside(desk.sessions, server_name=form.server_name, wanted=form.next)
+            form = SessionForm.beside(desk.sessions, server_name=form.server_name, wanted=form.next)
         page = web.render(
             "desk.html",
             desk=desk,

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from ...groups.membership import GroupChoice
 from ...interfaces.files import HomeUse
-from ...messages import requests as wording
+from ...messages import requests as request_messages
 from ...records.identity import Identity
-from ...requests.pagination import Wanted
-from ...runtime.context import Commands
+from ...requests.pagination import RequestQuery
+from ...runtime.context import Context
 from ...scheduling.model.snapshot import Kind
 from ...scheduling.model.states import LIVE, TERMINAL
 from ...schemas import BudgetOut, DeviceOut, PoolOut, RequestOut, UsageReport
@@ -33,7 +33,7 @@ TILE_STATES = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Meter:
+class UsageMeter:
     """Devices that I hold in a group, of as many as it lets me hold."""
 
     group: str
@@ -61,7 +61,7 @@ def _tile(device: DeviceOut, held: RequestOut | None, mine: frozenset[str]) -> T
         state = "quarantined"
     elif device.draining and device.state == "free":
         state = "draining"
-    return Tile(device=device, state=state, why=why or wording.tile_meaning(state))
+    return Tile(device=device, state=state, why=why or request_messages.tile_meaning(state))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ class Desk:
         return any(r.wait is not None for r in self.sessions)
 
     @property
-    def meters(self) -> tuple[Meter, ...]:
+    def meters(self) -> tuple[UsageMeter, ...]:
         """What I hold in each group that lends me devices, and in any where I hold some."""
         mine = [*self.sessions, *self.jobs]
         held = Counter[str]()
@@ -114,7 +114,7 @@ class Desk:
         most = {g.name: min(g.max_devices, g.max_devices_per_user) for g in self.groups}
         names = dict.fromkeys([*most, *held])
         return tuple(
-            Meter(group=name, held=held[name], most=most.get(name, 0))
+            UsageMeter(group=name, held=held[name], most=most.get(name, 0))
             for name in names
             if held[name] or most.get(name, 0)
         )
@@ -158,18 +158,18 @@ class Desk:
 
 
 def gather(
-    commands: Commands, who: Identity, groups: Sequence[GroupChoice] = (), *, now: float
+    commands: Context, who: Identity, groups: Sequence[GroupChoice] = (), *, now: float
 ) -> Desk:
     """Reads the desk of one person, without asking the hub for anything: within ``together``."""
     lists = [
         # What is alive is asked for by itself: nothing that came after it pushes it off the desk.
-        Wanted(kind=Kind.SESSION, states=LIVE, limit=_LISTED),
-        Wanted(kind=Kind.SESSION, states=TERMINAL, limit=_ENDED_LOOKED_AT),
-        Wanted(kind=Kind.JOB, states=LIVE, limit=_JOBS_LIVE),
-        Wanted(kind=Kind.JOB, states=TERMINAL, limit=_JOBS_ENDED),
+        RequestQuery(kind=Kind.SESSION, states=LIVE, limit=_LISTED),
+        RequestQuery(kind=Kind.SESSION, states=TERMINAL, limit=_ENDED_LOOKED_AT),
+        RequestQuery(kind=Kind.JOB, states=LIVE, limit=_JOBS_LIVE),
+        RequestQuery(kind=Kind.JOB, states=TERMINAL, limit=_JOBS_ENDED),
     ]
     if who.admin or commands.store.taught_by(who.name):
-        lists.append(Wanted(states=LIVE, mine=False, limit=2 * _OTHERS_SHOWN, brief=True))
+        lists.append(RequestQuery(states=LIVE, mine=False, limit=2 * _OTHERS_SHOWN, brief=True))
     pages = commands.several(who, lists)
     sessions, ended, live, done, *seen = (tuple(page.requests) for page in pages)
     names = [group.name for group in groups]
@@ -188,14 +188,14 @@ def gather(
 
 
 def _others(
-    commands: Commands, who: Identity, live: Sequence[RequestOut] | None = None
+    commands: Context, who: Identity, live: Sequence[RequestOut] | None = None
 ) -> tuple[RequestOut, ...]:
     """What runs and waits first, then what has ended; nothing is asked for a plain member."""
     if live is None:
         return ()
     found = [request for request in live if request.owner != who.name]
     if len(found) < _OTHERS_SHOWN:
-        ended = Wanted(states=TERMINAL, mine=False, limit=2 * _OTHERS_SHOWN, brief=True)
+        ended = RequestQuery(states=TERMINAL, mine=False, limit=2 * _OTHERS_SHOWN, brief=True)
         seen = commands.several(who, [ended])[0].requests
         found += [request for request in seen if request.owner != who.name]
     return tuple(found[:_OTHERS_SHOWN])

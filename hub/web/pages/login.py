@@ -15,7 +15,7 @@ from starlette.responses import RedirectResponse, Response
 
 from ...config.settings import SERVICE_PREFIX
 from ...errors import Forbidden, NotSignedIn
-from ..dependencies.context import Web, web_of
+from ..dependencies.context import WebContext, web_of
 from ..dependencies.redirects import SEE_OTHER, own_page
 from ..security.access import SESSION_COOKIE, SESSION_PURPOSE
 from ..security.signer import same
@@ -90,11 +90,11 @@ def is_https(request: Request) -> bool:
     return "https" in (told, request.url.scheme, web.settings.url.partition(":")[0])
 
 
-def _verifier(web: Web, state: str) -> str:
+def _verifier(web: WebContext, state: str) -> str:
     return web.seal.mac("pkce", state)
 
 
-def _wanted(web: Web, request: Request, state: str) -> str:
+def _wanted(web: WebContext, request: Request, state: str) -> str:
     """Where this browser wanted to go. Raises NotSignedIn for a state that is not its own."""
     cookie = ""
     if _STATE.fullmatch(state):

@@ -20,11 +20,11 @@ from ...records.identity import Identity
 from ...scheduling.model.states import LIVE
 from ...schemas import ChangeIn, RequestOut
 from ..dependencies.callers import Carrel, Next, RequestId, Server
-from ..dependencies.context import Web
+from ..dependencies.context import WebContext
 from ..dependencies.redirects import SEE_OTHER
 from ..dependencies.visitors import Follower, Form, Guest, html
 from ..forms.quote import quote
-from ..forms.session import StartForm
+from ..forms.session import SessionForm
 from ..html.urls import door, server_of, wait_url
 from ..live.sse import EventStream
 from ..security.access import Visitor
@@ -114,12 +114,14 @@ def _wanted(fields: Mapping[str, str]) -> ChangeIn:
         raise invalid_body(error, ChangeIn) from None
 
 
-def _acted(web: Web, visitor: Visitor, act: Callable[[], RequestOut], target: str) -> Response:
+def _acted(
+    web: WebContext, visitor: Visitor, act: Callable[[], RequestOut], target: str
+) -> Response:
     """Where it leads, or the desk with what was wrong: everything else on it still stands."""
     try:
         act()
     except CarrelError as error:
-        return desk_page(web, visitor, StartForm(), notice=error, status=error.http_status)
+        return desk_page(web, visitor, SessionForm(), notice=error, status=error.http_status)
     return RedirectResponse(target, SEE_OTHER)
 
 
@@ -139,7 +141,7 @@ _SOON_SECONDS = 1.0
 @router.post("/sessions")
 def start_session(web: Carrel, visitor: Guest, fields: Form) -> Response:
     """The start form: on to the waiting page, or back to the form with what was wrong."""
-    form, who = StartForm.filled(fields), visitor.identity
+    form, who = SessionForm.filled(fields), visitor.identity
     now_on_cpu = fields.get("how") == "cpu"
     try:
         if now_on_cpu:
@@ -167,7 +169,7 @@ async def wait(web: Carrel, visitor: Guest, server: Server, next: Next = "") -> 
     return await run_in_threadpool(_wait_page, web, visitor, server, request, next)
 
 
-async def _session_soon(web: Web, who: Identity, server_name: str) -> RequestOut | None:
+async def _session_soon(web: WebContext, who: Identity, server_name: str) -> RequestOut | None:
     """The browser can be quicker than the hub's spawner: give a live request a moment."""
     found: RequestOut | None = None
     with contextlib.suppress(TimeoutError):
@@ -182,7 +184,7 @@ async def _session_soon(web: Web, who: Identity, server_name: str) -> RequestOut
 
 
 def _wait_page(
-    web: Web, visitor: Visitor, server: str, request: RequestOut | None, wanted: str
+    web: WebContext, visitor: Visitor, server: str, request: RequestOut | None, wanted: str
 ) -> Response:
     who, name = visitor.identity, server_of(server)
     if request is None:

@@ -13,23 +13,22 @@ from starlette.responses import Response
 
 from ...config.settings import SERVICE_PREFIX
 from ...errors import CarrelError
-from ...messages import usage as usage_words
-from ...messages.usage import Line
+from ...messages import usage as usage_messages
+from ...messages.usage import UsageLine
 from ...records.identity import check
-from ...records.usage import DAY, UsageBy, Used
-from ...requests.pagination import Wanted
+from ...records.usage import DAY, UsageBy, UsageRow
+from ...requests.pagination import RequestQuery
 from ...scheduling.model.states import LIVE
-from ...schemas import UsageReport, UsageRowOut, UsedBy
-from ...schemas import parsers as values
+from ...schemas import UsageReport, UsageRowOut, UsedBy, parsers
 from ...schemas.pool_history import HistoryOut
-from ...usage import aggregation as history
-from ...usage.reports import UsageAsked, row_out
+from ...usage import aggregation
+from ...usage.reports import UsageQuery, row_out
 from ..dependencies.callers import Carrel
-from ..dependencies.context import Web, of_one_moment
+from ..dependencies.context import WebContext, of_one_moment
 from ..dependencies.visitors import Guest, html
 from ..html.plot import Plot
 from ..security.access import Visitor
-from . import usage_plots as history_plots
+from . import usage_plots as usage_plots_pages
 
 _DAYS = 30
 _MOST_DAYS = 366
@@ -37,7 +36,7 @@ _MOST_DAYS = 366
 _ROWS = 50
 _LINES = 50
 _LIVE_SHOWN = 50
-_SUMS = ("owner", *usage_words.HEADS)
+_SUMS = ("owner", *usage_messages.HEADS)
 """What can be added up in the table: by request and by line, they are always there."""
 
 router = APIRouter(include_in_schema=False)
@@ -48,7 +47,7 @@ Course = Annotated[str, Path(max_length=64)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class UsageChoice:
     """As it stands in the address: days in UTC, the last one included.
 
     ``by``: what is added up beside what is always shown.
@@ -66,12 +65,12 @@ class Choice:
         pairs = [(field.name, getattr(self, field.name)) for field in fields(self)]
         return f"{SERVICE_PREFIX}{page}?" + urlencode([pair for pair in pairs if pair[1]])
 
-    def asked(self) -> UsageAsked:
+    def asked(self) -> UsageQuery:
         """Raises InvalidInput."""
-        return UsageAsked(
+        return UsageQuery(
             group=self.group,
-            since=values.day(self.since),
-            until=values.day(self.until) + DAY if self.until else None,
+            since=parsers.day(self.since),
+            until=parsers.day(self.until) + DAY if self.until else None,
             mine=self.whose != "all",
             by=UsageBy.REQUEST,
             rows=_ROWS,
@@ -100,12 +99,14 @@ async def _choice(
     whose: Annotated[str, Query(max_length=10)] = "mine",
     by: UsedBy = "owner",
     before: Annotated[int | None, Query(ge=1, le=2**53)] = None,
-) -> Choice:
+) -> UsageChoice:
     since = since or _first_day(web)
-    return Choice(since=since, until=until, group=group, whose=whose, by=by, before=before or 0)
+    return UsageChoice(
+        since=since, until=until, group=group, whose=whose, by=by, before=before or 0
+    )
 
 
-Chosen = Annotated[Choice, Depends(_choice)]
+Chosen = Annotated[UsageChoice, Depends(_choice)]
 
 
 @router.get("/usage")
@@ -119,7 +120,7 @@ def usage(web: Carrel, visitor: Guest, chosen: Chosen) -> Response:
             found = _used(web, visitor, chosen, mine)
         except CarrelError as refused:
             error = refused
-            chosen = Choice(since=_first_day(web), whose=chosen.whose, by=chosen.by)
+            chosen = UsageChoice(since=_first_day(web), whose=chosen.whose, by=chosen.by)
             found = _used(web, visitor, chosen, mine)
         report = found["usage"]
         named = {*(line.group for line in report.by_group), *filter(None, [chosen.group])}
@@ -151,28 +152,28 @@ class _Used(TypedDict):
     usage: UsageReport
     plot: Plot
     models: Sequence[UsageRowOut]
-    lines: Sequence[Line]
-    chosen: Choice
+    lines: Sequence[UsageLine]
+    chosen: UsageChoice
     most: int
 
 
-def _used(web: Web, visitor: Visitor, chosen: Choice, mine: Collection[str]) -> _Used:
+def _used(web: WebContext, visitor: Visitor, chosen: UsageChoice, mine: Collection[str]) -> _Used:
     """Raises InvalidInput, NotFound."""
     who, asked = visitor.identity, chosen.asked()
     by = UsageBy(chosen.by)
     report = web.figures.usage(who, asked, groups_of=mine)
     days = web.figures.used(who, asked, UsageBy.DAY)
-    plot = history_plots.by_day(report, _all_days(report, days, web.clock()))
+    plot = usage_plots_pages.by_day(report, _all_days(report, days, web.clock()))
     models = [row_out(each) for each in web.figures.used(who, asked, UsageBy.MODEL)]
     rows = []
-    if by in usage_words.HEADS and by is not UsageBy.MODEL:
+    if by in usage_messages.HEADS and by is not UsageBy.MODEL:
         known = days if by is UsageBy.DAY else web.figures.used(who, asked, by)
         rows = [row_out(each) for each in known]
     return {
         "usage": report,
         "plot": plot,
         "models": models,
-        "lines": usage_words.lines(by, rows),
+        "lines": usage_messages.lines(by, rows),
         "chosen": chosen,
         "most": _ROWS,
     }
@@ -220,14 +221,14 @@ def course_live(web: Carrel, visitor: Guest, group: Course, span: Span = "week")
     return html(web.render("course_live.html", **_course(web, visitor, group, span)))
 
 
-def _course(web: Web, visitor: Visitor, group: str, span: str) -> dict[str, object]:
+def _course(web: WebContext, visitor: Visitor, group: str, span: str) -> dict[str, object]:
     """Raises NotFound."""
     who = visitor.identity
     web.figures.check_course(who, group)
     found = web.figures.pool(who, span, group)
     since = found.periods[0].starts_at
-    live = Wanted(group=group, mine=False, states=LIVE, limit=_LIVE_SHOWN, brief=True)
-    used = UsageAsked(group=group, since=since, by=UsageBy.USER, lines=0)
+    live = RequestQuery(group=group, mine=False, states=LIVE, limit=_LIVE_SHOWN, brief=True)
+    used = UsageQuery(group=group, since=since, by=UsageBy.USER, lines=0)
     # Whoever may see a course is told of its budgets and reservations, member or not.
     coming = web.commands.reservations(who, groups_of=())
     return {
@@ -242,24 +243,24 @@ def _course(web: Web, visitor: Visitor, group: str, span: str) -> dict[str, obje
 
 def _plots(found: HistoryOut) -> dict[str, object]:
     return {
-        "utilisation": history_plots.utilisation(found),
-        "queue": history_plots.queue(found),
-        "waits": history_plots.waits(found),
+        "utilisation": usage_plots_pages.utilisation(found),
+        "queue": usage_plots_pages.queue(found),
+        "waits": usage_plots_pages.waits(found),
     }
 
 
-def _all_days(report: UsageReport, days: Sequence[Used], now: float) -> list[UsageRowOut]:
+def _all_days(report: UsageReport, days: Sequence[UsageRow], now: float) -> list[UsageRowOut]:
     """With the days between on which nothing was used."""
     since = report.since or now
     until = min(now, report.until or now)
     since = max(since, until - _MOST_DAYS * DAY)
-    return [row_out(day) for day in history.every_day(days, since, until)]
+    return [row_out(day) for day in aggregation.every_day(days, since, until)]
 
 
-def _first_day(web: Web) -> str:
+def _first_day(web: WebContext) -> str:
     """Where nothing was chosen."""
     return f"{datetime.fromtimestamp(web.clock() - (_DAYS - 1) * DAY, UTC):%Y-%m-%d}"
 
 
-def _around(visitor: Visitor, web: Web) -> dict[str, object]:
+def _around(visitor: Visitor, web: WebContext) -> dict[str, object]:
     return {"who": visitor.identity, "csrf": web.gate.csrf.issue(visitor.session)}

@@ -9,8 +9,8 @@ from starlette.concurrency import run_in_threadpool
 
 from ...errors import CarrelError
 from ...records.identity import Identity
-from ..dependencies.context import Web
-from ..live.change_feed import Told
+from ..dependencies.context import WebContext
+from ..live.change_feed import StreamCursor
 from ..live.event_streams import _log
 from ..live.sse import ALIVE, message
 from .wait_view import WaitView
@@ -19,7 +19,7 @@ _SLOWEST_POLL_SECONDS = 2.0
 
 
 async def wait_events(
-    web: Web, who: Identity, request_id: str, csrf: str
+    web: WebContext, who: Identity, request_id: str, csrf: str
 ) -> AsyncGenerator[bytes, None]:
     """Follows one session from the queue into the open door."""
 
@@ -28,7 +28,7 @@ async def wait_events(
         return view, web.render("wait_status.html", view=view, csrf=csrf)
 
     shown: str | None = None
-    told = Told()
+    told = StreamCursor()
     try:
         async for changed in web.streams.rounds():
             if not await web.looks.news(told, request_id, who) and changed:

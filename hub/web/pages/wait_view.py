@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...records.identity import Identity
-from ...runtime.context import Commands
+from ...runtime.context import Context
 from ...scheduling.model.snapshot import Kind
 from ...scheduling.model.states import LIVE, TERMINAL, State
 from ...schemas import RequestOut
@@ -38,7 +38,7 @@ class WaitView:
 
 
 def session_of(
-    commands: Commands, who: Identity, server_name: str, *, now: float
+    commands: Context, who: Identity, server_name: str, *, now: float
 ) -> RequestOut | None:
     """The request to show for a server: the live one, else one that just ended badly."""
 

@@ -18,10 +18,10 @@ from starlette.requests import Request
 
 from ...errors import Forbidden, NotSignedIn
 from ...records.identity import Identity
-from ...runtime.context import Commands
+from ...runtime.context import Context
 from .csrf import HEADER, Csrf
-from .hub_oauth import ACCESS_SCOPE, METRICS_SCOPE, READ_SCOPE, SUBMIT_SCOPE, Person, SignIn
-from .signer import Seal, same
+from .hub_oauth import ACCESS_SCOPE, METRICS_SCOPE, READ_SCOPE, SUBMIT_SCOPE, SignIn, TokenHolder
+from .signer import Signer, same
 
 SESSION_COOKIE = "carrel-session"
 SESSION_PURPOSE = "session"
@@ -40,11 +40,11 @@ class Visitor:
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class CallerAccess:
     """Identifies callers; every method raises a CarrelError for those who may not pass."""
 
     sign_in: SignIn
-    seal: Seal
+    seal: Signer
     csrf: Csrf
     hub_token: str
     metrics_token: str = ""
@@ -96,7 +96,7 @@ class Gate:
         if not self.is_hub(token):
             raise Forbidden("This is for the hub itself.", accepted="Only its own token opens it.")
 
-    def attempt(self, request: Request, lease_id: str, commands: Commands) -> None:
+    def attempt(self, request: Request, lease_id: str, commands: Context) -> None:
         """Raises Forbidden unless the token is the one of this lease. Blocks."""
         token = token_of(request)
         if token is None:
@@ -125,7 +125,7 @@ class Gate:
             raise NotSignedIn("You are not signed in.", accepted=_HOW)
         return visitor
 
-    async def _program(self, token: str, scope: str, verb: str) -> Person:
+    async def _program(self, token: str, scope: str, verb: str) -> TokenHolder:
         person = await self.sign_in.person(token)
         if person is None:
             raise NotSignedIn("JupyterHub does not know this token.", accepted=_HOW)
@@ -153,7 +153,7 @@ def token_of(request: Request) -> str | None:
     return found.group(1)
 
 
-def _check_access(person: Person) -> None:
+def _check_access(person: TokenHolder) -> None:
     if not person.may(ACCESS_SCOPE):
         raise Forbidden(
             "This account or token may not use Carrel.",

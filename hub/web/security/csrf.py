@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 
 from ...errors import Forbidden
-from .signer import Seal, same
+from .signer import Signer, same
 
 HEADER = "X-Carrel-CSRF"
 FIELD = "csrf"
@@ -26,7 +26,7 @@ _ADVICE = "Open the page again and repeat it there; programs send an API token i
 class Csrf:
     """Issues and checks form tokens."""
 
-    def __init__(self, seal: Seal, public_url: str) -> None:
+    def __init__(self, seal: Signer, public_url: str) -> None:
         self._seal = seal
         self._public_host = urlsplit(public_url).netloc
 

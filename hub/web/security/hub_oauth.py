@@ -44,7 +44,7 @@ _REMEMBERED = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Person:
+class TokenHolder:
     """Whom a token speaks for, and what the token may do."""
 
     identity: Identity
@@ -64,7 +64,7 @@ class Person:
 class SignIn(Protocol):
     """What the web layer needs of the hub; the tests bring their own."""
 
-    async def person(self, token: str, session_id: str = "") -> Person | None:
+    async def person(self, token: str, session_id: str = "") -> TokenHolder | None:
         """None where the hub does not know the token. Raises Unavailable."""
 
     async def token_for_code(self, code: str, verifier: str) -> str:
@@ -80,7 +80,7 @@ class HubSignIn:
     def __init__(self, oauth: HubOAuth, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._oauth = oauth
         self._clock = clock
-        self._known: OrderedDict[tuple[str, str], tuple[float, Person]] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str], tuple[float, TokenHolder]] = OrderedDict()
 
     @classmethod
     def of(cls, settings: Settings, service_token: str) -> Self:
@@ -102,7 +102,7 @@ class HubSignIn:
             )
         )
 
-    async def person(self, token: str, session_id: str = "") -> Person | None:
+    async def person(self, token: str, session_id: str = "") -> TokenHolder | None:
         key = (session_id, hashlib.sha256(token.encode("utf-8", "replace")).hexdigest())
         since, known = self._known.get(key, (0.0, None))
         in_session = known is not None and known.in_session
@@ -125,7 +125,7 @@ class HubSignIn:
             self._known.popitem(last=False)
         return person
 
-    def _remembered(self, key: tuple[str, str], error: Exception) -> Person:
+    def _remembered(self, key: tuple[str, str], error: Exception) -> TokenHolder:
         since, person = self._known.get(key, (0.0, None))
         if person is None or self._clock() - since > _AWAY_SECONDS:
             raise Unavailable(
@@ -158,8 +158,8 @@ class HubSignIn:
         return f"{self._oauth.oauth_authorization_url}?{urlencode(query)}"
 
 
-def _person(model: dict[str, Any]) -> Person:  # the hub's JSON, checked by use
-    return Person(
+def _person(model: dict[str, Any]) -> TokenHolder:  # the hub's JSON, checked by use
+    return TokenHolder(
         identity=Identity(
             name=str(model["name"]),
             admin=bool(model.get("admin")),

@@ -7,7 +7,7 @@ import hashlib
 import hmac
 
 
-class Seal:
+class Signer:
     """HMAC-SHA256 under one key; a purpose keeps one kind of value from passing as another."""
 
     def __init__(self, key: str) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from ....courses.files.course_folder import DATA
-from ....hub.client.api.internal import Link
+from ....hub.client.api.internal import InternalClient
 from ....hub.config.state_folder import StateFolder
 from ....hub.interfaces.backend_settings import BackendSettings, DockerHost
 from ...common.course_links import INSIDE, graded_by, link_into
@@ -22,7 +22,11 @@ log = logging.getLogger(__name__)
 
 
 async def linked(
-    site: BackendSettings, link: Link, person: str, host: DockerHost, tell: Callable[[str], None]
+    site: BackendSettings,
+    link: InternalClient,
+    person: str,
+    host: DockerHost,
+    tell: Callable[[str], None],
 ) -> tuple[str, ...]:
     """The courses whose folders a session on this host gets, with links to them in the home.
 

@@ -16,7 +16,7 @@ from typing import Final
 
 from ....hub.errors import BackendFailed, Unavailable
 from ....hub.records.json_value import Json
-from ..engine.client import Engine
+from ..engine.client import DockerClient
 from .template import KIND, LABEL, SESSION_PORT
 
 METADATA: Final = "169.254.0.0/16"
@@ -27,7 +27,7 @@ _SCRIPT: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wall:
+class FirewallRules:
     """What the rules are made from.
 
     Attributes:
@@ -47,7 +47,7 @@ class Wall:
         return f"carrel_{self.installation}"
 
 
-def rules(wall: Wall) -> str:
+def rules(wall: FirewallRules) -> str:
     """For ``nft``: the old table, if there is one, is replaced in the same step."""
     table = f"inet {wall.table}"
     open_bridges, closed_bridges = f"crl{wall.installation}*", f"crn{wall.installation}*"
@@ -97,11 +97,11 @@ def _family(network: str) -> str:
 
 
 @dataclass(slots=True, kw_only=True)
-class Guard:
+class Firewall:
     """Puts the rules of one engine's host in place, and looks whether they still are."""
 
-    engine: Engine
-    wall: Wall
+    engine: DockerClient
+    wall: FirewallRules
     _standing: str = ""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -156,7 +156,7 @@ class Guard:
         )
 
 
-def body(wall: Wall, image: str, text: str) -> dict[str, Json]:
+def body(wall: FirewallRules, image: str, text: str) -> dict[str, Json]:
     """A container of the service itself, in the host's network: never anybody's task."""
     return {
         "Image": image,

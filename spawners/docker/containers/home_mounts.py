@@ -6,7 +6,7 @@ from typing import Final
 
 from ....hub.config.state_folder import StateFolder
 from ....hub.files.filenames import safe_name
-from ....hub.files.home_folders import Homes
+from ....hub.files.home_folders import HomeFolders
 from ....hub.interfaces.backend_settings import COURSE_DATA, COURSES, BackendSettings
 from ....hub.interfaces.files import HomeUse
 from ....hub.messages import units
@@ -23,10 +23,10 @@ _WRITTEN: Final = {
 }
 
 
-def homes_of(settings: BackendSettings) -> Homes:
+def homes_of(settings: BackendSettings) -> HomeFolders:
     """The same that the service has."""
     assert settings.docker is not None
-    return Homes(
+    return HomeFolders(
         root=settings.state / "homes",
         disks=settings.state / "disks",
         owner=settings.docker.owner,

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ....hub.attempts.output_limits import Limits
-from ....hub.attempts.spec import CLAIM, FILES, LOG, NOTICE, PROGRESS, SAVED, Order
+from ....hub.attempts.output_limits import OutputLimits
+from ....hub.attempts.spec import CLAIM, FILES, LOG, NOTICE, PROGRESS, SAVED, AttemptSpec
 from ....hub.files.safe_fs import Owner, give_folder, lies_in
 from ....hub.interfaces.backend import LaunchOrder
 from ....hub.interfaces.backend_settings import COURSE_DATA, BackendSettings, DockerOptions
@@ -16,7 +16,7 @@ from ....hub.records.json_value import Json
 from ...devices.environment import readable
 from ...processes.lease_processes import LEASE_VARIABLE
 from .home_mounts import course_data, inside, mounts
-from .template import ARCHIVE, ATTEMPT, INPUT, Bounds, Mount, Task, container
+from .template import ARCHIVE, ATTEMPT, INPUT, ContainerBounds, Mount, Task, container
 
 KIND = "job"
 NO_NETWORK = "none"
@@ -38,7 +38,7 @@ class Jobs:
 
     settings: BackendSettings
     options: DockerOptions
-    limits: Limits
+    limits: OutputLimits
 
     @property
     def owner(self) -> Owner | None:
@@ -112,9 +112,11 @@ class Jobs:
         )
 
     @property
-    def _bounds(self) -> Bounds:
+    def _bounds(self) -> ContainerBounds:
         options = self.options
-        return Bounds(memory=options.memory, cpus=options.cpus, pids=options.pids, tmp=options.tmp)
+        return ContainerBounds(
+            memory=options.memory, cpus=options.cpus, pids=options.pids, tmp=options.tmp
+        )
 
     def mounts(self, order: LaunchOrder) -> tuple[Mount, ...]:
         """What a job finds of the host's folders."""
@@ -125,8 +127,8 @@ class Jobs:
             found.append(_read(order.archive_path, ARCHIVE))
         return (*found, *mounts(self.settings, order.owner, order.group))
 
-    def _order(self, order: LaunchOrder) -> Order:
-        return Order(
+    def _order(self, order: LaunchOrder) -> AttemptSpec:
+        return AttemptSpec(
             lease_id=order.lease_id,
             request_id=order.request_id,
             epoch=order.epoch,

@@ -32,12 +32,12 @@ _STAGE: Final = "stage"
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def places_of(settings: BackendSettings) -> Places:
-    return Places(root=settings.state.resolve() / "waiting")
+def places_of(settings: BackendSettings) -> LateMounts:
+    return LateMounts(root=settings.state.resolve() / "waiting")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class LateMounts:
     """Attributes:
     root: ``STATE/waiting``; a mount of its own, which others may follow.
     """

@@ -18,7 +18,7 @@ from typing import Final
 
 from ....hub.errors import BackendFailed
 from ....hub.files.filenames import safe_name
-from ..engine.client import Engine, Network, Taken
+from ..engine.client import DockerClient, NameTaken, Network
 from .template import LABEL, OWNER
 
 PREFIX_LENGTH: Final = 28
@@ -35,7 +35,7 @@ _making: Final[defaultdict[tuple[str, str], threading.Lock]] = defaultdict(threa
 
 
 def _one_at_a_time(node: str, name: str) -> threading.Lock:
-    """Within this process; what another one makes at the same time is ``Taken``."""
+    """Within this process; what another one makes at the same time is ``NameTaken``."""
     return _making[node, name]
 
 
@@ -50,7 +50,7 @@ class Networks:
             bridges.
     """
 
-    engine: Engine
+    engine: DockerClient
     installation: str
     subnets: str
     turn: int = 0
@@ -81,7 +81,7 @@ class Networks:
             number = self._free(name, known, taken)
             try:
                 self._create(name, number, OUTSIDE if outside else INSIDE, owner)
-            except Taken:
+            except NameTaken:
                 # Somebody made the same network, or has the number: a service beside this one,
                 # or nobody any more, where an engine was killed while it made a bridge.
                 taken.add(number)
@@ -93,7 +93,7 @@ class Networks:
         if not any(each.name == name for each in self._own()):
             try:
                 self._create(name, 0, OUTSIDE, "")
-            except Taken:
+            except NameTaken:
                 if not any(each.name == name for each in self._own()):
                     raise
         return self.gateway(0)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from ....hub.errors import Unavailable
-from ..engine.client import Engine
+from ..engine.client import DockerClient
 
 POOL: Final = ipaddress.IPv4Network("10.192.0.0/10")
 RANGE: Final = 20
@@ -17,7 +17,7 @@ RANGE: Final = 20
 _ROUTES: Final = Path("/proc/net/route")
 
 
-def taken(engine: Engine) -> tuple[ipaddress.IPv4Network, ...]:
+def taken(engine: DockerClient) -> tuple[ipaddress.IPv4Network, ...]:
     """What this host reaches already, and what its engine has given away."""
     known = (subnet for network in engine.networks() for subnet in network.subnets)
     given = (ipaddress.IPv4Network(subnet) for subnet in known if ":" not in subnet)

@@ -39,7 +39,7 @@ _LOG_FILES: Final = "3"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class ContainerBounds:
     """What each container may use; memory and tmp in bytes.
 
     Attributes:
@@ -90,7 +90,7 @@ class Task:
     command: tuple[str, ...]
     uid: int
     network: str
-    bounds: Bounds
+    bounds: ContainerBounds
     outside: bool = True
     environment: Mapping[str, str] = field(default_factory=dict)
     mounts: Sequence[Mount] = ()

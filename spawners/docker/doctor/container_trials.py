@@ -16,13 +16,13 @@ from typing import Final
 from ....hub.errors import BackendFailed
 from ....hub.files.private_file import write_private
 from ....hub.interfaces.backend_settings import BackendSettings, DockerHost, DockerOptions
-from ....hub.records.diagnostics import Finding, Verdict
+from ....hub.records.diagnostics import Finding, Severity
 from ....hub.records.json_value import Json
-from ..containers import firewall as guard
+from ..containers import firewall as containers_firewall
 from ..containers.template import KIND, LABEL
-from ..engine.client import Engine
+from ..engine.client import DockerClient
 from ..nodes.node import wall_of
-from .engine_info import Found
+from .engine_info import FindingFactory
 
 _SHARED: Final = ("homes", "outputs")
 _SECONDS: Final = 30.0
@@ -51,31 +51,31 @@ with socket.create_server((there, port)) as server:
 class Trials:
     """On one node, in containers of this image."""
 
-    engine: Engine
+    engine: DockerClient
     host: DockerHost
     settings: BackendSettings
     options: DockerOptions
     image: str
-    found: Found
+    found: FindingFactory
 
     def firewall(self) -> Finding:
         """Whether the rules could be set: they are checked by the kernel, and not set."""
         wall = wall_of(self.settings.installation, self.options, self.host)
         body = {
-            **guard.body(wall, self.image, ""),
-            "Cmd": ["/usr/sbin/nft", "--check", guard.rules(wall)],
+            **containers_firewall.body(wall, self.image, ""),
+            "Cmd": ["/usr/sbin/nft", "--check", containers_firewall.rules(wall)],
         }
         try:
             status, said = self._run(body)
         except BackendFailed as error:
-            return self.found("firewall", Verdict.MISSING, error.message, error.accepted)
+            return self.found("firewall", Severity.MISSING, error.message, error.accepted)
         if status == 0:
             what = "Rules that keep containers apart can be set (nftables)."
-            return self.found("firewall", Verdict.FINE, what)
+            return self.found("firewall", Severity.FINE, what)
         first = said.strip().splitlines()[:1] or ["it said nothing"]
         return self.found(
             "firewall",
-            Verdict.MISSING,
+            Severity.MISSING,
             f"Rules that keep containers apart cannot be set: {first[0]}. Nothing starts then.",
             "Load the kernel's nf_tables: modprobe nf_tables nft_ct.",
         )
@@ -95,10 +95,10 @@ class Trials:
                 probe.unlink(missing_ok=True)
         if not lacking:
             what = f"Homes and outputs in {state} are shared with this machine."
-            return self.found("shared folders", Verdict.FINE, what)
+            return self.found("shared folders", Severity.FINE, what)
         return self.found(
             "shared folders",
-            Verdict.MISSING,
+            Severity.MISSING,
             f"What is written here is not there, in {' and '.join(map(str, lacking))}.",
             f"Export {state} with no_root_squash, and mount it there at the same path (NFS).",
         )
@@ -121,7 +121,7 @@ class Trials:
         reached = tried and not lost
         yield self.found(
             "way to the hub",
-            Verdict.FINE if reached else Verdict.MISSING,
+            Severity.FINE if reached else Severity.MISSING,
             f"The hub and the service are reached at {here}, ports {both}."
             if reached
             else " ".join(lost.split()),
@@ -129,7 +129,7 @@ class Trials:
         )
         yield self.found(
             "way to sessions",
-            Verdict.FINE if answers else Verdict.MISSING,
+            Severity.FINE if answers else Severity.MISSING,
             f"What listens there on {there} is reached from here."
             if answers
             else f"What listens there on {there} is not reached from here. {more.strip()[-200:]}",

@@ -1,6 +1,6 @@
 """What ``carrel doctor`` looks at in one Docker engine, one thing after the other.
 
-What the engine tells about itself is read by ``symptoms``; what only a container on its machine
+What the engine tells about itself is read by ``engine_info``; what only a container on its machine
 can find out is tried by ``trials``.
 """
 
@@ -17,12 +17,12 @@ from typing import Final
 from ....hub.errors import BackendFailed, Unavailable
 from ....hub.interfaces.backend_settings import BackendSettings, DockerHost, DockerOptions
 from ....hub.messages import units
-from ....hub.records.diagnostics import Finding, Verdict
+from ....hub.records.diagnostics import Finding, Severity
 from ..containers.subnets import has_address, taken
 from ..containers.template import LABEL, WARM, lease_of
-from ..engine.client import Engine
+from ..engine.client import DockerClient
 from ..engine.images import digest_of, images_on, tools
-from . import engine_info as symptoms
+from . import engine_info
 from .container_trials import Trials
 from .engine_info import Info
 
@@ -34,7 +34,7 @@ _DRIVER: Final = Path("/proc/driver/nvidia")
 class Doctor:
     """Looks at the engine of one node."""
 
-    engine: Engine
+    engine: DockerClient
     host: DockerHost
     settings: BackendSettings
 
@@ -45,19 +45,19 @@ class Doctor:
             yield self._silent(error)
             return
         driver = self._first and _DRIVER.exists()
-        yield symptoms.version(self._found, info)
-        yield symptoms.limits(self._found, info)
-        yield symptoms.isolation(self._found, info)
-        yield symptoms.devices(self._found, info, driver=driver)
-        yield from symptoms.habits(self._found, info)
-        yield symptoms.clock(self._found, info)
+        yield engine_info.version(self._found, info)
+        yield engine_info.limits(self._found, info)
+        yield engine_info.isolation(self._found, info)
+        yield engine_info.devices(self._found, info, driver=driver)
+        yield from engine_info.habits(self._found, info)
+        yield engine_info.clock(self._found, info)
         if self._first:
             yield self._disk(info)
             yield self._ranges()
             yield from self._address()
             root = os.geteuid() == 0
-            yield symptoms.homes(self._found, self._options, root=root)
-            yield symptoms.waiting(self._found, self._options, self._ready(), root=root)
+            yield engine_info.homes(self._found, self._options, root=root)
+            yield engine_info.waiting(self._found, self._options, self._ready(), root=root)
         yield from self._tried()
 
     def _tried(self) -> Iterator[Finding]:
@@ -67,7 +67,7 @@ class Doctor:
             digest_of(known, "", node=self.host.node)
             image = tools(known, node=self.host.node)
         except BackendFailed as error:
-            yield self._found("image", Verdict.MISSING, error.message, error.accepted)
+            yield self._found("image", Severity.MISSING, error.message, error.accepted)
             return
         trials = Trials(
             engine=self.engine,
@@ -93,13 +93,13 @@ class Doctor:
         """Whether it is the engine of this machine."""
         return self.host == self._options.hosts[0]
 
-    def _found(self, subject: str, verdict: Verdict, what: str, mend: str = "") -> Finding:
+    def _found(self, subject: str, verdict: Severity, what: str, mend: str = "") -> Finding:
         node = "" if self._first else f"{self.host.node}: "
         return Finding(
             subject=f"{node}{subject}",
             verdict=verdict,
             what=what,
-            mend="" if verdict is Verdict.FINE else mend,
+            mend="" if verdict is Severity.FINE else mend,
         )
 
     def _silent(self, error: Unavailable) -> Finding:
@@ -110,7 +110,7 @@ class Doctor:
                 "An account that is not root has to be in the group docker."
             )
         what = f"{error.message} It was looked for at {self.host.url}."
-        return self._found("engine", Verdict.MISSING, what, mend)
+        return self._found("engine", Severity.MISSING, what, mend)
 
     def _disk(self, info: Info) -> Finding:
         root = Path(str(info.get("DockerRootDir", "")))
@@ -118,8 +118,8 @@ class Doctor:
             free = shutil.disk_usage(root).free
         except OSError:
             what = f"Only root can see how much room there is in {root}."
-            return self._found("engine's disk", Verdict.UNKNOWN, what, f"df -h {root}")
-        verdict = Verdict.FINE if free >= _FEW_BYTES else Verdict.WARNING
+            return self._found("engine's disk", Severity.UNKNOWN, what, f"df -h {root}")
+        verdict = Severity.FINE if free >= _FEW_BYTES else Severity.WARNING
         what = f"{units.size(free)} are free for images and containers in {root}."
         return self._found("engine's disk", verdict, what, "carrel images prune")
 
@@ -131,7 +131,7 @@ class Doctor:
     def _ranges(self) -> Finding:
         if not self._options.subnets:
             what = "A free range for networks is chosen at the first start."
-            return self._found("networks", Verdict.FINE, what)
+            return self._found("networks", Severity.FINE, what)
         mine = ipaddress.IPv4Network(self._options.subnets)
         others = [
             each for each in taken(self.engine) if each.overlaps(mine) and not each.subnet_of(mine)
@@ -139,12 +139,12 @@ class Doctor:
         if others:
             return self._found(
                 "networks",
-                Verdict.MISSING,
+                Severity.MISSING,
                 f"The networks of this installation ({mine}) overlap {others[0]}, which this "
                 "host reaches otherwise.",
                 "carrel down; take docker_subnets out of settings.json; carrel up.",
             )
-        return self._found("networks", Verdict.FINE, f"{mine} overlaps nothing else.")
+        return self._found("networks", Severity.FINE, f"{mine} overlaps nothing else.")
 
     def _address(self) -> Iterator[Finding]:
         """The one on which other machines reach this one; nothing where there is none."""
@@ -152,4 +152,4 @@ class Doctor:
         if address and not has_address(address):
             what = f"This machine does not have the address {address}, which carrel.toml says."
             mend = "`ip address` lists those that it has: one that the other nodes reach."
-            yield self._found("address", Verdict.MISSING, what, mend)
+            yield self._found("address", Severity.MISSING, what, mend)

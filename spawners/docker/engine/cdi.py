@@ -7,13 +7,13 @@ from typing import Final
 
 from ....hub.records.json_value import Json
 from ....hub.scheduling.model.snapshot import Device
-from .client import Engine
+from .client import DockerClient
 
 GPU: Final = "nvidia.com/gpu"
 EVERY_GPU: Final = f"{GPU}=all"
 
 
-def names(engine: Engine, devices: Sequence[Device]) -> frozenset[str]:
+def names(engine: DockerClient, devices: Sequence[Device]) -> frozenset[str]:
     """What this engine lists; it is asked only where there is a device that it could give."""
     if all(device.simulated for device in devices):
         return frozenset()

@@ -39,7 +39,7 @@ class ImageMissing(BackendFailed):
     """A container cannot be made without it."""
 
 
-class Taken(BackendFailed):
+class NameTaken(BackendFailed):
     """Something of this name (or these addresses) exists, or is in that state, already."""
 
 
@@ -48,7 +48,7 @@ class _Missing(BackendFailed):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class ListedContainer:
     """A container as the list shows it: enough to know what it is for, and whether it runs."""
 
     id: str
@@ -88,7 +88,7 @@ class Network:
     created: float
 
 
-class Engine:
+class DockerClient:
     """Usable from any thread."""
 
     def __init__(self, host: DockerHost) -> None:
@@ -99,13 +99,13 @@ class Engine:
 
     # -- containers -----------------------------------------------------------------------
 
-    def containers(self, labels: Mapping[str, str]) -> tuple[Listed, ...]:
+    def containers(self, labels: Mapping[str, str]) -> tuple[ListedContainer, ...]:
         """All with these labels, whatever became of them; an empty value stands for any."""
         wanted = [f"{name}={value}" if value else name for name, value in labels.items()]
         with self._asked() as client:
             found = client.containers(all=True, filters={"label": wanted})
         return tuple(
-            Listed(
+            ListedContainer(
                 id=each["Id"],
                 name=each["Names"][0].removeprefix("/") if each.get("Names") else "",
                 labels=dict(each.get("Labels") or {}),
@@ -166,7 +166,7 @@ class Engine:
         try:
             with self._asked() as client:
                 said = client.logs(container, stdout=True, stderr=True, tail=lines)
-        except (_Missing, Taken):
+        except (_Missing, NameTaken):
             return ""  # it is gone, or on its way
         return cast(bytes, said).decode(errors="replace")
 
@@ -348,7 +348,7 @@ def in_words(error: APIError, node: str) -> BackendFailed:
             accepted="An administrator can make room: carrel images prune.",
         )
     overlaps = any(word in lower for word in ("overlaps", "already exists", "conflicts with"))
-    kind = Taken if error.status_code == _CONFLICT or overlaps else BackendFailed
+    kind = NameTaken if error.status_code == _CONFLICT or overlaps else BackendFailed
     return kind(f"The Docker engine on {node} says: {said}.")
 
 
@@ -357,7 +357,7 @@ def _done_already() -> Iterator[None]:
     """What was to be ended has ended, or is being ended."""
     try:
         yield
-    except (_Missing, Taken):
+    except (_Missing, NameTaken):
         return
 
 

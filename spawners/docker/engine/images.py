@@ -10,7 +10,7 @@ from ....hub.errors import BackendFailed
 from ....hub.records.images import Image, Reference, newest
 from ....hub.records.json_value import Json
 from ....images import labels
-from .client import Engine, ImageMissing
+from .client import DockerClient, ImageMissing
 
 Listed = Mapping[str, Json]
 """What an engine says of one image: ``Id``, ``Created``, ``Size`` and ``Labels``."""
@@ -44,7 +44,7 @@ def images_of(listing: Iterable[tuple[str, Iterable[Listed]]], default: str) -> 
     return tuple(sorted(order, key=lambda image: image.name))
 
 
-def images_on(engine: Engine, default: str) -> tuple[Image, ...]:
+def images_on(engine: DockerClient, default: str) -> tuple[Image, ...]:
     """Those of one engine.
 
     Raises:

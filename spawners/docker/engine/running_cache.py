@@ -10,7 +10,7 @@ from typing import Final
 FRESH_SECONDS: Final = 1.0
 
 
-class Running:
+class RunningContainers:
     """For the tasks of one event loop.
 
     A hub looks at each of its sessions every other second; with hundreds of them an engine that

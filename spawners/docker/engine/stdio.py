@@ -14,7 +14,7 @@ from docker.errors import APIError, DockerException
 from ....hub.errors import CarrelError, Unavailable
 from ....hub.interfaces.backend_settings import DockerHost
 from ....hub.records.json_value import Json
-from .client import START_SECONDS, Engine, connect, in_words
+from .client import START_SECONDS, DockerClient, connect, in_words
 
 _HEAD: Final = 8
 _STDOUT: Final = 1
@@ -22,7 +22,7 @@ _CHUNK: Final = 1 << 18
 _SEND_SECONDS: Final = 30.0
 
 
-class AttachedLine:
+class ContainerStdio:
     """To be attached before the container starts, so that nothing is missed."""
 
     def __init__(self, client: docker.APIClient, container: str) -> None:
@@ -83,8 +83,8 @@ def lined(body: Mapping[str, Json], label: str, installation: str) -> dict[str, 
 
 
 def started(
-    engine: Engine, host: DockerHost, name: str, body: Mapping[str, Json]
-) -> tuple[str, AttachedLine]:
+    engine: DockerClient, host: DockerHost, name: str, body: Mapping[str, Json]
+) -> tuple[str, ContainerStdio]:
     """Its id, and the line to it from its first byte on.
 
     Raises:
@@ -100,9 +100,9 @@ def started(
     return made, line
 
 
-def _attached(host: DockerHost, made: str) -> AttachedLine:
+def _attached(host: DockerHost, made: str) -> ContainerStdio:
     try:
-        return AttachedLine(connect(host, START_SECONDS), made)
+        return ContainerStdio(connect(host, START_SECONDS), made)
     except APIError as error:
         raise in_words(error, host.node) from error
     except (DockerException, requests.exceptions.RequestException, OSError) as error:

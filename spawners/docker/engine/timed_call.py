@@ -13,7 +13,7 @@ from ....hub.errors import Unavailable
 T = TypeVar("T")
 
 
-class Question(Generic[T]):
+class TimedCall(Generic[T]):
     """One question, asked in a thread of its own, at most once at a time.
 
     While an earlier asking has not come back the question is not asked again, and whoever wants

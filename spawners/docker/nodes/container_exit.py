@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from ....hub.interfaces.backend import Life, Sighting
+from ....hub.interfaces.backend import AttemptStatus, ProcessState
 from ....hub.messages.units import memory as size
 from ....hub.records.requests import Cause, CauseCode
 from ..containers.template import WARM
-from ..engine.client import Container, Engine
+from ..engine.client import Container, DockerClient
 from .node import Seen
 
 _LADDER: Final = (("SIGINT", 0.5), ("SIGTERM", 0.25), ("SIGKILL", 0.25))
@@ -19,18 +19,18 @@ _ASK: Final = (
 )
 
 
-def sighting(seen: Seen, limit: int) -> Sighting:
+def sighting(seen: Seen, limit: int) -> AttemptStatus:
     """``limit``: the memory that containers may use, in bytes."""
     if seen.running:
-        return Sighting(life=Life.ALIVE, handle=seen.handle)
+        return AttemptStatus(life=ProcessState.ALIVE, handle=seen.handle)
     if seen.idle:
-        return Sighting(life=Life.DEAD)
+        return AttemptStatus(life=ProcessState.DEAD)
     return ended(seen.about, limit)
 
 
-def ended(container: Container, limit: int) -> Sighting:
-    return Sighting(
-        life=Life.DEAD,
+def ended(container: Container, limit: int) -> AttemptStatus:
+    return AttemptStatus(
+        life=ProcessState.DEAD,
         exit_status=container.exit_status,
         cause=_cause(container, limit),
     )
@@ -53,7 +53,7 @@ def killed_for_memory(limit: int) -> Cause:
     )
 
 
-def bring_about(engine: Engine, seen: Seen, limit: int, patience: float) -> Sighting:
+def bring_about(engine: DockerClient, seen: Seen, limit: int, patience: float) -> AttemptStatus:
     """SIGINT, SIGTERM, SIGKILL within ``patience`` seconds; alive where it is not dead then.
 
     The init of the container passes the first two on to what it started; its own end takes all
@@ -72,13 +72,13 @@ def bring_about(engine: Engine, seen: Seen, limit: int, patience: float) -> Sigh
                 break
     found = engine.inspect(seen.id)
     if found is None:
-        return Sighting(life=Life.DEAD)
+        return AttemptStatus(life=ProcessState.DEAD)
     if found.handle is not None:
-        return Sighting(life=Life.ALIVE, handle=found.handle)
+        return AttemptStatus(life=ProcessState.ALIVE, handle=found.handle)
     return ended(found, limit)
 
 
-def signal_those_that_wait(engine: Engine, seen: Seen, lease_id: str) -> None:
+def signal_those_that_wait(engine: DockerClient, seen: Seen, lease_id: str) -> None:
     """SIGUSR1 to the processes inside that have a handler for it: others would die of it.
 
     Raises:

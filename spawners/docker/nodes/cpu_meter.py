@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection
 
-from ..engine.client import Engine
+from ..engine.client import DockerClient
 from .node import Seen
 
 
-class CpuMeter:
+class ContainerCpuMeter:
     """Counts on from one look to the next; usable from any thread."""
 
     def __init__(self) -> None:
@@ -17,7 +17,7 @@ class CpuMeter:
         self._first: dict[str, float] = {}
         self._last: dict[str, float] = {}
 
-    def read(self, lease_id: str, engine: Engine, seen: Seen) -> float | None:
+    def read(self, lease_id: str, engine: DockerClient, seen: Seen) -> float | None:
         """CPU seconds since the first look at this lease; None where nothing is known.
 
         The engine counts for the whole container. Its first process but the init is the server

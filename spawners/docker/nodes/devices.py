@@ -9,13 +9,13 @@ from typing import Final
 
 from ....hub.errors import BackendFailed, Unavailable
 from ....hub.records.images import Image
-from ....hub.scheduling.model.idleness import DeviceUse
+from ....hub.scheduling.model.idleness import DeviceActivity
 from ....hub.scheduling.model.snapshot import Device
 from ...devices import nvml
 from ...devices.activity import use_of, use_of_simulated
-from ...devices.foreign_processes import Strangers
+from ...devices.foreign_processes import ForeignProcesses
 from ...devices.simulated import simulated_devices
-from . import gpu_probe as probe
+from . import gpu_probe
 from .node import Node
 
 log = logging.getLogger(__name__)
@@ -32,9 +32,9 @@ class Devices:
         self._nodes = nodes
         self._installation = installation
         self._simulated = simulated
-        self._strangers = Strangers()
+        self._strangers = ForeignProcesses()
         self._last: dict[str, tuple[Device, ...]] = {}
-        self._probed: dict[str, tuple[float, nvml.Inventory]] = {}
+        self._probed: dict[str, tuple[float, nvml.NvmlInventory]] = {}
         self._images: dict[str, tuple[Image, ...]] = {}
         self._images_at = -1e9
 
@@ -58,23 +58,23 @@ class Devices:
             return self._strangers.marked(nvml.read(node.name).found)
         return tuple(found.device for found in self._probe(node).found)
 
-    def _probe(self, node: Node) -> nvml.Inventory:
-        at, known = self._probed.get(node.name, (-1e9, nvml.Inventory()))
+    def _probe(self, node: Node) -> nvml.NvmlInventory:
+        at, known = self._probed.get(node.name, (-1e9, nvml.NvmlInventory()))
         if time.monotonic() - at < PROBE_SECONDS:
             return known
         try:
             image = node.tools()
         except BackendFailed as error:
             raise Unavailable(str(error)) from error
-        found = probe.gpus(node.engine, self._installation, image)
+        found = gpu_probe.gpus(node.engine, self._installation, image)
         if found.reason != known.reason:
             log.info("devices of %s: %s", node.name, found.reason or "all are listed again")
         self._probed[node.name] = time.monotonic(), found
         return found
 
-    def uses(self) -> dict[str, DeviceUse]:
+    def uses(self) -> dict[str, DeviceActivity]:
         """What each did lately; of another machine's GPUs, as its last probe saw them."""
-        found: dict[str, DeviceUse] = {}
+        found: dict[str, DeviceActivity] = {}
         for node in self._nodes:
             if self._simulated is not None:
                 pretended = simulated_devices(node.name, self._simulated)

@@ -10,13 +10,13 @@ from ....hub.records.json_value import Json
 from ...devices import nvml
 from ..containers.template import KIND, LABEL
 from ..engine import cdi
-from ..engine.client import Engine
+from ..engine.client import DockerClient
 
 _SECONDS: Final = 20.0
 _RUNTIME: Final = "nvidia"
 
 
-def gpus(engine: Engine, installation: str, image: str) -> nvml.Inventory:
+def gpus(engine: DockerClient, installation: str, image: str) -> nvml.NvmlInventory:
     """What NVML lists there.
 
     Raises:
@@ -26,7 +26,7 @@ def gpus(engine: Engine, installation: str, image: str) -> nvml.Inventory:
     runtimes = cast(Mapping[str, Json], info.get("Runtimes") or {})
     by_name = cdi.EVERY_GPU in cdi.listed(info)
     if _RUNTIME not in runtimes and not by_name:
-        return nvml.Inventory(reason=f"The engine on {engine.node} gives no GPU to containers.")
+        return nvml.NvmlInventory(reason=f"The engine on {engine.node} gives no GPU to containers.")
     name = f"carrel-{installation}-gpus"
     try:
         status, said = engine.run_once(

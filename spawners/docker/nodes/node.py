@@ -14,13 +14,13 @@ from ....hub.interfaces.backend_settings import BackendSettings, DockerHost, Doc
 from ....hub.records.images import Image
 from ....hub.records.leases import Handle
 from ..containers import session_log
-from ..containers.firewall import Guard, Wall
+from ..containers.firewall import Firewall, FirewallRules
 from ..containers.late_mounts import places_of
 from ..containers.networks import Networks
 from ..containers.template import KIND, LABEL, WARM, lease_of
 from ..engine import images
-from ..engine.client import Container, Engine, Listed
-from ..engine.timed_call import Question
+from ..engine.client import Container, DockerClient, ListedContainer
+from ..engine.timed_call import TimedCall
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ class Node:
     def __init__(self, host: DockerHost, settings: BackendSettings, options: DockerOptions) -> None:
         self.name = host.node
         self.here = host.url.startswith(_HERE)
-        self.engine = Engine(host)
+        self.engine = DockerClient(host)
         self.networks = Networks(
             engine=self.engine,
             installation=settings.installation,
@@ -73,13 +73,15 @@ class Node:
             turn=options.hosts.index(host),
             turns=len(options.hosts),
         )
-        self.guard = Guard(engine=self.engine, wall=wall_of(settings.installation, options, host))
+        self.guard = Firewall(
+            engine=self.engine, wall=wall_of(settings.installation, options, host)
+        )
         self.places = places_of(settings)
         self._wanted = {LABEL: settings.installation}
         self._default = options.image
         slow = f"The Docker engine on {self.name} is slow: it has not answered yet."
-        self._asking = Question(self._survey, slow)
-        self._guarding = Question(self._see_to_guard, slow)
+        self._asking = TimedCall(self._survey, slow)
+        self._guarding = TimedCall(self._see_to_guard, slow)
         self._about: dict[tuple[str, bool], Container] = {}
         self._lock = threading.Lock()
         self._asked_at = self._guarded_at = -1e9
@@ -139,7 +141,7 @@ class Node:
             self._about = {key: self._about[key] for key in there & self._about.keys()}
         return {lease: tuple(several) for lease, several in found.items()}
 
-    def _about_it(self, listed: Listed) -> Container | None:
+    def _about_it(self, listed: ListedContainer) -> Container | None:
         """Asked for once while it runs, and once more when it has ended."""
         key = (listed.id, listed.running)
         known = self._about.get(key)
@@ -203,10 +205,10 @@ class Node:
         return images.digest_of(self.images(), reference, node=self.name)
 
 
-def wall_of(installation: str, options: DockerOptions, host: DockerHost) -> Wall:
+def wall_of(installation: str, options: DockerOptions, host: DockerHost) -> FirewallRules:
     """The wall of one machine. What answers on a machine's address is for the hub alone."""
     machines = tuple(each.address for each in options.hosts if each.address)
-    return Wall(
+    return FirewallRules(
         installation=installation,
         address=options.internal_ip,
         ports=(options.hub_port, options.service_port),

@@ -13,7 +13,7 @@ from typing import Final
 
 from ..containers import session_log
 from ..containers.template import KIND, OWNER
-from ..engine.client import Engine, Listed
+from ..engine.client import DockerClient, ListedContainer
 from .node import Node, Seen
 
 PATIENCE: Final = 4.0
@@ -35,7 +35,7 @@ def strays(node: Node, live: Callable[[], Collection[str]]) -> tuple[tuple[str, 
     )
 
 
-def keep_log(engine: Engine, seen: Seen | Listed, state: Path) -> None:
+def keep_log(engine: DockerClient, seen: Seen | ListedContainer, state: Path) -> None:
     """A job's log lies in its folder already; that of a session goes with its container.
 
     Raises:

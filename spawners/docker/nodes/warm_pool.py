@@ -30,9 +30,9 @@ import psutil
 from ....hub.errors import BackendFailed, Unavailable
 from ....hub.interfaces.backend import LaunchOrder
 from ..containers.job_spec import NO_NETWORK, Jobs
-from ..containers.late_mounts import Places, appears
+from ..containers.late_mounts import LateMounts, appears
 from ..containers.template import LABEL, WARM, lease_of, name_of
-from ..engine.client import Container, Engine
+from ..engine.client import Container, DockerClient
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ def wanted(demands: Mapping[str, Demand], most: int, now: float) -> dict[str, in
 
 
 @dataclass(slots=True, kw_only=True)
-class Waiting:
+class WarmContainer:
     """Attributes:
     container: its id; empty while it is being made.
     pid: of its first process, as this host counts.
@@ -105,14 +105,14 @@ class WarmPool:
         most: how many may wait.
     """
 
-    engine: Engine
-    places: Places
+    engine: DockerClient
+    places: LateMounts
     jobs: Jobs
     most: int
     clock: Callable[[], float] = time.monotonic
     free_memory: Callable[[], int] = lambda: int(psutil.virtual_memory().available)
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _mine: dict[str, Waiting] = field(default_factory=dict)
+    _mine: dict[str, WarmContainer] = field(default_factory=dict)
     _busy: set[str] = field(default_factory=set)
     """Those that are being taken over."""
     _demands: dict[str, Demand] = field(default_factory=dict)
@@ -145,7 +145,7 @@ class WarmPool:
         self.places.ring(taken.name)
         return self.engine.inspect(taken.container)
 
-    def _fill(self, taken: Waiting, order: LaunchOrder) -> None:
+    def _fill(self, taken: WarmContainer, order: LaunchOrder) -> None:
         self.places.fill(taken.name, self.jobs.mounts(order))
         if not appears(taken.pid):
             raise BackendFailed(
@@ -158,7 +158,7 @@ class WarmPool:
         with self._lock:
             self._demands.setdefault(image, Demand()).came(self.clock())
 
-    def _take(self, image: str) -> Waiting | None:
+    def _take(self, image: str) -> WarmContainer | None:
         self.expect(image)
         now = self.clock()
         with self._lock:
@@ -211,7 +211,7 @@ class WarmPool:
                     return
                 self._make(image)
 
-    def _too_many(self, aims: Mapping[str, int]) -> list[Waiting]:
+    def _too_many(self, aims: Mapping[str, int]) -> list[WarmContainer]:
         left = dict(aims)
         over = []
         for each in self._mine.values():
@@ -224,7 +224,7 @@ class WarmPool:
         return self.free_memory() >= self.jobs.options.memory + 2 * ROOM_BYTES
 
     def _make(self, image: str) -> None:
-        one = Waiting(name=f"warm-{secrets.token_hex(4)}", image=image)
+        one = WarmContainer(name=f"warm-{secrets.token_hex(4)}", image=image)
         with self._lock:
             self._mine[one.name] = one
         try:
@@ -279,7 +279,7 @@ class WarmPool:
         with self._lock:
             self._not_before = self.clock() + _AGAIN_SECONDS
 
-    def _discard(self, one: Waiting) -> None:
+    def _discard(self, one: WarmContainer) -> None:
         try:
             self.engine.remove(one.container)
         except (BackendFailed, Unavailable) as error:

@@ -11,12 +11,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from ....hub.attempts.spec import NOTICE, PROGRESS, SAVED, Order
+from ....hub.attempts.spec import NOTICE, PROGRESS, SAVED, AttemptSpec
 from . import memory
 from .log import Log
-from .outcome import Ending
+from .outcome import AttemptOutcome
 from .progress import ProgressFile
-from .reporter import Teller
+from .reporter import EventReporter
 
 WATCH_SECONDS: Final = 0.2
 
@@ -31,7 +31,7 @@ class Attempt(ABC):
         used: what its processes held when they were killed for it, in bytes; 0 while all is well.
     """
 
-    def __init__(self, order: Order, folder: Path, teller: Teller, log: Log) -> None:
+    def __init__(self, order: AttemptSpec, folder: Path, teller: EventReporter, log: Log) -> None:
         self.order = order
         self.folder = folder
         self.teller = teller
@@ -42,15 +42,15 @@ class Attempt(ABC):
         self.counter = memory.kill_counter()
         self._for_memory = False
         self._steps = ProgressFile(folder / PROGRESS)
-        self._saved = Mark(folder / SAVED)
-        self._notice = Mark(folder / NOTICE)
+        self._saved = TouchFile(folder / SAVED)
+        self._notice = TouchFile(folder / NOTICE)
 
     @abstractmethod
     def execute(self) -> None:
         """Run to the end; every other end is raised."""
 
     @abstractmethod
-    def judge(self, error: BaseException | None) -> Ending:
+    def judge(self, error: BaseException | None) -> AttemptOutcome:
         """Why it ended, from what was raised and from what was seen of the process."""
 
     @property
@@ -59,7 +59,7 @@ class Attempt(ABC):
         """Whether it came to a bad end without raising."""
 
     @abstractmethod
-    def conclude(self, ending: Ending) -> None:
+    def conclude(self, ending: AttemptOutcome) -> None:
         """Write the end down where people will look for it, beside what is told."""
 
     def interrupt(self) -> None:
@@ -122,7 +122,7 @@ class Attempt(ABC):
                 os.kill(pid, signal.SIGKILL)
 
 
-class Watch(threading.Thread):
+class AttemptMonitor(threading.Thread):
     """Looks at an attempt five times a second, until it is told to stop."""
 
     def __init__(self, attempt: Attempt) -> None:
@@ -142,7 +142,7 @@ class Watch(threading.Thread):
 _PAUSE_SECONDS: Final = 1.0
 
 
-class Mark:
+class TouchFile:
     """A file that somebody writes or touches; ``touched`` is true once for each time.
 
     Touching it more often than once a second is no more news.

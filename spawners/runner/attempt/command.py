@@ -12,7 +12,7 @@ from typing import Final
 from . import outcome as ending
 from .attempt import Attempt
 from .log import drain
-from .outcome import Ending, StartFailed
+from .outcome import AttemptOutcome, StartFailed
 from .progress import step_of_bar
 from .working_folder import working_folder
 
@@ -56,7 +56,7 @@ class CommandAttempt(Attempt):
         self.take_saved()
         self.teller.settle()
 
-    def judge(self, error: BaseException | None) -> Ending:
+    def judge(self, error: BaseException | None) -> AttemptOutcome:
         command, process = self.order.command, self.process
         if isinstance(error, StartFailed):
             return ending.start_failed(str(error))
@@ -75,7 +75,7 @@ class CommandAttempt(Attempt):
     def failed(self) -> bool:
         return self.process is not None and self.process.poll() != 0
 
-    def conclude(self, ending: Ending) -> None:
+    def conclude(self, ending: AttemptOutcome) -> None:
         """All that a command leaves is its log and its files."""
 
     def _start(self, command: Sequence[str], output: int) -> subprocess.Popen[bytes]:

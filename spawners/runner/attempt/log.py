@@ -7,8 +7,8 @@ import os
 import threading
 from collections.abc import Callable
 
-from ....hub.attempts.output_limits import Limits
-from .text import Kept, Lines, left_out, storable
+from ....hub.attempts.output_limits import OutputLimits
+from .text import KeptText, Lines, left_out, storable
 
 _CHUNK = 1 << 16
 _LONGEST_LINE = 1 << 14
@@ -20,10 +20,12 @@ class Log:
     A line that is drawn again and again (a progress bar) is written once, when it is finished.
     """
 
-    def __init__(self, descriptor: int, limits: Limits, cut: Callable[[str, int], None]) -> None:
+    def __init__(
+        self, descriptor: int, limits: OutputLimits, cut: Callable[[str, int], None]
+    ) -> None:
         self._descriptor = descriptor
         self._lines = Lines(_LONGEST_LINE)
-        self._kept = Kept(limits.log)
+        self._kept = KeptText(limits.log)
         self._cut = cut
         self._lock = threading.Lock()
         self._full = False

@@ -6,10 +6,10 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from ....hub.attempts.output_limits import Limits, size_words
+from ....hub.attempts.output_limits import OutputLimits, size_words
 from ....hub.records.json_value import Json
 from .outcome import plain
-from .text import Kept, Lines, left_out, storable, utf8_size
+from .text import KeptText, Lines, left_out, storable, utf8_size
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -21,13 +21,13 @@ _METADATA_LIMIT: Final = 1 << 16
 _ERROR_LIMIT: Final = 1 << 16
 
 
-class Stream:
+class StreamOutput:
     """What a cell prints to stdout or stderr, as one output of the notebook."""
 
     def __init__(self, output: NotebookNode, limit: int) -> None:
         self.output = output
         self._lines = Lines(max(1, limit // 8))
-        self._kept = Kept(limit)
+        self._kept = KeptText(limit)
 
     def add(self, text: str, dropped: Callable[[int], None], missing: int = 0) -> None:
         """``missing``: bytes that the kernel has left out before this text."""
@@ -47,10 +47,10 @@ class CellOutputs:
     pieces would be copied again and again.
     """
 
-    def __init__(self, limits: Limits, cut: Cut) -> None:
+    def __init__(self, limits: OutputLimits, cut: Cut) -> None:
         self._limits = limits
         self._cut = cut
-        self._streams: dict[int, Stream] = {}
+        self._streams: dict[int, StreamOutput] = {}
         self._spent = 0
         """Of the notebook's bound, by the cells that are finished."""
         self._cell = 0
@@ -69,7 +69,7 @@ class CellOutputs:
         else:
             stream.add(text, lambda size: self._cut("output", size), missing)
 
-    def _stream(self, outputs: list[NotebookNode], name: str) -> Stream | None:
+    def _stream(self, outputs: list[NotebookNode], name: str) -> StreamOutput | None:
         last = outputs[-1] if outputs else None
         if last is None or last.get("name") != name:
             mine = [o for o in outputs if o.get("name") == name] if self._full(outputs) else []
@@ -81,7 +81,7 @@ class CellOutputs:
             return None
         output = _node({"output_type": "stream", "name": name, "text": ""})
         outputs.append(output)
-        self._streams[id(output)] = stream = Stream(output, room)
+        self._streams[id(output)] = stream = StreamOutput(output, room)
         return stream
 
     def _cell_text(self, outputs: list[NotebookNode]) -> int:
@@ -162,7 +162,7 @@ def bounded_bundle(data: Mapping[str, Json], limit_of: Callable[[str], int]) -> 
     return kept
 
 
-def for_event(output: Mapping[str, Json], limits: Limits) -> dict[str, Json]:
+def for_event(output: Mapping[str, Json], limits: OutputLimits) -> dict[str, Json]:
     """The same output, small enough to be sent about."""
     kind = output["output_type"]
     if kind == "stream":

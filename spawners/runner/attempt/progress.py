@@ -22,7 +22,7 @@ _FACTORS: Final = {"": 1, **{letter: 1000 ** (n + 1) for n, letter in enumerate(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ProgressStep:
     """``done`` of ``of``, in whatever unit it counts."""
 
     done: float
@@ -30,7 +30,7 @@ class Step:
     text: str = ""
 
 
-def step_of_bar(printed: str) -> Step | None:
+def step_of_bar(printed: str) -> ProgressStep | None:
     """The last bar that tqdm has drawn in this piece of stderr, if there is one."""
     if "%|" not in printed and "[" not in printed:
         return None
@@ -38,12 +38,12 @@ def step_of_bar(printed: str) -> Step | None:
         if bar := _BAR.search(line):
             text, done, done_unit, of, of_unit = bar.groups()
             total = float(of) * _FACTORS[of_unit]
-            return Step(
+            return ProgressStep(
                 done=float(done) * _FACTORS[done_unit], of=total or None, text=_text(text or "")
             )
         if count := _COUNT.search(line):
             text, done, unit = count.groups()
-            return Step(done=float(done) * _FACTORS[unit], text=_text(text or ""))
+            return ProgressStep(done=float(done) * _FACTORS[unit], text=_text(text or ""))
     return None
 
 
@@ -54,7 +54,7 @@ class ProgressFile:
         self._path = path
         self._last = b""
 
-    def news(self) -> Step | None:
+    def news(self) -> ProgressStep | None:
         try:
             with self._path.open("rb") as file:
                 line = file.readline(_MAX_LINE)
@@ -66,7 +66,7 @@ class ProgressFile:
         return _parse(line)
 
 
-def _parse(line: bytes) -> Step | None:
+def _parse(line: bytes) -> ProgressStep | None:
     """Anything may stand there: it is the job's own file."""
     try:
         found = json.loads(line)
@@ -76,7 +76,7 @@ def _parse(line: bytes) -> Step | None:
         return None
     if not math.isfinite(done) or not (total is None or math.isfinite(total)):
         return None
-    return Step(done=done, of=total, text=_text(text))
+    return ProgressStep(done=done, of=total, text=_text(text))
 
 
 def _text(text: str) -> str:

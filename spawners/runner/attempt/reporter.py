@@ -13,11 +13,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from ....hub.attempts.output_limits import Limits
+from ....hub.attempts.output_limits import OutputLimits
 from ....hub.records.json_value import Json
 from .outputs import for_event
-from .progress import Step
-from .text import Kept, fold_on
+from .progress import ProgressStep
+from .text import KeptText, fold_on
 
 Report: TypeAlias = Callable[[str, Mapping[str, Json]], None]
 """Takes the kind and the data of an event."""
@@ -28,18 +28,18 @@ _STEPS_AT_FULL_RATE = 1000
 """After these the interval grows with the age of the job: a day has some thousands."""
 
 
-class Teller:
+class EventReporter:
     """Reports on the cell that runs, from any thread. A command is no cell: its number is None."""
 
     def __init__(
-        self, report: Report, limits: Limits, clock: Callable[[], float] = time.monotonic
+        self, report: Report, limits: OutputLimits, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._report = report
         self._limits = limits
         self._clock = clock
         self._lock = threading.RLock()
         self._cell: tuple[int, int] | None = None
-        self._printed: tuple[str, Kept] | None = None
+        self._printed: tuple[str, KeptText] | None = None
         self._printed_at = 0.0
         self._returned: set[str] = set()
         """The streams whose next text goes over the last line of what was told."""
@@ -48,7 +48,7 @@ class Teller:
         self._bytes = 0
         self._cut: Counter[str] = Counter()
         self._cut_first: dict[str, int] = {}
-        self._step: Step | None = None
+        self._step: ProgressStep | None = None
         self._step_at = 0.0
         self._steps = 0
         self._began = clock()
@@ -88,7 +88,7 @@ class Teller:
             if self._printed is not None and self._printed[0] != name:
                 self._flush()
             if self._printed is None:
-                self._printed = (name, Kept(self._limits.event_text))
+                self._printed = (name, KeptText(self._limits.event_text))
                 self._printed_at = self._clock()
             if missing:
                 self._printed[1].skip(missing, lambda _: None)
@@ -101,7 +101,7 @@ class Teller:
             self._flush()
             self._tell_output(output)
 
-    def step(self, step: Step) -> None:
+    def step(self, step: ProgressStep) -> None:
         with self._lock:
             self._step = step
             self.tick()

@@ -64,7 +64,7 @@ class Lines:
         return held
 
 
-class Kept:
+class KeptText:
     """The first three quarters of a limit, and the last quarter, with a note between them."""
 
     def __init__(self, limit: int) -> None:

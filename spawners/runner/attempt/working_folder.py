@@ -8,15 +8,15 @@ import tarfile
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from ....hub.attempts.output_limits import Limits, size_words
-from ....hub.attempts.spec import WORK, Order
+from ....hub.attempts.output_limits import OutputLimits, size_words
+from ....hub.attempts.spec import WORK, AttemptSpec
 from .outcome import StartFailed
 
 _LONGEST_READ: Final = 1 << 20
 """tarfile copies files in smaller pieces; only a header that is a bomb asks for more."""
 
 
-def working_folder(order: Order, folder: Path) -> Path:
+def working_folder(order: AttemptSpec, folder: Path) -> Path:
     """Raises StartFailed where there is none that the job may use."""
     if not order.archive_path:
         return below_home(Path(order.home), order.workdir)
@@ -46,7 +46,7 @@ def below_home(home: Path, workdir: str) -> Path:
     return folder
 
 
-def unpack(archive: Path, target: Path, limits: Limits) -> None:
+def unpack(archive: Path, target: Path, limits: OutputLimits) -> None:
     """Every entry is looked at before it is written; nothing outside of ``target`` is touched.
 
     Sizes count as they are declared: tarfile writes no more than that of any entry.

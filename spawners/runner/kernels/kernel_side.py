@@ -17,7 +17,7 @@ FREE_MESSAGES = 2000
 COLLECT_SECONDS = 0.2
 
 
-class Bounds:
+class MessageBounds:
     """Stands before ``Session.send`` of the kernel."""
 
     def __init__(self, send: Any, printed: int, shown: int) -> None:
@@ -124,7 +124,7 @@ def folded(text: str) -> str:
 def install(printed: int, shown: int) -> None:
     try:
         session = globals()["get_ipython"]().kernel.session
-        bounds = Bounds(session.send, printed, shown)
+        bounds = MessageBounds(session.send, printed, shown)
         session.send = bounds.send
     except (AttributeError, KeyError):
         return

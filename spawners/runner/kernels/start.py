@@ -31,7 +31,7 @@ _OWN: Final = (
 """What in a home changes how a Python kernel starts."""
 
 
-class Starting(NotebookClient):
+class KernelStart(NotebookClient):
     """Starts a kernel as every notebook gets it."""
 
     def printed_outside(self, text: str) -> None:
@@ -62,7 +62,7 @@ class Starting(NotebookClient):
         return cast("subprocess.Popen[bytes] | None", process)
 
 
-class Spare(Starting):
+class Spare(KernelStart):
     """A Python kernel that has started and run nothing: for one notebook, or for none.
 
     Made and used in one and the same thread, whose event loop its connections belong to.
@@ -85,7 +85,7 @@ class Spare(Starting):
     def printed_outside(self, text: str) -> None:
         self.listener(text)
 
-    def give_to(self, client: Starting, environment: Mapping[str, str], cwd: str) -> None:
+    def give_to(self, client: KernelStart, environment: Mapping[str, str], cwd: str) -> None:
         """Let it be the client's kernel, in this folder and environment."""
         self.listener = client.printed_outside
         client.km, client.kc = self.km, self.kc

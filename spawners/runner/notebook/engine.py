@@ -24,12 +24,12 @@ from papermill.log import logger
 
 from ....hub.records.json_value import Json
 from ....hub.records.requests import CauseCode
-from ..attempt.outcome import Ending, plain
+from ..attempt.outcome import AttemptOutcome, plain
 from ..attempt.outputs import CellOutputs, bounded_bundle
 from ..attempt.progress import step_of_bar
 from ..attempt.text import left_out, storable, utf8_size
-from ..kernels import kernel_side as kernelside
-from ..kernels.start import START_TIMEOUT_SECONDS, Starting
+from ..kernels import kernel_side
+from ..kernels.start import START_TIMEOUT_SECONDS, KernelStart
 from .output_file import NotebookFile
 from .state import NotebookState
 
@@ -42,7 +42,7 @@ class Stopped(Exception):
     """The attempt was asked to stop between two cells."""
 
 
-class Manager(NotebookExecutionManager):  # type: ignore[misc]  # papermill has no types
+class NotebookManager(NotebookExecutionManager):  # type: ignore[misc]  # papermill has no types
     """Papermill's record of an execution: truthful statuses, whole files, and events."""
 
     nb: NotebookNode
@@ -147,7 +147,7 @@ class Manager(NotebookExecutionManager):  # type: ignore[misc]  # papermill has 
         cell.metadata.papermill["exception"] = False
         self.file.changed.add(index)
 
-    def conclude(self, ending: Ending) -> None:
+    def conclude(self, ending: AttemptOutcome) -> None:
         """Write the end into the notebook: what ran, what did not, and why it stopped."""
         # Papermill marks an error with cells of its own; they would shift every index.
         remove_error_markers(self.nb)
@@ -168,10 +168,10 @@ class Manager(NotebookExecutionManager):  # type: ignore[misc]  # papermill has 
         self.file.finish()
 
 
-class Client(Starting, PapermillNotebookClient):  # type: ignore[misc]  # papermill has no types
+class NotebookClient(KernelStart, PapermillNotebookClient):  # type: ignore[misc]  # papermill has no types
     """Talks to the kernel; keeps and tells what it says, within the limits."""
 
-    nb_man: Manager
+    nb_man: NotebookManager
     clear_before_next_output: bool
 
     def printed_outside(self, text: str) -> None:
@@ -208,7 +208,7 @@ class Client(Starting, PapermillNotebookClient):  # type: ignore[misc]  # paperm
         if not getattr(self.km, "ipykernel", False):
             return
         limits = self.nb_man.attempt.order.limits
-        source = Path(kernelside.__file__).read_text(encoding="utf-8")
+        source = Path(kernel_side.__file__).read_text(encoding="utf-8")
         # In a namespace of its own: the notebook's stays as it is.
         code = (
             f"exec(compile({source!r}, '<carrel>', 'exec'), "
@@ -324,10 +324,10 @@ class CarrelEngine(NBClientEngine):  # type: ignore[misc]  # papermill has no ty
     def execute_notebook(
         cls, nb: NotebookNode, kernel_name: str, *, attempt: NotebookState, **_: object
     ) -> NotebookNode:
-        manager = Manager(nb, attempt)
+        manager = NotebookManager(nb, attempt)
         manager.notebook_start()
         attempt.manager = manager
-        attempt.client = Client(
+        attempt.client = NotebookClient(
             manager,
             kernel_name=kernel_name,
             startup_timeout=START_TIMEOUT_SECONDS,

@@ -12,12 +12,12 @@ from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbformat import NotebookNode
 from papermill.exceptions import PapermillExecutionError
 
-from ....hub.attempts.spec import Order
+from ....hub.attempts.spec import AttemptSpec
 from ..attempt import outcome as ending
-from ..attempt.outcome import Ending, StartFailed
+from ..attempt.outcome import AttemptOutcome, StartFailed
 from ..attempt.working_folder import working_folder
 from ..kernels.start import DEFAULT_KERNEL, starts_as_any
-from .engine import ENGINE, Manager, register
+from .engine import ENGINE, NotebookManager, register
 from .state import NotebookState
 
 _NO_INPUT = "StdinNotImplementedError"
@@ -25,7 +25,7 @@ _NO_INPUT = "StdinNotImplementedError"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kernel:
+class ChosenKernel:
     name: str
     language: str
 
@@ -55,7 +55,7 @@ class NotebookAttempt(NotebookState):
             attempt=self,
         )
 
-    def judge(self, error: BaseException | None) -> Ending:
+    def judge(self, error: BaseException | None) -> AttemptOutcome:
         manager = self.manager
         if self.used:
             return ending.out_of_memory(self.used, self.order.memory_bytes)
@@ -82,12 +82,12 @@ class NotebookAttempt(NotebookState):
     def failed(self) -> bool:
         return self.failure is not None
 
-    def conclude(self, ending: Ending) -> None:
+    def conclude(self, ending: AttemptOutcome) -> None:
         if self.manager is not None:
             self.manager.conclude(ending)
 
 
-def load(order: Order) -> NotebookNode:
+def load(order: AttemptSpec) -> NotebookNode:
     """Raises StartFailed where the file is no notebook that this version reads."""
     try:
         text = Path(order.input_path).read_text(encoding="utf-8")
@@ -99,7 +99,7 @@ def load(order: Order) -> NotebookNode:
     return notebook
 
 
-def choose_kernel(order: Order, notebook: NotebookNode) -> Kernel:
+def choose_kernel(order: AttemptSpec, notebook: NotebookNode) -> ChosenKernel:
     """The ordered kernel, else the notebook's own, else Python.
 
     Raises:
@@ -112,10 +112,10 @@ def choose_kernel(order: Order, notebook: NotebookNode) -> Kernel:
         raise StartFailed(
             f'the kernel "{name}" is not installed; installed are: {", ".join(installed) or "none"}'
         )
-    return Kernel(name=name, language=specs.get_kernel_spec(name).language)
+    return ChosenKernel(name=name, language=specs.get_kernel_spec(name).language)
 
 
-def _of_cell(manager: Manager, index: int, raised: CellExecutionError) -> Ending:
+def _of_cell(manager: NotebookManager, index: int, raised: CellExecutionError) -> AttemptOutcome:
     if raised.ename == "SystemExit" and raised.evalue in {"", "0", "None"}:
         return ending.ended_itself(manager.place(index), len(manager.numbers))
     if raised.ename == _NO_INPUT:

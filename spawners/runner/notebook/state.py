@@ -15,7 +15,7 @@ from ..attempt.reporter import Report
 
 if TYPE_CHECKING:
     from ..kernels.start import Spare
-    from .engine import Client, Manager
+    from .engine import NotebookClient, NotebookManager
 
 
 class NotebookState(Attempt):
@@ -32,8 +32,8 @@ class NotebookState(Attempt):
         super().__init__(*shared)
         self.report = report
         self.output: Path = self.folder / OUTPUT
-        self.manager: Manager | None = None
-        self.client: Client | None = None
+        self.manager: NotebookManager | None = None
+        self.client: NotebookClient | None = None
         self.ready = False
         self.loop: asyncio.AbstractEventLoop | None = None
         self.failure: tuple[int, CellExecutionError] | None = None

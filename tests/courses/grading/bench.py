@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from carrel.courses.grading.class_grader import Progress, Work
+from carrel.courses.grading.class_grader import GradingProgress, Work
 from carrel.courses.grading.submission_grader import SubmissionResult
 
 
@@ -15,7 +15,7 @@ class MemoryBench:
         self._submissions = submissions
         self.results: dict[str, SubmissionResult] = {}
         self.failures: dict[str, str] = {}
-        self.told: list[Progress] = []
+        self.told: list[GradingProgress] = []
         self.stop_after: int | None = None
 
     def waiting(self) -> Sequence[Work]:
@@ -34,7 +34,7 @@ class MemoryBench:
     def failed(self, work: Work, sentence: str) -> None:
         self.failures[work.student] = sentence
 
-    def progress(self, progress: Progress) -> None:
+    def progress(self, progress: GradingProgress) -> None:
         self.told.append(progress)
 
     def stopped(self) -> bool:

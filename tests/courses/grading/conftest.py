@@ -8,24 +8,24 @@ import pytest
 
 from carrel.courses.releases.solution_check import ReleaseCheck, check_release
 from carrel.courses.releases.student_version import prepare
-from carrel.courses.sandbox.interface import CageEngine, CageSettings
+from carrel.courses.sandbox.interface import SandboxEngine, SandboxSettings
 from carrel.courses.sandbox.local.engine import create
 
 from . import cheats, ps1
 
 
 @pytest.fixture(scope="session")
-def cages() -> Iterator[CageEngine]:
-    engine = create(CageSettings(imports=("numpy",)))
+def cages() -> Iterator[SandboxEngine]:
+    engine = create(SandboxSettings(imports=("numpy",)))
     yield engine
     engine.close()
 
 
 @pytest.fixture(scope="session")
-def ps1_check(cages: CageEngine) -> ReleaseCheck:
+def ps1_check(cages: SandboxEngine) -> ReleaseCheck:
     return check_release(cages, prepare("ps1", ps1.source()), ps1.source())
 
 
 @pytest.fixture(scope="session")
-def secret_check(cages: CageEngine) -> ReleaseCheck:
+def secret_check(cages: SandboxEngine) -> ReleaseCheck:
     return check_release(cages, prepare("secret", cheats.source()), cheats.source())

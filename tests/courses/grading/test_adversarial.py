@@ -17,7 +17,7 @@ from carrel.courses.grading.submission_grader import SubmissionGrader
 from carrel.courses.grading.verdict import Word
 from carrel.courses.releases.solution_check import check_release
 from carrel.courses.releases.student_version import Prepared, prepare
-from carrel.courses.sandbox.interface import CageEngine, Limits
+from carrel.courses.sandbox.interface import SandboxEngine, SandboxLimits
 from carrel.hub.errors import InvalidInput
 
 from . import ps1
@@ -43,7 +43,7 @@ def example() -> NotebookKey:
 
 
 @pytest.fixture(scope="module")
-def key(cages: CageEngine) -> AssignmentKey:
+def key(cages: SandboxEngine) -> AssignmentKey:
     """With the notebook that has the right answers in the place of a solution."""
     found = check_release(cages, prepared(), submitted("submitted-changed"))
     # nbgrader's own example gives a point for nothing: a release is refused for it.
@@ -65,7 +65,7 @@ def key(cages: CageEngine) -> AssignmentKey:
     ],
 )
 def test_each_submission_of_nbgraders_tests_has_its_verdict(
-    cages: CageEngine, key: AssignmentKey, name: str, words: list[Word]
+    cages: SandboxEngine, key: AssignmentKey, name: str, words: list[Word]
 ) -> None:
     grader = SubmissionGrader(cages, key)
     result = grader.grade("spam", submitted(name))
@@ -75,7 +75,7 @@ def test_each_submission_of_nbgraders_tests_has_its_verdict(
 
 @pytest.mark.parametrize("name", ["submitted-cheat-attempt", "submitted-cheat-attempt-alternative"])
 def test_hiding_the_traceback_is_noticed_in_the_students_kernel(
-    cages: CageEngine, key: AssignmentKey, name: str
+    cages: SandboxEngine, key: AssignmentKey, name: str
 ) -> None:
     (notebook,) = key.notebooks
     in_kernel = replace(key, notebooks=(replace(notebook, apart=frozenset()),))
@@ -89,14 +89,14 @@ def test_hiding_the_traceback_is_noticed_in_the_students_kernel(
 
 @pytest.mark.parametrize("name", ["infinite-loop", "side-effects", "open_relative_file"])
 def test_what_a_cell_does_ends_with_its_cage(
-    cages: CageEngine, key: AssignmentKey, name: str
+    cages: SandboxEngine, key: AssignmentKey, name: str
 ) -> None:
     """Cells of its own come before those of a right answer."""
     right = nbformat.reads(submitted("submitted-changed")["p1.ipynb"].decode(), as_version=4)
     other = nbformat.read(FILES / f"{name}.ipynb", as_version=4)
     right.cells = [*(cell for cell in other.cells if cell.cell_type == "code"), *right.cells]
     files = {"p1.ipynb": nbformat.writes(right).encode()}
-    grader = SubmissionGrader(cages, key, limits=Limits(cell_seconds=2))
+    grader = SubmissionGrader(cages, key, limits=SandboxLimits(cell_seconds=2))
     result = grader.grade("spam", files)
     grader.close()
     assert [one.word for one in result.verdicts] == [PASSED, PASSED, PERSON, PERSON]

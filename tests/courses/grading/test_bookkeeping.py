@@ -14,7 +14,7 @@ from socket import socket, socketpair
 import pytest
 from nbgrader.api import Gradebook
 
-from carrel.courses.gradebook.writer import KeptBook
+from carrel.courses.gradebook.writer import GradebookProcess
 from carrel.courses.gradebook.writer_process import serve
 from carrel.courses.grading.submission_grader import SubmissionResult
 from carrel.courses.releases.student_version import prepare
@@ -41,13 +41,13 @@ class SocketLine:
 
 
 @contextmanager
-def kept(folder: Path) -> Iterator[KeptBook]:
+def kept(folder: Path) -> Iterator[GradebookProcess]:
     here, there = socketpair()
     file = there.makefile("rwb")
     keeper = threading.Thread(target=serve, args=(file, file, folder, "cs101"))
     keeper.start()
     try:
-        with closing(KeptBook(SocketLine(here), "cs101")) as book:
+        with closing(GradebookProcess(SocketLine(here), "cs101")) as book:
             yield book
     finally:
         keeper.join()
@@ -55,14 +55,14 @@ def kept(folder: Path) -> Iterator[KeptBook]:
         there.close()
 
 
-def says(answer: bytes) -> KeptBook:
+def says(answer: bytes) -> GradebookProcess:
     """One whose keeper says this whatever it is told."""
     here, there = socketpair()
     there.sendall(answer)
     there.close()
     line = SocketLine(here)
     line.send = lambda _: None  # type: ignore[method-assign]
-    return KeptBook(line, "cs101")
+    return GradebookProcess(line, "cs101")
 
 
 def test_it_is_nbgraders_gradebook(tmp_path: Path) -> None:

@@ -13,17 +13,16 @@ from pathlib import Path
 import pytest
 from nbgrader.api import Gradebook
 
-from carrel.courses.gradebook import reader as gradebook_file
-from carrel.courses.gradebook import sqlite_snapshot as locked_file
-from carrel.courses.gradebook.gradebook import CourseBook
+from carrel.courses.gradebook import reader, sqlite_snapshot
+from carrel.courses.gradebook.gradebook import CourseGradebook
 from carrel.courses.gradebook.grades import grades
 from carrel.courses.grading.class_grader import Work
 from carrel.courses.grading.submission_grader import SubmissionGrader
 from carrel.courses.grading_runs.work_source import verdict_of
-from carrel.courses.model.records import CellScore, Folder, Member, Submission, Verdict
+from carrel.courses.model.records import CellScore, Folder, Member, Submission, SubmissionVerdict
 from carrel.courses.releases.solution_check import ReleaseCheck
 from carrel.courses.releases.student_version import prepare
-from carrel.courses.sandbox.interface import CageEngine
+from carrel.courses.sandbox.interface import SandboxEngine
 from carrel.hub.errors import Unavailable
 from carrel.hub.schemas.grading import CellScoreOut, GradeOut
 
@@ -45,9 +44,9 @@ PENALTY = 0.1
 class Graded:
     """One submission of ps1, late, with its verdicts and its page of the gradebook."""
 
-    def __init__(self, folder: Path, cages: CageEngine, check: ReleaseCheck) -> None:
+    def __init__(self, folder: Path, cages: SandboxEngine, check: ReleaseCheck) -> None:
         self.folder, self._cages, self._check = folder, cages, check
-        self._verdicts: list[Verdict] = []
+        self._verdicts: list[SubmissionVerdict] = []
 
     def grade(self, question: str = "") -> None:
         only = frozenset({question}) if question else None
@@ -56,12 +55,12 @@ class Graded:
             result = grader.grade("student1", ps1.SOLUTIONS["right"], only=only)
         finally:
             grader.close()
-        with closing(CourseBook(self.folder, "cs101")) as book:
+        with closing(CourseGradebook(self.folder, "cs101")) as book:
             book.record("ps1", result, submitted_at=AT, late_penalty=PENALTY)
         given = verdict_of(Work(number=SENT.id, student="student1"), result)
         cells = tuple(CellScore(**cell.model_dump()) for cell in given.cells)
         self._verdicts.append(
-            Verdict(request="g", submission=SENT.id, at=0.0, seconds=0.0, cells=cells)
+            SubmissionVerdict(request="g", submission=SENT.id, at=0.0, seconds=0.0, cells=cells)
         )
 
     @contextmanager
@@ -80,7 +79,7 @@ class Graded:
             row.needs_manual_grade = score is None and row.auto_score is None
 
     def out(self) -> GradeOut:
-        page = gradebook_file.pages(self.folder, "ps1").get("student1")
+        page = reader.pages(self.folder, "ps1").get("student1")
         member = Member(course="cs101", person="student1")
         return grades(member, SENT, self._verdicts, PENALTY, page=page)
 
@@ -94,7 +93,7 @@ class Graded:
 
 
 @pytest.fixture
-def graded(tmp_path: Path, ps1_book: Path, cages: CageEngine, ps1_check: ReleaseCheck) -> Graded:
+def graded(tmp_path: Path, ps1_book: Path, cages: SandboxEngine, ps1_check: ReleaseCheck) -> Graded:
     folder = shutil.copytree(ps1_book, tmp_path / "cs101")
     made = Graded(folder, cages, ps1_check)
     made.grade()
@@ -104,7 +103,7 @@ def graded(tmp_path: Path, ps1_book: Path, cages: CageEngine, ps1_check: Release
 @pytest.fixture(scope="module")
 def ps1_book(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made") / "cs101"
-    with closing(CourseBook(folder, "cs101")) as book:
+    with closing(CourseGradebook(folder, "cs101")) as book:
         book.save_release(prepare("ps1", ps1.source()), due=None)
     return folder
 
@@ -146,43 +145,43 @@ def test_a_regrade_keeps_what_people_gave(graded: Graded) -> None:
 
 
 def test_a_page_about_another_submission_says_nothing(graded: Graded) -> None:
-    page = gradebook_file.pages(graded.folder, "ps1")["student1"]
+    page = reader.pages(graded.folder, "ps1")["student1"]
     assert page.is_of(SENT.at)
     assert not page.is_of(SENT.at + 3600)
 
 
 def test_a_file_that_is_no_gradebook_is_refused(tmp_path: Path) -> None:
-    assert gradebook_file.pages(tmp_path, "ps1") == {}
+    assert reader.pages(tmp_path, "ps1") == {}
     (tmp_path / "gradebook.db").write_bytes(b"nothing of the kind" * 100)
     with pytest.raises(Unavailable, match="cannot be read"):
-        gradebook_file.pages(tmp_path, "ps1")
+        reader.pages(tmp_path, "ps1")
     (tmp_path / "gradebook.db").unlink()
     (tmp_path / "elsewhere.db").touch()
     (tmp_path / "gradebook.db").symlink_to(tmp_path / "elsewhere.db")
     with pytest.raises(Unavailable, match=r"gradebook\.db is a link"):
-        gradebook_file.pages(tmp_path, "ps1")
+        reader.pages(tmp_path, "ps1")
 
 
 def test_what_is_read_is_of_one_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(locked_file, "PATIENCE", 0.05)
+    monkeypatch.setattr(sqlite_snapshot, "PATIENCE", 0.05)
     path = tmp_path / "gradebook.db"
     with closing(sqlite3.connect(path, isolation_level=None)) as book:
         book.execute("create table assignment (id, name)")
         book.execute("begin immediate")
         book.execute("insert into assignment values (1, 'ps1')")
         # Prepared, with its journal there: who reads comes before it.
-        assert gradebook_file.pages(tmp_path, "ps1") == {}
+        assert reader.pages(tmp_path, "ps1") == {}
         book.execute("rollback")
         book.execute("begin exclusive")
         with pytest.raises(Unavailable, match="it is being written"):
-            gradebook_file.pages(tmp_path, "ps1")
+            reader.pages(tmp_path, "ps1")
         book.execute("commit")
-        assert gradebook_file.pages(tmp_path, "ps1") == {}
+        assert reader.pages(tmp_path, "ps1") == {}
         # What is in a write-ahead log would be missing.
         book.execute("pragma journal_mode = wal")
         book.execute("insert into assignment values (2, 'ps2')")
         with pytest.raises(Unavailable, match="cannot be read"):
-            gradebook_file.pages(tmp_path, "ps1")
+            reader.pages(tmp_path, "ps1")
 
 
 def journal_that_removes(victim: Path) -> bytes:
@@ -208,7 +207,7 @@ def test_a_journal_beside_the_gradebook_removes_nothing(tmp_path: Path) -> None:
     journal.write_bytes(journal_that_removes(victim))
     before = gradebook.read_bytes()
     with pytest.raises(Unavailable, match="did not come to an end"):
-        gradebook_file.pages(tmp_path, "ps1")
+        reader.pages(tmp_path, "ps1")
     assert victim.exists()
     assert gradebook.read_bytes() == before
     assert journal.exists()
@@ -220,23 +219,23 @@ def test_a_journal_beside_the_gradebook_removes_nothing(tmp_path: Path) -> None:
 
     journal.symlink_to(victim)
     with pytest.raises(Unavailable, match=r"gradebook\.db-journal is a link"):
-        gradebook_file.pages(tmp_path, "ps1")
+        reader.pages(tmp_path, "ps1")
 
 
 def test_in_nbgraders_name_only_tables_are_opened(graded: Graded, tmp_path: Path) -> None:
-    gradebook_file.copy(graded.folder, tmp_path / "copy.db")
+    reader.copy(graded.folder, tmp_path / "copy.db")
     with Gradebook(f"sqlite:///{tmp_path / 'copy.db'}", "cs101") as book:
         assert [each.id for each in book.students] == ["student1"]
     with closing(sqlite3.connect(graded.folder / "gradebook.db")) as book:
         book.execute("create trigger mine after update on grade begin delete from grade; end")
     with pytest.raises(Unavailable, match="nbgrader makes no trigger mine"):
-        gradebook_file.copy(graded.folder, tmp_path / "copy.db")
+        reader.copy(graded.folder, tmp_path / "copy.db")
 
 
 def test_in_a_gradebook_that_is_being_made_is_nothing_yet(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "gradebook.db") as book:
         book.execute("create table assignment (id, name)")
-    assert gradebook_file.pages(tmp_path, "ps1") == {}
+    assert reader.pages(tmp_path, "ps1") == {}
 
 
 def test_a_gradebook_that_never_ends_is_given_up(tmp_path: Path) -> None:
@@ -254,4 +253,4 @@ def test_a_gradebook_that_never_ends_is_given_up(tmp_path: Path) -> None:
         rest = "0 as manual_score, 0 as extra_credit, 0 as needs_manual_grade"
         book.execute(f"create view grade as select {columns}, {rest}")
     with pytest.raises(Unavailable, match="interrupted"):
-        gradebook_file.pages(tmp_path, "ps1")
+        reader.pages(tmp_path, "ps1")

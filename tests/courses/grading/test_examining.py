@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from carrel.courses.sandbox.guest import remote_values as examining
-from carrel.courses.sandbox.guest import value_server as answering
+from carrel.courses.sandbox.guest import remote_values, value_server
 from carrel.courses.sandbox.guest.messages import Json
 
 SHAPES = """
@@ -60,14 +59,14 @@ class Student:
 
     def ask(self, question: Json) -> Json:
         self.questions.append(question)
-        reply = answering.answer(self.names, json.loads(json.dumps(question)))
+        reply = value_server.answer(self.names, json.loads(json.dumps(question)))
         found: Json = json.loads(json.dumps(reply))
         return found
 
 
 def examine(student: Student, test: str) -> None:
     names: dict[str, object] = {"__name__": "__main__"}
-    examining.prepare(names, student.ask)
+    remote_values.prepare(names, student.ask)
     exec(test, names)  # noqa: S102 - as a kernel does
 
 
@@ -147,7 +146,7 @@ def test_a_builtin_is_the_tests_own() -> None:
 )
 def test_a_forged_answer_passes_no_test(reply: Json) -> None:
     names: dict[str, object] = {"__name__": "__main__"}
-    examining.prepare(names, lambda question: reply)
+    remote_values.prepare(names, lambda question: reply)
     with pytest.raises(BaseException) as caught:  # noqa: PT011 - each ends the test in its own way
         exec("assert f([1]) == [5]", names)  # noqa: S102 - as a kernel does
     assert not isinstance(caught.value, SystemExit)

@@ -12,7 +12,7 @@ from carrel.courses.grading.submission_grader import SubmissionGrader
 from carrel.courses.grading.verdict import Word
 from carrel.courses.releases.solution_check import ReleaseCheck
 from carrel.courses.releases.student_version import key_of_visible, prepare
-from carrel.courses.sandbox.interface import CageEngine
+from carrel.courses.sandbox.interface import SandboxEngine
 
 from . import cheats, golden, ps1
 from .bench import MemoryBench
@@ -23,7 +23,7 @@ SLOW = ("no end",)
 
 
 def graded(
-    cages: CageEngine, check: ReleaseCheck, submissions: Mapping[str, Mapping[str, bytes]]
+    cages: SandboxEngine, check: ReleaseCheck, submissions: Mapping[str, Mapping[str, bytes]]
 ) -> MemoryBench:
     bench = MemoryBench(submissions)
     grade_class(cages, check.key, bench, Terms(parallel=2))
@@ -37,7 +37,7 @@ def test_the_example_can_be_released_and_all_its_tests_run_apart(ps1_check: Rele
     assert ps1_check.solution_seconds > 0
 
 
-def test_scores_are_those_of_nbgrader(cages: CageEngine, ps1_check: ReleaseCheck) -> None:
+def test_scores_are_those_of_nbgrader(cages: SandboxEngine, ps1_check: ReleaseCheck) -> None:
     chosen = {name: files for name, files in ps1.SOLUTIONS.items() if name not in SLOW}
     bench = graded(cages, ps1_check, chosen)
     ours = {golden.student(name): scores for name, scores in bench.scores().items()}
@@ -47,7 +47,7 @@ def test_scores_are_those_of_nbgrader(cages: CageEngine, ps1_check: ReleaseCheck
 
 @pytest.mark.slow
 def test_endless_recursion_is_scored_as_in_nbgrader(
-    cages: CageEngine, ps1_check: ReleaseCheck
+    cages: SandboxEngine, ps1_check: ReleaseCheck
 ) -> None:
     bench = graded(cages, ps1_check, {name: ps1.SOLUTIONS[name] for name in SLOW})
     ours = {golden.student(name): scores for name, scores in bench.scores().items()}
@@ -55,7 +55,7 @@ def test_endless_recursion_is_scored_as_in_nbgrader(
 
 
 def test_a_cell_that_is_there_twice_stops_nobody(
-    cages: CageEngine, ps1_check: ReleaseCheck
+    cages: SandboxEngine, ps1_check: ReleaseCheck
 ) -> None:
     bench = graded(cages, ps1_check, ps1.TWICE)
     assert bench.scores()["two of a solution"]["correct_squares"] == 1.0
@@ -73,7 +73,7 @@ def test_each_cheat_gets_points_in_nbgrader(name: str) -> None:
     assert sum(cheat.values()) > 0
 
 
-def test_no_cheat_gets_points_here(cages: CageEngine, secret_check: ReleaseCheck) -> None:
+def test_no_cheat_gets_points_here(cages: SandboxEngine, secret_check: ReleaseCheck) -> None:
     assert secret_check.in_kernel == ()
     bench = graded(cages, secret_check, {**cheats.CHEATS, **cheats.OTHERS})
     scores = bench.scores()
@@ -85,7 +85,7 @@ def test_no_cheat_gets_points_here(cages: CageEngine, secret_check: ReleaseCheck
 
 
 def test_a_students_check_runs_what_was_handed_out(
-    cages: CageEngine, secret_check: ReleaseCheck
+    cages: SandboxEngine, secret_check: ReleaseCheck
 ) -> None:
     key = key_of_visible(prepare("secret", cheats.source()), secret_check.key)
     assert all(not cell.has_hidden_part for cell in key.notebooks[0].cells)
@@ -97,7 +97,7 @@ def test_a_students_check_runs_what_was_handed_out(
 
 
 def test_nothing_of_a_hidden_test_is_in_what_students_read(
-    cages: CageEngine, secret_check: ReleaseCheck
+    cages: SandboxEngine, secret_check: ReleaseCheck
 ) -> None:
     talkative = "def double(n):\n    raise ValueError(f'I was asked for {n}')"
     grader = SubmissionGrader(cages, secret_check.key)
@@ -120,7 +120,7 @@ def test_the_golden_table_is_what_nbgrader_gives() -> None:
 
 
 def test_what_one_kernel_cannot_prevent_is_known(
-    cages: CageEngine, secret_check: ReleaseCheck
+    cages: SandboxEngine, secret_check: ReleaseCheck
 ) -> None:
     """As docs/explanation/grading.md says it; the rest is noticed or fails."""
     notebooks = tuple(replace(one, apart=frozenset()) for one in secret_check.key.notebooks)

@@ -17,11 +17,11 @@ from nbgrader.apps.api import NbGraderAPI
 from nbgrader.coursedir import CourseDirectory
 
 from carrel.courses.feedback.page import feedback_page
-from carrel.courses.gradebook.gradebook import CourseBook, write_files
+from carrel.courses.gradebook.gradebook import CourseGradebook, write_files
 from carrel.courses.grading.submission_grader import SubmissionGrader, SubmissionResult
 from carrel.courses.releases.solution_check import ReleaseCheck
 from carrel.courses.releases.student_version import prepare
-from carrel.courses.sandbox.interface import CageEngine
+from carrel.courses.sandbox.interface import SandboxEngine
 from carrel.hub.errors import Conflict, InvalidInput
 
 from . import cheats, golden, ps1
@@ -30,7 +30,7 @@ WHEN = datetime(2027, 2, 1, 17, 0, tzinfo=UTC)
 
 
 def grade(
-    cages: CageEngine, check: ReleaseCheck, submissions: Mapping[str, Mapping[str, bytes]]
+    cages: SandboxEngine, check: ReleaseCheck, submissions: Mapping[str, Mapping[str, bytes]]
 ) -> list[SubmissionResult]:
     grader = SubmissionGrader(cages, check.key)
     try:
@@ -43,21 +43,21 @@ def grade(
 def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A course's folder with both assignments: nbgrader takes seconds to make one."""
     folder = tmp_path_factory.mktemp("made") / "cs101"
-    with closing(CourseBook(folder, "cs101")) as book:
+    with closing(CourseGradebook(folder, "cs101")) as book:
         book.save_release(prepare("ps1", ps1.source()), due=WHEN)
         book.save_release(prepare("secret", cheats.source()), due=None)
     return folder
 
 
 @pytest.fixture
-def book(tmp_path: Path, course: Path) -> Iterator[CourseBook]:
+def book(tmp_path: Path, course: Path) -> Iterator[CourseGradebook]:
     shutil.copytree(course, tmp_path / "cs101")
-    with closing(CourseBook(tmp_path / "cs101", "cs101")) as book:
+    with closing(CourseGradebook(tmp_path / "cs101", "cs101")) as book:
         yield book
 
 
 def test_scores_are_in_the_gradebook_and_formgrader_finds_its_files(
-    book: CourseBook, tmp_path: Path, cages: CageEngine, ps1_check: ReleaseCheck
+    book: CourseGradebook, tmp_path: Path, cages: SandboxEngine, ps1_check: ReleaseCheck
 ) -> None:
     work = {"student1": ps1.SOLUTIONS["right"], "student2": ps1.SOLUTIONS["no check"]}
     for result in grade(cages, ps1_check, work):
@@ -78,7 +78,7 @@ def test_scores_are_in_the_gradebook_and_formgrader_finds_its_files(
 
 
 def test_a_persons_score_stays_and_lateness_costs(
-    book: CourseBook, tmp_path: Path, cages: CageEngine, ps1_check: ReleaseCheck
+    book: CourseGradebook, tmp_path: Path, cages: SandboxEngine, ps1_check: ReleaseCheck
 ) -> None:
     (result,) = grade(cages, ps1_check, {"student1": ps1.SOLUTIONS["right"]})
     book.record("ps1", result, submitted_at=WHEN)
@@ -103,7 +103,7 @@ def test_a_persons_score_stays_and_lateness_costs(
 
 
 def test_cells_of_an_assignment_that_was_graded_stay(
-    book: CourseBook, cages: CageEngine, ps1_check: ReleaseCheck
+    book: CourseGradebook, cages: SandboxEngine, ps1_check: ReleaseCheck
 ) -> None:
     (result,) = grade(cages, ps1_check, {"student1": ps1.SOLUTIONS["right"]})
     book.record("ps1", result)
@@ -133,7 +133,7 @@ raise ValueError('<script>alert(7)</script>')
 
 
 def test_feedback_has_no_scripts_and_no_hidden_tests(
-    book: CourseBook, tmp_path: Path, cages: CageEngine, secret_check: ReleaseCheck
+    book: CourseGradebook, tmp_path: Path, cages: SandboxEngine, secret_check: ReleaseCheck
 ) -> None:
     def edit(node: nbformat.NotebookNode) -> None:
         node.cells.insert(0, nbformat.v4.new_code_cell(EVIL))

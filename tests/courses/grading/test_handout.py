@@ -10,7 +10,7 @@ from nbformat import NotebookNode
 
 from carrel.courses.grading.answer_key import NotebookKey
 from carrel.courses.grading.execution_plan import examined, plan
-from carrel.courses.grading.sanitizer import Change, sanitize
+from carrel.courses.grading.sanitizer import CellRepair, sanitize
 from carrel.courses.releases.student_version import prepare
 from carrel.hub.errors import InvalidInput
 
@@ -125,9 +125,9 @@ def test_what_is_missing_twice_or_changed_is_found() -> None:
         ps1.text("squares_invalid_input", "pass"),
     )["problem1.ipynb"]
     sheet = sanitize(data, key)
-    assert sheet.has("correct_squares", Change.MISSING)
-    assert sheet.has("squares", Change.DUPLICATED)
-    assert sheet.has("squares_invalid_input", Change.CHANGED)
+    assert sheet.has("correct_squares", CellRepair.MISSING)
+    assert sheet.has("squares", CellRepair.DUPLICATED)
+    assert sheet.has("squares_invalid_input", CellRepair.CHANGED)
     assert "ValueError" in ps1.cell_of(sheet.node, "squares_invalid_input").source
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from carrel.courses.releases.solution_check import ReleaseCheck, check_release
 from carrel.courses.releases.student_version import prepare
-from carrel.courses.sandbox.interface import CageEngine, CageSettings
-from carrel.spawners.docker.sandbox import DockerCages
+from carrel.courses.sandbox.interface import SandboxEngine, SandboxSettings
+from carrel.spawners.docker.sandbox import DockerSandboxes
 
 from ...contracts.test_sandbox import docker_options
 from ...docker_engine import DockerEngine
@@ -38,14 +38,14 @@ __all__ = [
 
 
 @pytest.fixture(scope="session")
-def cages(docker_engine: DockerEngine, grading_image: str) -> Iterator[CageEngine]:
+def cages(docker_engine: DockerEngine, grading_image: str) -> Iterator[SandboxEngine]:
     """In the place of those of this machine."""
-    settings = CageSettings(image=grading_image, installation="cheats")
-    engine = DockerCages(settings, docker_options(docker_engine.url))
+    settings = SandboxSettings(image=grading_image, installation="cheats")
+    engine = DockerSandboxes(settings, docker_options(docker_engine.url))
     yield engine
     engine.close()
 
 
 @pytest.fixture(scope="session")
-def secret_check(cages: CageEngine) -> ReleaseCheck:
+def secret_check(cages: SandboxEngine) -> ReleaseCheck:
     return check_release(cages, prepare("secret", cheats.source()), cheats.source())

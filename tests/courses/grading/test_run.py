@@ -9,7 +9,7 @@ import pytest
 from carrel.courses.grading.class_grader import PATIENCE, Terms, grade_class
 from carrel.courses.grading.verdict import Word
 from carrel.courses.releases.solution_check import ReleaseCheck
-from carrel.courses.sandbox.interface import Cage, CageEngine, Limits
+from carrel.courses.sandbox.interface import Sandbox, SandboxEngine, SandboxLimits
 from carrel.hub.errors import Unavailable
 
 from . import cheats
@@ -34,7 +34,7 @@ BAD: Mapping[str, tuple[Mapping[str, bytes], Word]] = {
 
 
 def test_bad_submissions_get_verdicts_and_the_others_their_points(
-    cages: CageEngine, secret_check: ReleaseCheck
+    cages: SandboxEngine, secret_check: ReleaseCheck
 ) -> None:
     submissions = {name: files for name, (files, _) in BAD.items()}
     bench = MemoryBench({"first": RIGHT, **submissions, "last": RIGHT})
@@ -48,9 +48,9 @@ def test_bad_submissions_get_verdicts_and_the_others_their_points(
     assert all(sentences)
 
 
-def test_a_loop_that_does_not_end_is_said(cages: CageEngine, secret_check: ReleaseCheck) -> None:
+def test_a_loop_that_does_not_end_is_said(cages: SandboxEngine, secret_check: ReleaseCheck) -> None:
     bench = MemoryBench({"loops": LOOPS})
-    limits = Limits(cell_seconds=1, test_seconds=1)
+    limits = SandboxLimits(cell_seconds=1, test_seconds=1)
     terms = Terms(limits=limits, only=frozenset({"test_double"}))
     grade_class(cages, secret_check.key, bench, terms)
     (notebook,) = bench.results["loops"].notebooks
@@ -60,11 +60,11 @@ def test_a_loop_that_does_not_end_is_said(cages: CageEngine, secret_check: Relea
 
 
 def test_what_ends_the_examiner_ends_it_for_one_submission_only(
-    cages: CageEngine, secret_check: ReleaseCheck
+    cages: SandboxEngine, secret_check: ReleaseCheck
 ) -> None:
     loud = "def double(n):\n    print('x' * (n != 1) * (1 << 20))\n    return 2 * n"
     bench = MemoryBench({"loud": cheats.submission(loud), "student1": RIGHT})
-    terms = Terms(limits=Limits(output_bytes=1 << 20), only=frozenset({"test_double"}))
+    terms = Terms(limits=SandboxLimits(output_bytes=1 << 20), only=frozenset({"test_double"}))
     grade_class(cages, secret_check.key, bench, terms)
     (loud_verdict,), (verdict,) = (bench.results[name].verdicts for name in bench.results)
     assert (loud_verdict.word, loud_verdict.score) == (Word.STOPPED, 0.0)
@@ -73,7 +73,7 @@ def test_what_ends_the_examiner_ends_it_for_one_submission_only(
 
 
 def test_progress_is_told_at_the_start_and_after_each(
-    cages: CageEngine, secret_check: ReleaseCheck
+    cages: SandboxEngine, secret_check: ReleaseCheck
 ) -> None:
     bench = MemoryBench({f"student{number}": RIGHT for number in range(4)})
     ticks = iter(range(100))
@@ -89,7 +89,7 @@ def test_progress_is_told_at_the_start_and_after_each(
 
 
 def test_an_interrupted_run_goes_on_with_what_has_no_verdict(
-    cages: CageEngine, secret_check: ReleaseCheck
+    cages: SandboxEngine, secret_check: ReleaseCheck
 ) -> None:
     bench = MemoryBench({f"student{number}": RIGHT for number in range(6)})
     bench.stop_after = 1
@@ -102,7 +102,9 @@ def test_an_interrupted_run_goes_on_with_what_has_no_verdict(
     assert all(bench.results[student] is result for student, result in before.items())
 
 
-def test_one_question_is_graded_anew_for_all(cages: CageEngine, secret_check: ReleaseCheck) -> None:
+def test_one_question_is_graded_anew_for_all(
+    cages: SandboxEngine, secret_check: ReleaseCheck
+) -> None:
     bench = MemoryBench({"student1": RIGHT, "student2": cheats.OTHERS["wrong"]})
     grade_class(cages, secret_check.key, bench, Terms(only=frozenset({"test_all"})))
     assert bench.scores() == {"student1": {"test_all": 2.0}, "student2": {"test_all": 0.0}}
@@ -111,10 +113,10 @@ def test_one_question_is_graded_anew_for_all(cages: CageEngine, secret_check: Re
 class Failing:
     """An engine that fails so many times, and then works."""
 
-    def __init__(self, engine: CageEngine, times: int) -> None:
+    def __init__(self, engine: SandboxEngine, times: int) -> None:
         self._engine, self._left = engine, times
 
-    def open(self, limits: Limits, files: Mapping[str, bytes] | None = None) -> Cage:
+    def open(self, limits: SandboxLimits, files: Mapping[str, bytes] | None = None) -> Sandbox:
         if self._left > 0:
             self._left -= 1
             raise Unavailable("The engine does not answer.")
@@ -124,7 +126,7 @@ class Failing:
 
 
 def test_an_engine_that_fails_once_costs_nobody_anything(
-    cages: CageEngine, secret_check: ReleaseCheck
+    cages: SandboxEngine, secret_check: ReleaseCheck
 ) -> None:
     bench = MemoryBench({"student1": RIGHT})
     grade_class(Failing(cages, 1), secret_check.key, bench, Terms())
@@ -132,7 +134,7 @@ def test_an_engine_that_fails_once_costs_nobody_anything(
 
 
 def test_an_engine_that_fails_again_and_again_ends_the_run(
-    cages: CageEngine, secret_check: ReleaseCheck
+    cages: SandboxEngine, secret_check: ReleaseCheck
 ) -> None:
     bench = MemoryBench({f"student{number}": RIGHT for number in range(9)})
     with pytest.raises(Unavailable):

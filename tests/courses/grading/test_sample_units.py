@@ -10,7 +10,7 @@ import pytest
 from carrel.courses import sample
 from carrel.courses.releases.solution_check import check_release
 from carrel.courses.releases.student_version import prepare
-from carrel.courses.sandbox.interface import CageEngine, CageSettings
+from carrel.courses.sandbox.interface import SandboxEngine, SandboxSettings
 from carrel.courses.sandbox.local.engine import create
 
 SOURCE = Path(sample.__file__).parent / "source"
@@ -18,14 +18,14 @@ MOST_SECONDS = 30
 
 
 @pytest.fixture(scope="module")
-def cages() -> Iterator[CageEngine]:
-    engine = create(CageSettings(imports=("numpy", "sklearn.datasets")))
+def cages() -> Iterator[SandboxEngine]:
+    engine = create(SandboxSettings(imports=("numpy", "sklearn.datasets")))
     yield engine
     engine.close()
 
 
 @pytest.mark.parametrize("name", sample.unit_names())
-def test_a_unit_may_be_released(cages: CageEngine, name: str) -> None:
+def test_a_unit_may_be_released(cages: SandboxEngine, name: str) -> None:
     source = {f"{name}.ipynb": (SOURCE / name / f"{name}.ipynb").read_bytes()}
     prepared = prepare(name, source)
     assert prepared.warnings == ()

@@ -19,8 +19,7 @@ import pytest
 from carrel.courses.files.blobs import FolderBlobs
 from carrel.hub.accounts.passwords import Cost
 from carrel.hub.accounts.store import Accounts
-from carrel.hub.backup import copier as copying
-from carrel.hub.backup import database
+from carrel.hub.backup import copier, database
 from carrel.hub.backup.create import BackupOptions, back_up
 from carrel.hub.backup.manifest import CHECKSUM, MANIFEST, Manifest
 from carrel.hub.backup.restore import Restored, RestoreOptions, restore, verify
@@ -225,7 +224,7 @@ class TestBackup:
         def full(*_: object) -> None:
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(copying, "copy_stream", full)
+        monkeypatch.setattr(copier, "copy_stream", full)
         with pytest.raises(BackupFailed, match="No space left"):
             backup_of(site)
         assert list(site.root.parent.iterdir()) == [site.root]

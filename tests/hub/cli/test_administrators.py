@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from carrel.hub.accounts import Accounts
 from carrel.hub.cli import cli
-from carrel.hub.cli.admin import members as membership
+from carrel.hub.cli.admin import members
 from carrel.hub.config.settings import Settings
 from carrel.hub.config.state_folder import StateFolder
 from carrel.hub.errors import CarrelError, NotFound, Unavailable
@@ -70,7 +70,7 @@ class FakeHub:
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch) -> FakeHub:
     found = FakeHub()
-    monkeypatch.setattr(membership, "hub_of", lambda _: found)
+    monkeypatch.setattr(members, "hub_of", lambda _: found)
     return found
 
 

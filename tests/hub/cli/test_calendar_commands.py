@@ -10,7 +10,7 @@ import pytest
 
 from carrel.hub.config.settings import Settings
 from carrel.hub.config.state_folder import StateFolder
-from carrel.hub.records.audit import Action, ChangeFilter
+from carrel.hub.records.audit import AuditAction, ChangeFilter
 from carrel.hub.store import open_store
 
 from .test_administrators import carrel, invoke, refusal
@@ -28,7 +28,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StateFolder:
     return found
 
 
-def audited(state: StateFolder) -> list[Action]:
+def audited(state: StateFolder) -> list[AuditAction]:
     with closing(open_store(state.database)) as store:
         return [line.action for line in store.changes(ChangeFilter())]
 
@@ -44,7 +44,11 @@ def test_terms_are_made_changed_listed_and_removed(state: StateFolder) -> None:
     assert "is no day" in refusal("term", "add", "spring", "soon", "2027-03-01")
     carrel("term", "rm", "winter")
     assert "There is no term winter" in refusal("term", "rm", "winter")
-    assert audited(state)[:3] == [Action.TERM_REMOVE, Action.TERM_SET, Action.TERM_SET]
+    assert audited(state)[:3] == [
+        AuditAction.TERM_REMOVE,
+        AuditAction.TERM_SET,
+        AuditAction.TERM_SET,
+    ]
 
 
 def test_a_budget_is_device_hours_in_a_period(state: StateFolder) -> None:
@@ -75,7 +79,7 @@ def test_a_class_is_reserved_listed_and_removed(state: StateFolder) -> None:
     assert listed[1].split()[:3] == [shown["id"], "cs101", "8"]
     carrel("reserve", "rm", shown["id"])
     assert "no reservation" in refusal("reserve", "rm", shown["id"])
-    assert audited(state)[:2] == [Action.UNRESERVE, Action.RESERVE]
+    assert audited(state)[:2] == [AuditAction.UNRESERVE, AuditAction.RESERVE]
 
 
 def test_a_dry_run_reserves_nothing(state: StateFolder) -> None:

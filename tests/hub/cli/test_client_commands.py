@@ -17,8 +17,7 @@ from carrel.hub.cli import cli
 from carrel.hub.cli.client_commands import COMMANDS
 from carrel.hub.errors import InvalidInput
 from carrel.hub.messages import units
-from carrel.hub.schemas import MAX_NOTEBOOK_BYTES
-from carrel.hub.schemas import parsers as values
+from carrel.hub.schemas import MAX_NOTEBOOK_BYTES, parsers
 
 from ...fake_service import FakeService
 
@@ -136,12 +135,12 @@ class TestTime:
          ("1:30:00", 5400), ("0:45", 2700), (" 2H ", 7200), ("1h 30min", 5400)],
     )  # fmt: skip  # grouped by meaning
     def test_spans_are_written_in_many_ways(self, text: str, seconds: int) -> None:
-        assert values.seconds(text) == seconds
+        assert parsers.seconds(text) == seconds
 
     @pytest.mark.parametrize("text", ["", "0", "0m", "-5", "-5m", "soon", "1.5h", "m", "1:99", "²"])
     def test_anything_else_is_refused_with_the_forms(self, text: str) -> None:
         with pytest.raises(InvalidInput, match="a bare number is minutes"):
-            values.seconds(text)
+            parsers.seconds(text)
 
 
 @pytest.mark.parametrize(
@@ -150,8 +149,8 @@ class TestTime:
      ('"7"', "7"), ("adam", "adam"), ("[1]", "[1]"), ("NaN", "NaN"), ("", ""), ("007", "007")],
 )  # fmt: skip  # grouped by meaning
 def test_parameters_are_numbers_where_they_look_like_it(text: str, value: object) -> None:
-    assert values.parameter(text) == value
-    assert type(values.parameter(text)) is type(value)
+    assert parsers.parameter(text) == value
+    assert type(parsers.parameter(text)) is type(value)
 
 
 class TestWait:

@@ -11,13 +11,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from carrel.courses.feedback.delivery import GRADE
-from carrel.courses.files.bundle import Parcel
+from carrel.courses.files.bundle import FileBundle
 from carrel.hub.cli import cli
 from carrel.hub.records.identity import Identity
 from carrel.hub.records.requests import RequestFilter
 from carrel.hub.schemas.grading import CellScoreIn, CellScoreOut, GradeOut, VerdictIn
 from carrel.hub.web.app import Server
-from carrel.hub.web.dependencies.context import Web
+from carrel.hub.web.dependencies.context import WebContext
 
 from ...courses.checks import came_out
 from ...courses.notebooks import SOURCE, source
@@ -164,10 +164,10 @@ def test_a_student_has_own_grades_once_feedback_is_released(course: Carrel, site
     grade = GradeOut(
         person="student1", submission=sent["id"], number=1, score=1.0, max_score=2.0, cells=[cell]
     )
-    web: Web = site.world.app.state.web
+    web: WebContext = site.world.app.state.web
     pages = {"ps1.html": b"Well done.", GRADE: grade.model_dump_json().encode()}
     submission = web.courses.store.submission(sent["id"])
-    web.courses.hand_back(TEACHER, submission, Parcel.of(pages.items()))
+    web.courses.hand_back(TEACHER, submission, FileBundle.of(pages.items()))
     assert course(STUDENT1, "grades", "ps1").output == (
         "ps1 of cs101, submission 1: 1 of 2 points.\n"
         "CELL     RESULT  SCORE  OF  WHY\n"

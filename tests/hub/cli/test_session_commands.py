@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from carrel.hub.cli.common import display as printing
-from carrel.hub.cli.sessions import sessions as session_commands
+from carrel.hub.cli.common import display
+from carrel.hub.cli.sessions import sessions
 from carrel.hub.schemas import RequestOut
 
 from ...fake_service import PREFIX, FakeService
@@ -80,7 +80,7 @@ def test_waiting_tells_the_place_and_ends_with_the_address(
     wait = {"place": 1, "ahead": 0, "reason": "no_free_device", "sentence": "Place 1. Too few.",
             "expected_at": time.time() + 1800}  # fmt: skip  # grouped by meaning
     answers(service, "sessions/-", session(service, wait=wait))
-    change = printing.change
+    change = display.change
 
     def told(item: RequestOut, now: float) -> str:
         """Once the place was told, the device comes."""
@@ -88,7 +88,7 @@ def test_waiting_tells_the_place_and_ends_with_the_address(
             service.change("s-default", state="running", wait=None)
         return change(item, now)
 
-    monkeypatch.setattr(printing, "change", told)
+    monkeypatch.setattr(display, "change", told)
     done = carrel("session", "start", "--wait")
     assert done.exit_code == 0, done.output
     first, *_, last = done.output.splitlines()
@@ -114,7 +114,7 @@ def test_ctrl_c_keeps_the_place_and_says_so(
         raise KeyboardInterrupt
 
     answers(service, "sessions/-", session(service))
-    monkeypatch.setattr(session_commands, "wait_for_session", interrupted)
+    monkeypatch.setattr(sessions, "wait_for_session", interrupted)
     done = carrel("session", "start", "--wait")
     assert done.exit_code == 130
     assert "s-default keeps its place in the queue" in done.stderr

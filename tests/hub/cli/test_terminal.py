@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from carrel.hub.cli.common.terminal import Tamer, plain
+from carrel.hub.cli.common.terminal import TerminalSanitizer, plain
 
 from ...fake_service import FakeService
 
@@ -18,7 +18,7 @@ KEPT = "\x1b[1;38:5:2mgreen\x1b[0m\tgrößer 50%\r100%\r\nend\n"
 
 
 def tamed(*parts: bytes) -> str:
-    tamer = Tamer()
+    tamer = TerminalSanitizer()
     return "".join([*map(tamer.feed, parts), tamer.close()])
 
 

@@ -6,14 +6,20 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from carrel.hub.scheduling.model.plan import Plan, Stop
-from carrel.hub.scheduling.model.snapshot import Group, Holding, Left, Snapshot, Waiting
+from carrel.hub.scheduling.model.snapshot import (
+    Allocation,
+    BudgetBalance,
+    Group,
+    PendingRequest,
+    Snapshot,
+)
 from carrel.hub.scheduling.placement.device_pool import Placement
 from carrel.hub.scheduling.queue.running_set import holding_of
 
 from .values import NOW, waiting
 
 
-def started(snapshot: Snapshot, plan: Plan) -> list[Holding]:
+def started(snapshot: Snapshot, plan: Plan) -> list[Allocation]:
     by_id = {request.id: request for request in snapshot.waiting}
     return [
         holding_of(
@@ -43,7 +49,9 @@ def once_left(snapshot: Snapshot, plan: Plan) -> Snapshot:
     return replace(snapshot, holdings=stay)
 
 
-def charged(left: Left, begun: Iterable[Holding], groups: Iterable[Group]) -> Left:
+def charged(
+    left: BudgetBalance, begun: Iterable[Allocation], groups: Iterable[Group]
+) -> BudgetBalance:
     by_name = {each.name: each for each in groups}
     more = sum(
         weight(each) * (each.until - NOW)
@@ -53,7 +61,7 @@ def charged(left: Left, begun: Iterable[Holding], groups: Iterable[Group]) -> Le
     return replace(left, running=left.running + more)
 
 
-def weight(holding: Holding) -> float:
+def weight(holding: Allocation) -> float:
     return holding.share.compute if holding.share else len(holding.devices)
 
 
@@ -82,7 +90,7 @@ def counts_as_guaranteed(name: str, groups: dict[str, Group]) -> int:
     return max(groups[name].guaranteed, together)
 
 
-def back(holding: Holding, stop: Stop) -> Waiting:
+def back(holding: Allocation, stop: Stop) -> PendingRequest:
     """What was stopped, in the queue: it keeps its age."""
     request = waiting(
         holding.request_id,

@@ -7,21 +7,21 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from carrel.hub.scheduling.model.snapshot import (
+    Allocation,
     Arrangement,
+    BudgetBalance,
+    DecayedUsage,
     Device,
+    GangRole,
     Group,
-    Holding,
     Kind,
-    Left,
+    PendingRequest,
     PriorityClass,
-    Reserved,
-    Role,
+    ReservedSpan,
     Share,
     Snapshot,
-    Use,
-    Waiting,
 )
-from carrel.hub.scheduling.placement import shared_devices as parts
+from carrel.hub.scheduling.placement import shared_devices
 
 from .strategies import MODELS, OWNERS, switched
 from .values import NOW, group, node
@@ -71,25 +71,25 @@ def shares() -> st.SearchStrategy[Share]:
 
 
 @st.composite
-def gangs(draw: st.DrawFn) -> tuple[Role, ...]:
+def gangs(draw: st.DrawFn) -> tuple[GangRole, ...]:
     """One role, or two; mostly of members that would like to be one more."""
     return tuple(
-        Role(name=name, devices=draw(st.integers(1, 2)), wanted=least + more, minimum=least)
+        GangRole(name=name, devices=draw(st.integers(1, 2)), wanted=least + more, minimum=least)
         for name in draw(st.sampled_from((("worker",), ("worker",), ("leader", "worker"))))
         for least, more in [(draw(st.integers(1, 2)), draw(st.integers(0, 1)))]
     )
 
 
 @st.composite
-def requests(draw: st.DrawFn, name: str) -> Waiting:
+def requests(draw: st.DrawFn, name: str) -> PendingRequest:
     kind = draw(st.sampled_from((Kind.JOB, Kind.JOB, Kind.SESSION)))
     form = draw(st.sampled_from(("whole", "whole", "whole", "gang", "share")))
-    gang: tuple[Role, ...] = ()
+    gang: tuple[GangRole, ...] = ()
     devices = draw(st.sampled_from((1, 1, 1, 1, 2, 2, 3, 4, 0))) if form == "whole" else 1
     if form == "gang":
         gang = draw(gangs())
         devices = sum(role.devices * role.wanted for role in gang)
-    return Waiting(
+    return PendingRequest(
         id=name,
         kind=kind,
         owner=draw(st.sampled_from(OWNERS)),
@@ -111,7 +111,7 @@ def requests(draw: st.DrawFn, name: str) -> Waiting:
 
 
 @st.composite
-def holdings(draw: st.DrawFn, devices: tuple[Device, ...]) -> tuple[Holding, ...]:
+def holdings(draw: st.DrawFn, devices: tuple[Device, ...]) -> tuple[Allocation, ...]:
     """Whole devices are held by one; parts by several, who are no more than the device."""
     free = list(draw(st.permutations(devices)))
     lent: dict[Device, tuple[Share, ...]] = {}
@@ -122,7 +122,7 @@ def holdings(draw: st.DrawFn, devices: tuple[Device, ...]) -> tuple[Holding, ...
             size = draw(st.sampled_from((1, 1, 2, 2, 3, 4, 0)))
             held, free = tuple(free[:size]), free[size:]
         else:
-            beside = [each for each in lent if parts.fits(each, (*lent[each], share))]
+            beside = [each for each in lent if shared_devices.fits(each, (*lent[each], share))]
             joins = draw(st.booleans())
             held = tuple((beside if beside and joins else free)[:1])
             lent |= {each: (*lent.get(each, ()), share) for each in held}
@@ -130,7 +130,7 @@ def holdings(draw: st.DrawFn, devices: tuple[Device, ...]) -> tuple[Holding, ...
         kind = draw(st.sampled_from((Kind.JOB, Kind.JOB, Kind.SESSION)))
         since = NOW - draw(st.integers(1, 300)) * MINUTE
         found.append(
-            Holding(
+            Allocation(
                 request_id=f"run{number}",
                 owner=draw(st.sampled_from(OWNERS)),
                 group=draw(st.sampled_from((*(4 * NAMES), "unknown"))),
@@ -150,10 +150,10 @@ def holdings(draw: st.DrawFn, devices: tuple[Device, ...]) -> tuple[Holding, ...
 
 
 @st.composite
-def reservations(draw: st.DrawFn) -> tuple[Reserved, ...]:
-    def occurrence(number: int) -> Reserved:
+def reservations(draw: st.DrawFn) -> tuple[ReservedSpan, ...]:
+    def occurrence(number: int) -> ReservedSpan:
         starts_at = NOW + draw(st.integers(-6, 12)) * 10 * MINUTE
-        return Reserved(
+        return ReservedSpan(
             id=f"class{number}",
             group=draw(st.sampled_from(NAMES)),
             devices=draw(st.integers(1, 4)),
@@ -165,10 +165,10 @@ def reservations(draw: st.DrawFn) -> tuple[Reserved, ...]:
 
 
 @st.composite
-def budgets(draw: st.DrawFn) -> tuple[Left, ...]:
+def budgets(draw: st.DrawFn) -> tuple[BudgetBalance, ...]:
     """Few groups have one; where it is used up, or will be by what runs, nothing starts."""
     return tuple(
-        Left(
+        BudgetBalance(
             group=name,
             budget=9000.0,
             used=draw(st.sampled_from((0.0, 6000.0, 9000.0))),
@@ -189,7 +189,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
         holdings=draw(holdings(devices)),
         takes_work=draw(often(True, False)),  # type: ignore[arg-type]
         use=tuple(
-            Use(group=group, owner=owner, device_seconds=draw(st.integers(0, 9)) * 1800.0)
+            DecayedUsage(group=group, owner=owner, device_seconds=draw(st.integers(0, 9)) * 1800.0)
             for group in NAMES
             for owner in OWNERS
             if draw(st.booleans())
@@ -210,7 +210,7 @@ def in_pieces(draw: st.DrawFn) -> Snapshot:
     groups = tuple(replace(group(name), guaranteed=owned.count(name)) for name in names)
     order = draw(st.permutations([device.id for device in devices]))
     held = tuple(
-        Holding(
+        Allocation(
             request_id=f"run{number}",
             owner=draw(st.sampled_from(OWNERS)),
             group=draw(st.sampled_from(names[1:])),

@@ -7,14 +7,14 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from carrel.hub.scheduling.model.snapshot import (
+    Allocation,
     Device,
     Group,
     Health,
-    Holding,
     Kind,
+    PendingRequest,
     PriorityClass,
     Snapshot,
-    Waiting,
 )
 
 from .values import NOW
@@ -79,7 +79,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
         size = draw(st.integers(0, 2))
         held, free = tuple(free[:size]), free[size:]
         holdings.append(
-            Holding(
+            Allocation(
                 request_id=f"run{number}",
                 owner=draw(st.sampled_from(OWNERS)),
                 group=draw(st.sampled_from(GROUPS)),
@@ -89,7 +89,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
             )
         )
     waiting = tuple(
-        Waiting(
+        PendingRequest(
             id=f"wait{number}",
             kind=draw(st.sampled_from(Kind)),
             owner=draw(st.sampled_from(OWNERS)),

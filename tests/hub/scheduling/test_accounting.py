@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.hub.scheduling.model.snapshot import Holding, Share
+from carrel.hub.scheduling.model.snapshot import Allocation, Share
 from carrel.hub.scheduling.quota.accounting import (
     Charge,
     decayed,
@@ -36,7 +36,7 @@ def test_what_a_share_is_charged_is_what_it_counts_against_a_quota(
 
 
 def test_a_holding_with_a_share_is_charged_share_seconds_by_interval() -> None:
-    held = Holding(
+    held = Allocation(
         request_id="s-a",
         owner="ada",
         group="lab",

@@ -7,19 +7,19 @@ from dataclasses import replace
 import pytest
 
 from carrel.hub.scheduling.cycle.decision import decide
-from carrel.hub.scheduling.cycle.incremental import Standing, step
+from carrel.hub.scheduling.cycle.incremental import SchedulerState, step
 from carrel.hub.scheduling.explanation.quotes import quotes
 from carrel.hub.scheduling.model.plan import Estimate, Plan, Reason
 from carrel.hub.scheduling.model.snapshot import (
+    Allocation,
     Device,
     Group,
-    Holding,
     Kind,
+    PendingRequest,
     PriorityClass,
-    Reserved,
+    ReservedSpan,
     Share,
     Snapshot,
-    Waiting,
 )
 
 from .values import NOW, group, holding, node, waiting
@@ -31,7 +31,7 @@ GROUPS = (
 )
 
 
-def lent(request_id: str, *devices: str, priority: PriorityClass) -> Holding:
+def lent(request_id: str, *devices: str, priority: PriorityClass) -> Allocation:
     made = holding(request_id, *devices, group="lab", ends_in=1700)
     return replace(made, preemptible=True, saved_at=NOW - 100, priority=priority)
 
@@ -49,7 +49,7 @@ NEW = replace(
 HEAD = replace(waiting("head", 4, group="other"), priority=PriorityClass.INTERACTIVE)
 
 
-def scene(*queue: Waiting, devices: tuple[Device, ...] = node("a", 4)) -> Snapshot:
+def scene(*queue: PendingRequest, devices: tuple[Device, ...] = node("a", 4)) -> Snapshot:
     return Snapshot(devices=devices, groups=GROUPS, holdings=LENT, waiting=queue)
 
 
@@ -60,7 +60,7 @@ def started(plan: Plan) -> list[tuple[str, tuple[str, ...]]]:
 @pytest.mark.parametrize("new", [NEW, replace(NEW, seconds=36000.0)], ids=["short", "long"])
 @pytest.mark.parametrize("ahead", [(), (HEAD,)], ids=["the head", "behind a head"])
 def test_a_newcomer_does_not_take_the_device_that_saves_others_from_being_stopped(
-    ahead: tuple[Waiting, ...], new: Waiting
+    ahead: tuple[PendingRequest, ...], new: PendingRequest
 ) -> None:
     plan = decide(scene(*ahead, ASKS, new), NOW)
 
@@ -114,7 +114,7 @@ def test_nobody_is_stopped_for_what_a_reservation_keeps_for_others(
         ),
         waiting=(ASKS,),
         reserved=(
-            Reserved(
+            ReservedSpan(
                 id="lesson",
                 group="lab",
                 devices=promised,
@@ -191,7 +191,7 @@ def test_a_session_has_its_guarantee_whatever_others_lack_of_each_other() -> Non
 @pytest.mark.parametrize(("reserved", "asked"), [(0, ["one"]), (1, ["one"]), (2, [])])
 def test_what_runs_in_its_reservation_is_not_asked_back(reserved: int, asked: list[str]) -> None:
     """It would have its turn before who asks, start again, and be asked again: without end."""
-    lesson = Reserved(
+    lesson = ReservedSpan(
         id="lesson", group="other", devices=reserved, starts_at=NOW - 60, ends_at=NOW + 3600
     )
     snapshot = Snapshot(
@@ -234,7 +234,7 @@ def test_nobody_is_stopped_for_who_is_held_behind_the_first_in_line_for_a_limit(
 
 
 def test_a_step_and_a_quote_say_the_same() -> None:
-    standing = Standing(scene(ASKS, NEW), NOW)
+    standing = SchedulerState(scene(ASKS, NEW), NOW)
     _, delta = step(standing, (), NOW)
     (quote,) = quotes(scene(ASKS), [NEW], NOW)
 
@@ -242,12 +242,12 @@ def test_a_step_and_a_quote_say_the_same() -> None:
     assert (delta.starts, quote.place) == ((), 2)
 
 
-def of(name: str, request_id: str, *devices: str) -> Holding:
+def of(name: str, request_id: str, *devices: str) -> Allocation:
     made = holding(request_id, *devices, group=name)
     return replace(made, preemptible=True, saved_at=NOW)
 
 
-def leaves(made: Holding) -> Holding:
+def leaves(made: Allocation) -> Allocation:
     return replace(made, leaving=True)
 
 
@@ -349,7 +349,9 @@ def test_nobody_uses_up_the_limit_of_a_head_that_starts_earlier_by_what_others_a
         ),
     ],
 )
-def test_room_is_kept_for_the_head_whoever_else_stands_in_line(others: tuple[Waiting, ...]) -> None:
+def test_room_is_kept_for_the_head_whoever_else_stands_in_line(
+    others: tuple[PendingRequest, ...],
+) -> None:
     """Three of lab wait for its limit."""
     low = PriorityClass.OPPORTUNISTIC
     state = Snapshot(

@@ -10,17 +10,17 @@ import pytest
 from carrel.hub.scheduling.cycle.decision import decide
 from carrel.hub.scheduling.cycle.notice_withdrawal import spared
 from carrel.hub.scheduling.explanation.explanation import explain
-from carrel.hub.scheduling.explanation.precedence import Ahead, Precedence
+from carrel.hub.scheduling.explanation.precedence import Precedence, RequestsAhead
 from carrel.hub.scheduling.model.plan import Reason
 from carrel.hub.scheduling.model.snapshot import (
+    Allocation,
+    DecayedUsage,
     Group,
     Health,
-    Holding,
+    PendingRequest,
     PriorityClass,
-    Reserved,
+    ReservedSpan,
     Snapshot,
-    Use,
-    Waiting,
 )
 
 from .outcomes import after, back, once_left
@@ -33,18 +33,18 @@ def guaranteed(name: str, devices: int, *, parent: str | None = None) -> Group:
 
 def job(
     request_id: str, devices: int = 1, *, of: str, owner: str = "", hours: float = 1
-) -> Waiting:
+) -> PendingRequest:
     made = waiting(request_id, devices, group=of, owner=owner, seconds=hours * HOUR)
     return replace(made, preemptible=True)
 
 
-def lent(request_id: str, *devices: str, of: str = "math", hours: float = 2) -> Holding:
+def lent(request_id: str, *devices: str, of: str = "math", hours: float = 2) -> Allocation:
     made = holding(request_id, *devices, group=of, ends_in=hours * HOUR)
     return replace(made, preemptible=True, since=NOW)
 
 
 BOB = job("bob", of="lab", owner="bob")
-MUCH = (Use(group="lab", owner="bob", device_seconds=9e5),)
+MUCH = (DecayedUsage(group="lab", owner="bob", device_seconds=9e5),)
 """His colleagues come before him."""
 
 SCENES = [
@@ -66,7 +66,7 @@ SCENES = [
             holdings=(lent("zoe", "a0"),),
             use=MUCH,
             reserved=(
-                Reserved(
+                ReservedSpan(
                     id="c",
                     group="class",
                     devices=1,
@@ -179,4 +179,4 @@ def test_whoever_gave_it_back_waits_behind_it_and_reads_why() -> None:
     assert waits[1].reason is Reason.BEHIND_OTHERS
     found = explain(scene, "zoe", NOW, waits=waits)
     assert found is not None
-    assert found.ahead == (Ahead(rule=Precedence.PROMISED, count=1),)
+    assert found.ahead == (RequestsAhead(rule=Precedence.PROMISED, count=1),)

@@ -24,9 +24,9 @@ from hypothesis import strategies as st
 
 from carrel.hub.scheduling.cycle.decision import decide, in_order
 from carrel.hub.scheduling.model.plan import Stop
-from carrel.hub.scheduling.model.snapshot import Holding, Snapshot, Waiting
+from carrel.hub.scheduling.model.snapshot import Allocation, PendingRequest, Snapshot
 from carrel.hub.scheduling.placement.device_pool import Placement
-from carrel.hub.scheduling.queue.cycle_state import Books
+from carrel.hub.scheduling.queue.cycle_state import CycleState
 from carrel.hub.scheduling.queue.queues import AGEING
 from carrel.hub.scheduling.queue.running_set import holding_of
 
@@ -55,7 +55,7 @@ class Story:
     stops: Counter[str] = field(default_factory=Counter)
 
 
-def told(snapshot: Snapshot, coming: Iterable[Waiting]) -> Story:
+def told(snapshot: Snapshot, coming: Iterable[PendingRequest]) -> Story:
     """Decisions that follow each other. What is asked to go is gone at once, and is queued again
     with its age, with nothing saved."""
     state, now, story = snapshot, NOW, Story()
@@ -69,7 +69,7 @@ def told(snapshot: Snapshot, coming: Iterable[Waiting]) -> Story:
         plan = decide(state, now)
         stops = {stop.request_id: stop for stop in plan.stops}
         by_id = {request.id: request for request in state.waiting}
-        begun: list[Holding] = []
+        begun: list[Allocation] = []
         for start in plan.starts:
             request = by_id.pop(start.request_id)
             story.waits.setdefault(request.id, now - request.submitted_at)
@@ -95,7 +95,7 @@ def told(snapshot: Snapshot, coming: Iterable[Waiting]) -> Story:
         state = replace(state, holdings=tuple(each for each in state.holdings if each.until > now))
 
 
-def again_of(holding: Holding, stop: Stop, request: Waiting | None) -> Waiting:
+def again_of(holding: Allocation, stop: Stop, request: PendingRequest | None) -> PendingRequest:
     """What was stopped, in the queue: as it was asked for, where that is known."""
     if request is None:
         return back(holding, stop)
@@ -107,13 +107,13 @@ def again_of(holding: Holding, stop: Stop, request: Waiting | None) -> Waiting:
     )
 
 
-def starts_alone(request: Waiting, snapshot: Snapshot) -> bool:
+def starts_alone(request: PendingRequest, snapshot: Snapshot) -> bool:
     empty = replace(snapshot, holdings=(), waiting=(request,))
     return bool(decide(empty, request.submitted_at).starts)
 
 
 @st.composite
-def loads(draw: st.DrawFn) -> tuple[Snapshot, tuple[Waiting, ...]]:
+def loads(draw: st.DrawFn) -> tuple[Snapshot, tuple[PendingRequest, ...]]:
     """A pool with what runs in it, and whoever comes in the next five hours."""
     snapshot = replace(draw(rich.snapshots()), reserved=(), budgets=())
     coming = tuple(
@@ -124,7 +124,7 @@ def loads(draw: st.DrawFn) -> tuple[Snapshot, tuple[Waiting, ...]]:
 
 @given(loads())
 def test_a_wait_is_no_longer_than_the_time_of_all_others(
-    load: tuple[Snapshot, tuple[Waiting, ...]],
+    load: tuple[Snapshot, tuple[PendingRequest, ...]],
 ) -> None:
     snapshot, coming = load
     story = told(snapshot, coming)
@@ -136,7 +136,7 @@ def test_a_wait_is_no_longer_than_the_time_of_all_others(
 
 
 @st.composite
-def streams(draw: st.DrawFn) -> tuple[Snapshot, tuple[Waiting, ...]]:
+def streams(draw: st.DrawFn) -> tuple[Snapshot, tuple[PendingRequest, ...]]:
     """Requests for one device each, which no limit holds."""
     groups = (group("cs101"), group("math"), group("lab", parent="math"))
     coming = tuple(
@@ -157,7 +157,7 @@ def streams(draw: st.DrawFn) -> tuple[Snapshot, tuple[Waiting, ...]]:
 
 @given(streams())
 def test_one_device_each_waits_for_the_work_of_the_others_over_all_devices(
-    load: tuple[Snapshot, tuple[Waiting, ...]],
+    load: tuple[Snapshot, tuple[PendingRequest, ...]],
 ) -> None:
     snapshot, coming = load
     found = told(snapshot, coming).waits
@@ -176,7 +176,7 @@ def test_who_comes_much_later_goes_before_nobody_of_the_same_owner(
         submitted_at=NOW + later,
     )
     queue = Snapshot(devices=node("a", 4), groups=(group(),), waiting=(new, old))
-    first, _ = in_order(queue, Books(queue, NOW + later))
+    first, _ = in_order(queue, CycleState(queue, NOW + later))
     longer, least = old.devices * old.seconds, new.devices * new.seconds
     if later > longer / AGEING + 1:
         assert first.id == "old"

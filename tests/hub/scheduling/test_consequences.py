@@ -7,7 +7,14 @@ from dataclasses import replace
 import pytest
 
 from carrel.hub.scheduling.explanation.quota_change import consequences
-from carrel.hub.scheduling.model.snapshot import Device, Group, Holding, Kind, Snapshot, Waiting
+from carrel.hub.scheduling.model.snapshot import (
+    Allocation,
+    Device,
+    Group,
+    Kind,
+    PendingRequest,
+    Snapshot,
+)
 
 NOW = 1000.0
 CS = Group(name="cs", max_devices=8, max_devices_per_user=8)
@@ -17,14 +24,14 @@ DEVICES = tuple(
 )
 
 
-def holding(owner: str, *devices: str) -> Holding:
-    return Holding(
+def holding(owner: str, *devices: str) -> Allocation:
+    return Allocation(
         request_id=f"r-{owner}", owner=owner, group="cs101", devices=devices, since=0, until=9000
     )
 
 
-def waiting(name: str, devices: int) -> Waiting:
-    return Waiting(
+def waiting(name: str, devices: int) -> PendingRequest:
+    return PendingRequest(
         id=name,
         kind=Kind.JOB,
         owner="ben",

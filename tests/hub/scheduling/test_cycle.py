@@ -6,7 +6,14 @@ import pytest
 
 from carrel.hub.scheduling.cycle.decision import decide
 from carrel.hub.scheduling.model.plan import Estimate, Plan, Reason, Start, Wait
-from carrel.hub.scheduling.model.snapshot import Health, Kind, PriorityClass, Role, Share, Snapshot
+from carrel.hub.scheduling.model.snapshot import (
+    GangRole,
+    Health,
+    Kind,
+    PriorityClass,
+    Share,
+    Snapshot,
+)
 
 from .values import HOUR, NOW, group, holding, node, waiting
 
@@ -240,7 +247,7 @@ def test_only_the_first_page_of_the_queue_is_estimated() -> None:
 
 def test_a_gang_that_would_like_more_than_there_is_has_its_least_kept() -> None:
     """It starts with both devices in ten minutes: only who is done by then passes it."""
-    wishes = (Role(name="worker", devices=2, wanted=2, minimum=1),)
+    wishes = (GangRole(name="worker", devices=2, wanted=2, minimum=1),)
     snapshot = Snapshot(
         devices=node("a", 2),
         groups=(group(),),
@@ -451,7 +458,9 @@ def test_what_a_group_is_guaranteed_may_be_what_it_holds_for_good() -> None:
 
 def test_nobody_is_stopped_for_a_gang_that_its_limit_holds() -> None:
     """cs101 may hold two and has one: the gang would like two, and could do with one."""
-    gang = replace(waiting("gang", 2), gang=(Role(name="worker", devices=1, wanted=2, minimum=1),))
+    gang = replace(
+        waiting("gang", 2), gang=(GangRole(name="worker", devices=1, wanted=2, minimum=1),)
+    )
     snapshot = Snapshot(
         devices=node("a", 3),
         groups=(

@@ -16,8 +16,8 @@ from carrel.hub.scheduling.model.snapshot import (
     Kind,
     Mark,
     MarkKind,
+    PendingRequest,
     Snapshot,
-    Waiting,
 )
 
 from .strategies import snapshots
@@ -65,7 +65,7 @@ def test_of_two_drains_the_one_that_is_over_first_counts() -> None:
 
 
 def test_what_needs_no_device_waits_for_a_node() -> None:
-    cpu = Waiting(
+    cpu = PendingRequest(
         id="w", kind=Kind.JOB, owner="ada", group="g", devices=0, seconds=1, submitted_at=0
     )
     drained = Snapshot(groups=(Group(name="g"),), waiting=(cpu,), takes_work=False)

@@ -19,23 +19,23 @@ from carrel.hub.scheduling.explanation.explanation import (
     QuotaState,
     explain,
 )
-from carrel.hub.scheduling.explanation.precedence import Ahead, Precedence
-from carrel.hub.scheduling.explanation.what_if import Change, Suggestion, changed
+from carrel.hub.scheduling.explanation.precedence import Precedence, RequestsAhead
+from carrel.hub.scheduling.explanation.what_if import SuggestedChange, Suggestion, changed
 from carrel.hub.scheduling.model.budget import Budget, Period
 from carrel.hub.scheduling.model.plan import Estimate, Plan, Reason
 from carrel.hub.scheduling.model.snapshot import (
+    Allocation,
+    BudgetBalance,
+    DecayedUsage,
     Device,
+    GangRole,
     Group,
-    Holding,
     Kind,
-    Left,
+    PendingRequest,
     PriorityClass,
-    Reserved,
-    Role,
+    ReservedSpan,
     Share,
     Snapshot,
-    Use,
-    Waiting,
 )
 from carrel.hub.scheduling.placement.device_pool import Placement
 from carrel.hub.scheduling.queue.running_set import holding_of
@@ -47,13 +47,13 @@ GROUPS = (group("cs101"), group("math"))
 
 
 def snapshot(
-    *requests: Waiting,
+    *requests: PendingRequest,
     devices: Sequence[Device] = (),
-    holdings: Sequence[Holding] = (),
+    holdings: Sequence[Allocation] = (),
     groups: Sequence[Group] = GROUPS,
-    reserved: Sequence[Reserved] = (),
-    budgets: Sequence[Left] = (),
-    use: Sequence[Use] = (),
+    reserved: Sequence[ReservedSpan] = (),
+    budgets: Sequence[BudgetBalance] = (),
+    use: Sequence[DecayedUsage] = (),
 ) -> Snapshot:
     return Snapshot(
         devices=tuple(devices) or node("a", 2),
@@ -80,7 +80,7 @@ def explained_if_it_waits(
 
 
 HALF_FREE = (holding("j", "a0"),)
-FEWER = Suggestion(change=Change.FEWER_DEVICES, devices=1)
+FEWER = Suggestion(change=SuggestedChange.FEWER_DEVICES, devices=1)
 
 SUGGESTIONS = [
     pytest.param(
@@ -89,7 +89,7 @@ SUGGESTIONS = [
     pytest.param(
         snapshot(waiting("r", 8), devices=node("a", 8), holdings=HALF_FREE),
         (),
-        (Suggestion(change=Change.FEWER_DEVICES, devices=7),),
+        (Suggestion(change=SuggestedChange.FEWER_DEVICES, devices=7),),
         id="of several sizes the largest",
     ),
     pytest.param(
@@ -102,7 +102,7 @@ SUGGESTIONS = [
             holdings=[holding("j", "b0")],
         ),
         (),
-        (Suggestion(change=Change.ANY_MODEL),),
+        (Suggestion(change=SuggestedChange.ANY_MODEL),),
         id="another model is free",
     ),
     pytest.param(
@@ -112,20 +112,20 @@ SUGGESTIONS = [
             holdings=[holding("j", "a0", ends_in=HOUR)],
         ),
         (),
-        (Suggestion(change=Change.SHORTER_LIMIT, seconds=HOUR),),
+        (Suggestion(change=SuggestedChange.SHORTER_LIMIT, seconds=HOUR),),
         id="a shorter one ends before the head starts",
     ),
     pytest.param(
         snapshot(
             waiting("r", seconds=3 * HOUR),
             reserved=[
-                Reserved(
+                ReservedSpan(
                     id="lab", group="math", devices=2, starts_at=NOW + HOUR, ends_at=NOW + 3 * HOUR
                 )
             ],
         ),
         (),
-        (Suggestion(change=Change.SHORTER_LIMIT, seconds=HOUR),),
+        (Suggestion(change=SuggestedChange.SHORTER_LIMIT, seconds=HOUR),),
         id="a shorter one ends before the reservation",
     ),
     pytest.param(
@@ -133,7 +133,7 @@ SUGGESTIONS = [
             waiting("r"), groups=(group("cs101", maximum=1), group("math")), holdings=HALF_FREE
         ),
         ("cs101", "math"),
-        (Suggestion(change=Change.OTHER_GROUP, group="math"),),
+        (Suggestion(change=SuggestedChange.OTHER_GROUP, group="math"),),
         id="another group has room",
     ),
     pytest.param(
@@ -186,7 +186,9 @@ SUGGESTIONS = [
     ),
     pytest.param(
         snapshot(
-            replace(waiting("r", 2), gang=(Role(name="worker", devices=1, wanted=2, minimum=2),)),
+            replace(
+                waiting("r", 2), gang=(GangRole(name="worker", devices=1, wanted=2, minimum=2),)
+            ),
             holdings=HALF_FREE,
         ),
         (),
@@ -263,7 +265,7 @@ def test_a_form_for_which_devices_are_asked_back_starts_when_the_notice_ends() -
     assert found.wait.estimate == Estimate(at=NOW + 3 * HOUR, latest=NOW + 3 * HOUR)
     assert found.suggestions == (
         Suggestion(
-            change=Change.FEWER_DEVICES,
+            change=SuggestedChange.FEWER_DEVICES,
             devices=2,
             expected=Estimate(at=NOW + 120.0, latest=NOW + 120.0),
         ),
@@ -281,7 +283,7 @@ SOONER = [
             ],
         ),
         (),
-        Suggestion(change=Change.FEWER_DEVICES, devices=2),
+        Suggestion(change=SuggestedChange.FEWER_DEVICES, devices=2),
         id="of the sizes that start first the largest",
     ),
     pytest.param(
@@ -291,7 +293,7 @@ SOONER = [
             holdings=[holding("j", "a0", ends_in=HOUR), holding("k", "b0", ends_in=3 * HOUR)],
         ),
         (),
-        Suggestion(change=Change.ANY_MODEL),
+        Suggestion(change=SuggestedChange.ANY_MODEL),
         id="another model is free earlier",
     ),
     pytest.param(
@@ -301,7 +303,7 @@ SOONER = [
             holdings=[holding("j", "a0", ends_in=HOUR), holding("k", "a1", ends_in=3 * HOUR)],
         ),
         (),
-        Suggestion(change=Change.SHORTER_LIMIT, seconds=2 * HOUR),
+        Suggestion(change=SuggestedChange.SHORTER_LIMIT, seconds=2 * HOUR),
         id="half the time ends before the head starts",
     ),
     pytest.param(
@@ -314,7 +316,7 @@ SOONER = [
             ],
         ),
         ("math",),
-        Suggestion(change=Change.OTHER_GROUP, group="math"),
+        Suggestion(change=SuggestedChange.OTHER_GROUP, group="math"),
         id="another group has room earlier",
     ),
 ]
@@ -352,7 +354,7 @@ def test_where_nothing_starts_now_the_best_of_each_kind_is_said(
             snapshot(
                 replace(waiting("r", seconds=3 * HOUR), expected=2.5 * HOUR),
                 reserved=[
-                    Reserved(
+                    ReservedSpan(
                         id="lab",
                         group="math",
                         devices=2,
@@ -422,7 +424,7 @@ def test_what_would_start_sooner_is_said_past_the_first_page_too() -> None:
 
     at = NOW + 2 * HOUR
     assert found.wait.estimate == Estimate(at=NOW + 30 * HOUR, latest=NOW + 30 * HOUR)
-    assert Suggestion(change=Change.ANY_MODEL, expected=Estimate(at=at, latest=at)) in (
+    assert Suggestion(change=SuggestedChange.ANY_MODEL, expected=Estimate(at=at, latest=at)) in (
         found.suggestions
     )
 
@@ -499,7 +501,7 @@ def test_what_is_free_and_what_could_be_is_counted_for_its_model() -> None:
     ],
 )
 def test_the_quota_that_holds_it_is_said(
-    groups: tuple[Group, ...], held: tuple[Holding, ...], expected: QuotaState
+    groups: tuple[Group, ...], held: tuple[Allocation, ...], expected: QuotaState
 ) -> None:
     found = explained(snapshot(waiting("r"), groups=groups, holdings=held))
 
@@ -520,7 +522,7 @@ def test_sessions_are_a_quota_too() -> None:
 
 
 def test_the_budget_that_holds_it_is_said() -> None:
-    left = Left(group="cs101", budget=100.0, used=100.0)
+    left = BudgetBalance(group="cs101", budget=100.0, used=100.0)
 
     found = explained(snapshot(waiting("r"), budgets=[left]))
 
@@ -528,7 +530,7 @@ def test_the_budget_that_holds_it_is_said() -> None:
 
 
 def test_the_reservation_that_holds_it_is_said() -> None:
-    lab = Reserved(id="lab", group="math", devices=2, starts_at=NOW - 1, ends_at=NOW + HOUR)
+    lab = ReservedSpan(id="lab", group="math", devices=2, starts_at=NOW - 1, ends_at=NOW + HOUR)
 
     assert explained(snapshot(waiting("r"), reserved=[lab])).reserved == lab
 
@@ -539,7 +541,7 @@ LOW = PriorityClass.OPPORTUNISTIC
 AHEAD = [
     pytest.param(
         snapshot(waiting("x"), waiting("r", priority=LOW), holdings=FULL),
-        Ahead(rule=Precedence.PRIORITY, count=1),
+        RequestsAhead(rule=Precedence.PRIORITY, count=1),
         id="a better class",
     ),
     pytest.param(
@@ -549,7 +551,7 @@ AHEAD = [
             holdings=[holding("j", "a0", "a1")],
             groups=(group("cs101"), replace(group("math"), guaranteed=1)),
         ),
-        Ahead(rule=Precedence.GUARANTEE, count=1, group="math"),
+        RequestsAhead(rule=Precedence.GUARANTEE, count=1, group="math"),
         id="a group below its guarantee",
     ),
     pytest.param(
@@ -557,9 +559,9 @@ AHEAD = [
             waiting("x", group="math"),
             waiting("r"),
             holdings=[holding("j", "a0", "a1", group="cs101")],
-            use=[Use(group="cs101", owner="owner of r", device_seconds=1e6)],
+            use=[DecayedUsage(group="cs101", owner="owner of r", device_seconds=1e6)],
         ),
-        Ahead(rule=Precedence.LESS_USE, count=1, group="math"),
+        RequestsAhead(rule=Precedence.LESS_USE, count=1, group="math"),
         id="a group that used less",
     ),
     pytest.param(
@@ -567,14 +569,14 @@ AHEAD = [
             waiting("x"),
             waiting("r"),
             holdings=FULL,
-            use=[Use(group="cs101", owner="owner of r", device_seconds=1e6)],
+            use=[DecayedUsage(group="cs101", owner="owner of r", device_seconds=1e6)],
         ),
-        Ahead(rule=Precedence.LESS_USE, count=1),
+        RequestsAhead(rule=Precedence.LESS_USE, count=1),
         id="a member who used less",
     ),
     pytest.param(
         snapshot(waiting("x", owner="ada", seconds=600), waiting("r", owner="ada"), holdings=FULL),
-        Ahead(rule=Precedence.SHORTER, count=1),
+        RequestsAhead(rule=Precedence.SHORTER, count=1),
         id="a shorter one of the same owner",
     ),
     pytest.param(
@@ -583,7 +585,7 @@ AHEAD = [
             waiting("r", owner="ada"),
             holdings=FULL,
         ),
-        Ahead(rule=Precedence.DEADLINE, count=1),
+        RequestsAhead(rule=Precedence.DEADLINE, count=1),
         id="one of the same owner with a deadline in danger",
     ),
     pytest.param(
@@ -592,7 +594,7 @@ AHEAD = [
             waiting("r", owner="ada"),
             holdings=FULL,
         ),
-        Ahead(rule=Precedence.DEADLINE, count=1),
+        RequestsAhead(rule=Precedence.DEADLINE, count=1),
         id="one of the same group with a deadline in danger",
     ),
     pytest.param(
@@ -601,10 +603,12 @@ AHEAD = [
             waiting("r"),
             holdings=[holding("j", "a0", "a1")],
             reserved=[
-                Reserved(id="lab", group="math", devices=2, starts_at=NOW - 1, ends_at=NOW + HOUR)
+                ReservedSpan(
+                    id="lab", group="math", devices=2, starts_at=NOW - 1, ends_at=NOW + HOUR
+                )
             ],
         ),
-        Ahead(rule=Precedence.RESERVATION, count=1, group="math"),
+        RequestsAhead(rule=Precedence.RESERVATION, count=1, group="math"),
         id="one whose reservation is due",
     ),
     pytest.param(
@@ -614,14 +618,14 @@ AHEAD = [
             holdings=[holding("j", "a0", "a1")],
             groups=(group("cs101"), replace(group("math"), guaranteed=1)),
         ),
-        Ahead(rule=Precedence.MOVED, count=1),
+        RequestsAhead(rule=Precedence.MOVED, count=1),
         id="one that was moved",
     ),
 ]
 
 
 @pytest.mark.parametrize(("asked", "expected"), AHEAD)
-def test_behind_whom_and_by_which_rule(asked: Snapshot, expected: Ahead) -> None:
+def test_behind_whom_and_by_which_rule(asked: Snapshot, expected: RequestsAhead) -> None:
     assert explained(asked).ahead == (expected,)
 
 

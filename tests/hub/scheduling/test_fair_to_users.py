@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from carrel.hub.scheduling.cycle.decision import decide
-from carrel.hub.scheduling.model.snapshot import Holding, Snapshot, Use, Waiting
+from carrel.hub.scheduling.model.snapshot import Allocation, DecayedUsage, PendingRequest, Snapshot
 from carrel.hub.scheduling.placement.device_pool import Placement
 from carrel.hub.scheduling.queue.running_set import holding_of
 
@@ -27,8 +27,8 @@ BEFORE = tuple(
 
 
 def served(
-    waiting: tuple[Waiting, ...], past: Mapping[str, float] = MappingProxyType({})
-) -> Iterator[Holding]:
+    waiting: tuple[PendingRequest, ...], past: Mapping[str, float] = MappingProxyType({})
+) -> Iterator[Allocation]:
     """Whoever starts, in that order, where everything runs to its time limit and the ledger says
     at every moment who used how much."""
     state = Snapshot(devices=DEVICES, groups=(group(),), waiting=waiting, holdings=BEFORE)
@@ -55,11 +55,11 @@ def served(
         )
 
 
-def use_of(owner: str, device_seconds: float) -> Use:
-    return Use(group="cs101", owner=owner, device_seconds=device_seconds)
+def use_of(owner: str, device_seconds: float) -> DecayedUsage:
+    return DecayedUsage(group="cs101", owner=owner, device_seconds=device_seconds)
 
 
-def jobs(owner: str, count: int, *, age: float = 0.0) -> tuple[Waiting, ...]:
+def jobs(owner: str, count: int, *, age: float = 0.0) -> tuple[PendingRequest, ...]:
     return tuple(
         waiting(f"{owner}-{number:02}", age=age, owner=owner, seconds=JOB)
         for number in range(count)

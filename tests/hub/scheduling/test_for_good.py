@@ -8,7 +8,7 @@ from dataclasses import replace
 from hypothesis import HealthCheck, given
 
 from carrel.hub.scheduling.cycle.decision import decide
-from carrel.hub.scheduling.model.snapshot import Group, Health, Holding, Kind, Snapshot
+from carrel.hub.scheduling.model.snapshot import Allocation, Group, Health, Kind, Snapshot
 
 from . import rich
 from .outcomes import started, weight
@@ -17,7 +17,7 @@ from .values import NOW, group, node, waiting
 SELDOM = (HealthCheck.filter_too_much, HealthCheck.too_slow)
 
 
-def claimed(groups: Iterable[Group], holdings: Iterable[Holding]) -> float:
+def claimed(groups: Iterable[Group], holdings: Iterable[Allocation]) -> float:
     """Devices that are taken once every group has all that it is guaranteed, and whatever else
     may be stopped is: a group has its guarantee, or more where it holds more for good."""
     known = tuple(groups)

@@ -12,13 +12,13 @@ from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.snapshot import (
     Arrangement,
     Device,
-    Reserved,
-    Role,
+    GangRole,
+    PendingRequest,
+    ReservedSpan,
     Share,
     Snapshot,
-    Waiting,
 )
-from carrel.hub.scheduling.placement.device_pool import Placement, Pool
+from carrel.hub.scheduling.placement.device_pool import DevicePool, Placement
 
 from .values import HOUR, NOW, device, group, holding, node, waiting
 
@@ -26,15 +26,17 @@ PACK, SPREAD = Arrangement.PACK, Arrangement.SPREAD
 
 
 def gang(
-    *roles: Role, arrangement: Arrangement = Arrangement.PACK, model: str | None = None
-) -> Waiting:
+    *roles: GangRole, arrangement: Arrangement = Arrangement.PACK, model: str | None = None
+) -> PendingRequest:
     wanted = sum(role.devices * role.wanted for role in roles)
     return replace(waiting("g", wanted, model=model), gang=roles, arrangement=arrangement)
 
 
-def members(devices: int, wanted: int, minimum: int | None = None, name: str = "worker") -> Role:
+def members(
+    devices: int, wanted: int, minimum: int | None = None, name: str = "worker"
+) -> GangRole:
     least = wanted if minimum is None else minimum
-    return Role(name=name, devices=devices, wanted=wanted, minimum=least)
+    return GangRole(name=name, devices=devices, wanted=wanted, minimum=least)
 
 
 def on_switch(switch: str, devices: Sequence[Device]) -> tuple[Device, ...]:
@@ -140,21 +142,21 @@ GANGS = [
 
 @pytest.mark.parametrize(("devices", "request_", "expected"), GANGS)
 def test_gang(
-    devices: tuple[Device, ...], request_: Waiting, expected: tuple[str, ...] | None
+    devices: tuple[Device, ...], request_: PendingRequest, expected: tuple[str, ...] | None
 ) -> None:
-    placed = Pool(devices, ()).take(request_)
+    placed = DevicePool(devices, ()).take(request_)
 
     assert (placed.devices if placed else None) == expected
 
 
 def test_how_many_members_of_each_role_it_got_is_said() -> None:
-    placed = Pool(node("a", 4), ()).take(gang(members(1, 2, 1, "head"), members(1, 9, 1)))
+    placed = DevicePool(node("a", 4), ()).take(gang(members(1, 2, 1, "head"), members(1, 9, 1)))
 
     assert placed == Placement(devices=("a0", "a1", "a2", "a3"), members=(2, 2))
 
 
 def test_a_gang_that_does_not_fit_takes_nothing() -> None:
-    pool = Pool((*node("a", 2), *node("b", 2)), [holding("j", "b1")])
+    pool = DevicePool((*node("a", 2), *node("b", 2)), [holding("j", "b1")])
 
     assert pool.take(gang(members(2, 2))) is None
     assert pool.free_count() == 3
@@ -163,25 +165,25 @@ def test_a_gang_that_does_not_fit_takes_nothing() -> None:
 
 
 def test_more_devices_than_a_node_has_need_a_gang_that_says_how_they_are_cut() -> None:
-    pool = Pool((*node("a", 8), *node("b", 8), *node("c", 8)), ())
+    pool = DevicePool((*node("a", 8), *node("b", 8), *node("c", 8)), ())
 
     assert not pool.could_fit(waiting("r", 20))
     assert pool.could_fit(gang(members(8, 2), members(4, 1, name="rest")))
 
 
-def part(compute: float, gigabytes: int = 0, model: str | None = None) -> Waiting:
+def part(compute: float, gigabytes: int = 0, model: str | None = None) -> PendingRequest:
     return replace(
         waiting("s", model=model), share=Share(compute=compute, memory_bytes=gigabytes << 30)
     )
 
 
-def taken(pool: Pool, request: Waiting) -> tuple[str, ...] | None:
+def taken(pool: DevicePool, request: PendingRequest) -> tuple[str, ...] | None:
     placed = pool.take(request)
     return placed.devices if placed else None
 
 
 def test_shares_fill_a_device_before_the_next_one_is_broken() -> None:
-    pool = Pool(node("a", 2), ())
+    pool = DevicePool(node("a", 2), ())
 
     assert [taken(pool, part(each)) for each in (0.6, 0.5, 0.4, 0.25, 0.25)] == [
         ("a0",),
@@ -194,7 +196,7 @@ def test_shares_fill_a_device_before_the_next_one_is_broken() -> None:
 
 
 def test_a_share_goes_where_the_least_is_left_over() -> None:
-    pool = Pool(node("a", 3), ())
+    pool = DevicePool(node("a", 3), ())
     for each in (0.5, 0.7, 0.9):
         pool.take(part(each))
 
@@ -202,11 +204,11 @@ def test_a_share_goes_where_the_least_is_left_over() -> None:
 
 
 def test_a_device_is_broken_in_the_node_with_the_fewest_free() -> None:
-    assert taken(Pool((*node("a", 4), *node("b", 1)), ()), part(0.5)) == ("b0",)
+    assert taken(DevicePool((*node("a", 4), *node("b", 1)), ()), part(0.5)) == ("b0",)
 
 
 def test_memory_binds_a_share_as_compute_does() -> None:
-    pool = Pool(node("a", 1), ())
+    pool = DevicePool(node("a", 1), ())
 
     assert taken(pool, part(0.1, gigabytes=100)) == ("a0",)
     assert taken(pool, part(0.1, gigabytes=29)) is None
@@ -216,18 +218,18 @@ def test_memory_binds_a_share_as_compute_does() -> None:
 
 @pytest.mark.parametrize("compute", [0.0, -0.5, 1.01, float("nan"), float("inf")])
 def test_what_is_no_part_of_a_device_never_fits(compute: float) -> None:
-    assert not Pool(node("a", 1), ()).could_fit(part(compute))
+    assert not DevicePool(node("a", 1), ()).could_fit(part(compute))
 
 
 def test_equal_parts_fill_a_device_exactly() -> None:
-    pool = Pool(node("a", 1), ())
+    pool = DevicePool(node("a", 1), ())
 
     assert [taken(pool, part(0.1)) for _ in range(10)] == 10 * [("a0",)]
     assert taken(pool, part(0.1)) is None
 
 
 def test_a_device_lent_in_parts_is_whole_again_when_the_last_part_is_back() -> None:
-    pool = Pool(node("a", 1), ())
+    pool = DevicePool(node("a", 1), ())
     first, second = pool.take(part(0.5)), pool.take(part(0.25))
     assert first is not None
     assert second is not None
@@ -241,7 +243,7 @@ def test_a_device_lent_in_parts_is_whole_again_when_the_last_part_is_back() -> N
 
 def test_a_holding_of_a_part_leaves_the_rest_to_others() -> None:
     half = replace(holding("j", "a0"), share=Share(compute=0.5))
-    pool = Pool([device("a0"), device("b0", model="A100")], [half])
+    pool = DevicePool([device("a0"), device("b0", model="A100")], [half])
 
     assert pool.free_count() == 1
     assert taken(pool, part(0.6, model="H200")) is None
@@ -253,7 +255,7 @@ def test_a_holding_of_a_part_leaves_the_rest_to_others() -> None:
 def test_a_gang_takes_as_much_as_a_reservation_of_others_leaves(
     starts_in: float, minimum: int, gets: int | None
 ) -> None:
-    lesson = Reserved(
+    lesson = ReservedSpan(
         id="lesson", group="lab", devices=3, starts_at=NOW + starts_in, ends_at=NOW + 2 * HOUR
     )
     snapshot = Snapshot(
@@ -270,7 +272,7 @@ def test_a_gang_takes_as_much_as_a_reservation_of_others_leaves(
 
 def test_a_gang_that_is_first_expects_its_least_next_to_a_reservation() -> None:
     """It starts with three in ten minutes: who takes a device for longer waits."""
-    lesson = Reserved(
+    lesson = ReservedSpan(
         id="lesson", group="lab", devices=1, starts_at=NOW - HOUR, ends_at=NOW + 9 * HOUR
     )
     snapshot = Snapshot(

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from carrel.hub.scheduling.explanation.admission_rules import Gate, Refusal, Rule
+from carrel.hub.scheduling.explanation.admission_rules import AdmissionRules, Refusal, Rule
 from carrel.hub.scheduling.model.budget import Budget, Period
 from carrel.hub.scheduling.model.snapshot import Kind, Share
 
@@ -54,7 +54,7 @@ LAB = replace(group("lab", maximum=8, per_user=8), models=frozenset({"A100", "B3
     ],
 )
 def test_a_model(devices: int, model: str, expected: Refusal | None) -> None:
-    found = Gate([LAB], POOL).refusal(
+    found = AdmissionRules([LAB], POOL).refusal(
         group="lab", devices=devices, seconds=60, kind=Kind.JOB, preemptible=True, model=model
     )
     assert found == expected
@@ -62,7 +62,7 @@ def test_a_model(devices: int, model: str, expected: Refusal | None) -> None:
 
 def test_a_share_uses_its_part_of_a_budget() -> None:
     budget = Budget(device_seconds=1800, period=Period.WEEK)
-    gate = Gate([replace(group("lab"), budget=budget)], POOL)
+    gate = AdmissionRules([replace(group("lab"), budget=budget)], POOL)
 
     def refused(compute: float) -> Rule | None:
         found = gate.refusal(

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from carrel.hub.scheduling.model.idleness import (
     CPU_SHARE,
-    DeviceUse,
+    ActivityLevel,
+    DeviceActivity,
+    IdleDecision,
+    IdleSample,
     IdleWarning,
-    Kernels,
-    Look,
-    Use,
-    Verdict,
-    Watch,
+    IdleWatch,
+    KernelReport,
     look_seconds,
     seen,
     verdict,
@@ -24,17 +24,17 @@ from carrel.hub.scheduling.model.idleness import (
 )
 
 EVERY = 30.0
-QUIET = Look(
+QUIET = IdleSample(
     at=0.0,
-    kernels=Kernels(count=1, running=0, cell_at=-50.0),
+    kernels=KernelReport(count=1, running=0, cell_at=-50.0),
     cpu_seconds=10.0,
-    devices=(DeviceUse(name="GPU #0", use=Use.QUIET),),
+    devices=(DeviceActivity(name="GPU #0", use=ActivityLevel.QUIET),),
 )
 WARNING = IdleWarning(warned_at=1000.0, stops_at=1600.0, idle_since=0.0, seen=("It slept.",))
 
 
-def after(*looks: Look) -> Watch:
-    watch: Watch | None = None
+def after(*looks: IdleSample) -> IdleWatch:
+    watch: IdleWatch | None = None
     for number, look in enumerate(looks):
         watch = watched(watch, replace(look, at=number * EVERY), every=EVERY)
     assert watch is not None
@@ -49,13 +49,16 @@ def test_a_session_in_which_nothing_runs_is_quiet_since_the_first_look() -> None
 @pytest.mark.parametrize(
     ("look", "work"),
     [
-        (replace(QUIET, kernels=Kernels(count=2, running=1)), "Its kernel runs a cell."),
-        (replace(QUIET, kernels=Kernels(count=1, running=0, cell_at=40.0)), "A cell ran."),
+        (replace(QUIET, kernels=KernelReport(count=2, running=1)), "Its kernel runs a cell."),
+        (replace(QUIET, kernels=KernelReport(count=1, running=0, cell_at=40.0)), "A cell ran."),
         (
             replace(QUIET, cpu_seconds=10.0 + EVERY / 2),
             "Its processes used 50% of a CPU core.",
         ),
-        (replace(QUIET, devices=(DeviceUse(name="GPU #0", use=Use.WORKED),)), "GPU #0 worked."),
+        (
+            replace(QUIET, devices=(DeviceActivity(name="GPU #0", use=ActivityLevel.WORKED),)),
+            "GPU #0 worked.",
+        ),
         (
             replace(QUIET, kernels=None),
             "Its kernels do not tell whether they run a cell, which counts as work.",
@@ -69,23 +72,25 @@ def test_a_session_in_which_nothing_runs_is_quiet_since_the_first_look() -> None
             "The CPU time of its processes is not known, which counts as work.",
         ),
         (
-            replace(QUIET, devices=(DeviceUse(name="GPU #0", use=Use.UNKNOWN),)),
+            replace(QUIET, devices=(DeviceActivity(name="GPU #0", use=ActivityLevel.UNKNOWN),)),
             "It is not known whether GPU #0 worked, which counts as work.",
         ),
     ],
 )
-def test_work_of_any_kind_and_what_is_not_known_begin_the_time_anew(look: Look, work: str) -> None:
+def test_work_of_any_kind_and_what_is_not_known_begin_the_time_anew(
+    look: IdleSample, work: str
+) -> None:
     watch = after(QUIET, QUIET, look)
     assert (watch.quiet_since, watch.worked_at, watch.work) == (60.0, 60.0, work)
 
 
 def test_a_cell_that_ran_before_the_look_and_was_told_after_it_is_work() -> None:
-    later = replace(QUIET, kernels=Kernels(count=1, running=0, cell_at=25.0))
+    later = replace(QUIET, kernels=KernelReport(count=1, running=0, cell_at=25.0))
     assert after(QUIET, QUIET, later).work == "A cell ran."
 
 
 def test_the_same_cell_told_again_a_little_later_is_not() -> None:
-    again = replace(QUIET, kernels=Kernels(count=1, running=0, cell_at=-49.4))
+    again = replace(QUIET, kernels=KernelReport(count=1, running=0, cell_at=-49.4))
     assert after(QUIET, again, QUIET).worked_at is None
 
 
@@ -103,10 +108,10 @@ def test_a_little_cpu_is_no_work_and_is_told() -> None:
 def test_the_evidence_says_what_is_held_and_what_cannot_be_measured() -> None:
     look = replace(
         QUIET,
-        kernels=Kernels(count=0, running=0),
+        kernels=KernelReport(count=0, running=0),
         devices=(
-            DeviceUse(name="GPU #0", use=Use.QUIET, detail="1 process on it"),
-            DeviceUse(name="Simulated GPU 1 (simulated)", use=Use.NOT_MEASURED),
+            DeviceActivity(name="GPU #0", use=ActivityLevel.QUIET, detail="1 process on it"),
+            DeviceActivity(name="Simulated GPU 1 (simulated)", use=ActivityLevel.NOT_MEASURED),
         ),
     )
     assert seen(after(look, look)) == (
@@ -120,39 +125,41 @@ def test_the_evidence_says_what_is_held_and_what_cannot_be_measured() -> None:
 @pytest.mark.parametrize("jump", [-3600.0, 3600.0])
 def test_after_a_gap_or_a_jump_of_the_clock_the_watch_begins_anew(jump: float) -> None:
     watch = watched(after(QUIET, QUIET), replace(QUIET, at=EVERY + jump), every=EVERY)
-    assert watch == Watch(began=EVERY + jump, last=watch.last, quiet_since=EVERY + jump)
+    assert watch == IdleWatch(began=EVERY + jump, last=watch.last, quiet_since=EVERY + jump)
 
 
-def quiet(since: float, now: float, *, worked_at: float | None = None) -> Watch:
-    return Watch(began=since, last=replace(QUIET, at=now), quiet_since=since, worked_at=worked_at)
+def quiet(since: float, now: float, *, worked_at: float | None = None) -> IdleWatch:
+    return IdleWatch(
+        began=since, last=replace(QUIET, at=now), quiet_since=since, worked_at=worked_at
+    )
 
 
 @pytest.mark.parametrize(
     ("watch", "warning", "kept_at", "idle_seconds", "expected"),
     [
-        (quiet(0, 1799), None, None, 1800, Verdict.LEAVE),
-        (quiet(0, 1800), None, None, 1800, Verdict.WARN),
-        (quiet(0, 9999), None, None, 0, Verdict.LEAVE),
-        (quiet(0, 3000), None, 1500.0, 1800, Verdict.LEAVE),
-        (quiet(0, 3300), None, 1500.0, 1800, Verdict.WARN),
-        (quiet(0, 1599), WARNING, None, 900, Verdict.LEAVE),
-        (quiet(0, 1600), WARNING, None, 900, Verdict.STOP),
-        (quiet(1200, 1230, worked_at=1200.0), WARNING, None, 900, Verdict.WITHDRAW),
-        (quiet(500, 1100, worked_at=500.0), WARNING, None, 900, Verdict.LEAVE),
-        (quiet(0, 1100), WARNING, None, 0, Verdict.WITHDRAW),
+        (quiet(0, 1799), None, None, 1800, IdleDecision.LEAVE),
+        (quiet(0, 1800), None, None, 1800, IdleDecision.WARN),
+        (quiet(0, 9999), None, None, 0, IdleDecision.LEAVE),
+        (quiet(0, 3000), None, 1500.0, 1800, IdleDecision.LEAVE),
+        (quiet(0, 3300), None, 1500.0, 1800, IdleDecision.WARN),
+        (quiet(0, 1599), WARNING, None, 900, IdleDecision.LEAVE),
+        (quiet(0, 1600), WARNING, None, 900, IdleDecision.STOP),
+        (quiet(1200, 1230, worked_at=1200.0), WARNING, None, 900, IdleDecision.WITHDRAW),
+        (quiet(500, 1100, worked_at=500.0), WARNING, None, 900, IdleDecision.LEAVE),
+        (quiet(0, 1100), WARNING, None, 0, IdleDecision.WITHDRAW),
         # The service was killed and is back: the countdown goes on.
-        (quiet(1590, 1590), WARNING, None, 900, Verdict.LEAVE),
-        (quiet(1590, 1620), WARNING, None, 900, Verdict.STOP),
+        (quiet(1590, 1590), WARNING, None, 900, IdleDecision.LEAVE),
+        (quiet(1590, 1620), WARNING, None, 900, IdleDecision.STOP),
         # It was away when the countdown ended: nobody could have seen it.
-        (quiet(2000, 2000), WARNING, None, 900, Verdict.WARN),
+        (quiet(2000, 2000), WARNING, None, 900, IdleDecision.WARN),
     ],
 )
 def test_verdicts(
-    watch: Watch,
+    watch: IdleWatch,
     warning: IdleWarning | None,
     kept_at: float | None,
     idle_seconds: float,
-    expected: Verdict,
+    expected: IdleDecision,
 ) -> None:
     assert verdict(watch, warning, kept_at=kept_at, idle_seconds=idle_seconds) is expected
 
@@ -160,14 +167,14 @@ def test_verdicts(
 KERNELS = st.one_of(
     st.none(),
     st.builds(
-        Kernels,
+        KernelReport,
         count=st.integers(0, 3),
         running=st.integers(0, 2),
         cell_at=st.one_of(st.none(), st.floats(0, 5000)),
     ),
 )
 DEVICES = st.lists(
-    st.builds(DeviceUse, name=st.just("GPU"), use=st.sampled_from(Use)), max_size=2
+    st.builds(DeviceActivity, name=st.just("GPU"), use=st.sampled_from(ActivityLevel)), max_size=2
 ).map(tuple)
 STEPS = st.lists(
     st.tuples(st.floats(1, 200), KERNELS, st.one_of(st.none(), st.floats(0, 3)), DEVICES),
@@ -178,15 +185,15 @@ STEPS = st.lists(
 
 @given(steps=STEPS, idle_seconds=st.floats(1, 2000))
 def test_nobody_is_warned_who_worked_or_of_whom_something_was_not_known_lately(
-    steps: list[tuple[float, Kernels | None, float | None, tuple[DeviceUse, ...]]],
+    steps: list[tuple[float, KernelReport | None, float | None, tuple[DeviceActivity, ...]]],
     idle_seconds: float,
 ) -> None:
-    watch: Watch | None = None
+    watch: IdleWatch | None = None
     now, cpu, worked = 0.0, 0.0, 0.0
     for pause, kernels, used, devices in steps:
         now += pause
         cpu += used or 0.0
-        look = Look(
+        look = IdleSample(
             at=now, kernels=kernels, cpu_seconds=None if used is None else cpu, devices=devices
         )
         watch = watched(watch, look, every=EVERY)
@@ -195,13 +202,15 @@ def test_nobody_is_warned_who_worked_or_of_whom_something_was_not_known_lately(
             or kernels.running
             or used is None
             or used >= CPU_SHARE * pause
-            or any(device.use in (Use.WORKED, Use.UNKNOWN) for device in devices)
+            or any(
+                device.use in (ActivityLevel.WORKED, ActivityLevel.UNKNOWN) for device in devices
+            )
         ):
             worked = now
         told = verdict(watch, None, kept_at=None, idle_seconds=idle_seconds)
-        if told is Verdict.WARN:
+        if told is IdleDecision.WARN:
             assert now - worked >= idle_seconds
-        assert told in (Verdict.WARN, Verdict.LEAVE)
+        assert told in (IdleDecision.WARN, IdleDecision.LEAVE)
         assert watch.began <= watch.quiet_since <= now
 
 

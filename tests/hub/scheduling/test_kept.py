@@ -9,15 +9,15 @@ import pytest
 from carrel.hub.scheduling.cycle.decision import decide
 from carrel.hub.scheduling.model.plan import Reason
 from carrel.hub.scheduling.model.snapshot import (
+    Allocation,
+    GangRole,
     Group,
     Health,
-    Holding,
+    PendingRequest,
     PriorityClass,
-    Reserved,
-    Role,
+    ReservedSpan,
     Share,
     Snapshot,
-    Waiting,
 )
 
 from .values import HOUR, NOW, group, holding, node, waiting
@@ -26,8 +26,10 @@ DEVICE = 1 << 37
 KEEPS = replace(group("keeps"), guaranteed=2, lending=0)
 
 
-def due(name: str, devices: int) -> Reserved:
-    return Reserved(id="class", group=name, devices=devices, starts_at=NOW - 1, ends_at=NOW + HOUR)
+def due(name: str, devices: int) -> ReservedSpan:
+    return ReservedSpan(
+        id="class", group=name, devices=devices, starts_at=NOW - 1, ends_at=NOW + HOUR
+    )
 
 
 @pytest.mark.parametrize(
@@ -48,8 +50,8 @@ def due(name: str, devices: int) -> Reserved:
 )
 def test_why_free_devices_are_kept_from_it(
     groups: tuple[Group, ...],
-    reserved: tuple[Reserved, ...],
-    held: tuple[Holding, ...],
+    reserved: tuple[ReservedSpan, ...],
+    held: tuple[Allocation, ...],
     asked: int,
     reason: Reason,
 ) -> None:
@@ -90,10 +92,10 @@ def test_a_department_lends_of_what_its_labs_are_guaranteed_as_much_as_it_says(
 def test_room_is_kept_for_the_head_although_its_group_holds_devices_that_are_broken() -> None:
     """What it holds counts, and a limit as large as what may be lent can be full."""
 
-    def runs(request_id: str, *devices: str, name: str, hours: float) -> Holding:
+    def runs(request_id: str, *devices: str, name: str, hours: float) -> Allocation:
         return holding(request_id, *devices, group=name, ends_in=hours * HOUR)
 
-    small: Waiting = waiting("small", group="own", owner="bob", seconds=8 * HOUR)
+    small: PendingRequest = waiting("small", group="own", owner="bob", seconds=8 * HOUR)
     scene = Snapshot(
         devices=(*node("a", 2), *node("b", 2), *node("s", 2, health=Health.SICK)),
         groups=(group("own", maximum=4), group("other")),
@@ -149,9 +151,9 @@ def test_a_gang_that_is_the_head_has_as_many_members_as_without_those_behind_it(
     """It would start as early with fewer, were the later one where it could go itself."""
     gang = replace(
         waiting("head", 4, group="other", priority=PriorityClass.INTERACTIVE),
-        gang=(Role(name="worker", devices=2, wanted=2, minimum=1),),
+        gang=(GangRole(name="worker", devices=2, wanted=2, minimum=1),),
     )
-    far = Reserved(
+    far = ReservedSpan(
         id="class", group="own", devices=1, starts_at=NOW + 900 * HOUR, ends_at=NOW + 901 * HOUR
     )
     scene = Snapshot(
@@ -177,11 +179,11 @@ def test_a_gang_that_is_the_head_has_as_many_members_as_without_those_behind_it(
 def test_who_starts_where_the_head_may_not_leaves_the_next_one_its_chance(count: int) -> None:
     """The first place that is tried is refused, the second is not."""
 
-    def part(request_id: str, compute: float, memory: float) -> Waiting:
+    def part(request_id: str, compute: float, memory: float) -> PendingRequest:
         share = Share(compute=compute, memory_bytes=int(memory * DEVICE))
         return replace(waiting(request_id, group="z", seconds=20 * HOUR), share=share)
 
-    def runs(name: str, device: str, compute: float, memory: float, hours: float) -> Holding:
+    def runs(name: str, device: str, compute: float, memory: float, hours: float) -> Allocation:
         share = Share(compute=compute, memory_bytes=int(memory * DEVICE))
         found = holding(name, device, group="o", ends_in=hours * HOUR)
         return replace(found, share=share)

@@ -8,7 +8,13 @@ import pytest
 
 from carrel.hub.scheduling.cycle.decision import decide
 from carrel.hub.scheduling.model.plan import Reason
-from carrel.hub.scheduling.model.snapshot import Holding, Kind, PriorityClass, Snapshot, Waiting
+from carrel.hub.scheduling.model.snapshot import (
+    Allocation,
+    Kind,
+    PendingRequest,
+    PriorityClass,
+    Snapshot,
+)
 from carrel.hub.scheduling.placement.device_pool import Placement
 from carrel.hub.scheduling.queue.running_set import holding_of
 
@@ -17,7 +23,9 @@ from .values import HOUR, NOW, group, holding, node, waiting
 GROUPS = (replace(group("lab"), guaranteed=2), group("cs"), group("math"))
 
 
-def session(request_id: str, devices: int = 1, *, of: str = "math", hours: float = 1) -> Waiting:
+def session(
+    request_id: str, devices: int = 1, *, of: str = "math", hours: float = 1
+) -> PendingRequest:
     made = waiting(request_id, devices, group=of, owner=request_id, seconds=hours * HOUR)
     return replace(made, kind=Kind.SESSION, priority=PriorityClass.INTERACTIVE)
 
@@ -25,7 +33,7 @@ def session(request_id: str, devices: int = 1, *, of: str = "math", hours: float
 LARGE = replace(session("large", 2, of="cs"), submitted_at=NOW - 20 * HOUR)
 
 
-def scene(*queue: Waiting, held: tuple[Holding, ...]) -> Snapshot:
+def scene(*queue: PendingRequest, held: tuple[Allocation, ...]) -> Snapshot:
     """Four devices, of which the lab is guaranteed two: two are nobody's."""
     return Snapshot(devices=node("a", 4), groups=GROUPS, waiting=queue, holdings=held)
 
@@ -47,7 +55,7 @@ ONE_RUNS = (holding("runs", "a0", group="math", ends_in=0.5 * HOUR),)
     ],
 )
 def test_whoever_would_have_for_good_what_the_first_lacks_waits_behind_it(
-    small: Waiting, starts: bool
+    small: PendingRequest, starts: bool
 ) -> None:
     plan = decide(scene(LARGE, small, held=ONE_RUNS), NOW)
 

@@ -7,18 +7,24 @@ from dataclasses import replace
 import pytest
 
 from carrel.hub.scheduling.cycle.decision import decide
-from carrel.hub.scheduling.cycle.incremental import Delta, Freed, Standing, Submitted, step
+from carrel.hub.scheduling.cycle.incremental import (
+    AllocationEnded,
+    Delta,
+    RequestQueued,
+    SchedulerState,
+    step,
+)
 from carrel.hub.scheduling.model.plan import Plan, Reason, Stop
 from carrel.hub.scheduling.model.snapshot import (
+    Allocation,
+    GangRole,
     Group,
-    Holding,
     Kind,
+    PendingRequest,
     PriorityClass,
-    Reserved,
-    Role,
+    ReservedSpan,
     Share,
     Snapshot,
-    Waiting,
 )
 from carrel.hub.scheduling.placement.device_pool import Placement
 from carrel.hub.scheduling.queue.running_set import holding_of
@@ -37,7 +43,7 @@ GROUPS = (group("cs101", 2), group("lab", 2), group("math", 0))
 WANTS = waiting("wants", 2)
 
 
-def small(request_id: str, *devices: str, group: str = "lab", lost: float = 60.0) -> Holding:
+def small(request_id: str, *devices: str, group: str = "lab", lost: float = 60.0) -> Allocation:
     """A job that would lose so many seconds on each device."""
     made = holding(request_id, *devices, group=group)
     return replace(made, saved_at=NOW - lost, preemptible=True)
@@ -46,7 +52,9 @@ def small(request_id: str, *devices: str, group: str = "lab", lost: float = 60.0
 IN_PIECES = (small("first", "a0"), small("second", "b0"))
 
 
-def scene(*held: Holding, queue: tuple[Waiting, ...] = (WANTS,), **more: object) -> Snapshot:
+def scene(
+    *held: Allocation, queue: tuple[PendingRequest, ...] = (WANTS,), **more: object
+) -> Snapshot:
     return replace(
         Snapshot(devices=DEVICES, groups=GROUPS, holdings=held, waiting=queue),
         **more,  # type: ignore[arg-type]
@@ -72,7 +80,7 @@ def test_smaller_work_is_moved_where_what_is_free_lies_in_pieces() -> None:
     assert [wait.reason for wait in plan.waits] == [Reason.RECLAIMING]
 
 
-def back(each: Holding, wanted: str) -> Waiting:
+def back(each: Allocation, wanted: str) -> PendingRequest:
     made = waiting(each.request_id, len(each.devices), group=each.group, owner=each.owner)
     return replace(made, preemptible=True, moved_for=wanted)
 
@@ -94,16 +102,16 @@ def test_both_run_then_whoever_else_waits(early: bool) -> None:
 
 def test_a_step_says_the_same_up_to_the_new_start() -> None:
     snapshot = scene(*IN_PIECES)
-    standing, delta = step(Standing(snapshot, NOW), (), NOW)
+    standing, delta = step(SchedulerState(snapshot, NOW), (), NOW)
     assert delta.stops == decide(snapshot, NOW).stops
     again = back(IN_PIECES[0], "wants")
-    events = (Freed(request_id="first"), Submitted(request=again))
+    events = (AllocationEnded(request_id="first"), RequestQueued(request=again))
     _, delta = step(standing, events, NOW)
     assert [start.request_id for start in delta.starts] == ["wants", "first"]
 
 
 def test_a_gang_has_its_nodes_one_after_the_other() -> None:
-    gang = (Role(name="worker", devices=2, wanted=2, minimum=2),)
+    gang = (GangRole(name="worker", devices=2, wanted=2, minimum=2),)
     wants = replace(waiting("wants", 4), gang=gang)
     devices = (*DEVICES, *node("c", 2), *node("d", 2))
     groups = (group("cs101", 4), group("lab", 4))
@@ -156,7 +164,9 @@ def test_nobody_takes_the_last_device_on_which_what_is_moved_goes_on() -> None:
     plan = decide(snapshot, NOW)
     assert moved(plan) == ["first"]
     assert [start.request_id for start in plan.starts] == ["short"]
-    assert step(Standing(snapshot, NOW), (), NOW)[1] == Delta(starts=plan.starts, stops=plan.stops)
+    assert step(SchedulerState(snapshot, NOW), (), NOW)[1] == Delta(
+        starts=plan.starts, stops=plan.stops
+    )
 
 
 @pytest.mark.parametrize("lending", [None, 0], ids=["lends", "does not lend"])
@@ -206,7 +216,7 @@ LEFT_ALONE = [
         scene(
             *IN_PIECES,
             reserved=(
-                Reserved(
+                ReservedSpan(
                     id="class",
                     group="math",
                     devices=2,

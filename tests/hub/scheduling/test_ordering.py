@@ -9,28 +9,28 @@ import pytest
 from carrel.hub.scheduling.cycle.decision import decide, in_order
 from carrel.hub.scheduling.model.plan import Estimate
 from carrel.hub.scheduling.model.snapshot import (
+    DecayedUsage,
     Group,
+    PendingRequest,
     PriorityClass,
-    Reserved,
+    ReservedSpan,
     Snapshot,
-    Use,
-    Waiting,
 )
-from carrel.hub.scheduling.queue.cycle_state import Books
+from carrel.hub.scheduling.queue.cycle_state import CycleState
 
 from .values import HOUR, NOW, group, holding, node, waiting
 
 TWO = (group("cs101"), group("math"))
 
 
-def order(*queue: Waiting, groups: tuple[Group, ...] = TWO, **more: object) -> list[str]:
+def order(*queue: PendingRequest, groups: tuple[Group, ...] = TWO, **more: object) -> list[str]:
     snapshot = Snapshot(devices=node("a", 8), groups=groups, waiting=queue, **more)  # type: ignore[arg-type]
-    return [request.id for request in in_order(snapshot, Books(snapshot, NOW))]
+    return [request.id for request in in_order(snapshot, CycleState(snapshot, NOW))]
 
 
-def used(**device_seconds: float) -> tuple[Use, ...]:
+def used(**device_seconds: float) -> tuple[DecayedUsage, ...]:
     return tuple(
-        Use(group="cs101", owner=owner, device_seconds=seconds)
+        DecayedUsage(group="cs101", owner=owner, device_seconds=seconds)
         for owner, seconds in device_seconds.items()
     )
 
@@ -70,7 +70,7 @@ def test_beyond_its_guarantee_what_was_moved_has_its_ordinary_place() -> None:
 
 
 def test_a_reservation_that_is_due_comes_before_every_class() -> None:
-    due = Reserved(id="lab", group="math", devices=2, starts_at=NOW, ends_at=NOW + HOUR)
+    due = ReservedSpan(id="lab", group="math", devices=2, starts_at=NOW, ends_at=NOW + HOUR)
     queue = (
         waiting("urgent", priority=PriorityClass.URGENT),
         waiting("first", 1, age=3, group="math"),
@@ -84,7 +84,7 @@ def test_a_reservation_that_is_due_comes_before_every_class() -> None:
 
 def test_what_a_group_is_guaranteed_comes_before_what_others_borrow() -> None:
     groups = (group("cs101"), replace(group("math"), guaranteed=1))
-    use = (Use(group="math", owner="eve", device_seconds=9e9),)
+    use = (DecayedUsage(group="math", owner="eve", device_seconds=9e9),)
     found = order(
         waiting("a", age=9),
         waiting("b", owner="eve", group="math"),
@@ -101,8 +101,8 @@ def test_of_siblings_whoever_has_used_less_over_its_weight() -> None:
     ) == ["b", "a"]
     heavy = (group("cs101"), replace(group("math"), weight=4.0))
     use = (
-        Use(group="cs101", owner="ada", device_seconds=100),
-        Use(group="math", owner="eve", device_seconds=300),
+        DecayedUsage(group="cs101", owner="ada", device_seconds=100),
+        DecayedUsage(group="math", owner="eve", device_seconds=300),
     )
     asked = (waiting("a", owner="ada", age=9), waiting("b", owner="eve", group="math"))
     assert order(*asked, groups=heavy, use=use) == ["b", "a"]
@@ -176,7 +176,7 @@ def test_a_request_that_a_limit_holds_does_not_go_before_groups_that_owe_less() 
         pytest.param(waiting("b"), waiting("a"), id="the id, where all else is the same"),
     ],
 )
-def test_inside_one_share(first: Waiting, second: Waiting) -> None:
+def test_inside_one_share(first: PendingRequest, second: PendingRequest) -> None:
     queue = (replace(first, owner="ada"), replace(second, owner="ada"))
     assert order(*queue) == [second.id, first.id]
 
@@ -189,7 +189,7 @@ def test_a_deadline_with_time_left_moves_nobody() -> None:
     ]
 
 
-def hurried(name: str, owner: str) -> Waiting:
+def hurried(name: str, owner: str) -> PendingRequest:
     return replace(waiting(name, owner=owner, seconds=HOUR), deadline=NOW + HOUR)
 
 
@@ -216,7 +216,7 @@ def test_a_deadline_passes_nobody_of_a_group_within_its_guarantee() -> None:
         groups=(group("cs101"), replace(group("lab"), guaranteed=1)),
         waiting=(hurried("due", "ada"), waiting("r", group="lab", seconds=HOUR)),
     )
-    assert [each.id for each in in_order(snapshot, Books(snapshot, NOW))] == ["r", "due"]
+    assert [each.id for each in in_order(snapshot, CycleState(snapshot, NOW))] == ["r", "due"]
 
 
 def test_the_example_of_the_documentation() -> None:
@@ -225,7 +225,7 @@ def test_the_example_of_the_documentation() -> None:
     def since(hour: int, minute: int = 0) -> float:
         return (12 - hour) * HOUR - minute * 60
 
-    def ada(number: int, hours: int) -> Waiting:
+    def ada(number: int, hours: int) -> PendingRequest:
         age = since(10, number - 1)
         return waiting(f"Ada {number}", owner="Ada", age=age, seconds=hours * HOUR)
 
@@ -242,7 +242,7 @@ def test_the_example_of_the_documentation() -> None:
         ),
     )
 
-    order = [request.id for request in in_order(snapshot, Books(snapshot, NOW))]
+    order = [request.id for request in in_order(snapshot, CycleState(snapshot, NOW))]
     plan = decide(snapshot, NOW)
 
     assert order == ["Eve", "Ada 2", "Lea", "Ben", "Ada 3", "Ada 1", "Tom"]

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from carrel.hub.scheduling.model.snapshot import Device, Health, Waiting
-from carrel.hub.scheduling.placement.device_pool import Pool, largest_node
+from carrel.hub.scheduling.model.snapshot import Device, Health, PendingRequest
+from carrel.hub.scheduling.placement.device_pool import DevicePool, largest_node
 
 from .values import device, holding, node, waiting
 
@@ -12,7 +12,7 @@ TWO = waiting("two", 2)
 BIG_AND_SMALL = (*node("a", 4), *node("b", 2))
 
 
-def taken(pool: Pool, request: Waiting) -> tuple[str, ...] | None:
+def taken(pool: DevicePool, request: PendingRequest) -> tuple[str, ...] | None:
     placed = pool.take(request)
     return placed.devices if placed else None
 
@@ -74,13 +74,13 @@ def test_best_fit(
     model: str | None,
     expected: tuple[str, ...] | None,
 ) -> None:
-    pool = Pool(devices, [holding("j", *held)])
+    pool = DevicePool(devices, [holding("j", *held)])
 
     assert taken(pool, waiting("r", count, model=model)) == expected
 
 
 def test_what_is_taken_is_taken_once_and_can_be_given_back() -> None:
-    pool = Pool(node("a", 3), ())
+    pool = DevicePool(node("a", 3), ())
 
     assert taken(pool, TWO) == ("a0", "a1")
     assert not pool.fits(TWO)
@@ -92,7 +92,7 @@ def test_what_is_taken_is_taken_once_and_can_be_given_back() -> None:
 
 
 def test_a_copy_goes_its_own_way() -> None:
-    pool = Pool(node("a", 2), ())
+    pool = DevicePool(node("a", 2), ())
     copied = pool.copy()
 
     assert taken(copied, TWO) == ("a0", "a1")
@@ -100,14 +100,14 @@ def test_a_copy_goes_its_own_way() -> None:
 
 
 def test_free_devices_are_counted_by_model() -> None:
-    pool = Pool([*node("a", 2), *node("b", 3, model="A100")], [holding("j", "b0")])
+    pool = DevicePool([*node("a", 2), *node("b", 3, model="A100")], [holding("j", "b0")])
 
     assert [pool.free_count(model) for model in (None, "H200", "A100", "V100")] == [4, 2, 2, 0]
     assert [pool.could_count(model) for model in (None, "A100")] == [5, 3]
 
 
 def test_a_sick_device_does_not_become_free_when_its_lease_ends() -> None:
-    pool = Pool([device("a0", health=Health.SICK)], [holding("j", "a0")])
+    pool = DevicePool([device("a0", health=Health.SICK)], [holding("j", "a0")])
 
     pool.give_back(holding("j", "a0"))
 
@@ -115,7 +115,7 @@ def test_a_sick_device_does_not_become_free_when_its_lease_ends() -> None:
 
 
 def test_what_could_fit_counts_held_devices_and_not_broken_ones() -> None:
-    pool = Pool([*node("a", 2), device("a2", health=Health.SICK)], [holding("j", "a0", "a1")])
+    pool = DevicePool([*node("a", 2), device("a2", health=Health.SICK)], [holding("j", "a0", "a1")])
 
     assert pool.could_fit(TWO)
     assert not pool.could_fit(waiting("three", 3))

@@ -11,8 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.hub.scheduling.model.snapshot import Arrangement, Device, Role, Share, Waiting
-from carrel.hub.scheduling.placement.device_pool import Placement, Pool
+from carrel.hub.scheduling.model.snapshot import (
+    Arrangement,
+    Device,
+    GangRole,
+    PendingRequest,
+    Share,
+)
+from carrel.hub.scheduling.placement.device_pool import DevicePool, Placement
 
 from .strategies import MODELS, switched
 from .values import waiting
@@ -22,7 +28,7 @@ SIZES = (1, 2, 4)
 
 
 @st.composite
-def requests(draw: st.DrawFn) -> Waiting:
+def requests(draw: st.DrawFn) -> PendingRequest:
     model = draw(st.sampled_from((None, *MODELS)))
     kind = draw(st.sampled_from(("plain", "gang", "share")))
     if kind == "plain":
@@ -34,7 +40,7 @@ def requests(draw: st.DrawFn) -> Waiting:
         )
         return replace(waiting("r", model=model), share=share)
     roles = tuple(
-        Role(name=name, devices=size, wanted=least + more, minimum=least)
+        GangRole(name=name, devices=size, wanted=least + more, minimum=least)
         for name in draw(st.sampled_from(("x", "xy")))
         for size, least, more in [
             (draw(st.sampled_from(SIZES)), draw(st.integers(1, 3)), draw(st.integers(0, 2)))
@@ -63,7 +69,7 @@ class Naive:
     def rooms(self, model: str | None) -> dict[str, int]:
         return Counter(each.node for each in self.free(model))
 
-    def fits(self, request: Waiting) -> bool:
+    def fits(self, request: PendingRequest) -> bool:
         if request.share is not None:
             return any(
                 self.has_room(device, request.share)
@@ -98,7 +104,7 @@ def laid_out(sizes: Sequence[int], rooms: dict[str, int], arrangement: Arrangeme
     return False
 
 
-def check(request: Waiting, placed: Placement, before: Naive) -> None:
+def check(request: PendingRequest, placed: Placement, before: Naive) -> None:
     """What was given is what was asked, of what was free."""
     by_id = {each.id: each for each in before.devices}
     got = [by_id[device] for device in placed.devices]
@@ -120,7 +126,7 @@ def check(request: Waiting, placed: Placement, before: Naive) -> None:
         assert got == sorted(inside, key=lambda each: each.index)[: request.devices]
 
 
-def check_gang(request: Waiting, placed: Placement, got: list[Device]) -> None:
+def check_gang(request: PendingRequest, placed: Placement, got: list[Device]) -> None:
     nodes = []
     for role, count in zip(request.gang, placed.members, strict=True):
         assert role.minimum <= count <= role.wanted
@@ -134,9 +140,9 @@ def check_gang(request: Waiting, placed: Placement, got: list[Device]) -> None:
 
 
 def check_what_fits_is_placed_and_what_does_not_fit_is_not(
-    devices: tuple[Device, ...], script: list[tuple[Waiting, int]]
+    devices: tuple[Device, ...], script: list[tuple[PendingRequest, int]]
 ) -> None:
-    pool, naive, empty = Pool(devices, ()), Naive(devices), Naive(devices)
+    pool, naive, empty = DevicePool(devices, ()), Naive(devices), Naive(devices)
     for request, choice in script:
         assert pool.could_fit(request) == empty.fits(request)
         assert pool.fits(request) == naive.fits(request)
@@ -155,18 +161,18 @@ def check_what_fits_is_placed_and_what_does_not_fit_is_not(
 
 
 def check_a_copy_and_another_order_of_the_devices_change_nothing(
-    devices: tuple[Device, ...], asked: list[Waiting]
+    devices: tuple[Device, ...], asked: list[PendingRequest]
 ) -> None:
-    other = Pool(tuple(reversed(devices)), ()).copy()
-    pool = Pool(devices, ())
+    other = DevicePool(tuple(reversed(devices)), ()).copy()
+    pool = DevicePool(devices, ())
 
     assert [pool.take(each) for each in asked] == [other.take(each) for each in asked]
 
 
 def check_a_gang_gets_all_that_it_would_like_where_that_fits(
-    devices: tuple[Device, ...], asked: list[Waiting]
+    devices: tuple[Device, ...], asked: list[PendingRequest]
 ) -> None:
-    pool = Pool(devices, ())
+    pool = DevicePool(devices, ())
     for request in asked:
         whole = tuple(replace(role, minimum=role.wanted) for role in request.gang)
         all_fit = pool.fits(replace(request, gang=whole))
@@ -177,26 +183,26 @@ def check_a_gang_gets_all_that_it_would_like_where_that_fits(
 
 
 def check_a_packed_gang_goes_on_one_node_or_one_switch_where_it_fits_there(
-    devices: tuple[Device, ...], request: Waiting
+    devices: tuple[Device, ...], request: PendingRequest
 ) -> None:
-    placed = Pool(devices, ()).take(request)
+    placed = DevicePool(devices, ()).take(request)
     if placed is None or not request.gang or request.arrangement is Arrangement.SPREAD:
         return
     by_id = {each.id: each for each in devices}
     got = [by_id[device] for device in placed.devices]
     one = replace(waiting("r", len(got), model=got[0].model))
-    if Pool([each for each in devices if each.model == got[0].model], ()).fits(one):
+    if DevicePool([each for each in devices if each.model == got[0].model], ()).fits(one):
         assert len({each.node for each in got}) == 1
     at = defaultdict(list)
     for device in devices:
         at[device.switch].append(device)
     sizes = replace(request, gang=_as_given(request, placed))
-    alone = any(Pool(inside, ()).fits(sizes) for switch, inside in at.items() if switch)
+    alone = any(DevicePool(inside, ()).fits(sizes) for switch, inside in at.items() if switch)
     if alone and len({each.node for each in got}) > 1:
         assert len({each.switch for each in got}) == 1
 
 
-def _as_given(request: Waiting, placed: Placement) -> tuple[Role, ...]:
+def _as_given(request: PendingRequest, placed: Placement) -> tuple[GangRole, ...]:
     return tuple(
         replace(role, wanted=count, minimum=count)
         for role, count in zip(request.gang, placed.members, strict=True)

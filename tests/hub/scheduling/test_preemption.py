@@ -8,17 +8,17 @@ import pytest
 
 from carrel.hub.scheduling.model.plan import Reason, Stop
 from carrel.hub.scheduling.model.snapshot import (
+    Allocation,
     Device,
+    GangRole,
     Group,
-    Holding,
+    PendingRequest,
     PriorityClass,
-    Role,
     Share,
-    Waiting,
 )
-from carrel.hub.scheduling.placement.device_pool import Placement, Pool
-from carrel.hub.scheduling.preemption.reclaim import Reclaimed, reclaim
-from carrel.hub.scheduling.quota.tree import Tally, Tree, guarantees
+from carrel.hub.scheduling.placement.device_pool import DevicePool, Placement
+from carrel.hub.scheduling.preemption.reclaim import ReclaimPlan, reclaim
+from carrel.hub.scheduling.quota.tree import GroupTree, Tally, guarantees
 
 from . import values
 from .values import HOUR, NOW, holding, node, waiting
@@ -38,7 +38,7 @@ def job(
     priority: PriorityClass = PriorityClass.NORMAL,
     leaving: bool = False,
     ends_in: float = HOUR,
-) -> Holding:
+) -> Allocation:
     """A preemptible job that would lose so many seconds on each device."""
     return replace(
         holding(request_id, *devices, group=group, ends_in=ends_in),
@@ -62,12 +62,12 @@ FLAT = (group("cs101", 2), group("lab", 2))
 class Case:
     devices: tuple[Device, ...] = field(default_factory=lambda: node("a", 4))
     groups: tuple[Group, ...] = FLAT
-    holdings: tuple[Holding, ...]
-    request: Waiting = field(default_factory=lambda: waiting("r", 1))
+    holdings: tuple[Allocation, ...]
+    request: PendingRequest = field(default_factory=lambda: waiting("r", 1))
     expected: tuple[Stop, ...]
 
 
-def full(*lost: float, group: str = "lab") -> tuple[Holding, ...]:
+def full(*lost: float, group: str = "lab") -> tuple[Allocation, ...]:
     """Jobs ``v0``, ``v1``, … on one device each."""
     return tuple(job(f"v{i}", f"a{i}", lost=each, group=group) for i, each in enumerate(lost))
 
@@ -175,7 +175,9 @@ CASES = {
             job("c-dear", "c0", "c1", lost=50),
             job("d-dear", "d0", "d1", lost=60),
         ),
-        request=replace(waiting("r", 4), gang=(Role(name="node", devices=2, wanted=2, minimum=2),)),
+        request=replace(
+            waiting("r", 4), gang=(GangRole(name="node", devices=2, wanted=2, minimum=2),)
+        ),
         expected=(stop("c-dear", 100), stop("d-dear", 120)),
     ),
     "a job on other models helps nobody": Case(
@@ -337,7 +339,7 @@ CASES = {
             job("v3", "b1", lost=9),
         ),
         request=replace(
-            waiting("r", 4), gang=(Role(name="worker", devices=1, wanted=4, minimum=2),)
+            waiting("r", 4), gang=(GangRole(name="worker", devices=1, wanted=4, minimum=2),)
         ),
         expected=(stop("v0", 4), stop("v2", 1)),
     ),
@@ -350,7 +352,7 @@ CASES = {
             job("v2", "a1", lost=9000),
         ),
         request=replace(
-            waiting("r", 2), gang=(Role(name="worker", devices=2, wanted=1, minimum=1),)
+            waiting("r", 2), gang=(GangRole(name="worker", devices=2, wanted=1, minimum=1),)
         ),
         expected=(stop("v1", 10),),
     ),
@@ -381,11 +383,11 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_victims(case: Case) -> None:
-    tree = Tree(case.groups)
+    tree = GroupTree(case.groups)
 
     found = reclaim(
         [case.request],
-        pool=Pool(case.devices, case.holdings),
+        pool=DevicePool(case.devices, case.holdings),
         tally=Tally(tree, case.holdings),
         tree=tree,
         holdings=case.holdings,
@@ -395,11 +397,11 @@ def test_victims(case: Case) -> None:
     assert tuple(sorted(found, key=lambda each: each.request_id)) == case.expected
 
 
-def asked_back(holdings: tuple[Holding, ...], *requests: Waiting) -> Reclaimed:
-    tree = Tree(FLAT)
+def asked_back(holdings: tuple[Allocation, ...], *requests: PendingRequest) -> ReclaimPlan:
+    tree = GroupTree(FLAT)
     return reclaim(
         requests,
-        pool=Pool(node("a", 4), holdings),
+        pool=DevicePool(node("a", 4), holdings),
         tally=Tally(tree, holdings),
         tree=tree,
         holdings=holdings,
@@ -420,23 +422,23 @@ def test_each_request_has_victims_of_its_own_until_the_guarantee_is_full() -> No
 def test_what_was_asked_back_in_an_earlier_cycle_is_waited_for() -> None:
     leaving = replace(full(1)[0], leaving=True)
 
-    assert asked_back((leaving, *full(1, 1, 1, 1)[1:]), waiting("p")) == Reclaimed(
+    assert asked_back((leaving, *full(1, 1, 1, 1)[1:]), waiting("p")) == ReclaimPlan(
         waiting={"p": Placement(devices=("a0",))}
     )
 
 
 def test_a_request_that_has_free_devices_waits_for_nobody() -> None:
-    assert asked_back(full(1, 1, 1), waiting("p")) == Reclaimed()
+    assert asked_back(full(1, 1, 1), waiting("p")) == ReclaimPlan()
 
 
 def test_who_has_a_stop_made_for_it_waits_for_it_although_devices_are_free() -> None:
     """They are for the one ahead of it, which needs two of one node."""
-    tree = Tree((group("cs101", 3), group("lab")))
+    tree = GroupTree((group("cs101", 3), group("lab")))
     holdings = full(9, 3, 2, 1)[1:]
 
     found = reclaim(
         [waiting("p", 2), waiting("q")],
-        pool=Pool(node("a", 4), holdings),
+        pool=DevicePool(node("a", 4), holdings),
         tally=Tally(tree, holdings),
         tree=tree,
         holdings=holdings,
@@ -448,28 +450,28 @@ def test_who_has_a_stop_made_for_it_waits_for_it_although_devices_are_free() -> 
 
 def test_nobody_is_stopped_for_a_request_that_others_ahead_of_it_would_pass() -> None:
     """``p`` may not ask the department for anything, and would start on what ``q`` asks back."""
-    tree = Tree((group("cs"), group("cs101", 2, "cs"), group("math", 2)))
+    tree = GroupTree((group("cs"), group("cs101", 2, "cs"), group("math", 2)))
     holdings = full(5, group="cs")
 
     found = reclaim(
         [waiting("p", group="math"), waiting("q"), waiting("s", owner="ada")],
-        pool=Pool(node("a", 1), holdings),
+        pool=DevicePool(node("a", 1), holdings),
         tally=Tally(tree, holdings),
         tree=tree,
         holdings=holdings,
         now=NOW,
     )
 
-    assert found == Reclaimed()
+    assert found == ReclaimPlan()
 
 
 def test_as_many_are_stopped_as_it_takes_for_both_where_others_are_ahead() -> None:
-    tree = Tree((group("cs"), group("cs101", 2, "cs"), group("math", 2)))
+    tree = GroupTree((group("cs"), group("cs101", 2, "cs"), group("math", 2)))
     holdings = full(5, 4, group="cs")
 
     found = reclaim(
         [waiting("p", group="math"), waiting("q")],
-        pool=Pool(node("a", 2), holdings),
+        pool=DevicePool(node("a", 2), holdings),
         tally=Tally(tree, holdings),
         tree=tree,
         holdings=holdings,
@@ -486,13 +488,13 @@ def test_as_many_are_stopped_as_it_takes_for_both_where_others_are_ahead() -> No
 def test_nobody_goes_who_need_not_since_somebody_larger_was_asked_later() -> None:
     """``small`` makes room for ``p``, who is ahead, so that ``large`` goes for ``q``: that is
     enough for both."""
-    tree = Tree((group("cs"), group("math", 1)))
+    tree = GroupTree((group("cs"), group("math", 1)))
     small, large = holding("small", "a0", group="cs"), holding("large", "b0", "b1", group="cs")
     holdings = [replace(each, preemptible=True) for each in (small, large)]
 
     found = reclaim(
         [waiting("p", group="cs", priority=PriorityClass.URGENT), waiting("q", group="math")],
-        pool=Pool((*node("a", 1), *node("b", 2)), holdings),
+        pool=DevicePool((*node("a", 1), *node("b", 2)), holdings),
         tally=Tally(tree, holdings),
         tree=tree,
         holdings=holdings,
@@ -507,13 +509,13 @@ def test_nobody_goes_who_need_not_since_somebody_larger_was_asked_later() -> Non
 def test_whoever_goes_for_another_request_goes_all_the_same() -> None:
     """``large`` would be enough for ``p`` as well, but ``p`` is sure of its device only with the
     notice that is its own."""
-    tree = Tree((group("cs"), group("math", 3)))
+    tree = GroupTree((group("cs"), group("math", 3)))
     small, large = holding("small", "a0", group="cs"), holding("large", "b0", "b1", group="cs")
     holdings = [replace(each, preemptible=True) for each in (small, large)]
 
     found = reclaim(
         [waiting("p", group="math"), waiting("q", group="math")],
-        pool=Pool((*node("a", 1), *node("b", 2)), holdings),
+        pool=DevicePool((*node("a", 1), *node("b", 2)), holdings),
         tally=Tally(tree, holdings),
         tree=tree,
         holdings=holdings,
@@ -528,15 +530,17 @@ def test_whoever_goes_for_another_request_goes_all_the_same() -> None:
 
 def test_a_limit_of_the_group_above_makes_room_as_devices_do() -> None:
     groups = (group("cs"), group("cs101", 1, "cs"), group("cs102", 0, "cs"))
-    tree = Tree(groups)
+    tree = GroupTree(groups)
     holdings = full(2, 1, group="cs102")
 
-    def allowed(form: Waiting, _fewest: Waiting, _pool: Pool, tally: Tally) -> bool:
+    def allowed(
+        form: PendingRequest, _fewest: PendingRequest, _pool: DevicePool, tally: Tally
+    ) -> bool:
         return tally.of_group("cs") + form.devices <= 2
 
     found = reclaim(
         [waiting("r")],
-        pool=Pool(node("a", 4), holdings),
+        pool=DevicePool(node("a", 4), holdings),
         tally=Tally(tree, holdings),
         tree=tree,
         holdings=holdings,
@@ -544,16 +548,16 @@ def test_a_limit_of_the_group_above_makes_room_as_devices_do() -> None:
         allowed=allowed,
     )
 
-    assert found == Reclaimed(stops=(stop("v1", 1),), waiting={"r": Placement(devices=("a1",))})
+    assert found == ReclaimPlan(stops=(stop("v1", 1),), waiting={"r": Placement(devices=("a1",))})
 
 
 def test_the_first_model_that_can_have_room_is_taken() -> None:
-    tree = Tree(FLAT)
+    tree = GroupTree(FLAT)
     holdings = (job("v0", "a0", lost=9), job("v1", "b0", lost=1), job("v2", "b1"))
 
     found = reclaim(
         [waiting("r")],
-        pool=Pool((*node("a", 1), *node("b", 2, model="A100")), holdings),
+        pool=DevicePool((*node("a", 1), *node("b", 2, model="A100")), holdings),
         tally=Tally(tree, holdings),
         tree=tree,
         holdings=holdings,

@@ -12,21 +12,21 @@ from hypothesis import strategies as st
 
 from carrel.hub.scheduling.model.plan import Stop
 from carrel.hub.scheduling.model.snapshot import (
+    Allocation,
     Device,
+    GangRole,
     Group,
-    Holding,
+    PendingRequest,
     PriorityClass,
-    Role,
-    Waiting,
 )
-from carrel.hub.scheduling.placement.device_pool import Pool
+from carrel.hub.scheduling.placement.device_pool import DevicePool
 from carrel.hub.scheduling.placement.gangs import largest_member
-from carrel.hub.scheduling.preemption import stop_cost as stopping
+from carrel.hub.scheduling.preemption import stop_cost
 from carrel.hub.scheduling.preemption.defragmentation import MOST_LOST
 from carrel.hub.scheduling.preemption.reclaim import reclaim
 from carrel.hub.scheduling.preemption.stop_cost import lost
 from carrel.hub.scheduling.queue.queues import rank
-from carrel.hub.scheduling.quota.tree import Tally, Tree, guarantees
+from carrel.hub.scheduling.quota.tree import GroupTree, Tally, guarantees
 
 from .strategies import MODELS, pools
 from .values import HOUR, NOW, group, holding, waiting
@@ -45,13 +45,13 @@ CLASSES = (
 class Scene:
     devices: tuple[Device, ...]
     groups: tuple[Group, ...]
-    holdings: tuple[Holding, ...]
+    holdings: tuple[Allocation, ...]
 
     @property
-    def tree(self) -> Tree:
-        return Tree(self.groups)
+    def tree(self) -> GroupTree:
+        return GroupTree(self.groups)
 
-    def held(self, name: str, without: Iterable[Holding] = ()) -> int:
+    def held(self, name: str, without: Iterable[Allocation] = ()) -> int:
         gone = {each.request_id for each in without}
         return sum(
             len(each.devices)
@@ -59,19 +59,19 @@ class Scene:
             if each.request_id not in gone and name in lineage(each.group)
         )
 
-    def fits(self, request: Waiting, without: Iterable[Holding] = ()) -> bool:
+    def fits(self, request: PendingRequest, without: Iterable[Allocation] = ()) -> bool:
         gone = {each.request_id for each in without}
         left = [each for each in self.holdings if each.request_id not in gone]
-        return Pool(self.devices, left).fits(request)
+        return DevicePool(self.devices, left).fits(request)
 
-    def by_id(self, stops: Iterable[Stop]) -> list[Holding]:
+    def by_id(self, stops: Iterable[Stop]) -> list[Allocation]:
         known = {each.request_id: each for each in self.holdings}
         return [known[stop.request_id] for stop in stops]
 
-    def victims(self, request: Waiting) -> tuple[Stop, ...]:
+    def victims(self, request: PendingRequest) -> tuple[Stop, ...]:
         return reclaim(
             [request],
-            pool=Pool(self.devices, self.holdings),
+            pool=DevicePool(self.devices, self.holdings),
             tally=Tally(self.tree, self.holdings),
             tree=self.tree,
             holdings=self.holdings,
@@ -118,7 +118,7 @@ def scenes(draw: st.DrawFn) -> Scene:
 
 
 @st.composite
-def requests(draw: st.DrawFn) -> Waiting:
+def requests(draw: st.DrawFn) -> PendingRequest:
     made = replace(
         waiting("r", draw(st.integers(1, 3)), group=draw(st.sampled_from(NAMES))),
         model=draw(st.sampled_from((None, None, *MODELS))),
@@ -127,11 +127,11 @@ def requests(draw: st.DrawFn) -> Waiting:
     if draw(st.integers(0, 3)):
         return made
     least = draw(st.integers(1, 2))
-    role = Role(name="worker", devices=draw(st.integers(1, 2)), wanted=least, minimum=least)
+    role = GangRole(name="worker", devices=draw(st.integers(1, 2)), wanted=least, minimum=least)
     return replace(made, gang=(role,), devices=role.devices * least)
 
 
-def may_take(scene: Scene, request: Waiting, chosen: Sequence[Holding]) -> bool:
+def may_take(scene: Scene, request: PendingRequest, chosen: Sequence[Allocation]) -> bool:
     """The rule, written anew: whether all of these may be asked back for this request."""
     promised = guarantees(scene.groups)
     mine = lineage(request.group)
@@ -152,7 +152,7 @@ def may_take(scene: Scene, request: Waiting, chosen: Sequence[Holding]) -> bool:
     return True
 
 
-def may_move(scene: Scene, request: Waiting, one: Holding) -> bool:
+def may_move(scene: Scene, request: PendingRequest, one: Allocation) -> bool:
     """Whether this may make room for it, although it is within its guarantee."""
     promised = guarantees(scene.groups)
     return (
@@ -164,22 +164,24 @@ def may_move(scene: Scene, request: Waiting, one: Holding) -> bool:
     )
 
 
-def pairs(stops: Sequence[Stop], chosen: Sequence[Holding]) -> Iterable[tuple[Stop, Holding]]:
+def pairs(stops: Sequence[Stop], chosen: Sequence[Allocation]) -> Iterable[tuple[Stop, Allocation]]:
     return zip(stops, chosen, strict=True)
 
 
-def subsets(holdings: Sequence[Holding]) -> Iterable[tuple[Holding, ...]]:
+def subsets(holdings: Sequence[Allocation]) -> Iterable[tuple[Allocation, ...]]:
     sizes = range(1, len(holdings) + 1)
     return chain.from_iterable(combinations(holdings, size) for size in sizes)
 
 
-def cost(chosen: Iterable[Holding]) -> tuple[bool, float, int]:
+def cost(chosen: Iterable[Allocation]) -> tuple[bool, float, int]:
     every = list(chosen)
     beyond = any(each.priority is not PriorityClass.OPPORTUNISTIC for each in every)
-    return beyond, sum(stopping.cost(each, NOW) for each in every), len(every)
+    return beyond, sum(stop_cost.cost(each, NOW) for each in every), len(every)
 
 
-def check_victims_make_room_and_none_of_them_goes_in_vain(scene: Scene, request: Waiting) -> None:
+def check_victims_make_room_and_none_of_them_goes_in_vain(
+    scene: Scene, request: PendingRequest
+) -> None:
     chosen = scene.by_id(scene.victims(request))
     if not chosen:
         return
@@ -189,7 +191,7 @@ def check_victims_make_room_and_none_of_them_goes_in_vain(scene: Scene, request:
         assert not scene.fits(request, [other for other in chosen if other is not each])
 
 
-def check_only_those_are_asked_who_may_be(scene: Scene, request: Waiting) -> None:
+def check_only_those_are_asked_who_may_be(scene: Scene, request: PendingRequest) -> None:
     stops = scene.victims(request)
     chosen = scene.by_id(stops)
 
@@ -200,7 +202,7 @@ def check_only_those_are_asked_who_may_be(scene: Scene, request: Waiting) -> Non
         assert stop.group in lineage(request.group)
 
 
-def check_no_set_that_may_be_asked_is_cheaper(scene: Scene, request: Waiting) -> None:
+def check_no_set_that_may_be_asked_is_cheaper(scene: Scene, request: PendingRequest) -> None:
     stops = scene.victims(request)
     chosen = scene.by_id(stops)
     sets = [
@@ -218,20 +220,20 @@ def check_no_set_that_may_be_asked_is_cheaper(scene: Scene, request: Waiting) ->
         assert not chosen or cost(chosen) == min(map(cost, sets))
 
 
-def check_the_order_of_the_holdings_does_not_matter(scene: Scene, request: Waiting) -> None:
+def check_the_order_of_the_holdings_does_not_matter(scene: Scene, request: PendingRequest) -> None:
     other = replace(scene, holdings=tuple(reversed(scene.holdings)))
 
     assert set(other.victims(request)) == set(scene.victims(request))
 
 
-def check_once_asked_nobody_is_asked_again(scene: Scene, asked: list[Waiting]) -> None:
+def check_once_asked_nobody_is_asked_again(scene: Scene, asked: list[PendingRequest]) -> None:
     """The next cycle, with those that were asked still leaving, asks nobody else."""
     named = [replace(each, id=f"r{number}") for number, each in enumerate(asked)]
 
-    def cycle(holdings: tuple[Holding, ...]) -> tuple[Stop, ...]:
+    def cycle(holdings: tuple[Allocation, ...]) -> tuple[Stop, ...]:
         found = reclaim(
             named,
-            pool=Pool(scene.devices, holdings),
+            pool=DevicePool(scene.devices, holdings),
             tally=Tally(scene.tree, holdings),
             tree=scene.tree,
             holdings=holdings,
@@ -244,12 +246,12 @@ def check_once_asked_nobody_is_asked_again(scene: Scene, asked: list[Waiting]) -
     assert cycle(left) == ()
 
 
-def check_a_victim_does_not_take_the_devices_back(scene: Scene, request: Waiting) -> None:
+def check_a_victim_does_not_take_the_devices_back(scene: Scene, request: PendingRequest) -> None:
     """Once the request runs, the victims' own requests find nobody to ask for its devices."""
     stops = scene.victims(request)
     gone = {stop.request_id for stop in stops}
     left = tuple(each for each in scene.holdings if each.request_id not in gone)
-    placed = Pool(scene.devices, left).take(request)
+    placed = DevicePool(scene.devices, left).take(request)
     if not stops or placed is None:
         return
     runs = replace(

@@ -9,7 +9,7 @@ from hypothesis import given
 
 from carrel.hub.scheduling.cycle.decision import decide
 from carrel.hub.scheduling.explanation.admission_rules import Rule, admit
-from carrel.hub.scheduling.explanation.reachable_capacity import Reach, reach
+from carrel.hub.scheduling.explanation.reachable_capacity import ReachableCapacity, reach
 from carrel.hub.scheduling.model.snapshot import Group, Health, Mark, MarkKind, Snapshot
 
 from . import rich
@@ -23,38 +23,44 @@ def guaranteed(name: str, devices: int) -> Group:
 
 
 CASES = [
-    pytest.param((group("lab"),), Reach(lent=4, kept=4), id="nothing is promised"),
+    pytest.param((group("lab"),), ReachableCapacity(lent=4, kept=4), id="nothing is promised"),
     pytest.param(
         (guaranteed("lab", 1), guaranteed("cs101", 2)),
-        Reach(lent=4, kept=2),
+        ReachableCapacity(lent=4, kept=2),
         id="its own guarantee, and what nobody is guaranteed",
     ),
     pytest.param(
-        (guaranteed("lab", 2), guaranteed("cs101", 2)), Reach(lent=4, kept=2), id="all is promised"
+        (guaranteed("lab", 2), guaranteed("cs101", 2)),
+        ReachableCapacity(lent=4, kept=2),
+        id="all is promised",
     ),
     pytest.param(
-        (group("lab"), guaranteed("cs101", 4)), Reach(lent=4, kept=0), id="all to somebody else"
+        (group("lab"), guaranteed("cs101", 4)),
+        ReachableCapacity(lent=4, kept=0),
+        id="all to somebody else",
     ),
     pytest.param(
         (replace(group("lab"), sessions_borrow=True), guaranteed("cs101", 4)),
-        Reach(lent=4, kept=4),
+        ReachableCapacity(lent=4, kept=4),
         id="its sessions may borrow",
     ),
     pytest.param(
         (group("lab"), replace(guaranteed("cs101", 3), lending=1)),
-        Reach(lent=2, kept=1),
+        ReachableCapacity(lent=2, kept=1),
         id="two are not lent",
     ),
     pytest.param(
         (guaranteed("lab", 3), guaranteed("cs101", 3)),
-        Reach(lent=4, kept=3),
+        ReachableCapacity(lent=4, kept=3),
         id="more is promised than there is",
     ),
 ]
 
 
 @pytest.mark.parametrize(("groups", "expected"), CASES)
-def test_how_much_a_group_could_ever_have(groups: tuple[Group, ...], expected: Reach) -> None:
+def test_how_much_a_group_could_ever_have(
+    groups: tuple[Group, ...], expected: ReachableCapacity
+) -> None:
     assert reach("lab", groups, FOUR) == expected
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from carrel.hub.scheduling.cycle.decision import decide
 from carrel.hub.scheduling.model.plan import Plan, Reason
-from carrel.hub.scheduling.model.snapshot import Group, Health, Holding, PriorityClass, Snapshot
+from carrel.hub.scheduling.model.snapshot import Allocation, Group, Health, PriorityClass, Snapshot
 
 from ...promises import in_time
 from .strategies import snapshots
@@ -26,13 +26,13 @@ def chain(snapshot: Snapshot, name: str | None) -> Iterator[Group]:
         name = found[name].parent
 
 
-def after(snapshot: Snapshot, plan: Plan) -> list[Holding]:
+def after(snapshot: Snapshot, plan: Plan) -> list[Allocation]:
     """What is held once the plan is carried out."""
     by_id = {request.id: request for request in snapshot.waiting}
     return [
         *snapshot.holdings,
         *(
-            Holding(
+            Allocation(
                 request_id=start.request_id,
                 owner=by_id[start.request_id].owner,
                 group=by_id[start.request_id].group,
@@ -45,7 +45,7 @@ def after(snapshot: Snapshot, plan: Plan) -> list[Holding]:
     ]
 
 
-def held_by(snapshot: Snapshot, holdings: list[Holding], name: str, owner: str | None) -> int:
+def held_by(snapshot: Snapshot, holdings: list[Allocation], name: str, owner: str | None) -> int:
     return sum(
         len(holding.devices)
         for holding in holdings

@@ -14,17 +14,17 @@ from hypothesis import HealthCheck, assume, given
 from carrel.hub.scheduling.cycle.decision import decide, in_order
 from carrel.hub.scheduling.model.plan import Reason
 from carrel.hub.scheduling.model.snapshot import (
+    Allocation,
     Arrangement,
     Device,
-    Holding,
+    GangRole,
     Kind,
-    Role,
+    PendingRequest,
     Snapshot,
-    Waiting,
 )
-from carrel.hub.scheduling.placement.device_pool import Placement, Pool
+from carrel.hub.scheduling.placement.device_pool import DevicePool, Placement
 from carrel.hub.scheduling.placement.gangs import forms
-from carrel.hub.scheduling.queue.cycle_state import Books
+from carrel.hub.scheduling.queue.cycle_state import CycleState
 from carrel.hub.scheduling.queue.running_set import expected_end, holding_of, span
 
 from . import rich
@@ -50,7 +50,7 @@ SELDOM = (HealthCheck.filter_too_much, HealthCheck.too_slow)
 def check_devices(snapshot: Snapshot) -> None:
     """A device is held by one as a whole, or in parts that add up to no more than it."""
     known = {device.id: device for device in snapshot.devices}
-    held: dict[str, list[Holding]] = defaultdict(list)
+    held: dict[str, list[Allocation]] = defaultdict(list)
     for holding in after(snapshot, decide(snapshot, NOW)).holdings:
         assert holding.share is None or len(holding.devices) == 1
         for device in holding.devices:
@@ -111,7 +111,7 @@ def check_gangs(snapshot: Snapshot) -> None:
             assert members(request, got)
 
 
-def members(request: Waiting, got: list[Device]) -> tuple[tuple[Role, ...], ...]:
+def members(request: PendingRequest, got: list[Device]) -> tuple[tuple[GangRole, ...], ...]:
     """The roles, with as many members as these devices are: in every way in which each member
     sits within one node, and spread ones on a node each."""
     found = []
@@ -146,11 +146,11 @@ def check_a_packed_gang_lies_together(snapshot: Snapshot) -> None:
         for start in decide(replace(snapshot, waiting=(request,)), NOW).starts:
             got = [known[each] for each in start.devices]
             alike = [each for each in snapshot.devices if each.model == got[0].model]
-            if Pool(alike, snapshot.holdings).fits(waiting("as many", len(got))):
+            if DevicePool(alike, snapshot.holdings).fits(waiting("as many", len(got))):
                 assert len({each.node for each in got}) == 1
             elif len({each.node for each in got}) > 1:
                 inside = [
-                    Pool([each for each in alike if each.switch == name], snapshot.holdings)
+                    DevicePool([each for each in alike if each.switch == name], snapshot.holdings)
                     for name in {each.switch for each in alike} - {""}
                 ]
                 for roles in members(request, got):
@@ -250,7 +250,7 @@ def check_the_head_is_not_delayed(snapshot: Snapshot) -> None:
         plan = decide(snapshot, NOW)
     heads = [w.request_id for w in plan.waits if w.reason is Reason.NO_FREE_DEVICE]
     assume(heads)
-    queue = [request.id for request in in_order(snapshot, Books(snapshot, NOW))]
+    queue = [request.id for request in in_order(snapshot, CycleState(snapshot, NOW))]
     head = next(request for request in snapshot.waiting if request.id == heads[0])
     ahead = [
         each
@@ -265,17 +265,17 @@ def check_the_head_is_not_delayed(snapshot: Snapshot) -> None:
         for each in behind
         if each in before or expected_end(each, NOW) > _fits_at(head, snapshot, before)
     )
-    books = Books(replace(snapshot, holdings=before), NOW)
+    books = CycleState(replace(snapshot, holdings=before), NOW)
     if not books.keeps and books.kept_from(head) is None:
-        assert Books(replace(snapshot, holdings=outlast), NOW).kept_from(head) is None
+        assert CycleState(replace(snapshot, holdings=outlast), NOW).kept_from(head) is None
 
 
-def _fits_at(request: Waiting, snapshot: Snapshot, holdings: Iterable[Holding]) -> float:
+def _fits_at(request: PendingRequest, snapshot: Snapshot, holdings: Iterable[Allocation]) -> float:
     ends = {each: expected_end(each, NOW) for each in holdings}
     edges = {edge for each in snapshot.reserved for edge in (each.starts_at, each.ends_at)}
     for at in sorted({NOW, *ends.values(), *(edge for edge in edges if edge > NOW)}):
         left = tuple(each for each, end in ends.items() if end > at)
-        books = Books(replace(snapshot, holdings=left), at)
+        books = CycleState(replace(snapshot, holdings=left), at)
         for each in forms(request):
             if (
                 books.leaves_what_is_kept(each)

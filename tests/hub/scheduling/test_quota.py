@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from carrel.hub.scheduling.model.plan import Reason
-from carrel.hub.scheduling.model.snapshot import Group, Holding
-from carrel.hub.scheduling.quota.headroom import NoRoom, room
-from carrel.hub.scheduling.quota.tree import Limits, Tally, Tree, limits
+from carrel.hub.scheduling.model.snapshot import Allocation, Group
+from carrel.hub.scheduling.quota.headroom import LimitReached, room
+from carrel.hub.scheduling.quota.tree import GroupLimits, GroupTree, Tally, limits
 
 from .values import group, holding, waiting
 
@@ -17,14 +17,16 @@ UNDER_DEPARTMENT = (
 
 
 def test_the_limits_of_a_group_are_the_smallest_of_its_chain() -> None:
-    tree = Tree(UNDER_DEPARTMENT)
+    tree = GroupTree(UNDER_DEPARTMENT)
 
-    assert limits(tree, "cs101") == Limits(max_devices=3, max_devices_per_user=1, max_seconds=3600)
+    assert limits(tree, "cs101") == GroupLimits(
+        max_devices=3, max_devices_per_user=1, max_seconds=3600
+    )
     assert limits(tree, "cs999") is None
 
 
 def test_holdings_count_for_the_group_and_all_above_it() -> None:
-    tree = Tree(UNDER_DEPARTMENT)
+    tree = GroupTree(UNDER_DEPARTMENT)
     tally = Tally(tree, [holding("j", "a0", "a1", owner="ada", group="cs101")])
     tally.add("cs", "ada", 1000)
 
@@ -45,21 +47,21 @@ FULL = (*FULL_FOR_ADA, holding("k", "a2", "a3", owner="bob"))
             COURSE,
             FULL_FOR_ADA,
             1,
-            NoRoom(reason=Reason.USER_MAXIMUM, group="cs101", for_good=False),
+            LimitReached(reason=Reason.USER_MAXIMUM, group="cs101", for_good=False),
             id="the owner holds the maximum",
         ),
         pytest.param(
             COURSE,
             (holding("j", "a0", "a1", owner="cy"), holding("k", "a2", "a3", owner="bob")),
             1,
-            NoRoom(reason=Reason.GROUP_MAXIMUM, group="cs101", for_good=False),
+            LimitReached(reason=Reason.GROUP_MAXIMUM, group="cs101", for_good=False),
             id="others of the group hold the maximum",
         ),
         pytest.param(
             COURSE,
             FULL,
             1,
-            NoRoom(reason=Reason.USER_MAXIMUM, group="cs101", for_good=False),
+            LimitReached(reason=Reason.USER_MAXIMUM, group="cs101", for_good=False),
             id="where both are full the owner's own limit is named",
         ),
         pytest.param(COURSE, FULL, 0, None, id="no device needs no room"),
@@ -67,32 +69,32 @@ FULL = (*FULL_FOR_ADA, holding("k", "a2", "a3", owner="bob"))
             COURSE,
             (),
             5,
-            NoRoom(reason=Reason.USER_MAXIMUM, group="cs101", for_good=True),
+            LimitReached(reason=Reason.USER_MAXIMUM, group="cs101", for_good=True),
             id="a limit that was lowered below the request",
         ),
         pytest.param(
             (group("cs", maximum=2), group("cs101", parent="cs"), group("cs102", parent="cs")),
             (holding("j", "a0", "a1", group="cs102"),),
             1,
-            NoRoom(reason=Reason.GROUP_MAXIMUM, group="cs", for_good=False),
+            LimitReached(reason=Reason.GROUP_MAXIMUM, group="cs", for_good=False),
             id="a sister group has used up what the department may hold",
         ),
         pytest.param(
             (),
             (),
             0,
-            NoRoom(reason=Reason.GROUP_MAXIMUM, group="cs101", for_good=True),
+            LimitReached(reason=Reason.GROUP_MAXIMUM, group="cs101", for_good=True),
             id="a missing group permits nothing, not even CPU",
         ),
     ],
 )
 def test_room(
     groups: tuple[Group, ...],
-    holdings: tuple[Holding, ...],
+    holdings: tuple[Allocation, ...],
     devices: int,
-    expected: NoRoom | None,
+    expected: LimitReached | None,
 ) -> None:
-    tree = Tree(groups)
+    tree = GroupTree(groups)
     tally = Tally(tree, holdings)
 
     assert room(waiting("r", devices, owner="ada"), tree, tally) == expected

@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 from carrel.hub.scheduling.cycle.decision import decide, in_order
 from carrel.hub.scheduling.explanation.quotes import quotes, served_without
 from carrel.hub.scheduling.model.plan import Reason, Wait
-from carrel.hub.scheduling.model.snapshot import Holding, PriorityClass, Snapshot, Waiting
-from carrel.hub.scheduling.queue.cycle_state import Books
+from carrel.hub.scheduling.model.snapshot import Allocation, PendingRequest, PriorityClass, Snapshot
+from carrel.hub.scheduling.queue.cycle_state import CycleState
 
 from .strategies import GROUPS, OWNERS, SIZES, snapshots
 from .values import HOUR, NOW, group, holding, node, waiting
 
 
-def decided(snapshot: Snapshot, request: Waiting) -> Wait:
+def decided(snapshot: Snapshot, request: PendingRequest) -> Wait:
     """The reference: ``decide`` on a copy that holds it, and nobody behind it."""
     longer = replace(snapshot, waiting=(*snapshot.waiting, request))
-    queue = in_order(longer, Books(longer, NOW))
+    queue = in_order(longer, CycleState(longer, NOW))
     plan = decide(replace(snapshot, waiting=queue[: queue.index(request) + 1]), NOW)
     starts = [start for start in plan.starts if start.request_id == request.id]
     if starts:
@@ -40,12 +40,14 @@ HYPOTHETICAL = st.builds(
 
 
 @given(snapshot=snapshots(), asked=st.lists(HYPOTHETICAL, min_size=1, max_size=4))
-def test_a_quote_is_what_would_be_decided(snapshot: Snapshot, asked: list[Waiting]) -> None:
+def test_a_quote_is_what_would_be_decided(snapshot: Snapshot, asked: list[PendingRequest]) -> None:
     assert quotes(snapshot, asked, NOW) == tuple(decided(snapshot, each) for each in asked)
 
 
 @given(snapshot=snapshots(), asked=HYPOTHETICAL)
-def test_those_behind_change_nothing_but_the_estimate(snapshot: Snapshot, asked: Waiting) -> None:
+def test_those_behind_change_nothing_but_the_estimate(
+    snapshot: Snapshot, asked: PendingRequest
+) -> None:
     plan = decide(replace(snapshot, waiting=(*snapshot.waiting, asked)), NOW)
     (quote,) = quotes(snapshot, [asked], NOW)
     found = [wait for wait in plan.waits if wait.request_id == asked.id]
@@ -55,7 +57,7 @@ def test_those_behind_change_nothing_but_the_estimate(snapshot: Snapshot, asked:
     ]
 
 
-def pool(*held: Holding, waits: tuple[Waiting, ...] = ()) -> Snapshot:
+def pool(*held: Allocation, waits: tuple[PendingRequest, ...] = ()) -> Snapshot:
     return Snapshot(devices=node("a", 2), groups=(group(),), waiting=waits, holdings=held)
 
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from carrel.hub.scheduling.queue.running_set import Running, expected_end, span
-from carrel.hub.scheduling.quota.tree import Tree
+from carrel.hub.scheduling.queue.running_set import RunningSet, expected_end, span
+from carrel.hub.scheduling.quota.tree import GroupTree
 
 from .values import HOUR, NOW, group, holding, waiting
 
@@ -71,12 +71,12 @@ def test_as_time_passes_the_ends_are_those_that_would_be_found_anew() -> None:
         replace(JOB, request_id="limit", expected=None, until=NOW + 2 * HOUR),
         replace(JOB, request_id="leaving", leaving=True),
     ]
-    tree = Tree([group(JOB.group)])
-    running = Running(tree, runs, now=NOW)
+    tree = GroupTree([group(JOB.group)])
+    running = RunningSet(tree, runs, now=NOW)
     for hours in (0, 0.25, 1, 3, 3, 11, 2):
         now = NOW + hours * HOUR
         running.at(now)
-        assert list(running.ends()) == list(Running(tree, runs, now=now).ends())
+        assert list(running.ends()) == list(RunningSet(tree, runs, now=now).ends())
         assert running.ends_in(JOB.group, JOB.owner) == list(running.ends())
     for each in runs:
         assert running.remove(each.request_id) == each

@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from carrel.hub.scheduling.cycle.decision import decide
 from carrel.hub.scheduling.cycle.notice_withdrawal import spared
-from carrel.hub.scheduling.model.snapshot import Holding, Left, PriorityClass, Snapshot, Waiting
+from carrel.hub.scheduling.model.snapshot import (
+    Allocation,
+    BudgetBalance,
+    PendingRequest,
+    PriorityClass,
+    Snapshot,
+)
 
 from . import outcomes, rich
 from .values import HOUR, NOW, group, holding, node, waiting
@@ -23,17 +29,17 @@ GROUPS = (
 )
 
 
-def borrows(number: int, *, lost: float = 0.0, leaving: bool = True) -> Holding:
+def borrows(number: int, *, lost: float = 0.0, leaving: bool = True) -> Allocation:
     """``r0`` on ``a0``, and so on, of a group that is guaranteed nothing."""
     made = holding(f"r{number}", f"a{number}", group="other", ends_in=HOUR)
     return replace(made, preemptible=True, leaving=leaving, saved_at=NOW - lost)
 
 
 def lends(
-    *queue: Waiting,
+    *queue: PendingRequest,
     leaving: Sequence[int] = (0, 1),
     gone: Sequence[int] = (),
-    budgets: Iterable[Left] = (),
+    budgets: Iterable[BudgetBalance] = (),
 ) -> Snapshot:
     """Four devices, which four jobs borrow; the first has the most to lose, then the next."""
     held = [borrows(n, lost=100 - n, leaving=n in leaving) for n in range(4) if n not in gone]
@@ -47,7 +53,7 @@ def lends(
 
 
 FOR_TWO = {"r0": "asks", "r1": "asks"}
-USED_UP = Left(group="cs101", budget=1.0, used=1.0, running=0.0)
+USED_UP = BudgetBalance(group="cs101", budget=1.0, used=1.0, running=0.0)
 URGENT = replace(waiting("first", 1, group="lab"), priority=PriorityClass.URGENT)
 
 

@@ -10,24 +10,24 @@ from hypothesis import strategies as st
 
 from carrel.hub.scheduling.cycle.decision import decide
 from carrel.hub.scheduling.cycle.incremental import (
-    Budgeted,
+    AllocationEnded,
+    AllocationStarted,
+    BudgetsChanged,
     Event,
-    Freed,
-    Leased,
-    Standing,
-    Submitted,
-    Used,
-    Withdrawn,
+    RequestQueued,
+    RequestWithdrawn,
+    SchedulerState,
+    UsageChanged,
     step,
 )
 from carrel.hub.scheduling.model.snapshot import (
+    DecayedUsage,
+    GangRole,
     Health,
+    PendingRequest,
     PriorityClass,
-    Reserved,
-    Role,
+    ReservedSpan,
     Snapshot,
-    Use,
-    Waiting,
 )
 
 from ...benchmarks.decide import Days
@@ -47,25 +47,25 @@ class World:
     def hears(self, event: Event) -> None:
         now = self.snapshot
         match event:
-            case Submitted(request=request):
+            case RequestQueued(request=request):
                 self.requests[request.id] = request
                 self.snapshot = replace(now, waiting=(*now.waiting, request))
-            case Withdrawn(request_id=gone):
+            case RequestWithdrawn(request_id=gone):
                 self.snapshot = replace(
                     now, waiting=tuple(each for each in now.waiting if each.id != gone)
                 )
-            case Freed(request_id=gone):
+            case AllocationEnded(request_id=gone):
                 self.snapshot = replace(now, holdings=self.others(gone))
-            case Leased(holding=holding):
+            case AllocationStarted(holding=holding):
                 others = self.others(holding.request_id)
                 self.snapshot = replace(now, holdings=(*others, holding))
-            case Used(use=use):
+            case UsageChanged(use=use):
                 known = {(each.group, each.owner): each for each in (*now.use, *use)}
                 self.snapshot = replace(now, use=tuple(known.values()))
-            case Budgeted(budgets=budgets):
+            case BudgetsChanged(budgets=budgets):
                 self.snapshot = replace(now, budgets=budgets)
 
-    def others(self, gone: str) -> tuple[rich.Holding, ...]:
+    def others(self, gone: str) -> tuple[rich.Allocation, ...]:
         return tuple(each for each in self.snapshot.holdings if each.request_id != gone)
 
 
@@ -80,19 +80,23 @@ def happenings(draw: st.DrawFn, world: World, turn: int) -> list[Event]:
         kind = draw(st.sampled_from(KINDS))
         event: Event | None = None
         if kind == "submit":
-            event = Submitted(request=draw(rich.requests(f"new{turn}-{number}")))
+            event = RequestQueued(request=draw(rich.requests(f"new{turn}-{number}")))
         elif kind == "withdraw" and snapshot.waiting:
-            event = Withdrawn(request_id=draw(st.sampled_from(snapshot.waiting)).id)
+            event = RequestWithdrawn(request_id=draw(st.sampled_from(snapshot.waiting)).id)
         elif kind == "free" and snapshot.holdings:
-            event = Freed(request_id=draw(st.sampled_from(snapshot.holdings)).request_id)
+            event = AllocationEnded(request_id=draw(st.sampled_from(snapshot.holdings)).request_id)
         elif kind == "change" and snapshot.holdings:
             holding = draw(st.sampled_from(snapshot.holdings))
-            event = Leased(holding=replace(holding, leaving=True, until=holding.until + 600))
+            event = AllocationStarted(
+                holding=replace(holding, leaving=True, until=holding.until + 600)
+            )
         elif kind == "use":
-            used = Use(group="cs101", owner="ada", device_seconds=draw(st.integers(0, 9)) * 900.0)
-            event = Used(use=(used,))
+            used = DecayedUsage(
+                group="cs101", owner="ada", device_seconds=draw(st.integers(0, 9)) * 900.0
+            )
+            event = UsageChanged(use=(used,))
         elif kind == "budget":
-            event = Budgeted(budgets=draw(rich.budgets()))
+            event = BudgetsChanged(budgets=draw(rich.budgets()))
         if event is not None:
             events.append(event)
             world.hears(event)
@@ -104,7 +108,7 @@ def lives(draw: st.DrawFn) -> None:
     """A snapshot, and several steps from it; each is compared as soon as it is made."""
     world = World(draw(st.one_of(rich.snapshots(), rich.in_pieces())))
     now = NOW
-    standing = Standing(world.snapshot, now)
+    standing = SchedulerState(world.snapshot, now)
     for turn in range(draw(st.integers(1, 5))):
         now += draw(st.sampled_from((0.0, 1.0, 600.0, 3600.0)))
         events = happenings(draw, world, turn)
@@ -137,11 +141,11 @@ def test_a_step_starts_and_stops_what_the_whole_decision_would(life: None) -> No
 
 
 def test_a_gang_that_would_like_more_than_the_pool_has_starts_with_fewer_members() -> None:
-    worker = Role(name="worker", devices=2, wanted=2, minimum=1)
+    worker = GangRole(name="worker", devices=2, wanted=2, minimum=1)
     request = replace(waiting("gang", 4), gang=(worker,))
     snapshot = Snapshot(devices=node("a", 2), groups=(group(),), waiting=(request,))
 
-    starts = Standing(snapshot, NOW).decide().starts
+    starts = SchedulerState(snapshot, NOW).decide().starts
 
     assert [start.devices for start in starts] == [("a0", "a1")]
     assert starts == decide(snapshot, NOW).starts
@@ -153,7 +157,7 @@ def test_it_does_so_along_queues_so_long_that_it_looks_ahead_for_hope() -> None:
     size = Size(devices=64, waiting=500, users=60, groups=8)
     scenario = Scenario(3, size)
     snapshot = scenario.snapshot()
-    days, standing = Days(scenario, snapshot, 3), Standing(snapshot, BEGINNING)
+    days, standing = Days(scenario, snapshot, 3), SchedulerState(snapshot, BEGINNING)
     for turn in range(1000):
         events, now = days.next(turn)
         standing.take_in(events, now)
@@ -174,10 +178,10 @@ def test_the_head_may_wait_in_a_full_group_that_is_as_large_as_the_pool() -> Non
             waiting("first", 2, group="cs", age=60.0),
             waiting("second", 1, group="math", seconds=2 * HOUR),
         ),
-        use=(Use(group="math", owner="second", device_seconds=99 * HOUR),),
+        use=(DecayedUsage(group="math", owner="second", device_seconds=99 * HOUR),),
     )
 
-    _, delta = step(Standing(snapshot, NOW), [], NOW)
+    _, delta = step(SchedulerState(snapshot, NOW), [], NOW)
 
     plan = decide(snapshot, NOW)
     assert [wait.request_id for wait in plan.waits] == ["first", "second"]
@@ -200,12 +204,12 @@ def test_a_full_group_takes_its_turn_in_a_reservation_all_the_same() -> None:
             waiting("other", 1, group="math", age=60.0),
         ),
         reserved=(
-            Reserved(id="lab", group="cs", devices=2, starts_at=NOW - HOUR, ends_at=NOW + HOUR),
+            ReservedSpan(id="lab", group="cs", devices=2, starts_at=NOW - HOUR, ends_at=NOW + HOUR),
         ),
-        use=(Use(group="cs102", owner="later", device_seconds=99 * HOUR),),
+        use=(DecayedUsage(group="cs102", owner="later", device_seconds=99 * HOUR),),
     )
 
-    _, delta = step(Standing(snapshot, NOW), [], NOW)
+    _, delta = step(SchedulerState(snapshot, NOW), [], NOW)
 
     assert [start.request_id for start in delta.starts] == ["other", "later"]
     assert delta.starts == decide(snapshot, NOW).starts
@@ -242,7 +246,7 @@ def test_what_the_first_in_line_expects_does_not_depend_on_who_is_hoped_for() ->
         ),
     )
 
-    _, delta = step(Standing(snapshot, NOW), [], NOW)
+    _, delta = step(SchedulerState(snapshot, NOW), [], NOW)
 
     plan = decide(snapshot, NOW)
     assert (delta.starts, delta.stops) == (plan.starts, plan.stops)
@@ -250,7 +254,7 @@ def test_what_the_first_in_line_expects_does_not_depend_on_who_is_hoped_for() ->
 
 
 def test_a_step_with_events_is_the_two_halves_in_one() -> None:
-    asked = Waiting(
+    asked = PendingRequest(
         id="r",
         kind=rich.Kind.JOB,
         owner="ada",
@@ -260,13 +264,13 @@ def test_a_step_with_events_is_the_two_halves_in_one() -> None:
         submitted_at=NOW,
     )
     snapshot = Snapshot(groups=(rich.Group(name="cs"),))
-    standing, delta = step(Standing(snapshot, NOW), [Submitted(request=asked)], NOW)
+    standing, delta = step(SchedulerState(snapshot, NOW), [RequestQueued(request=asked)], NOW)
     assert [start.request_id for start in delta.starts] == ["r"]
     assert standing.snapshot().waiting == ()
     assert [holding.request_id for holding in standing.snapshot().holdings] == ["r"]
 
 
-def asking_back(*waits: Waiting) -> Snapshot:
+def asking_back(*waits: PendingRequest) -> Snapshot:
     """a0 is free for A, which asks lent back as well, and b0 for the head of the queue."""
     return Snapshot(
         devices=(*node("a", 2), *node("b", 2)),
@@ -287,7 +291,7 @@ def asking_back(*waits: Waiting) -> Snapshot:
             waiting("claim", 2, group="A", seconds=600.0),
             *waits,
         ),
-        use=(Use(group="Y", owner="for good", device_seconds=9e5),),
+        use=(DecayedUsage(group="Y", owner="for good", device_seconds=9e5),),
     )
 
 
@@ -297,20 +301,20 @@ FOR_GOOD = waiting("for good", group="Y", owner="for good", seconds=600.0)
 
 @pytest.mark.parametrize("queue", [(FOR_GOOD, LATER), (LATER, FOR_GOOD)])
 def test_what_is_set_aside_for_a_guarantee_counts_as_free_for_it(
-    queue: tuple[Waiting, ...],
+    queue: tuple[PendingRequest, ...],
 ) -> None:
     """Else it depended on who is looked at first whether others could have all of theirs back."""
     snapshot = asking_back(*queue)
 
-    _, delta = step(Standing(snapshot, NOW), [], NOW)
+    _, delta = step(SchedulerState(snapshot, NOW), [], NOW)
 
     assert delta.starts == decide(snapshot, NOW).starts
 
 
 def test_what_was_set_aside_is_forgotten_with_the_next_step() -> None:
-    standing, _ = step(Standing(asking_back(LATER, FOR_GOOD), NOW), [], NOW)
+    standing, _ = step(SchedulerState(asking_back(LATER, FOR_GOOD), NOW), [], NOW)
 
-    standing.take_in([Withdrawn(request_id="later")], NOW + 1)
+    standing.take_in([RequestWithdrawn(request_id="later")], NOW + 1)
 
     plan = decide(standing.snapshot(), NOW + 1)
     assert standing.decide().starts == plan.starts
@@ -334,12 +338,12 @@ def test_who_is_refused_behind_the_head_for_its_limit_hides_no_shorter_limit_of_
             holding("run1", "b2", group="math", ends_in=2 * HOUR),
         ),
         reserved=(
-            Reserved(
+            ReservedSpan(
                 id="lab", group="lab", devices=2, starts_at=NOW + 3 * HOUR, ends_at=NOW + 9 * HOUR
             ),
         ),
     )
-    _, delta = step(Standing(snapshot, NOW), [], NOW)
+    _, delta = step(SchedulerState(snapshot, NOW), [], NOW)
     plan = decide(snapshot, NOW)
     assert {start.request_id for start in plan.starts} == {"c0", "short"}
     assert (delta.starts, delta.stops) == (plan.starts, plan.stops)

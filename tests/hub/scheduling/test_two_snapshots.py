@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.hub.scheduling.cycle.decision import decide
-from carrel.hub.scheduling.model.snapshot import Group, Kind, Left, Snapshot
+from carrel.hub.scheduling.model.snapshot import BudgetBalance, Group, Kind, Snapshot
 
 from . import rich
 from .outcomes import is_below
@@ -152,7 +152,7 @@ def crowds(draw: st.DrawFn, parents: Mapping[str, str | None], running: int) -> 
         for number, device in enumerate(devices[: draw(st.integers(0, running))])
     )
     budgets = tuple(
-        Left(group=name, budget=draw(st.integers(0, 3)) * HOUR, used=0.0)
+        BudgetBalance(group=name, budget=draw(st.integers(0, 3)) * HOUR, used=0.0)
         for name in parents
         if draw(rich.often(False, True))
     )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from carrel.hub.scheduling.model.snapshot import (
+    Allocation,
     Device,
     Group,
     Health,
-    Holding,
     Kind,
+    PendingRequest,
     PriorityClass,
-    Waiting,
 )
 
 NOW = 10_000.0
@@ -62,9 +62,9 @@ def waiting(
     seconds: float = HOUR,
     model: str | None = None,
     priority: PriorityClass = PriorityClass.NORMAL,
-) -> Waiting:
+) -> PendingRequest:
     """A request that was submitted ``age`` seconds ago; its owner is called like it."""
-    return Waiting(
+    return PendingRequest(
         id=request_id,
         kind=Kind.JOB,
         owner=owner or f"owner of {request_id}",
@@ -83,8 +83,8 @@ def holding(
     owner: str = "",
     group: str = "cs101",
     ends_in: float = HOUR,
-) -> Holding:
-    return Holding(
+) -> Allocation:
+    return Allocation(
         request_id=request_id,
         owner=owner or f"owner of {request_id}",
         group=group,

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.simulation.policies.policy import Schedules, Site
-from carrel.hub.simulation.replay.event_loop import Outcome, simulate
+from carrel.hub.simulation.policies.policy import Schedules, SimulatedSite
+from carrel.hub.simulation.replay.event_loop import ReplayOutcome, simulate
 from carrel.hub.simulation.replay.runtime_estimates import Known
 from carrel.hub.simulation.workload.formats import FORMATS
-from carrel.hub.simulation.workload.jobs import Job, Trace
+from carrel.hub.simulation.workload.jobs import Trace, TraceJob
 from carrel.hub.simulation.workload.nodes import ONE_POOL, one_pool
 from carrel.hub.simulation.workload.reader import read_trace
 
@@ -19,26 +19,26 @@ from ...benchmarks.traces import WEEK, shared_file
 from ...requirements import need
 
 
-def job(name: str, at: float, seconds: float, devices: int = 1, **more: object) -> Job:
+def job(name: str, at: float, seconds: float, devices: int = 1, **more: object) -> TraceJob:
     given: dict[str, object] = {"user": "", "tenant": "", **more}
-    return Job(id=name, submitted_at=at, seconds=seconds, devices=devices, **given)  # type: ignore[arg-type]
+    return TraceJob(id=name, submitted_at=at, seconds=seconds, devices=devices, **given)  # type: ignore[arg-type]
 
 
-def site(nodes: int = 1, devices: int = 2, *, restart_cost: float = 0.0) -> Site:
-    return Site(devices=one_pool(nodes, devices).pool(ONE_POOL), restart_cost=restart_cost)
+def site(nodes: int = 1, devices: int = 2, *, restart_cost: float = 0.0) -> SimulatedSite:
+    return SimulatedSite(devices=one_pool(nodes, devices).pool(ONE_POOL), restart_cost=restart_cost)
 
 
 def played(
     policy: Schedules,
-    jobs: Sequence[Job],
-    place: Site | None = None,
+    jobs: Sequence[TraceJob],
+    place: SimulatedSite | None = None,
     expected: dict[str, float] | None = None,
-) -> Outcome:
+) -> ReplayOutcome:
     told = {each.id: each.seconds for each in jobs} | (expected or {})
     return simulate(jobs, site=place or site(), policy=policy, estimator=Known(told))
 
 
-def spans(outcome: Outcome) -> dict[str, list[tuple[float, float]]]:
+def spans(outcome: ReplayOutcome) -> dict[str, list[tuple[float, float]]]:
     """When each job ran."""
     return {run.job.id: run.spans for run in outcome.runs}
 

@@ -12,10 +12,10 @@ from carrel.hub.records.calendar import Term
 from carrel.hub.scheduling.model.budget import Budget, Period
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.simulation.policies.carrel_policy import CARREL
-from carrel.hub.simulation.policies.policy import BASELINES, Site
-from carrel.hub.simulation.replay.event_loop import Outcome
+from carrel.hub.simulation.policies.policy import BASELINES, SimulatedSite
+from carrel.hub.simulation.replay.event_loop import ReplayOutcome
 from carrel.hub.simulation.workload.calendar import Calendar
-from carrel.hub.simulation.workload.jobs import Job
+from carrel.hub.simulation.workload.jobs import TraceJob
 from carrel.hub.simulation.workload.quota_file import wide_open
 
 from .kit import job, played, site, spans
@@ -32,18 +32,18 @@ def group(name: str, seconds: float, period: Period = Period.WEEK, **more: objec
     return replace(wide_open(name, 4), budget=budget, **more)  # type: ignore[arg-type]
 
 
-def lab_job(name: str, at: float, seconds: float, devices: int = 1, **more: object) -> Job:
+def lab_job(name: str, at: float, seconds: float, devices: int = 1, **more: object) -> TraceJob:
     """``at``: seconds after a Monday."""
     given: dict[str, object] = {"tenant": "lab", "limit": seconds, **more}
     return job(name, MONDAY + at, seconds, devices, **given)
 
 
-def place(*groups: Group, terms: tuple[Term, ...] = (), restart_cost: float = 0.0) -> Site:
+def place(*groups: Group, terms: tuple[Term, ...] = (), restart_cost: float = 0.0) -> SimulatedSite:
     made = site(1, 4, restart_cost=restart_cost)
     return replace(made, groups=groups, calendar=Calendar(terms=terms))
 
 
-def ran(outcome: Outcome) -> dict[str, list[tuple[float, float]]]:
+def ran(outcome: ReplayOutcome) -> dict[str, list[tuple[float, float]]]:
     """When each job ran, in seconds after that Monday."""
     return {
         name: [(began - MONDAY, ended - MONDAY) for began, ended in found]

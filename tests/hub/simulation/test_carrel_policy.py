@@ -12,17 +12,17 @@ from carrel.hub.errors import InvalidInput
 from carrel.hub.scheduling.model.snapshot import Device, Group, Kind, Share
 from carrel.hub.scheduling.quota.accounting import Charge, decayed
 from carrel.hub.simulation.policies.carrel_policy import CARREL
-from carrel.hub.simulation.policies.policy import Schedules, Site
-from carrel.hub.simulation.workload.decayed_usage import Past
+from carrel.hub.simulation.policies.policy import Schedules, SimulatedSite
+from carrel.hub.simulation.workload.decayed_usage import SimulatedUsage
 from carrel.hub.simulation.workload.job_run import request_of
-from carrel.hub.simulation.workload.jobs import Job
+from carrel.hub.simulation.workload.jobs import TraceJob
 from carrel.hub.simulation.workload.quota_file import wide_open
 
 from ..scheduling.values import node
 from .kit import job, played, site, spans
 
 
-def shared_site(devices: int, *groups: Group, restart_cost: float = 0.0) -> Site:
+def shared_site(devices: int, *groups: Group, restart_cost: float = 0.0) -> SimulatedSite:
     return replace(site(1, devices, restart_cost=restart_cost), groups=groups)
 
 
@@ -30,7 +30,7 @@ def guaranteed(name: str, devices: int, *, of: int) -> Group:
     return replace(wide_open(name, of), guaranteed=devices)
 
 
-def jobs_of(tenant: str, at: float, seconds: float, count: int) -> Sequence[Job]:
+def jobs_of(tenant: str, at: float, seconds: float, count: int) -> Sequence[TraceJob]:
     return [job(f"{tenant}{n}", at, seconds, tenant=tenant, user=tenant) for n in range(count)]
 
 
@@ -118,7 +118,7 @@ def test_a_gang_starts_as_a_whole() -> None:
 
 def test_use_decays_as_the_ledger_of_the_live_service_does() -> None:
     request = request_of(job("a", 0, 1, tenant="lab"), node=8, expected=1.0, limit=1.0)
-    past = Past(half_life=1000.0)
+    past = SimulatedUsage(half_life=1000.0)
     past.change(request, 2.0, 100.0)
     past.change(request, -2.0, 400.0)
     past.change(request, 1.0, 600.0)
@@ -186,10 +186,10 @@ TOGETHER = (*node("a", 2, model="A100"), *node("b", 2, model="A100"), *node("c",
     ],
 )
 def test_what_could_not_start_even_alone_is_named_and_why(
-    stuck: Job, groups: tuple[Group, ...], devices: tuple[Device, ...], said: str
+    stuck: TraceJob, groups: tuple[Group, ...], devices: tuple[Device, ...], said: str
 ) -> None:
     before = job("before", 0, 10, tenant="lab")
-    place = Site(devices=devices, groups=groups)
+    place = SimulatedSite(devices=devices, groups=groups)
     with pytest.raises(InvalidInput) as error:
         played(CARREL, (before, stuck), place)
     assert error.value.message == f"With carrel, 1 job never started. {said}"
@@ -216,10 +216,10 @@ def test_what_could_not_start_even_alone_is_named_and_why(
         ),
     ],
 )
-def test_what_is_too_large_for_the_nodes_is_named_and_why(large: Job, said: str) -> None:
+def test_what_is_too_large_for_the_nodes_is_named_and_why(large: TraceJob, said: str) -> None:
     devices = (*node("a", 8), *node("b", 4, model="A100"), *node("c", 4, model="A100"))
     with pytest.raises(InvalidInput) as error:
-        played(CARREL, (large,), Site(devices=devices))
+        played(CARREL, (large,), SimulatedSite(devices=devices))
     assert error.value.message == said
 
 
@@ -231,7 +231,7 @@ class Idle:
     waiting = 0
     free = 0.0
 
-    def scheduler(self, place: Site) -> Idle:
+    def scheduler(self, place: SimulatedSite) -> Idle:
         return self
 
     def submit(self, run: object, now: float) -> None: ...

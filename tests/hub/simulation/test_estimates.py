@@ -8,7 +8,11 @@ from statistics import fmean, pstdev
 import pytest
 
 from carrel.hub.errors import InvalidInput
-from carrel.hub.simulation.replay.runtime_estimates import UNKNOWN_SECONDS, History, parse_estimates
+from carrel.hub.simulation.replay.runtime_estimates import (
+    UNKNOWN_SECONDS,
+    ObservedRuntimes,
+    parse_estimates,
+)
 
 from .kit import job
 
@@ -30,7 +34,7 @@ def test_drawn_errors_have_the_spread_that_was_asked_for_and_follow_the_seed() -
 
 
 def test_history_knows_the_last_two_equal_jobs_that_have_ended() -> None:
-    history = History()
+    history = ObservedRuntimes()
     assert history.expect(job("a", 0, 1)) == UNKNOWN_SECONDS
     for seconds in (1000, 20, 40):
         history.ended(job("x", 0, seconds, user="ada", tenant="lab"))

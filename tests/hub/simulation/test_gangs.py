@@ -12,10 +12,10 @@ from carrel.hub.scheduling.model.budget import Budget, Period
 from carrel.hub.scheduling.model.snapshot import Arrangement, Group
 from carrel.hub.scheduling.placement.device_pool import largest_node
 from carrel.hub.simulation.policies.carrel_policy import CARREL
-from carrel.hub.simulation.policies.policy import BASELINES, Schedules, Site
+from carrel.hub.simulation.policies.policy import BASELINES, Schedules, SimulatedSite
 from carrel.hub.simulation.replay.metrics import figures
 from carrel.hub.simulation.workload.job_run import EVERYBODY, Run, request_of
-from carrel.hub.simulation.workload.jobs import Gang, Job
+from carrel.hub.simulation.workload.jobs import Gang, TraceJob
 from carrel.hub.simulation.workload.nodes import ONE_POOL, parse_nodes
 from carrel.hub.simulation.workload.quota_file import room_for_gangs, wide_open
 
@@ -25,7 +25,7 @@ from .kit import job, played, spans
 BOTH = pytest.mark.parametrize("policy", [CARREL, BASELINES["greedy"]], ids=["carrel", "greedy"])
 
 
-def gang(name: str, at: float, seconds: float, members: str, **more: object) -> Job:
+def gang(name: str, at: float, seconds: float, members: str, **more: object) -> TraceJob:
     """``2..4x1``: it starts with two members, and would like four of one device each."""
     count, _, devices = members.partition("x")
     least, _, most = count.partition("..")
@@ -36,17 +36,19 @@ def gang(name: str, at: float, seconds: float, members: str, **more: object) -> 
     return job(name, at, seconds, wanted * int(devices), gang=made, **more)
 
 
-def on(nodes: str, *groups: Group, restart_cost: float = 0.0) -> Site:
+def on(nodes: str, *groups: Group, restart_cost: float = 0.0) -> SimulatedSite:
     devices = parse_nodes(nodes).pool(ONE_POOL)
     given = groups or (wide_open(EVERYBODY, len(devices)),)
-    return Site(
+    return SimulatedSite(
         devices=devices,
         groups=room_for_gangs(given, len(devices)),
         restart_cost=restart_cost,
     )
 
 
-def lying(policy: Schedules, jobs: Sequence[Job], place: Site) -> dict[str, list[str]]:
+def lying(
+    policy: Schedules, jobs: Sequence[TraceJob], place: SimulatedSite
+) -> dict[str, list[str]]:
     """The nodes of those that start when they come one after the other: a node for each device."""
     where = {device.id: device.node for device in place.devices}
     scheduler = policy.scheduler(place)
@@ -161,7 +163,7 @@ def test_one_member_sits_within_one_node_however_large_it_is(policy: Schedules) 
     ],
 )
 def test_a_gang_that_never_has_all_its_members_is_refused_under_every_policy(
-    policy: Schedules, large: Job, words: str
+    policy: Schedules, large: TraceJob, words: str
 ) -> None:
     """They are compared by the same work."""
     with pytest.raises(InvalidInput, match=words):

@@ -8,7 +8,7 @@ import pytest
 
 from carrel.hub.simulation.policies.policy import BASELINES
 from carrel.hub.simulation.replay.experiment import Experiment, run
-from carrel.hub.simulation.replay.metrics import Figures
+from carrel.hub.simulation.replay.metrics import ReplayMetrics
 from carrel.hub.simulation.replay.runtime_estimates import parse_estimates
 from carrel.hub.simulation.workload.jobs import Trace
 from carrel.hub.simulation.workload.nodes import ONE_POOL, one_pool
@@ -23,7 +23,7 @@ def week() -> Trace:
     return week_of_philly()
 
 
-def figures(week: Trace, policy: str, estimates: str = "oracle", seed: int = 0) -> Figures:
+def figures(week: Trace, policy: str, estimates: str = "oracle", seed: int = 0) -> ReplayMetrics:
     experiment = Experiment(
         trace=week,
         pools={ONE_POOL: one_pool(6, 8).pool(ONE_POOL)},

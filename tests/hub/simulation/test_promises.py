@@ -11,10 +11,10 @@ from carrel.hub.errors import InvalidInput
 from carrel.hub.records.calendar import Reservation
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.simulation.policies.carrel_policy import CARREL
-from carrel.hub.simulation.policies.policy import BASELINES, Site
-from carrel.hub.simulation.replay.event_loop import Outcome
+from carrel.hub.simulation.policies.policy import BASELINES, SimulatedSite
+from carrel.hub.simulation.replay.event_loop import ReplayOutcome
 from carrel.hub.simulation.workload.calendar import Calendar
-from carrel.hub.simulation.workload.jobs import Job
+from carrel.hub.simulation.workload.jobs import TraceJob
 from carrel.hub.simulation.workload.quota_file import wide_open
 
 from .kit import job, played, site, spans
@@ -37,17 +37,17 @@ MONDAYS_AT_TEN = Reservation(
 GROUPS = (wide_open("course", 2), wide_open("lab", 2))
 
 
-def asked(name: str, tenant: str, at: float, seconds: float, **more: object) -> Job:
+def asked(name: str, tenant: str, at: float, seconds: float, **more: object) -> TraceJob:
     """``at``: seconds after a Monday."""
     given: dict[str, object] = {"user": tenant, "limit": seconds, **more}
     return job(name, MONDAY + at, seconds, 1, tenant=tenant, **given)
 
 
-def place(*reservations: Reservation, groups: tuple[Group, ...] = GROUPS) -> Site:
+def place(*reservations: Reservation, groups: tuple[Group, ...] = GROUPS) -> SimulatedSite:
     return replace(site(1, 2), groups=groups, calendar=Calendar(reservations=reservations))
 
 
-def ran(outcome: Outcome) -> dict[str, list[tuple[float, float]]]:
+def ran(outcome: ReplayOutcome) -> dict[str, list[tuple[float, float]]]:
     """When each job ran, in hours after that Monday."""
     return {
         name: [((began - MONDAY) / HOUR, (ended - MONDAY) / HOUR) for began, ended in found]

@@ -6,7 +6,7 @@ import pytest
 
 from carrel.hub.errors import InvalidInput
 from carrel.hub.simulation.policies.policy import BASELINES, LAS_THRESHOLD, Policy
-from carrel.hub.simulation.workload.jobs import Job
+from carrel.hub.simulation.workload.jobs import TraceJob
 
 from .kit import job, played, site, spans
 
@@ -49,7 +49,7 @@ BLOCKED = (job("a", 0, 100), job("big", 1, 50, 2), job("late", 2, 10))
     ],
 )
 def test_jobs_run_when_their_policy_says(
-    policy: str, jobs: tuple[Job, ...], expected: dict[str, list[tuple[float, float]]]
+    policy: str, jobs: tuple[TraceJob, ...], expected: dict[str, list[tuple[float, float]]]
 ) -> None:
     assert spans(played(BASELINES[policy], jobs)) == expected
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from carrel.hub.simulation.policies import registry
-from carrel.hub.simulation.policies.policy import Schedules, Site
+from carrel.hub.simulation.policies.policy import Schedules, SimulatedSite
 from carrel.hub.simulation.policies.scheduler import Scheduler
 from carrel.hub.simulation.replay.experiment import Experiment, run
 from carrel.hub.simulation.replay.runtime_estimates import parse_estimates
@@ -79,7 +79,7 @@ class Watching:
     def source(self) -> str:
         return self.policy.source
 
-    def scheduler(self, site: Site) -> Watched:
+    def scheduler(self, site: SimulatedSite) -> Watched:
         self.seen.append(Watched(self.policy.scheduler(site)))
         return self.seen[-1]
 

@@ -15,7 +15,7 @@ from carrel.hub.interfaces.store import Store
 from carrel.hub.records.requests import RequestFilter
 from carrel.hub.scheduling.model.states import TERMINAL, State
 from carrel.hub.store import open_store
-from carrel.hub.store.sql import request_search as finding
+from carrel.hub.store.sql import request_search
 
 from ...contracts.store_kit import CANCELLED, DONE, furnish, job, running, session
 from ...property_settings import examples
@@ -108,7 +108,7 @@ def test_rows_that_stay_as_they_are_are_read_once(tmp_path: Path) -> None:
 
 def test_no_more_is_remembered_than_there_is_room_for(tmp_path: Path) -> None:
     store = open_store(tmp_path / "carrel.db")
-    site, kept = Site(store), finding.Finding(most=2)
+    site, kept = Site(store), request_search.RequestSearch(most=2)
     for step in ("submit", "cancel") * 4:
         site.step(step)
         found = store._read(lambda c: kept.find(c, RequestFilter()))

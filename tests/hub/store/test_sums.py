@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from carrel.hub.interfaces.store import Store
 from carrel.hub.records.requests import NewRequest
-from carrel.hub.records.usage import DAY, LedgerFilter, UsageBy, Used
+from carrel.hub.records.usage import DAY, LedgerFilter, UsageBy, UsageRow
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.scheduling.model.states import State
 from carrel.hub.store import SqlStore, open_store
-from carrel.hub.usage.aggregation import Interval, added_up, charged, of_one_device, portions
+from carrel.hub.usage.aggregation import UsageInterval, added_up, charged, of_one_device, portions
 
 from ...contracts.store_kit import CANCELLED, device, job, running
 from ...property_settings import examples
@@ -85,12 +85,12 @@ def charge(
     store.finish(lease.id, now=at, charge_until=at)
 
 
-def of(found: Sequence[Interval], which: LedgerFilter, by: UsageBy) -> tuple[Used, ...]:
+def of(found: Sequence[UsageInterval], which: LedgerFilter, by: UsageBy) -> tuple[UsageRow, ...]:
     chosen = (each for each in found if which.takes(each.owner, each.group))
     return added_up((part for each in chosen for part in portions(each, which, by)), by)
 
 
-def of_each_device(store: Store) -> list[Interval]:
+def of_each_device(store: Store) -> list[UsageInterval]:
     models = {each.id: each.model for each in store.devices()}
     return [
         of_one_device(charged(line), line.devices, models[name])

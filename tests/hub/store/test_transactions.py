@@ -20,8 +20,7 @@ from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.snapshot import Device, Group, Kind
 from carrel.hub.scheduling.model.states import LIVE, TERMINAL, State
 from carrel.hub.store import SqlStore, open_store
-from carrel.hub.store.sql import queries as reading
-from carrel.hub.store.sql import transactions
+from carrel.hub.store.sql import queries, transactions
 
 from .processes import child
 
@@ -236,13 +235,13 @@ class TestTheDatabaseItself:
         """As in a database with more than one writer: the first look came too early."""
         first = store.submit(_job(1), 100.0)
         looks = []
-        look = reading.of_key
+        look = queries.of_key
 
         def too_early(connection: sa.Connection, owner: str, key: str) -> RequestRecord | None:
             looks.append(key)
             return None if len(looks) == 1 else look(connection, owner, key)
 
-        monkeypatch.setattr(reading, "of_key", too_early)
+        monkeypatch.setattr(queries, "of_key", too_early)
         assert store.submit(_job(1), 101.0) == first
         assert len(store.events("j-1")) == 1
 

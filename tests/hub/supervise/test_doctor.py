@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from carrel.hub import plugins as engines
+from carrel.hub import plugins
 from carrel.hub.cli import cli
-from carrel.hub.config.settings import Engine, Settings
+from carrel.hub.config.settings import EngineKind, Settings
 from carrel.hub.config.state_folder import StateFolder
 from carrel.hub.errors import Unavailable
-from carrel.hub.records.diagnostics import Finding, Verdict
+from carrel.hub.records.diagnostics import Finding, Severity
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ class Ground:
 
     def findings(self) -> Iterator[Finding]:
         yield Finding(
-            subject="limits", verdict=Verdict.MISSING, what="No limit holds.", mend="Boot anew."
+            subject="limits", verdict=Severity.MISSING, what="No limit holds.", mend="Boot anew."
         )
 
 
@@ -54,7 +54,7 @@ def test_it_works_before_the_first_start_and_changes_nothing(state: StateFolder)
 def test_what_is_missing_is_an_exit_status_and_says_how_to_mend_it(
     state: StateFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engines, "ground", lambda *_: Ground())
+    monkeypatch.setattr(plugins, "ground", lambda *_: Ground())
     status, said = called(state, "--engine", "docker")
     assert status == 1
     assert "MISSING  limits: No limit holds.\n         Boot anew.\n" in said
@@ -69,14 +69,14 @@ def test_an_engine_that_cannot_be_asked_is_a_finding(
     def silent(*_: object) -> None:
         raise Unavailable("The Docker engine on local does not answer.")
 
-    monkeypatch.setattr(engines, "ground", silent)
+    monkeypatch.setattr(plugins, "ground", silent)
     assert about(state, "engine", "--engine", "docker")["verdict"] == "missing"
 
 
 def test_a_machine_on_which_no_image_can_be_built_is_a_warning(
     state: StateFolder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(engines, "ground", lambda *_: Ground())
+    monkeypatch.setattr(plugins, "ground", lambda *_: Ground())
     monkeypatch.setenv("PATH", str(tmp_path))
     found = about(state, "BuildKit", "--engine", "docker")
     assert found["verdict"] == "warning"
@@ -107,7 +107,7 @@ def test_a_port_that_somebody_has_is_said_with_who(state: StateFolder) -> None:
 
 def test_the_address_of_a_network_that_is_not_there_yet_is_nobodys(state: StateFolder) -> None:
     state.create()
-    Settings(engine=Engine.LOCAL, port=0, internal_ip="10.255.255.1", hub_port=80).save(state)
+    Settings(engine=EngineKind.LOCAL, port=0, internal_ip="10.255.255.1", hub_port=80).save(state)
     assert about(state, "ports")["verdict"] == "fine"
 
 

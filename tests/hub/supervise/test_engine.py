@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub import plugins as engines
+from carrel.hub import plugins
 from carrel.hub.config import backend
-from carrel.hub.config.settings import Engine, Settings
+from carrel.hub.config.settings import EngineKind, Settings
 from carrel.hub.config.site import SiteFile
 from carrel.hub.config.state_folder import StateFolder
 from carrel.hub.errors import Conflict, Unavailable
@@ -35,7 +35,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StateFolder:
 
 @pytest.fixture
 def busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engines, "ground", lambda *_: Ground())
+    monkeypatch.setattr(plugins, "ground", lambda *_: Ground())
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> None:
     def ask(*_: object) -> None:
         raise Unavailable("The Docker engine on local does not answer.")
 
-    monkeypatch.setattr(engines, "ground", ask)
+    monkeypatch.setattr(plugins, "ground", ask)
 
 
 def host_of(state: StateFolder, settings: Settings) -> str:
@@ -53,7 +53,7 @@ def host_of(state: StateFolder, settings: Settings) -> str:
 def test_the_engine_of_the_last_start_is_found_without_its_docker_host(
     state: StateFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chosen(state, Settings(), Engine.DOCKER).save(state)
+    chosen(state, Settings(), EngineKind.DOCKER).save(state)
     monkeypatch.delenv("DOCKER_HOST")
     assert host_of(state, Settings.load(state)) == FIRST
     monkeypatch.setenv("DOCKER_HOST", SECOND)
@@ -63,7 +63,7 @@ def test_the_engine_of_the_last_start_is_found_without_its_docker_host(
 def test_the_next_start_may_name_another_one(
     state: StateFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stored = Settings(engine=Engine.DOCKER)
+    stored = Settings(engine=EngineKind.DOCKER)
     first = chosen(state, stored, None)
     monkeypatch.delenv("DOCKER_HOST")
     assert chosen(state, first, None).docker_host == FIRST
@@ -76,7 +76,7 @@ def test_the_next_start_may_name_another_one(
 def test_an_engine_on_which_something_runs_is_not_left(
     state: StateFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = chosen(state, Settings(engine=Engine.DOCKER), None)
+    first = chosen(state, Settings(engine=EngineKind.DOCKER), None)
     monkeypatch.setenv("DOCKER_HOST", SECOND)
     with pytest.raises(Conflict, match=f"1 sessions or jobs run on the engine '{FIRST}'"):
         chosen(state, first, None)
@@ -86,7 +86,7 @@ def test_an_engine_on_which_something_runs_is_not_left(
 def test_one_that_is_gone_may_have_another_address_now(
     state: StateFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stored = Settings(engine=Engine.DOCKER, docker_host=FIRST)
+    stored = Settings(engine=EngineKind.DOCKER, docker_host=FIRST)
     monkeypatch.setenv("DOCKER_HOST", SECOND)
     assert chosen(state, stored, None).docker_host == SECOND
 
@@ -95,7 +95,7 @@ def test_one_that_is_gone_may_have_another_address_now(
 def test_down_names_the_engine_that_does_not_answer_and_says_what_goes_on(
     state: StateFolder,
 ) -> None:
-    Settings(engine=Engine.DOCKER, docker_host=FIRST).save(state)
+    Settings(engine=EngineKind.DOCKER, docker_host=FIRST).save(state)
     with pytest.raises(Unavailable) as error:
         down(state, print)
     assert "The Docker engine on local does not answer." in str(error.value)

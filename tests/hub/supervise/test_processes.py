@@ -16,7 +16,7 @@ import pytest
 from carrel.hub.config.settings import Settings
 from carrel.hub.config.state_folder import StateFolder
 from carrel.hub.errors import PortBusy, StateInUse
-from carrel.hub.supervisor import tcp_ports as ports
+from carrel.hub.supervisor import tcp_ports
 from carrel.hub.supervisor.lock import holder, locked
 from carrel.hub.supervisor.processes import ProcessId, leased, stop_all
 from carrel.hub.supervisor.stale import stop_stale
@@ -173,33 +173,33 @@ def taken() -> Iterator[int]:
 
 class TestPorts:
     def test_ports_are_chosen_once_and_kept(self) -> None:
-        first = ports.settle(Settings(port=0), pytest.fail)
+        first = tcp_ports.settle(Settings(port=0), pytest.fail)
         chosen = {first.port, first.hub_port, first.service_port, first.proxy_api_port}
         assert len(chosen) == 4
         assert 0 not in chosen
-        assert ports.settle(first, pytest.fail) == first
+        assert tcp_ports.settle(first, pytest.fail) == first
 
     def test_a_busy_public_port_is_refused_and_its_user_named(self, taken: int) -> None:
         with pytest.raises(
             PortBusy, match=rf"Port {taken} on 127.0.0.1 is taken by process {os.getpid()} \("
         ):
-            ports.settle(Settings(port=taken), pytest.fail)
+            tcp_ports.settle(Settings(port=taken), pytest.fail)
 
     def test_a_busy_internal_port_is_chosen_anew_and_said(
         self, taken: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        hasty = tuple(replace(one, patience=0.0) for one in ports.INTERNAL)
-        monkeypatch.setattr(ports, "INTERNAL", hasty)
-        first = ports.settle(Settings(port=0), pytest.fail)
+        hasty = tuple(replace(one, patience=0.0) for one in tcp_ports.INTERNAL)
+        monkeypatch.setattr(tcp_ports, "INTERNAL", hasty)
+        first = tcp_ports.settle(Settings(port=0), pytest.fail)
         said: list[str] = []
-        second = ports.settle(first.changed(service_port=taken), said.append)
+        second = tcp_ports.settle(first.changed(service_port=taken), said.append)
         assert second.service_port not in {taken, *(first.port, first.hub_port)}
         assert second == first.changed(service_port=second.service_port)
         assert len(said) == 1
         assert said[0].startswith(f"Port {taken} of the Carrel service is taken by process")
 
     def test_a_port_that_comes_free_soon_is_waited_for(self) -> None:
-        first = ports.settle(Settings(port=0), pytest.fail)
+        first = tcp_ports.settle(Settings(port=0), pytest.fail)
         program = (
             "import socket, sys\n"
             f"with socket.create_server(('127.0.0.1', {first.service_port})):\n"
@@ -214,4 +214,4 @@ class TestPorts:
             other.stdout.readline()
             other.stdin.close()
             other.stdin = None
-            assert ports.settle(first, pytest.fail) == first
+            assert tcp_ports.settle(first, pytest.fail) == first

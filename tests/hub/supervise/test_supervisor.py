@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from carrel.hub.errors import BackendFailed, Unavailable
-from carrel.hub.supervisor.child_process import Backoff, Part, rotate, tail
+from carrel.hub.supervisor.child_process import Backoff, Component, rotate, tail
 from carrel.hub.supervisor.processes import ProcessId
-from carrel.hub.supervisor.supervisor import Patience, Supervisor
+from carrel.hub.supervisor.supervisor import RestartPolicy, Supervisor
 
 QUICK = Backoff(first=0.01, longest=0.05)
 
@@ -51,10 +51,10 @@ class Stage:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.parts: list[Part] = []
+        self.parts: list[Component] = []
         self.said: list[str] = []
         self.when_said: Callable[[str], None] = lambda text: None
-        self.patience = Patience(start=120.0, ask=0.02, stop=60.0)
+        self.patience = RestartPolicy(start=120.0, ask=0.02, stop=60.0)
         (folder / "run").mkdir()
 
     def part(
@@ -67,7 +67,7 @@ class Stage:
     ) -> None:
         up = self.folder / f"{name}.up"
         self.parts.append(
-            Part(
+            Component(
                 name=name,
                 title=f"the {name}",
                 command=(sys.executable, "-S", "-c", program, str(self.folder), name),
@@ -186,7 +186,7 @@ def test_a_part_that_cannot_start_ends_it_with_the_end_of_its_log(stage: Stage) 
 
 
 def test_a_part_that_never_gets_ready_is_named(stage: Stage) -> None:
-    stage.patience = Patience(start=0.3, ask=0.02)
+    stage.patience = RestartPolicy(start=0.3, ask=0.02)
     stage.part("proxy")
     stage.part("hub", ready=lambda: False)
     with pytest.raises(Unavailable, match="the hub is not ready after 0 s"):
@@ -197,7 +197,7 @@ def test_a_program_that_is_missing_is_said_and_the_others_are_stopped(stage: Sta
     stage.part("proxy", ready=lambda: True)
     part = stage.parts[0]
     stage.parts.append(
-        Part(
+        Component(
             name="hub",
             title="the hub",
             command=("/no/such/program",),
@@ -212,7 +212,7 @@ def test_a_program_that_is_missing_is_said_and_the_others_are_stopped(stage: Sta
 
 
 def test_what_does_not_listen_is_killed(stage: Stage) -> None:
-    stage.patience = Patience(ask=0.02, stop=0.2)
+    stage.patience = RestartPolicy(ask=0.02, stop=0.2)
     stage.part("hub", DEAF, ready=(stage.folder / "hub.up").exists)
     supervisor = stage.build()
     supervisor.run(supervisor.request_stop)
@@ -221,7 +221,7 @@ def test_what_does_not_listen_is_killed(stage: Stage) -> None:
 
 def test_a_second_ctrl_c_does_not_wait(stage: Stage) -> None:
     # The part answers SIGTERM with the second Ctrl-C; without that it would be given a minute.
-    stage.patience = Patience(ask=0.02, stop=60.0)
+    stage.patience = RestartPolicy(ask=0.02, stop=60.0)
     stage.part("hub", STUBBORN, ready=(stage.folder / "hub.up").exists)
     supervisor = stage.build()
     supervisor.run(supervisor.request_stop)

@@ -24,11 +24,10 @@ from carrel.hub.scheduling.model.snapshot import Device, Group, Kind
 from carrel.hub.scheduling.model.states import State
 from carrel.hub.schemas import DeviceOut
 from carrel.hub.store import open_store
-from carrel.hub.supervisor import components as parts
-from carrel.hub.supervisor import proxy, up
-from carrel.hub.supervisor.child_process import Part
+from carrel.hub.supervisor import components, proxy, up
+from carrel.hub.supervisor.child_process import Component
 from carrel.hub.supervisor.down import down
-from carrel.hub.supervisor.startup_message import Announcement, Person, command
+from carrel.hub.supervisor.startup_message import Announcement, DemoPerson, command
 from carrel.hub.supervisor.up import UpOptions, choose
 
 from ...fake_service import eventually
@@ -56,11 +55,11 @@ class TestUp:
     def fakes(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """One part that only sleeps; as soon as it is ready, Ctrl-C."""
 
-        def fake_parts(*_: object) -> tuple[Part, ...]:
+        def fake_parts(*_: object) -> tuple[Component, ...]:
             command = ("sleep", "600")
             environment = {"PATH": os.environ["PATH"]}
             return (
-                Part(
+                Component(
                     name="hub",
                     title="JupyterHub",
                     command=command,
@@ -141,7 +140,7 @@ class TestUp:
 
 
 class TestAnnouncement:
-    def announce(self, state: StateFolder, *people: Person, demo: bool = True) -> str:
+    def announce(self, state: StateFolder, *people: DemoPerson, demo: bool = True) -> str:
         return Announcement(
             state=state,
             settings=Settings(port=8123, demo=demo),
@@ -150,7 +149,9 @@ class TestAnnouncement:
         ).as_text()
 
     def test_it_says_where_who_what_and_what_first(self, state: StateFolder) -> None:
-        text = self.announce(state, Person(name="student1", role="student", password="bami-kote"))
+        text = self.announce(
+            state, DemoPerson(name="student1", role="student", password="bami-kote")
+        )
         assert "Carrel is ready at http://127.0.0.1:8123/" in text
         assert "student1  bami-kote  (student)" in text
         assert "local/0  Simulated (simulated)" in text
@@ -184,7 +185,7 @@ class TestAnnouncement:
         assert "Then open the address and sign in as ada" in text
 
     def test_later_it_says_how_to_set_a_password(self, state: StateFolder) -> None:
-        text = self.announce(state, Person(name="student1", role="student"), demo=False)
+        text = self.announce(state, DemoPerson(name="student1", role="student"), demo=False)
         assert "Accounts: student1" in text
         assert f"carrel user passwd --state {state.root} NAME" in text
 
@@ -196,7 +197,7 @@ class TestParts:
         monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "of a session")
         monkeypatch.setenv("CARREL_LEASE", "s-aaaaaaaa.1")
         secrets = Secrets.ensure(state)
-        made = parts.parts(state, Settings(hub_port=1, service_port=2), secrets, ("proxy",))
+        made = components.parts(state, Settings(hub_port=1, service_port=2), secrets, ("proxy",))
         assert [part.name for part in made] == ["proxy", "hub", "service"]
         for part in made:
             line = " ".join(part.command)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 
-from carrel.courses.files.bundle import Parcel
+from carrel.courses.files.bundle import FileBundle
 from carrel.courses.files.transfer import kept
-from carrel.courses.model.records import CellScore, Member, NewSubmission, Verdict
-from carrel.courses.services import CourseDesk
+from carrel.courses.model.records import CellScore, Member, NewSubmission, SubmissionVerdict
+from carrel.courses.services import CourseServices
 from carrel.hub.records.identity import Identity
 from carrel.hub.schemas.grading import GradeIn
 
@@ -20,7 +20,7 @@ _WORDS = (
 
 
 def fill(
-    desk: CourseDesk,
+    desk: CourseServices,
     who: Identity,
     students: int,
     *,
@@ -48,14 +48,14 @@ def fill(
     for number, person in enumerate(names[1:], 1):
         late = 40 * 86400.0 if number == 1 else 0.0
         at = desk.commands.clock() + late
-        files = kept(desk.blobs, Parcel.of([("ps1.ipynb", f"work of {person}".encode())]))
+        files = kept(desk.blobs, FileBundle.of([("ps1.ipynb", f"work of {person}".encode())]))
         desk.store.submit(
             NewSubmission(course=course, assignment=name, person=person, at=at, files=files)
         )
     run = desk.grade(who, course, name, GradeIn()).request
     sent = {each.person: each.id for each in desk.store.submissions(course, name)}
     for number, person in enumerate(names[3:], 3):
-        verdict = Verdict(
+        verdict = SubmissionVerdict(
             request=run,
             submission=sent[person],
             at=desk.commands.clock(),

@@ -15,11 +15,11 @@ from carrel.hub.config.settings import SERVICE_PREFIX, Settings
 from carrel.hub.errors import CarrelError, Forbidden, NotFound, NotSignedIn, Unavailable
 from carrel.hub.groups.membership import GroupChoice
 from carrel.hub.interfaces.files import HomeUse
-from carrel.hub.records.events import Glance, Touched
+from carrel.hub.records.events import ChangeDigest, Touched
 from carrel.hub.records.identity import Identity, Viewer
-from carrel.hub.requests.pagination import Wanted
-from carrel.hub.runtime.context import Commands
-from carrel.hub.runtime.notifier import Pulse
+from carrel.hub.requests.pagination import RequestQuery
+from carrel.hub.runtime.context import Context
+from carrel.hub.runtime.notifier import ChangeNotifier
 from carrel.hub.scheduling.model.plan import Wait
 from carrel.hub.schemas import (
     BudgetOut,
@@ -49,8 +49,8 @@ from carrel.hub.schemas.calendar import ReservationOut
 from carrel.hub.schemas.explanation import WhyOut
 from carrel.hub.schemas.images import ImagesOut
 from carrel.hub.store import MemoryStore
-from carrel.hub.web import Person, build_app
-from carrel.hub.web.dependencies.context import Web
+from carrel.hub.web import TokenHolder, build_app
+from carrel.hub.web.dependencies.context import WebContext
 from carrel.hub.web.security.access import SESSION_COOKIE, SESSION_PURPOSE
 from carrel.hub.web.security.hub_oauth import ACCESS_SCOPE, READ_SCOPE, SUBMIT_SCOPE
 from carrel.spawners.fake import FakeBackend
@@ -71,19 +71,23 @@ class FakeSignIn:
 
     def __init__(self) -> None:
         self.away = False
-        self.people: dict[str, Person] = {
-            "ada-oauth": Person(identity=ADA, scopes=frozenset({ACCESS_SCOPE})),
-            "ben-oauth": Person(identity=BEN, scopes=frozenset({ACCESS_SCOPE})),
-            "root-oauth": Person(identity=ROOT, scopes=frozenset({ACCESS_SCOPE})),
-            "ada-all": Person(identity=ADA, scopes=ALL_SCOPES),
-            "ada-reads": Person(identity=ADA, scopes=frozenset({ACCESS_SCOPE, READ_SCOPE})),
-            "ada-submits": Person(identity=ADA, scopes=frozenset({ACCESS_SCOPE, SUBMIT_SCOPE})),
-            "ada-access": Person(identity=ADA, scopes=frozenset({ACCESS_SCOPE})),
-            "ada-elsewhere": Person(identity=ADA, scopes=frozenset({READ_SCOPE, SUBMIT_SCOPE})),
+        self.people: dict[str, TokenHolder] = {
+            "ada-oauth": TokenHolder(identity=ADA, scopes=frozenset({ACCESS_SCOPE})),
+            "ben-oauth": TokenHolder(identity=BEN, scopes=frozenset({ACCESS_SCOPE})),
+            "root-oauth": TokenHolder(identity=ROOT, scopes=frozenset({ACCESS_SCOPE})),
+            "ada-all": TokenHolder(identity=ADA, scopes=ALL_SCOPES),
+            "ada-reads": TokenHolder(identity=ADA, scopes=frozenset({ACCESS_SCOPE, READ_SCOPE})),
+            "ada-submits": TokenHolder(
+                identity=ADA, scopes=frozenset({ACCESS_SCOPE, SUBMIT_SCOPE})
+            ),
+            "ada-access": TokenHolder(identity=ADA, scopes=frozenset({ACCESS_SCOPE})),
+            "ada-elsewhere": TokenHolder(
+                identity=ADA, scopes=frozenset({READ_SCOPE, SUBMIT_SCOPE})
+            ),
         }
         self.codes: list[tuple[str, str]] = []
 
-    async def person(self, token: str, session_id: str = "") -> Person | None:
+    async def person(self, token: str, session_id: str = "") -> TokenHolder | None:
         if self.away:
             raise Unavailable("JupyterHub does not answer.", accepted="Try again.")
         return self.people.get(token)
@@ -101,7 +105,7 @@ class FakeSignIn:
 class FakeCommands:
     """Keeps requests in a dict, records calls, and refuses with ``refusal`` where it is set."""
 
-    def __init__(self, pulse: Pulse) -> None:
+    def __init__(self, pulse: ChangeNotifier) -> None:
         self.pulse = pulse
         self.store = MemoryStore()
         self.clock = time.time
@@ -112,7 +116,7 @@ class FakeCommands:
         self.devices: list[DeviceOut] = []
         self.put_out: dict[str, FilesOut] = {}
         self.reasons: dict[str, WhyOut] = {}
-        self.wanted: list[Wanted] = []
+        self.wanted: list[RequestQuery] = []
         self.waiting = 0
         self.choices = [
             GroupChoice(name="cs101", max_devices=2, max_devices_per_user=1, max_seconds=14400)
@@ -222,7 +226,7 @@ class FakeCommands:
         ]
         return sorted(found, key=lambda request: -request.submitted_at)[:limit]
 
-    def find_requests(self, who: Identity, wanted: Wanted) -> RequestsOut:
+    def find_requests(self, who: Identity, wanted: RequestQuery) -> RequestsOut:
         self.wanted.append(wanted)
         if self.refusal is not None:
             raise self.refusal
@@ -241,7 +245,7 @@ class FakeCommands:
         more = after + len(page) < len(found)
         return RequestsOut(requests=page, next=page[-1].id if more else "")
 
-    def several(self, who: Identity, wanted: Sequence[Wanted]) -> list[RequestsOut]:
+    def several(self, who: Identity, wanted: Sequence[RequestQuery]) -> list[RequestsOut]:
         lists = [
             self.requests(who, kind=w.kind, states=w.states, mine=w.mine, limit=w.limit)
             for w in wanted
@@ -296,12 +300,12 @@ class FakeCommands:
             reservations=self.reserved,
         )
 
-    def pool_at(self, glance: Glance, viewer: Viewer) -> PoolOut:
+    def pool_at(self, glance: ChangeDigest, viewer: Viewer) -> PoolOut:
         return self.pool(viewer.identity)
 
-    def glance(self, after: int | None) -> Glance:
+    def glance(self, after: int | None) -> ChangeDigest:
         self.glances += 1
-        return Glance(
+        return ChangeDigest(
             last=len(self._touched),
             touched=() if after is None else tuple(self._touched[after:]),
             suspect=frozenset(),
@@ -406,12 +410,12 @@ class World:
     """One application with its fakes, and clients for its kinds of callers."""
 
     def __init__(self, *, demo: bool = False, metrics_token: str = "") -> None:
-        self.pulse = Pulse()
+        self.pulse = ChangeNotifier()
         self.commands = FakeCommands(self.pulse)
         self.sign_in = FakeSignIn()
         self.settings = Settings(demo=demo)
         self.app: FastAPI = build_app(
-            cast(Commands, self.commands),
+            cast(Context, self.commands),
             self.pulse,
             self.sign_in,
             self.settings,
@@ -421,8 +425,8 @@ class World:
         )
 
     @property
-    def web(self) -> Web:
-        return cast(Web, self.app.state.web)
+    def web(self) -> WebContext:
+        return cast(WebContext, self.app.state.web)
 
     def client(self, **headers: str) -> Client:
         return Client(self.app, headers)

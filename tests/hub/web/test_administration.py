@@ -15,11 +15,11 @@ from carrel.hub.config.settings import Settings
 from carrel.hub.interfaces.backend import NodeState
 from carrel.hub.records.identity import Identity
 from carrel.hub.records.leases import Handle
-from carrel.hub.runtime.context import Commands
+from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.store.memory import MemoryStore
-from carrel.hub.web import Person, build_app
+from carrel.hub.web import TokenHolder, build_app
 from carrel.hub.web.security.hub_oauth import ACCESS_SCOPE
 from carrel.spawners.fake import FakeBackend
 
@@ -52,7 +52,7 @@ class Site:
     """A real service in memory behind its web side."""
 
     world: World
-    commands: Commands
+    commands: Context
     accounts: Accounts
     clock: Clock
 
@@ -73,9 +73,9 @@ def site(tmp_path: Path) -> Iterator[Site]:
     world = World()
     world.sign_in = FakeSignIn()
     for who in (ADMIN, STUDENT1, TEACHER, STRANGER):
-        world.sign_in.people[who.name] = Person(identity=who, scopes=ALL_SCOPES)
+        world.sign_in.people[who.name] = TokenHolder(identity=who, scopes=ALL_SCOPES)
         scopes = frozenset({ACCESS_SCOPE})
-        world.sign_in.people[f"{who.name}-oauth"] = Person(identity=who, scopes=scopes)
+        world.sign_in.people[f"{who.name}-oauth"] = TokenHolder(identity=who, scopes=scopes)
     world.app = build_app(
         commands,
         commands.pulse,

@@ -9,10 +9,10 @@ import httpx
 import pytest
 
 from carrel.courses.feedback.delivery import GRADE
-from carrel.courses.files.bundle import Parcel
+from carrel.courses.files.bundle import FileBundle
 from carrel.hub.schemas.grading import CellScoreIn, CellScoreOut, GradeOut, VerdictIn
-from carrel.hub.web import Person
-from carrel.hub.web.dependencies.context import Web
+from carrel.hub.web import TokenHolder
+from carrel.hub.web.dependencies.context import WebContext
 from carrel.hub.web.html.downloads import attachment
 
 from ...courses.checks import came_out
@@ -40,7 +40,7 @@ def browser(course: Site) -> Client:
 
 def other(course: Site) -> Client:
     people = course.world.sign_in.people
-    people["student2-oauth"] = Person(identity=STUDENT2, scopes=ALL_SCOPES)
+    people["student2-oauth"] = TokenHolder(identity=STUDENT2, scopes=ALL_SCOPES)
     return course.page(STUDENT2)
 
 
@@ -197,9 +197,9 @@ def test_points_and_feedback_appear_when_they_are_released(course: Site, browser
         "ps1.html": b"<script>alert(1)</script>Well done.",
         GRADE: grade.model_dump_json().encode(),
     }
-    web: Web = course.world.app.state.web
+    web: WebContext = course.world.app.state.web
     desk = web.courses
-    desk.hand_back(TEACHER, desk.store.submission(receipt["id"]), Parcel.of(pages.items()))
+    desk.hand_back(TEACHER, desk.store.submission(receipt["id"]), FileBundle.of(pages.items()))
 
     mine = browser.get(f"{PS1}/my-grade").json()
     assert (mine["grade"]["score"], mine["pages"], mine["sentence"]) == (0.9, ["ps1.html"], "")

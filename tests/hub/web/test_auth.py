@@ -19,7 +19,7 @@ from carrel.hub.web.security.hub_oauth import (
     READ_SCOPE,
     SUBMIT_SCOPE,
     HubSignIn,
-    Person,
+    TokenHolder,
 )
 
 USERS = {
@@ -91,7 +91,7 @@ def sign_in_at(server: ThreadingHTTPServer) -> HubSignIn:
 
 def test_a_token_is_a_person_with_scopes(hub: ThreadingHTTPServer) -> None:
     person = asyncio.run(sign_in_at(hub).person("ada"))
-    assert person == Person(
+    assert person == TokenHolder(
         identity=Identity(name="ada", groups=frozenset({"cs101"})),
         scopes=frozenset({ACCESS_SCOPE, f"{READ_SCOPE}!user=ada"}),
     )
@@ -103,7 +103,7 @@ def test_a_token_is_a_person_with_scopes(hub: ThreadingHTTPServer) -> None:
 def test_unknown_tokens_and_services_are_nobody(hub: ThreadingHTTPServer) -> None:
     sign_in = sign_in_at(hub)
 
-    async def ask() -> list[Person | None]:
+    async def ask() -> list[TokenHolder | None]:
         return [await sign_in.person("unknown"), await sign_in.person("service")]
 
     assert asyncio.run(ask()) == [None, None]

@@ -14,12 +14,12 @@ from carrel.hub.config.settings import Settings
 from carrel.hub.files.local import LocalFiles
 from carrel.hub.interfaces.files import HomeUse
 from carrel.hub.records.identity import Identity
-from carrel.hub.records.notices import Notice, NoticeKind
+from carrel.hub.records.notices import NoticeKind, StopNotice
 from carrel.hub.records.requests import Cause, CauseCode
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.schemas import JobIn, RequestOut, SessionIn
-from carrel.hub.web import Person, build_app
-from carrel.hub.web.dependencies.context import Web
+from carrel.hub.web import TokenHolder, build_app
+from carrel.hub.web.dependencies.context import WebContext
 from carrel.hub.web.html.urls import door
 from carrel.hub.web.security.access import SESSION_COOKIE, SESSION_PURPOSE
 from carrel.hub.web.security.hub_oauth import ACCESS_SCOPE
@@ -42,8 +42,8 @@ class Site:
     app: FastAPI
 
     @property
-    def web(self) -> Web:
-        web: Web = self.app.state.web
+    def web(self) -> WebContext:
+        web: WebContext = self.app.state.web
         return web
 
     def browser(self, who: Identity = STUDENT1, *, forged: bool = False) -> Client:
@@ -75,7 +75,7 @@ class Site:
 def site_over(world: World) -> Site:
     sign_in = FakeSignIn()
     for who in (STUDENT1, STUDENT2, BOSS):
-        sign_in.people[who.name] = Person(identity=who, scopes=frozenset({ACCESS_SCOPE}))
+        sign_in.people[who.name] = TokenHolder(identity=who, scopes=frozenset({ACCESS_SCOPE}))
     app = build_app(
         world.commands,
         world.commands.pulse,
@@ -214,7 +214,7 @@ def test_more_time_is_given_where_nobody_waits_and_refused_on_the_desk_otherwise
 def test_no_more_time_is_offered_to_what_was_asked_back(site: Site) -> None:
     made = site.somebody_else_runs()
     now = site.world.clock()
-    notice = Notice(
+    notice = StopNotice(
         kind=NoticeKind.GUARANTEE,
         message="cs101 has its devices back.",
         given_at=now,
@@ -276,7 +276,7 @@ def test_the_quota_meter_counts_what_is_held(site: Site) -> None:
 def test_the_quota_meter_counts_nothing_of_what_was_stopped_and_waits_again(site: Site) -> None:
     job, store, now = site.world.running_job(), site.world.commands.store, site.world.clock()
     assert "1 of 2 devices" in text_of(site.desk())
-    notice = Notice(
+    notice = StopNotice(
         kind=NoticeKind.GUARANTEE, message="It is.", given_at=now, stops_at=now, group="lab"
     )
     why = Cause(code=CauseCode.PREEMPTED, message="Stopped, as announced.")

@@ -15,13 +15,13 @@ import pytest
 
 from carrel.courses.files.blobs import MemoryBlobs
 from carrel.courses.files.bundle import MAX_BYTES, MAX_FILES
-from carrel.courses.services import CourseDesk
+from carrel.courses.services import CourseServices
 from carrel.courses.store import MemoryCourseStore
 from carrel.hub.config.settings import Settings
 from carrel.hub.records.identity import Identity
 from carrel.hub.schemas.courses import CourseIn
 from carrel.hub.store.memory import MemoryStore
-from carrel.hub.web import Person, build_app
+from carrel.hub.web import TokenHolder, build_app
 from carrel.hub.web.security.hub_oauth import ACCESS_SCOPE, READ_SCOPE
 from carrel.spawners.fake import FakeBackend
 
@@ -50,12 +50,12 @@ class Site:
         commands = build(MemoryStore(), FakeBackend(), hub, self.clock, folder)
         self.blobs = MemoryBlobs()
         self.store = MemoryCourseStore(commands.store)
-        self.desk = CourseDesk(commands, self.store, self.blobs)
+        self.desk = CourseServices(commands, self.store, self.blobs)
         self.desk.create(ADMIN, CourseIn(name="cs101", teachers=["teacher"], students=ROSTER))
         self.world = World()
         self.world.sign_in = FakeSignIn()
         for who in (ADMIN, STUDENT1, STUDENT2, TEACHER, STRANGER, GRADER):
-            self.world.sign_in.people[who.name] = Person(identity=who, scopes=ALL_SCOPES)
+            self.world.sign_in.people[who.name] = TokenHolder(identity=who, scopes=ALL_SCOPES)
         self.world.app = build_app(
             *(commands, commands.pulse, self.world.sign_in, Settings()),
             hub_token=HUB_TOKEN,
@@ -157,7 +157,7 @@ class TestCoursesAndPeople:
     def test_a_token_is_wanted_and_one_that_may_change_things(self, site: Site) -> None:
         assert said(site.world.client().get(f"{AT}/courses"))[0] == 401
         scopes = frozenset({ACCESS_SCOPE, READ_SCOPE})
-        site.world.sign_in.people["reads"] = Person(identity=TEACHER, scopes=scopes)
+        site.world.sign_in.people["reads"] = TokenHolder(identity=TEACHER, scopes=scopes)
         reader = site.world.program("reads")
         answer = reader.post(f"{AT}/assignment/cs101/ps1", data={"files": tree(FILES)})
         assert said(answer)[0] == 403

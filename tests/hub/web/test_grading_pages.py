@@ -11,13 +11,13 @@ from dataclasses import replace
 
 import pytest
 
-from carrel.courses.files.bundle import Parcel
-from carrel.courses.model.records import Member, Role
-from carrel.courses.services import CourseDesk
+from carrel.courses.files.bundle import FileBundle
+from carrel.courses.model.records import CourseRole, Member
+from carrel.courses.services import CourseServices
 from carrel.hub.errors import CarrelError, Conflict
 from carrel.hub.records.identity import Identity
 from carrel.hub.schemas import LARGEST
-from carrel.hub.web import Person
+from carrel.hub.web import TokenHolder
 from carrel.hub.web.html.downloads import attachment
 from carrel.hub.web.security.hub_oauth import ACCESS_SCOPE
 
@@ -33,7 +33,7 @@ __all__ = ["course", "site"]
 GRADING = f"{PREFIX}course/cs101/grading/ps1"
 
 
-def desk(site: Site) -> CourseDesk:
+def desk(site: Site) -> CourseServices:
     return site.world.web.courses
 
 
@@ -142,8 +142,8 @@ def test_one_student_is_read_with_verdicts_receipts_and_files(graded: Site) -> N
 
 def test_nobody_else_reads_any_of_it(graded: Site) -> None:
     scopes = frozenset({ACCESS_SCOPE})
-    graded.world.sign_in.people["gus-oauth"] = Person(identity=GUS, scopes=scopes)
-    gus = Member(course="cs101", person="gus", role=Role.GRADER)
+    graded.world.sign_in.people["gus-oauth"] = TokenHolder(identity=GUS, scopes=scopes)
+    gus = Member(course="cs101", person="gus", role=CourseRole.GRADER)
     desk(graded).store.put_members("cs101", [gus])
     file = f"{GRADING}/student/person005/file/4/ps1.ipynb"
     pages = [GRADING, f"{GRADING}/live", f"{GRADING}/csv", f"{GRADING}/student/person005", file]
@@ -175,7 +175,7 @@ def giving(graded: Site, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     given: list[str] = []
 
     def give(
-        self: CourseDesk, who: Identity, course: str, name: str, people: Iterable[str]
+        self: CourseServices, who: Identity, course: str, name: str, people: Iterable[str]
     ) -> Iterator[tuple[str, CarrelError | None]]:
         sent = {each.person: each for each in self.store.submissions(course, name)}
         for person in people:
@@ -183,10 +183,10 @@ def giving(graded: Site, monkeypatch: pytest.MonkeyPatch) -> list[str]:
                 yield person, Conflict("What counts of person006 has not been graded.")
                 continue
             given.append(person)
-            self.hand_back(who, sent[person], Parcel.of([("ps1.html", person.encode())]))
+            self.hand_back(who, sent[person], FileBundle.of([("ps1.html", person.encode())]))
             yield person, None
 
-    monkeypatch.setattr(CourseDesk, "release_to_class", give)
+    monkeypatch.setattr(CourseServices, "release_to_class", give)
     return given
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from carrel.hub.schemas.pool_history import HistoryOut, PeriodOut
-from carrel.hub.web.pages import usage_plots as history_plots
+from carrel.hub.web.pages import usage_plots as usage_plots_pages
 
 
 def history(*queued: float) -> HistoryOut:
@@ -20,10 +20,10 @@ def history(*queued: float) -> HistoryOut:
 def test_a_queue_is_drawn_on_a_scale_of_whole_requests(
     queued: tuple[float, ...], top: float
 ) -> None:
-    plot = history_plots.queue(history(*queued))
+    plot = usage_plots_pages.queue(history(*queued))
     assert plot.top == top
     assert plot.series[0].values == queued
 
 
 def test_a_moment_of_waiting_is_nothing_to_draw() -> None:
-    assert history_plots.queue(history(0.0, 0.00002)).empty
+    assert usage_plots_pages.queue(history(0.0, 0.00002)).empty

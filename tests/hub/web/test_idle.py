@@ -9,11 +9,11 @@ import pytest
 from fastapi import FastAPI
 
 from carrel.hub.config.settings import Settings
-from carrel.hub.controller.idle_culling import Idling
+from carrel.hub.controller.idle_culling import IdleCulling
 from carrel.hub.records.identity import Identity
 from carrel.hub.store.memory import MemoryStore
-from carrel.hub.web import Person, build_app
-from carrel.hub.web.dependencies.context import Web
+from carrel.hub.web import TokenHolder, build_app
+from carrel.hub.web.dependencies.context import WebContext
 from carrel.hub.web.security.access import SESSION_COOKIE, SESSION_PURPOSE
 from carrel.hub.web.security.hub_oauth import ACCESS_SCOPE
 from carrel.spawners.fake import FakeBackend
@@ -30,7 +30,7 @@ class Site:
     """A real service in memory behind its web side, with one session on one device."""
 
     room: Room
-    web: Web
+    web: WebContext
     app: FastAPI
 
     @property
@@ -58,11 +58,11 @@ def site(tmp_path: Path) -> Site:
     clock = Clock()
     backend = FakeBackend(devices=(device(0), device(1)), clock=clock)
     commands = build(MemoryStore(), backend, FakeHub(), clock, tmp_path)
-    room = Room(commands, backend, clock, Idling(commands, COUNTDOWN))
+    room = Room(commands, backend, clock, IdleCulling(commands, COUNTDOWN))
     sign_in = FakeSignIn()
     for who in (STUDENT1, STUDENT2, ADMIN):
-        sign_in.people[who.name] = Person(identity=who, scopes=ALL_SCOPES)
-    sign_in.people["oauth"] = Person(identity=STUDENT1, scopes=frozenset({ACCESS_SCOPE}))
+        sign_in.people[who.name] = TokenHolder(identity=who, scopes=ALL_SCOPES)
+    sign_in.people["oauth"] = TokenHolder(identity=STUDENT1, scopes=frozenset({ACCESS_SCOPE}))
     app = build_app(
         commands,
         commands.pulse,

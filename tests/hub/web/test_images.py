@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from carrel.hub.schemas.images import PinIn
-from carrel.hub.web.dependencies.context import Web
+from carrel.hub.web.dependencies.context import WebContext
 from carrel.hub.web.forms.image_choice import image_choices
 from carrel.spawners.fake import FakeBackend
 
@@ -118,7 +118,7 @@ def test_a_form_says_what_a_name_stands_for_to_whoever_fills_it_in(
 ) -> None:
     """An administrator sees every group's pins, and chooses among their own groups'."""
     site.commands.catalogue.pin(TEACHER, "cs101", "torch", PinIn(digest=OLD))
-    web = cast(Web, SimpleNamespace(commands=site.commands))
+    web = cast(WebContext, SimpleNamespace(commands=site.commands))
     found = {
         who.name: image_choices(web, who, ("cs101",) if who is STUDENT1 else (), "")
         for who in (STUDENT1, ADMIN)

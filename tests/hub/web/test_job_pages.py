@@ -10,9 +10,9 @@ from functools import partial
 import pytest
 
 from carrel.hub.schemas import EventOut
-from carrel.hub.web.forms.job import SubmitForm
+from carrel.hub.web.forms.job import JobForm
 from carrel.hub.web.html.cell_output import content, settle, shown
-from carrel.hub.web.pages.jobs.timeline import History
+from carrel.hub.web.pages.jobs.timeline import JobTimeline
 
 from .fakes import NOW, PREFIX, World, device, job, lease, session, waiting
 from .test_pages import Page, check_page, text_of
@@ -167,7 +167,7 @@ def test_a_stream_that_goes_on_is_one_text() -> None:
     first = shown(1, {"output_type": "stream", "name": "stderr", "text": "10%"})
     assert first is not None
     assert first.name == "stderr"
-    assert History.of([]).epoch == 0
+    assert JobTimeline.of([]).epoch == 0
     assert content({"output_type": "stream", "text": "x"}) is None
 
 
@@ -182,7 +182,7 @@ def test_a_job_s_page_says_what_was_cut_when_it_began_and_in_all() -> None:
             ]
         )
     ]
-    cuts = History.of(found).attempts[1].cuts
+    cuts = JobTimeline.of(found).attempts[1].cuts
     assert cuts == ["Cut: output (500 bytes).", "Cut in all: output (3 GiB).", "Cut: <b><b>."]
 
 
@@ -232,12 +232,12 @@ def test_why_it_waits_stands_beside_what_the_stream_redraws(world: World) -> Non
 def test_a_deadline_is_read_in_the_zone_of_the_browser(
     deadline: str, zone: str, expected: datetime | None
 ) -> None:
-    form = SubmitForm(kind="command", command="true", group="cs101", deadline=deadline, zone=zone)
+    form = JobForm(kind="command", command="true", group="cs101", deadline=deadline, zone=zone)
     assert form.job(NOW).deadline == (expected.timestamp() if expected else None)
 
 
 def test_a_deadline_may_be_a_span_from_now_on() -> None:
-    form = SubmitForm(kind="command", command="true", group="cs101", deadline="6h")
+    form = JobForm(kind="command", command="true", group="cs101", deadline="6h")
     assert form.job(NOW).deadline == NOW + 6 * 3600
 
 

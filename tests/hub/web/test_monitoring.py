@@ -11,15 +11,15 @@ from collections.abc import Iterator
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from carrel.hub.config import log as logs
+from carrel.hub.config import log as config_log
 from carrel.hub.config.log import LogForm
 from carrel.hub.errors import InvalidInput, Unavailable
-from carrel.hub.runtime.loop_metrics import Vitals
-from carrel.hub.runtime.plan_cache import Board
+from carrel.hub.runtime.loop_metrics import LoopMetrics
+from carrel.hub.runtime.plan_cache import PlanCache
 from carrel.hub.scheduling.model.plan import Plan, Reason, Wait
 from carrel.hub.scheduling.model.states import State
 from carrel.hub.web.monitoring.readiness import Readiness, going_round
-from carrel.hub.web.security.hub_oauth import METRICS_SCOPE, Person
+from carrel.hub.web.security.hub_oauth import METRICS_SCOPE, TokenHolder
 
 from ...contracts.store_kit import CANCELLED, furnish, job, running, session
 from .fakes import ADA, ALL_SCOPES, API, PREFIX, World
@@ -37,7 +37,7 @@ def log() -> Iterator[io.StringIO]:
     """What is logged in the form of JSON."""
     stream, root = io.StringIO(), logging.getLogger()
     before, level = root.handlers[:], root.level
-    logs.configure(LogForm.JSON, stream)
+    config_log.configure(LogForm.JSON, stream)
     yield stream
     root.handlers[:], root.level = before, level
 
@@ -57,7 +57,7 @@ def samples(world: World) -> dict[str, float]:
 
 class TestMetrics:
     def test_they_tell_of_queue_devices_waits_and_ends(self, world: World) -> None:
-        store, board = world.commands.store, Board()
+        store, board = world.commands.store, PlanCache()
         world.commands.board = board
         furnish(store)
         running(store, job("a"), "D0", at=100)
@@ -81,7 +81,7 @@ class TestMetrics:
         assert "carrel_cycle_seconds_bucket le=+Inf" in found
 
     def test_they_need_a_token_for_them(self, world: World) -> None:
-        hub_token = Person(identity=ADA, scopes=frozenset({*ALL_SCOPES, METRICS_SCOPE}))
+        hub_token = TokenHolder(identity=ADA, scopes=frozenset({*ALL_SCOPES, METRICS_SCOPE}))
         world.sign_in.people["ada-monitors"] = hub_token
         for path in (f"{PREFIX}metrics", "/metrics"):
             assert world.client().get(path).status_code == 401
@@ -114,7 +114,7 @@ class TestProbes:
 
     def test_it_is_ready_while_every_part_answers(self) -> None:
         now = 0.0
-        vitals = Vitals(clock=lambda: now)
+        vitals = LoopMetrics(clock=lambda: now)
         broken: list[str] = []
 
         def hub() -> None:
@@ -135,7 +135,7 @@ class TestProbes:
         assert ready.look().checks["loop"].message.endswith("41 s ago.")
 
     def test_cycles_are_counted_in_classes(self) -> None:
-        vitals = Vitals()
+        vitals = LoopMetrics()
         for seconds in (0.001, 0.3, 60.0):
             vitals.cycled(seconds)
         vitals.failed()
@@ -195,18 +195,18 @@ class TestRequestIds:
 
 def test_text_lines_end_with_the_call() -> None:
     record = logging.LogRecord("carrel", logging.INFO, "", 0, "granted %s", ("j-1",), None)
-    token = logs.REQUEST_ID.set("r-1")
-    assert logs.TextLines().format(record).endswith("INFO    carrel: granted j-1 [r-1]")
-    logs.REQUEST_ID.reset(token)
+    token = config_log.REQUEST_ID.set("r-1")
+    assert config_log.TextLines().format(record).endswith("INFO    carrel: granted j-1 [r-1]")
+    config_log.REQUEST_ID.reset(token)
 
 
 def test_the_form_comes_from_the_environment_or_the_settings(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("CARREL_LOG", raising=False)
-    assert logs.chosen_form("json") is LogForm.JSON
+    assert config_log.chosen_form("json") is LogForm.JSON
     monkeypatch.setenv("CARREL_LOG", "text")
-    assert logs.chosen_form("json") is LogForm.TEXT
+    assert config_log.chosen_form("json") is LogForm.TEXT
     monkeypatch.setenv("CARREL_LOG", "xml")
     with pytest.raises(InvalidInput, match="text, json"):
-        logs.chosen_form("json")
+        config_log.chosen_form("json")

@@ -10,7 +10,7 @@ import pytest
 
 from carrel.hub.errors import Conflict, NotAMember, OverMaximum, Refused, Unavailable
 from carrel.hub.groups.membership import GroupChoice
-from carrel.hub.runtime.context import Commands
+from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.schemas import SessionIn
 from carrel.hub.schemas.explanation import SuggestionOut, WhyOut
@@ -156,7 +156,7 @@ def test_an_open_session_stays_on_the_desk_behind_any_number_of_newer_jobs(
         words = text_of(world.browser().get(page).text)
         assert "old" in words.split()
         assert "Place 2. All fitting devices are in use." in words, "the first of what I wait for"
-    desk = gather(cast(Commands, world.commands), ADA, now=NOW)
+    desk = gather(cast(Context, world.commands), ADA, now=NOW)
     assert "s-old" in [request.id for request in desk.sessions]
     assert desk.first_in_line is not None
     assert desk.first_in_line.wait is not None

@@ -11,11 +11,11 @@ from sqlalchemy import Engine, event
 
 from carrel.hub.config.settings import Settings
 from carrel.hub.records.identity import Identity
-from carrel.hub.runtime.context import Commands
+from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.cycle.decision import decide
 from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.store import open_store
-from carrel.hub.web import Person, build_app
+from carrel.hub.web import TokenHolder, build_app
 from carrel.hub.web.security.access import SESSION_COOKIE, SESSION_PURPOSE
 from carrel.hub.web.security.hub_oauth import ACCESS_SCOPE
 from carrel.spawners.fake import FakeBackend
@@ -38,15 +38,15 @@ MOST = {
 
 
 @pytest.fixture
-def commands(tmp_path: Path) -> Iterator[Commands]:
+def commands(tmp_path: Path) -> Iterator[Context]:
     store = open_store(tmp_path / "carrel.db")
     yield build(store, FakeBackend(), FakeHub(), Clock(), tmp_path)
     store.close()
 
 
-def browser(commands: Commands, who: Identity) -> Client:
+def browser(commands: Context, who: Identity) -> Client:
     sign_in = FakeSignIn()
-    sign_in.people[who.name] = Person(identity=who, scopes=frozenset({ACCESS_SCOPE}))
+    sign_in.people[who.name] = TokenHolder(identity=who, scopes=frozenset({ACCESS_SCOPE}))
     app = build_app(
         commands,
         commands.pulse,
@@ -60,7 +60,7 @@ def browser(commands: Commands, who: Identity) -> Client:
     return Client(app, {"Cookie": f"{SESSION_COOKIE}={cookie}"})
 
 
-def fill(commands: Commands, *, waiting: int) -> None:
+def fill(commands: Context, *, waiting: int) -> None:
     """One job runs on one of the two devices, others of two students wait for both."""
     store, clock = commands.store, commands.clock
     assert isinstance(clock, Clock)
@@ -92,7 +92,7 @@ def questions() -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize("page", MOST)
-def test_a_page_asks_as_often_for_many_requests_as_for_few(commands: Commands, page: str) -> None:
+def test_a_page_asks_as_often_for_many_requests_as_for_few(commands: Context, page: str) -> None:
     who = TEACHER if page.startswith("course") else STUDENT1
     fill(commands, waiting=30)
     client = browser(commands, who)
@@ -104,7 +104,7 @@ def test_a_page_asks_as_often_for_many_requests_as_for_few(commands: Commands, p
     assert len(asked) <= MOST[page], "\n".join(asked)
 
 
-def test_what_comes_next_is_told_of_all_that_waits(commands: Commands) -> None:
+def test_what_comes_next_is_told_of_all_that_waits(commands: Context) -> None:
     fill(commands, waiting=60)
     page = browser(commands, STUDENT1).get(PREFIX).text
     first = commands.next_in_line(STUDENT1)

@@ -18,9 +18,9 @@ from schemathesis.specs.openapi.checks import (
 
 from carrel.hub.config.settings import Settings
 from carrel.hub.controller.loop import Loop
-from carrel.hub.runtime.context import Commands
+from carrel.hub.runtime.context import Context
 from carrel.hub.store import MemoryStore
-from carrel.hub.web import Person, build_app
+from carrel.hub.web import TokenHolder, build_app
 from carrel.spawners.fake import FakeBackend
 
 from ...property_settings import examples
@@ -50,12 +50,12 @@ class Site:
     def __init__(self, folder: Path) -> None:
         clock, hub = Clock(), FakeHub()
         backend = FakeBackend(clock=clock)
-        self.commands: Commands = build(MemoryStore(), backend, hub, clock, folder)
+        self.commands: Context = build(MemoryStore(), backend, hub, clock, folder)
         self.ended = self._ended(backend, hub, clock)
         self.waiting = self.commands.submit_job(STUDENT1, job()).id
         self.somebody_elses = self.commands.submit_job(STUDENT2, job()).id
         sign_in = FakeSignIn()
-        sign_in.people["student1-all"] = Person(identity=STUDENT1, scopes=ALL_SCOPES)
+        sign_in.people["student1-all"] = TokenHolder(identity=STUDENT1, scopes=ALL_SCOPES)
         self.app: FastAPI = build_app(
             self.commands,
             self.commands.pulse,

@@ -12,13 +12,13 @@ from typing import Any, cast
 import pytest
 
 from carrel.hub.records.identity import Identity
-from carrel.hub.runtime.context import Commands
+from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.model.plan import Plan, Reason, Wait
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.store import MemoryStore
-from carrel.hub.web.dependencies.context import Web
-from carrel.hub.web.live.change_feed import Clues, Looks, Told
-from carrel.hub.web.live.page_fingerprint import Page
+from carrel.hub.web.dependencies.context import WebContext
+from carrel.hub.web.live.change_feed import ChangeFeed, Clues, StreamCursor
+from carrel.hub.web.live.page_fingerprint import PageFingerprint
 from carrel.spawners.fake import FakeBackend
 
 from ..doubles import ADMIN, STUDENT1, STUDENT2, TEACHER, Clock, FakeHub, build, device
@@ -44,24 +44,24 @@ def store() -> CountingStore:
 
 
 @pytest.fixture
-def commands(store: CountingStore, tmp_path: Path) -> Commands:
+def commands(store: CountingStore, tmp_path: Path) -> Context:
     clock = Clock()
     made = build(store, FakeBackend(devices=(device(0),), clock=clock), FakeHub(), clock, tmp_path)
     store.put_group(Group(name="math", max_devices=4, max_devices_per_user=2))
     return made
 
 
-def page(commands: Commands, looks: Looks, who: Identity) -> Page:
-    return Page(cast(Web, SimpleNamespace(commands=commands, looks=looks)), who)
+def page(commands: Context, looks: ChangeFeed, who: Identity) -> PageFingerprint:
+    return PageFingerprint(cast(WebContext, SimpleNamespace(commands=commands, looks=looks)), who)
 
 
-async def look(pages: list[Page]) -> list[Clues]:
+async def look(pages: list[PageFingerprint]) -> list[Clues]:
     return list(await asyncio.gather(*(each.look(silence=False) for each in pages)))
 
 
-def test_two_hundred_pages_look_once_a_beat(commands: Commands, store: CountingStore) -> None:
+def test_two_hundred_pages_look_once_a_beat(commands: Context, store: CountingStore) -> None:
     async def follow() -> tuple[Counter[str], list[bool]]:
-        looks = Looks(commands, commands.pulse)
+        looks = ChangeFeed(commands, commands.pulse)
         pages = [page(commands, looks, STUDENT2) for _ in range(200)]
         pages.append(page(commands, looks, STUDENT1))
         before = await look(pages)
@@ -79,12 +79,12 @@ def test_two_hundred_pages_look_once_a_beat(commands: Commands, store: CountingS
 
 
 def test_two_hundred_streams_of_one_job_read_nothing_for_another(
-    commands: Commands, store: CountingStore
+    commands: Context, store: CountingStore
 ) -> None:
     async def follow() -> tuple[Counter[str], list[bool], list[bool]]:
-        looks = Looks(commands, commands.pulse)
+        looks = ChangeFeed(commands, commands.pulse)
         first = await asyncio.to_thread(commands.submit_job, STUDENT1, command(devices=0))
-        told = [Told() for _ in range(200)]
+        told = [StreamCursor() for _ in range(200)]
 
         async def news() -> list[bool]:
             return [await looks.news(each, first.id, STUDENT1) for each in told]
@@ -104,11 +104,11 @@ def test_two_hundred_streams_of_one_job_read_nothing_for_another(
     assert all(of_this)
 
 
-def test_a_page_hears_of_what_its_reader_may_see(commands: Commands) -> None:
+def test_a_page_hears_of_what_its_reader_may_see(commands: Context) -> None:
     """A request of student1 in cs101, whose teacher is dismissed before the next one."""
 
     async def follow() -> list[list[bool]]:
-        looks = Looks(commands, commands.pulse)
+        looks = ChangeFeed(commands, commands.pulse)
         pages = [page(commands, looks, who) for who in (STUDENT1, STUDENT2, TEACHER, ADMIN)]
         told = []
 
@@ -130,13 +130,13 @@ def test_a_page_hears_of_what_its_reader_may_see(commands: Commands) -> None:
     assert again == [True, False, False, True]
 
 
-def test_a_new_place_is_news_for_whoever_waits_there(commands: Commands) -> None:
+def test_a_new_place_is_news_for_whoever_waits_there(commands: Context) -> None:
     def place(request_id: str, number: int) -> Plan:
         wait = Wait(request_id=request_id, place=number, reason=Reason.NO_FREE_DEVICE)
         return Plan(waits=(wait,))
 
     async def follow() -> list[bool]:
-        looks = Looks(commands, commands.pulse)
+        looks = ChangeFeed(commands, commands.pulse)
         mine = await asyncio.to_thread(commands.submit_job, STUDENT1, command(devices=1))
         commands.board.publish(place(mine.id, 2))
         pages = [page(commands, looks, who) for who in (STUDENT1, STUDENT2)]
@@ -150,7 +150,7 @@ def test_a_new_place_is_news_for_whoever_waits_there(commands: Commands) -> None
 
 
 def test_a_store_that_does_not_answer_is_asked_once_for_all(
-    commands: Commands, monkeypatch: pytest.MonkeyPatch
+    commands: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
 
@@ -159,7 +159,7 @@ def test_a_store_that_does_not_answer_is_asked_once_for_all(
         raise OSError("no database")
 
     async def follow() -> list[object]:
-        looks = Looks(commands, commands.pulse)
+        looks = ChangeFeed(commands, commands.pulse)
         monkeypatch.setattr(commands.store, "glance", broken)
         return await asyncio.gather(*(looks.newest() for _ in range(50)), return_exceptions=True)
 

@@ -16,7 +16,7 @@ import pytest
 
 from carrel.hub.supervisor.proxy import node
 from carrel.hub.web import Server
-from carrel.hub.web.live.sse import KEEP_ALIVE_SECONDS, Pace, message
+from carrel.hub.web.live.sse import KEEP_ALIVE_SECONDS, StreamPace, message
 from carrel.hub.web.security.access import SESSION_COOKIE
 
 from ...promises import in_time
@@ -162,7 +162,7 @@ def test_many_changes_become_few_messages_and_the_last_one_arrives(live: Live) -
 
 
 def test_a_few_changes_in_a_row_are_told_at_once_and_many_at_a_steady_pace() -> None:
-    pace = Pace(at_once=3, seconds=0.1)
+    pace = StreamPace(at_once=3, seconds=0.1)
     now, pauses = 100.0, []
     for _ in range(6):
         pauses.append(pace.pause(now))

@@ -12,7 +12,7 @@ import pytest
 
 from carrel.hub.records.identity import Identity
 from carrel.hub.scheduling.model.snapshot import Group
-from carrel.hub.web import Person
+from carrel.hub.web import TokenHolder
 from carrel.hub.web.security.hub_oauth import ACCESS_SCOPE
 
 from ...courses.notebooks import SOURCE
@@ -53,7 +53,7 @@ def shown(answer: httpx.Response, status: int = 200) -> str:
 def grader(site: Site) -> None:
     """gus grades cs101."""
     scopes = frozenset({ACCESS_SCOPE})
-    site.world.sign_in.people["gus-oauth"] = Person(identity=GUS, scopes=scopes)
+    site.world.sign_in.people["gus-oauth"] = TokenHolder(identity=GUS, scopes=scopes)
     table = {"students": "student,section,role\nstudent1,blue,\nstudent2,,\ngus,,grader\n"}
     assert site.api(TEACHER).put(f"{API}/courses/cs101/roster", json=table).status_code == 200
 
@@ -177,7 +177,7 @@ def test_a_grader_sees_the_course_and_changes_nothing(course: Site) -> None:
 def test_students_and_strangers_do_not_get_in(course: Site) -> None:
     for address in (TEACH, PEOPLE, RELEASE):
         assert course.page(STUDENT1).get(address).status_code == 403
-    course.world.sign_in.people["gus-oauth"] = Person(
+    course.world.sign_in.people["gus-oauth"] = TokenHolder(
         identity=GUS, scopes=frozenset({ACCESS_SCOPE})
     )
     for address in (TEACH, PEOPLE, RELEASE):

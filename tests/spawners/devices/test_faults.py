@@ -15,7 +15,7 @@ import pytest
 from carrel.hub.controller.loop import Loop
 from carrel.hub.interfaces.backend_settings import BackendSettings
 from carrel.hub.records.leases import Handle
-from carrel.hub.runtime.context import Commands
+from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.model.snapshot import Device
 from carrel.hub.schemas import RequestOut
 from carrel.hub.store.memory import MemoryStore
@@ -38,7 +38,7 @@ class Machine(FakeBackend):
 
 @dataclass
 class Site:
-    commands: Commands
+    commands: Context
     backend: Machine
     clock: Clock
     loop: Loop

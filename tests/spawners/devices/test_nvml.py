@@ -10,7 +10,7 @@ import pytest
 from carrel.hub.errors import Unavailable
 from carrel.hub.scheduling.model.snapshot import Device, Health
 from carrel.spawners.devices import nvml
-from carrel.spawners.devices.nvml import Found, Inventory
+from carrel.spawners.devices.nvml import DetectedDevice, NvmlInventory
 
 from ...promises import in_time
 from ..conftest import Driver
@@ -32,7 +32,9 @@ def gpu(number: int, **changes: object) -> Device:
 
 def test_whole_gpus_are_listed_with_uuid_model_and_memory(driver: Driver) -> None:
     driver(GPUS=2)
-    assert nvml.read("here") == Inventory(found=(Found(device=gpu(0)), Found(device=gpu(1))))
+    assert nvml.read("here") == NvmlInventory(
+        found=(DetectedDevice(device=gpu(0)), DetectedDevice(device=gpu(1)))
+    )
 
 
 def test_a_gpu_in_mig_mode_is_listed_as_its_instances(driver: Driver) -> None:
@@ -50,7 +52,7 @@ def test_a_gpu_in_mig_mode_is_listed_as_its_instances(driver: Driver) -> None:
 
 def test_mig_mode_without_instances_is_said(driver: Driver) -> None:
     driver(GPUS=1, MIG="0:0")
-    assert nvml.read("here") == Inventory(reason="GPU 0 is in MIG mode and has no instances.")
+    assert nvml.read("here") == NvmlInventory(reason="GPU 0 is in MIG mode and has no instances.")
 
 
 def test_processes_are_those_of_each_unit(driver: Driver) -> None:
@@ -126,7 +128,7 @@ def test_case_8_a_machine_without_a_driver_has_no_devices_and_says_why(
 
 def test_a_driver_that_is_not_loaded_is_no_error(driver: Driver) -> None:
     driver(INIT=9)
-    assert nvml.read("here") == Inventory(reason="The NVIDIA driver is not loaded.")
+    assert nvml.read("here") == NvmlInventory(reason="The NVIDIA driver is not loaded.")
 
 
 def test_a_driver_that_fails_is_not_taken_for_a_machine_without_devices(driver: Driver) -> None:

@@ -11,10 +11,10 @@ from sqlalchemy import Connection, Row, Select, and_, bindparam, func, select
 from ....records.events import EventRecord
 from ....records.leases import Handle, LeaseRecord, LeaseState
 from ....records.ledger import LedgerEntry, LedgerKind
-from ....records.notices import Notice, NoticeKind
+from ....records.notices import NoticeKind, StopNotice
 from ....records.requests import Cause, CauseCode, JobSpec, RequestRecord
 from ....scheduling.model.idleness import IdleWarning
-from ....scheduling.model.snapshot import Kind, PriorityClass, Waiting
+from ....scheduling.model.snapshot import Kind, PendingRequest, PriorityClass
 from ....scheduling.model.states import State
 from ...rules.transitions import epoch_of
 from .core import attempts, lease_devices, leases, ledger, requests
@@ -88,10 +88,12 @@ WAITING = select(
 """What the scheduler knows of a queued request: there may be thousands."""
 
 
-def read_waiting(connection: Connection, query: Select[*tuple[object, ...]]) -> dict[int, Waiting]:
+def read_waiting(
+    connection: Connection, query: Select[*tuple[object, ...]]
+) -> dict[int, PendingRequest]:
     """Run a query made from ``WAITING``; by number."""
     return {
-        row.number: Waiting(
+        row.number: PendingRequest(
             id=row.id,
             kind=_KINDS[row.kind],
             owner=row.owner,
@@ -223,8 +225,8 @@ def _warning(columns: Mapping[str, Any]) -> IdleWarning:
     return IdleWarning(**{**columns, "seen": tuple(columns["seen"])})
 
 
-def _notice(columns: Mapping[str, Any]) -> Notice:
-    return Notice(**{**columns, "kind": NoticeKind(columns["kind"])})
+def _notice(columns: Mapping[str, Any]) -> StopNotice:
+    return StopNotice(**{**columns, "kind": NoticeKind(columns["kind"])})
 
 
 def request_changes(request: RequestRecord) -> dict[str, object]:

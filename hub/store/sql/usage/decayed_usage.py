@@ -12,7 +12,7 @@ from math import log
 
 from sqlalchemy import ColumnElement, Connection, Double, Select, case, func, select, type_coerce
 
-from ....scheduling.model.snapshot import Use
+from ....scheduling.model.snapshot import DecayedUsage
 from ...rules.conversions import EPSILON, moment_of_use
 from ..tables.core import ledger
 
@@ -33,10 +33,10 @@ class _Sums:
     last: int
     began: float
     found: dict[tuple[str, str], float] = field(default_factory=dict)
-    shown: tuple[Use, ...] = ()
+    shown: tuple[DecayedUsage, ...] = ()
 
 
-class DecayedUse:
+class DecayedUsageSums:
     """Of everybody, for a reader who asks in every cycle."""
 
     def __init__(self, half_life: float) -> None:
@@ -44,7 +44,7 @@ class DecayedUse:
         # One value, replaced as a whole: several threads may read.
         self._sums: _Sums | None = None
 
-    def read(self, connection: Connection, now: float) -> tuple[Use, ...]:
+    def read(self, connection: Connection, now: float) -> tuple[DecayedUsage, ...]:
         at, last = moment_of_use(now), connection.scalar(_LAST) or 0
         before = self._sums
         if before is not None and (before.at, before.last) == (at, last):
@@ -56,7 +56,7 @@ class DecayedUse:
         for group, owner, amount in connection.execute(self._newer(before.last, at)):
             found[group, owner] = found.get((group, owner), 0.0) + amount
         shown = tuple(
-            Use(group=group, owner=owner, device_seconds=found[group, owner])
+            DecayedUsage(group=group, owner=owner, device_seconds=found[group, owner])
             for group, owner in sorted(found)
             if found[group, owner] > EPSILON
         )

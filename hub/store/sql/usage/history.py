@@ -33,17 +33,17 @@ from ....records.usage import (
     Census,
     LedgerFilter,
     UsageBy,
-    Used,
+    UsageRow,
     UsedRequests,
     WaitCount,
 )
 from ....scheduling.model.snapshot import Kind
-from ....usage.aggregation import Interval, added_up, charged, portions
+from ....usage.aggregation import UsageInterval, added_up, charged, portions
 from ..tables.core import leases, ledger, requests
 from ..tables.days import first_day, spans_midnight
 from ..tables.owner_filter import of_whom, whom
 from ..tables.request_rows import to_ledger
-from . import model_sums as by_model
+from . import model_sums
 from .daily_sums import whole_days
 from .ledger_sums import LedgerSums
 from .model_sums import ModelSums
@@ -57,7 +57,7 @@ def used(
     by: UsageBy,
     *,
     now: float,
-) -> tuple[Used, ...]:
+) -> tuple[UsageRow, ...]:
     open_ = _open(connection, which, now, by)
     found = [part for each in open_ for part in portions(each, which, by)]
     days = whole_days(which)
@@ -82,7 +82,7 @@ def _edges(which: LedgerFilter, days: range | None) -> Iterator[LedgerFilter]:
         yield replace(which, since=days.stop * DAY)
 
 
-def _of_lines(connection: Connection, which: LedgerFilter, by: UsageBy) -> Iterator[Used]:
+def _of_lines(connection: Connection, which: LedgerFilter, by: UsageBy) -> Iterator[UsageRow]:
     yield from _whole_lines(connection, which, by)
     for interval in _odd_lines(connection, which, by):
         yield from portions(interval, which, by)
@@ -130,9 +130,9 @@ def _whole_lines(
     which: LedgerFilter,
     by: UsageBy,
     request_ids: Sequence[str] | None = None,
-) -> Iterator[Used]:
+) -> Iterator[UsageRow]:
     keys, of_devices = _keys(connection, by), by is UsageBy.MODEL
-    amount = by_model.OF_ONE_DEVICE if of_devices else ledger.c.device_seconds
+    amount = model_sums.OF_ONE_DEVICE if of_devices else ledger.c.device_seconds
     query = (
         select(
             *keys,
@@ -140,7 +140,7 @@ def _whole_lines(
             func.min(ledger.c.starts_at).label("first"),
             _LAST.label("last"),
         )
-        .select_from(by_model.LINES if of_devices else ledger)
+        .select_from(model_sums.LINES if of_devices else ledger)
         .where(*_whole_of(connection, which, by))
     )
     if request_ids is not None:
@@ -162,9 +162,9 @@ def _whole_of(
     return conditions
 
 
-def _used(row: Row[*tuple[Any, ...]]) -> Used:
+def _used(row: Row[*tuple[Any, ...]]) -> UsageRow:
     named = row._mapping
-    return Used(
+    return UsageRow(
         owner=named.get("owner", ""),
         group=named.get("group_name", ""),
         request_id=named.get("request_id", ""),
@@ -185,24 +185,24 @@ def _keys(connection: Connection, by: UsageBy) -> Sequence[ColumnElement[Any]]:
         case UsageBy.OWNER:
             return (ledger.c.owner, ledger.c.group_name)
         case _:
-            return (by_model.MODEL,)
+            return (model_sums.MODEL,)
 
 
-def _odd_lines(connection: Connection, which: LedgerFilter, by: UsageBy) -> Iterator[Interval]:
+def _odd_lines(connection: Connection, which: LedgerFilter, by: UsageBy) -> Iterator[UsageInterval]:
     whose = of_whom(whom(which), ledger)
     conditions = (*whose, _odd(connection, which, by), *_touching(which))
     if by is UsageBy.MODEL:
-        return by_model.lines(connection, *conditions)
+        return model_sums.lines(connection, *conditions)
     return map(charged, to_ledger(connection.execute(select(ledger).where(*conditions))))
 
 
 def _open(
     connection: Connection, which: LedgerFilter, now: float, by: UsageBy
-) -> Iterator[Interval]:
-    query = by_model.OPEN if by is UsageBy.MODEL else _OPEN
+) -> Iterator[UsageInterval]:
+    query = model_sums.OPEN if by is UsageBy.MODEL else _OPEN
     for row in connection.execute(query, {"now": now}):
         if which.takes(row.owner, row.group_name):
-            yield Interval(
+            yield UsageInterval(
                 owner=row.owner,
                 group=row.group_name,
                 request_id=row.id,

@@ -14,7 +14,7 @@ from threading import Lock
 
 from sqlalchemy import Connection, func, select
 
-from ....records.usage import DAY, LedgerFilter, UsageBy, Used
+from ....records.usage import DAY, LedgerFilter, UsageBy, UsageRow
 from ....usage.aggregation import charged, portions
 from ..tables.core import ledger
 from ..tables.days import first_day, spans_midnight
@@ -56,7 +56,7 @@ class LedgerSums:
 
     def used(
         self, connection: Connection, which: LedgerFilter, days: range | None, by: UsageBy
-    ) -> list[Used]:
+    ) -> list[UsageRow]:
         """By day, or by owner and group, of these days; None means every day."""
         found: dict[tuple[int | None, str, str], Sum] = {}
         with self._lock:
@@ -64,7 +64,7 @@ class LedgerSums:
                 key = (day, "", "") if by is UsageBy.DAY else (None, owner, group)
                 found.setdefault(key, Sum()).add(each)
         return [
-            Used(
+            UsageRow(
                 owner=owner,
                 group=group,
                 day=None if day is None else day * DAY,

@@ -13,8 +13,8 @@ from threading import Lock
 
 from sqlalchemy import ColumnElement, Connection, Double, bindparam, func, literal, select
 
-from ....records.usage import DAY, LedgerFilter, UsageBy, Used
-from ....usage.aggregation import Interval, charged, of_one_device, portions
+from ....records.usage import DAY, LedgerFilter, UsageBy, UsageRow
+from ....usage.aggregation import UsageInterval, charged, of_one_device, portions
 from ..tables.core import devices, lease_devices, leases, ledger, requests
 from ..tables.days import first_day, spans_midnight
 from ..tables.request_rows import to_ledger
@@ -44,7 +44,7 @@ OPEN = (
 _MODELS = select(devices.c.id, devices.c.model)
 
 
-def lines(connection: Connection, *conditions: ColumnElement[bool]) -> Iterator[Interval]:
+def lines(connection: Connection, *conditions: ColumnElement[bool]) -> Iterator[UsageInterval]:
     """Each line that these hold for, of each device of its lease by itself."""
     found = connection.execute(select(ledger, MODEL).select_from(LINES).where(*conditions)).all()
     for row, line in zip(found, to_ledger(found), strict=True):
@@ -70,7 +70,9 @@ class ModelSums:
         self._lock = Lock()
         self._known = _Known()
 
-    def used(self, connection: Connection, which: LedgerFilter, days: range | None) -> list[Used]:
+    def used(
+        self, connection: Connection, which: LedgerFilter, days: range | None
+    ) -> list[UsageRow]:
         """By model, of these days; None means every day."""
         found: dict[str, Sum] = {}
         with self._lock:
@@ -78,7 +80,7 @@ class ModelSums:
                 for *_, each in sums.taken(which, days):
                     found.setdefault(model, Sum()).add(each)
         return [
-            Used(model=model, charged=each.charged, first=each.first, last=each.last)
+            UsageRow(model=model, charged=each.charged, first=each.first, last=each.last)
             for model, each in found.items()
         ]
 

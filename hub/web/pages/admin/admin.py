@@ -11,14 +11,14 @@ from starlette.responses import RedirectResponse, Response
 
 from ....config.settings import SERVICE_PREFIX
 from ....errors import CarrelError, InvalidInput
-from ....records.audit import Action
+from ....records.audit import AuditAction
 from ....records.identity import check
 from ....schemas.admin import ConsequencesOut, DrainIn, PasswordOut, PersonIn, QuarantineIn
 from ...dependencies.callers import Carrel
-from ...dependencies.context import Web
+from ...dependencies.context import WebContext
 from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.visitors import Form, Guest, html
-from ...forms import fields as fields_module
+from ...forms import fields as forms_fields
 from ...forms.group import GroupForm
 from ...security.access import Visitor
 
@@ -74,7 +74,7 @@ def remove_group(web: Carrel, visitor: Guest, fields: Form) -> Response:
 
 
 def _quotas(
-    web: Web,
+    web: WebContext,
     visitor: Visitor,
     form: GroupForm | None,
     *,
@@ -94,7 +94,7 @@ def _quotas(
     return html(page, error.http_status if error else 200)
 
 
-def _group_form(web: Web, visitor: Visitor, name: str) -> GroupForm | None:
+def _group_form(web: WebContext, visitor: Visitor, name: str) -> GroupForm | None:
     tree = web.administration.tree(visitor.identity)
     found = next((group for group in tree.groups if group.name == name), None)
     return None if found is None else GroupForm.of(found)
@@ -145,7 +145,7 @@ def remove_person(web: Carrel, visitor: Guest, fields: Form) -> Response:
 
 
 def _people(
-    web: Web,
+    web: WebContext,
     visitor: Visitor,
     *,
     made: PasswordOut | None = None,
@@ -195,14 +195,14 @@ def mark(web: Carrel, visitor: Guest, fields: Form) -> Response:
     return _pool(web, visitor, target, said=said, filled=fields, until=until)
 
 
-def _until(web: Web, fields: Mapping[str, str]) -> float | None:
+def _until(web: WebContext, fields: Mapping[str, str]) -> float | None:
     """When a drain stops what is left."""
     given = fields.get("until", "").strip()
-    return fields_module.moment(given, fields.get("zone", ""), web.clock()) if given else None
+    return forms_fields.moment(given, fields.get("zone", ""), web.clock()) if given else None
 
 
 def _marked(
-    web: Web, visitor: Visitor, target: str, fields: Mapping[str, str], until: float | None
+    web: WebContext, visitor: Visitor, target: str, fields: Mapping[str, str], until: float | None
 ) -> ConsequencesOut:
     who, do = visitor.identity, fields.get("do", "")
     why = fields.get("why", "").strip()[:500]
@@ -223,7 +223,7 @@ def _marked(
 
 
 def _pool(
-    web: Web,
+    web: WebContext,
     visitor: Visitor,
     target: str,
     *,
@@ -245,7 +245,7 @@ def _pool(
     return html(page, error.http_status if error else 200)
 
 
-def _devices(web: Web, visitor: Visitor) -> dict[str, object]:
+def _devices(web: WebContext, visitor: Visitor) -> dict[str, object]:
     found = web.commands.pool(visitor.identity)
     nodes = web.administration.nodes(visitor.identity)
     return {
@@ -280,12 +280,12 @@ def audit(
         "admin_audit.html",
         found=found,
         chosen=chosen,
-        actions=list(Action),
+        actions=list(AuditAction),
         older=f"{ADMIN}/audit?" + urlencode([*older, ("before", found.next)]),
         **(_around(web, visitor)),
     )
     return html(page)
 
 
-def _around(web: Web, visitor: Visitor) -> dict[str, object]:
+def _around(web: WebContext, visitor: Visitor) -> dict[str, object]:
     return {"who": visitor.identity, "csrf": web.gate.csrf.issue(visitor.session)}

@@ -10,12 +10,12 @@ from starlette.responses import RedirectResponse, Response
 
 from ....config.settings import SERVICE_PREFIX
 from ....errors import CarrelError, InvalidInput
-from ....groups.calendar import Meaning
+from ....groups.calendar import ReservationPreview
 from ....records.identity import check
-from ....schemas import parsers as values
+from ....schemas import parsers
 from ....schemas.calendar import ReservationIn, TermIn
 from ...dependencies.callers import Carrel
-from ...dependencies.context import Web
+from ...dependencies.context import WebContext
 from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.visitors import Form, Guest, html
 from ...forms.fields import read
@@ -52,7 +52,7 @@ def change(web: Carrel, visitor: Guest, fields: Form) -> Response:
     return RedirectResponse(CALENDAR, SEE_OTHER)
 
 
-def _do(web: Web, visitor: Visitor, fields: Mapping[str, str]) -> None:
+def _do(web: WebContext, visitor: Visitor, fields: Mapping[str, str]) -> None:
     entry = _entries(fields)
     who, name = visitor.identity, entry("name", 64)
     match fields.get("do", ""):
@@ -79,7 +79,7 @@ def _entries(fields: Mapping[str, str]) -> _Entry:
 def _reservation(entry: _Entry) -> ReservationIn:
     return ReservationIn(
         group=entry("group", 64) or "?",
-        devices=read(lambda text: values.devices(text, least=1), entry("devices"), "devices"),
+        devices=read(lambda text: parsers.devices(text, least=1), entry("devices"), "devices"),
         when=entry("when"),
         until=entry("until", 10),
         why=entry("why", 500),
@@ -87,10 +87,10 @@ def _reservation(entry: _Entry) -> ReservationIn:
 
 
 def _page(
-    web: Web,
+    web: WebContext,
     visitor: Visitor,
     *,
-    said: Meaning | None = None,
+    said: ReservationPreview | None = None,
     error: CarrelError | None = None,
     filled: Mapping[str, str] | None = None,
 ) -> Response:

@@ -12,7 +12,7 @@ from ....errors import CarrelError, InvalidInput, Unavailable
 from ....records.identity import Identity
 from ....schemas.images import ImagesOut, PinIn
 from ...dependencies.callers import Carrel
-from ...dependencies.context import Web
+from ...dependencies.context import WebContext
 from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.visitors import Form, Guest, html
 from ...security.access import Visitor
@@ -37,7 +37,7 @@ def change(web: Carrel, visitor: Guest, fields: Form) -> Response:
     return RedirectResponse(IMAGES, SEE_OTHER)
 
 
-def _do(web: Web, who: Identity, fields: Mapping[str, str]) -> None:
+def _do(web: WebContext, who: Identity, fields: Mapping[str, str]) -> None:
     group, image = fields.get("group", "")[:64], fields.get("image", "")[:160]
     name, _, digest = image.partition("@")
     match fields.get("do", ""):
@@ -51,7 +51,7 @@ def _do(web: Web, who: Identity, fields: Mapping[str, str]) -> None:
 
 
 def _page(
-    web: Web,
+    web: WebContext,
     visitor: Visitor,
     *,
     error: CarrelError | None = None,

@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from ....errors import CarrelError, NotFound
 from ....schemas.courses import AssignmentOut, SubmitIn
 from ...dependencies.callers import Carrel
-from ...dependencies.context import Web
+from ...dependencies.context import WebContext
 from ...dependencies.course_paths import AssignmentName, CourseName, SubmissionId
 from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.uploads import Uploads
@@ -135,21 +135,21 @@ def feedback_content(
     return Response(page, media_type="text/html; charset=utf-8", headers=SANDBOXED)
 
 
-def _feedback_page(web: Web, visitor: Visitor, submission: int, name: str) -> bytes:
+def _feedback_page(web: WebContext, visitor: Visitor, submission: int, name: str) -> bytes:
     for file in web.courses.feedback(visitor.identity, submission):
         if file.name == name and name.endswith(".html"):
             return base64.b64decode(file.content)
     raise NotFound(f"There is no feedback {name[:80]!r} on this submission.")
 
 
-def _mine(web: Web, visitor: Visitor, course: str, assignment: str) -> AssignmentOut:
+def _mine(web: WebContext, visitor: Visitor, course: str, assignment: str) -> AssignmentOut:
     for each in web.courses.assignments(visitor.identity, course).assignments:
         if each.name == assignment:
             return each
     raise NotFound(f"{course} has no assignment {assignment[:80]!r}.")
 
 
-def _stand(web: Web, visitor: Visitor, course: str, assignment: str) -> dict[str, object]:
+def _stand(web: WebContext, visitor: Visitor, course: str, assignment: str) -> dict[str, object]:
     who = visitor.identity
     place = web.courses.show(who, course)
     student = place.role == "student"
@@ -162,7 +162,7 @@ def _stand(web: Web, visitor: Visitor, course: str, assignment: str) -> dict[str
 
 
 def _page(
-    web: Web,
+    web: WebContext,
     visitor: Visitor,
     course: str,
     assignment: str,

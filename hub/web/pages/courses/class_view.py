@@ -11,7 +11,7 @@ from ....schemas.courses import MemberOut, ReceiptOut
 from ....schemas.grading import CellScoreOut, GradeOut, GradesOut, GradingOut
 
 
-class Standing(StrEnum):
+class StudentProgress(StrEnum):
     """How far somebody's work is, as a teacher looks for it."""
 
     LOOK = "to look at"
@@ -23,7 +23,7 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class StudentRow:
     """One student.
 
     Attributes:
@@ -35,21 +35,21 @@ class Row:
     person: str
     full_name: str
     section: str
-    standing: Standing
+    standing: StudentProgress
     grade: GradeOut | None
     late: ReceiptOut | None
     cells: tuple[CellScoreOut | None, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class CellChoice:
     """Which of them to show; empty means all."""
 
     text: str = ""
     section: str = ""
     standing: str = ""
 
-    def takes(self, row: Row) -> bool:
+    def takes(self, row: StudentRow) -> bool:
         wanted = self.text.casefold()
         return (
             wanted in f"{row.person} {row.full_name}".casefold()
@@ -60,7 +60,7 @@ class Choice:
 
 def rows_of(
     found: GradesOut, members: Iterable[MemberOut], receipts: Iterable[ReceiptOut]
-) -> list[Row]:
+) -> list[StudentRow]:
     """By name: the class, and whoever else handed in."""
     grades = {grade.person: grade for grade in found.grades}
     newest = {receipt.person: receipt for receipt in receipts}
@@ -80,9 +80,9 @@ def _row(
     grade: GradeOut | None,
     newest: ReceiptOut | None,
     member: MemberOut | None,
-) -> Row:
+) -> StudentRow:
     by_id = {cell.cell: cell for cell in grade.cells} if grade else {}
-    return Row(
+    return StudentRow(
         person=name,
         full_name=member.full_name if member else "",
         section=member.section if member else "",
@@ -93,20 +93,20 @@ def _row(
     )
 
 
-def _standing(grade: GradeOut | None, newest: ReceiptOut | None) -> Standing:
+def _standing(grade: GradeOut | None, newest: ReceiptOut | None) -> StudentProgress:
     if grade is None:
-        return Standing.NOTHING if newest is None else Standing.LATE
+        return StudentProgress.NOTHING if newest is None else StudentProgress.LATE
     if grade.graded_at is None:
-        return Standing.WAITS
+        return StudentProgress.WAITS
     if grade.why_not:
-        return Standing.FAILED
-    return Standing.LOOK if grade.review else Standing.GRADED
+        return StudentProgress.FAILED
+    return StudentProgress.LOOK if grade.review else StudentProgress.GRADED
 
 
-def counted(rows: Iterable[Row]) -> list[tuple[str, int]]:
+def counted(rows: Iterable[StudentRow]) -> list[tuple[str, int]]:
     """How many there are of each standing, in the order in which one looks at them."""
     found = Counter(row.standing for row in rows)
-    return [(str(standing), found[standing]) for standing in Standing if found[standing]]
+    return [(str(standing), found[standing]) for standing in StudentProgress if found[standing]]
 
 
 def interrupted(run: GradingOut) -> str:

@@ -11,7 +11,7 @@ from ....errors import CarrelError
 from ....schemas.admin import ConsequencesOut
 from ....schemas.courses import CourseOut
 from ...dependencies.callers import Carrel
-from ...dependencies.context import Web
+from ...dependencies.context import WebContext
 from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.uploads import Uploaded, Uploads
 from ...dependencies.visitors import Guest, html
@@ -56,7 +56,7 @@ def _with_roster(form: CourseForm, sent: Uploaded) -> CourseForm:
 
 
 def _page(
-    web: Web,
+    web: WebContext,
     visitor: Visitor,
     form: CourseForm,
     *,

@@ -18,14 +18,14 @@ from ....errors import CarrelError, InvalidInput
 from ....schemas.base import LARGEST
 from ....schemas.grading import GradeIn, GradesOut
 from ...dependencies.callers import Carrel
-from ...dependencies.context import Web
+from ...dependencies.context import WebContext
 from ...dependencies.course_paths import AssignmentName, CourseName
 from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.visitors import Form, Guest, html
 from ...html.downloads import attachment
 from ...html.urls import course_url
 from ...security.access import Visitor
-from .class_view import Choice, counted, due_feedback, interrupted, rows_of
+from .class_view import CellChoice, counted, due_feedback, interrupted, rows_of
 
 _PATIENCE_SECONDS = 4.0
 
@@ -36,11 +36,11 @@ async def _choice(
     text: Annotated[str, Query(max_length=100)] = "",
     section: Annotated[str, Query(max_length=200)] = "",
     standing: Annotated[str, Query(max_length=40)] = "",
-) -> Choice:
-    return Choice(text=text.strip(), section=section, standing=standing)
+) -> CellChoice:
+    return CellChoice(text=text.strip(), section=section, standing=standing)
 
 
-Chosen = Annotated[Choice, Depends(_choice)]
+Chosen = Annotated[CellChoice, Depends(_choice)]
 
 
 @router.get("")
@@ -76,14 +76,14 @@ def act(
     try:
         _do(web, visitor, course, assignment, fields)
     except CarrelError as error:
-        return _page(web, visitor, course, assignment, Choice(), error=error)
+        return _page(web, visitor, course, assignment, CellChoice(), error=error)
     person = fields.get("person", "") if fields.get("back") == "student" else ""
     student = ("student", person) if person else ()
     return RedirectResponse(course_url(course, "grading", assignment, *student), SEE_OTHER)
 
 
 def _do(
-    web: Web, visitor: Visitor, course: str, assignment: str, fields: Mapping[str, str]
+    web: WebContext, visitor: Visitor, course: str, assignment: str, fields: Mapping[str, str]
 ) -> None:
     match fields.get("do", "grade"):
         case "grade":
@@ -130,7 +130,7 @@ def release_feedback(
         tried, problems = _released(web, visitor, found, due)
         missed = _missed(web, visitor, course, assignment, since) if tried == len(due) else []
     except CarrelError as error:
-        return _page(web, visitor, course, assignment, Choice(), error=error)
+        return _page(web, visitor, course, assignment, CellChoice(), error=error)
     told = {
         "left": len(due) - tried,
         "after": due[tried - 1] if tried else "",
@@ -141,10 +141,10 @@ def release_feedback(
     }
     if request.headers.get("hx-request"):
         return html(web.render("grading_feedback.html", told=told))
-    return _page(web, visitor, course, assignment, Choice(), told=told)
+    return _page(web, visitor, course, assignment, CellChoice(), told=told)
 
 
-def _since(web: Web, fields: Mapping[str, str]) -> float | None:
+def _since(web: WebContext, fields: Mapping[str, str]) -> float | None:
     """None for whoever lacks feedback; else all whose feedback is older than this moment."""
     given = fields.get("since", "")
     if given in {"", "now"}:
@@ -158,7 +158,7 @@ def _since(web: Web, fields: Mapping[str, str]) -> float | None:
 
 
 def _released(
-    web: Web, visitor: Visitor, found: GradesOut, due: list[str]
+    web: WebContext, visitor: Visitor, found: GradesOut, due: list[str]
 ) -> tuple[int, dict[str, str]]:
     """How many were tried before the patience ended, and by name what went wrong."""
     until, problems = time.monotonic() + _PATIENCE_SECONDS, dict[str, str]()
@@ -173,7 +173,7 @@ def _released(
 
 
 def _missed(
-    web: Web, visitor: Visitor, course: str, assignment: str, since: float | None
+    web: WebContext, visitor: Visitor, course: str, assignment: str, since: float | None
 ) -> list[str]:
     """Who was graded and still has none, when everybody was tried."""
     return due_feedback(web.courses.grades(visitor.identity, course, assignment), since)
@@ -183,7 +183,7 @@ def _missed(
 
 
 def _shown(
-    web: Web, visitor: Visitor, course: str, assignment: str, chosen: Choice
+    web: WebContext, visitor: Visitor, course: str, assignment: str, chosen: CellChoice
 ) -> dict[str, object]:
     who = visitor.identity
     found = web.courses.grades(who, course, assignment)
@@ -209,11 +209,11 @@ def _shown(
 
 
 def _page(
-    web: Web,
+    web: WebContext,
     visitor: Visitor,
     course: str,
     assignment: str,
-    chosen: Choice,
+    chosen: CellChoice,
     *,
     error: CarrelError | None = None,
     told: Mapping[str, object] | None = None,
@@ -229,5 +229,5 @@ def _page(
     return html(page, status=error.http_status if error else 200)
 
 
-def _csrf(web: Web, visitor: Visitor) -> str:
+def _csrf(web: WebContext, visitor: Visitor) -> str:
     return web.gate.csrf.issue(visitor.session)

@@ -13,7 +13,7 @@ from .....courses.roster.access import GRADED_BY
 from ....errors import CarrelError, InvalidInput
 from ....schemas.courses import AssignmentOut, ReleasedOut
 from ...dependencies.callers import Carrel
-from ...dependencies.context import Web
+from ...dependencies.context import WebContext
 from ...dependencies.course_paths import CourseName
 from ...dependencies.uploads import Uploads
 from ...dependencies.visitors import Guest, html
@@ -60,7 +60,7 @@ def release(web: Carrel, visitor: Guest, course: CourseName, sent: Uploads) -> R
     return _page(web, visitor, course, form, known, made=made)
 
 
-def _known(web: Web, visitor: Visitor, course: str, name: str) -> AssignmentOut | None:
+def _known(web: WebContext, visitor: Visitor, course: str, name: str) -> AssignmentOut | None:
     """Raises Forbidden to students."""
     web.courses.place(visitor.identity, course, GRADED_BY)
     found = web.courses.assignments(visitor.identity, course).assignments
@@ -68,7 +68,7 @@ def _known(web: Web, visitor: Visitor, course: str, name: str) -> AssignmentOut 
 
 
 def _page(
-    web: Web,
+    web: WebContext,
     visitor: Visitor,
     course: str,
     form: ReleaseForm,

@@ -12,7 +12,7 @@ from ....errors import CarrelError, InvalidInput
 from ....schemas.admin import ConsequencesOut
 from ....schemas.courses import MemberOut
 from ...dependencies.callers import Carrel
-from ...dependencies.context import Web
+from ...dependencies.context import WebContext
 from ...dependencies.course_paths import CourseName
 from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.uploads import Uploads
@@ -47,7 +47,7 @@ def change(web: Carrel, visitor: Guest, course: CourseName, fields: Form) -> Res
 
 
 def _do(
-    web: Web, visitor: Visitor, course: str, fields: Mapping[str, str]
+    web: WebContext, visitor: Visitor, course: str, fields: Mapping[str, str]
 ) -> tuple[str, ConsequencesOut | None]:
     """The course whose page comes next, and what is to be told there."""
     who, desk = visitor.identity, web.courses
@@ -73,7 +73,7 @@ def _do(
 
 
 def _overview(
-    web: Web,
+    web: WebContext,
     visitor: Visitor,
     course: str,
     *,
@@ -131,7 +131,7 @@ def roster(web: Carrel, visitor: Guest, course: CourseName, sent: Uploads) -> Re
 
 
 def _people(
-    web: Web,
+    web: WebContext,
     visitor: Visitor,
     course: str,
     *,

@@ -13,15 +13,15 @@ from ....records.identity import Identity
 from ....requests.queries import EVENTS_AT_ONCE
 from ....schemas import EventOut
 from ...dependencies.callers import Carrel, RequestId
-from ...dependencies.context import Web
+from ...dependencies.context import WebContext
 from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.visitors import Follower, Form, Guest, html
 from ...html.cell_output import SANDBOXED, content
 from ...html.frame_style import theme_of
 from ...html.notebook import notebook_page
 from ...live.sse import EventStream, last_event_id
-from .feed import Feed, job_feed, page_values
-from .timeline import History
+from .feed import JobFeed, job_feed, page_values
+from .timeline import JobTimeline
 
 EventId = Annotated[int, Path(ge=1, le=2**62)]
 
@@ -38,7 +38,7 @@ def show(web: Carrel, visitor: Guest, request_id: RequestId) -> Response:
     with web.commands.store.together():
         told = _events(web, who, request_id) if request.kind != "session" else []
         values = page_values(web, visitor, request, csrf)
-    history = History.of(told)
+    history = JobTimeline.of(told)
     return html(web.render("request.html", history=history, **values))
 
 
@@ -73,7 +73,7 @@ def feed(
     web.commands.request(visitor.identity, request_id)
     last = max(after, last_event_id(request))
     return EventStream(
-        job_feed(Feed(web=web, visitor=visitor, request_id=request_id, after=last, epoch=epoch))
+        job_feed(JobFeed(web=web, visitor=visitor, request_id=request_id, after=last, epoch=epoch))
     )
 
 
@@ -124,7 +124,7 @@ def again(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> R
     return RedirectResponse(f"{SERVICE_PREFIX}requests/{made.id}", SEE_OTHER)
 
 
-def _events(web: Web, who: Identity, request_id: str) -> list[EventOut]:
+def _events(web: WebContext, who: Identity, request_id: str) -> list[EventOut]:
     found: list[EventOut] = []
     while True:
         batch = web.commands.events(who, request_id, found[-1].id if found else 0)
@@ -133,7 +133,7 @@ def _events(web: Web, who: Identity, request_id: str) -> list[EventOut]:
             return found
 
 
-def _event(web: Web, who: Identity, request_id: str, event_id: int) -> EventOut | None:
+def _event(web: WebContext, who: Identity, request_id: str, event_id: int) -> EventOut | None:
     found = web.commands.events(who, request_id, event_id - 1, limit=1)
     return found[0] if found and found[0].id == event_id else None
 

@@ -15,25 +15,35 @@ from starlette.concurrency import run_in_threadpool
 
 from ....errors import CarrelError
 from ....schemas import EventOut, FilesOut, RequestOut
-from ...dependencies.context import Web
-from ...live.change_feed import Told
+from ...dependencies.context import WebContext
+from ...live.change_feed import StreamCursor
 from ...live.sse import ALIVE, message
 from ...security.access import Visitor
-from .timeline import Attempt, Cell, History, cell_number, cut_sentence, fold, is_over
+from .timeline import (
+    AttemptTimeline,
+    CellTimeline,
+    JobTimeline,
+    cell_number,
+    cut_sentence,
+    fold,
+    is_over,
+)
 
 _SESSION_PARTS = ("state", "facts")
 _PARTS = (*_SESSION_PARTS, "files")
 _log = logging.getLogger(__name__)
 
 
-def files_of(web: Web, visitor: Visitor, request: RequestOut) -> FilesOut:
+def files_of(web: WebContext, visitor: Visitor, request: RequestOut) -> FilesOut:
     """What the job has put into its output folder so far."""
     if request.kind == "session" or request.lease is None:
         return FilesOut(files=[])
     return web.commands.files_of(visitor.identity, request.id)
 
 
-def page_values(web: Web, visitor: Visitor, request: RequestOut, csrf: str) -> dict[str, object]:
+def page_values(
+    web: WebContext, visitor: Visitor, request: RequestOut, csrf: str
+) -> dict[str, object]:
     """What the parts of the page are rendered with."""
     return {
         "request": request,
@@ -45,10 +55,10 @@ def page_values(web: Web, visitor: Visitor, request: RequestOut, csrf: str) -> d
 
 
 @dataclass(slots=True, kw_only=True)
-class Feed:
+class JobFeed:
     """One open page: what it has been told so far."""
 
-    web: Web
+    web: WebContext
     visitor: Visitor
     request_id: str
     after: int
@@ -56,7 +66,7 @@ class Feed:
     _csrf: str = ""
     _shown: dict[str, str] = field(default_factory=dict)
     _signature: str = ""
-    _cells: dict[tuple[int, int], Cell] = field(default_factory=dict)
+    _cells: dict[tuple[int, int], CellTimeline] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         # One for the whole stream: a new one would make every part look changed.
@@ -103,22 +113,22 @@ class Feed:
         cell, output = None, None
         if number and event.kind.startswith("cell_"):
             key = (event.epoch, number)
-            cell = self._cells.setdefault(key, Cell(epoch=event.epoch, number=number))
+            cell = self._cells.setdefault(key, CellTimeline(epoch=event.epoch, number=number))
             output = fold(cell, event)
         return self.web.render(
             "job_piece.html",
             request_id=self.request_id,
             event=event,
-            attempt=Attempt(epoch=event.epoch) if new_attempt else None,
+            attempt=AttemptTimeline(epoch=event.epoch) if new_attempt else None,
             cell=cell,
             output=output,
             cut=cut_sentence(event) if event.kind == "cut" else "",
             unfinished=self._unfinished(event) if is_over(event) else (),
         )
 
-    def _unfinished(self, last: EventOut) -> list[Cell]:
+    def _unfinished(self, last: EventOut) -> list[CellTimeline]:
         """The cells that an attempt's end has stopped; also those begun before this feed."""
-        history, after = History(), 0
+        history, after = JobTimeline(), 0
         while batch := self.web.commands.events(self.visitor.identity, self.request_id, after):
             after = batch[-1].id
             for event in batch:
@@ -127,9 +137,9 @@ class Feed:
         return history.attempts[last.epoch].stop()
 
 
-async def job_feed(feed: Feed) -> AsyncGenerator[bytes, None]:
+async def job_feed(feed: JobFeed) -> AsyncGenerator[bytes, None]:
     """Follows the request until it has ended."""
-    told = Told()
+    told = StreamCursor()
     async for changed in feed.web.streams.rounds():
         try:
             looks, who = feed.web.looks, feed.visitor.identity

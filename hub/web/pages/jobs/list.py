@@ -14,11 +14,11 @@ from starlette.responses import Response
 from ....config.settings import SERVICE_PREFIX
 from ....errors import CarrelError
 from ....records.identity import Identity
-from ....requests.pagination import Wanted
+from ....requests.pagination import RequestQuery
 from ....scheduling.model.states import TERMINAL, State
 from ....schemas import RequestOut, RequestsOut
 from ...dependencies.callers import Carrel
-from ...dependencies.context import Web
+from ...dependencies.context import WebContext
 from ...dependencies.visitors import Guest, Pairs, html
 from ...security.access import Visitor
 
@@ -74,9 +74,9 @@ class Filter:
         """The same list with another choice of states, from its beginning."""
         return replace(self, state=state).url()
 
-    def wanted(self) -> Wanted:
+    def wanted(self) -> RequestQuery:
         states = _BY_CHOICE.get(self.state, frozenset({self.state}))
-        return Wanted(
+        return RequestQuery(
             kind=self.kind or None,
             states=frozenset(map(str, states)) if states else None,
             labels=tuple(self.label.split()),
@@ -122,7 +122,7 @@ def list_requests(
         return _list(web, visitor, chosen, [group.name for group in groups])
 
 
-def _list(web: Web, visitor: Visitor, chosen: Filter, groups: Sequence[str]) -> Response:
+def _list(web: WebContext, visitor: Visitor, chosen: Filter, groups: Sequence[str]) -> Response:
     who, error = visitor.identity, None
     try:
         found = web.commands.find_requests(who, replace(chosen.wanted(), brief=True))
@@ -144,7 +144,7 @@ def _list(web: Web, visitor: Visitor, chosen: Filter, groups: Sequence[str]) -> 
     return html(page, error.http_status if error else 200)
 
 
-def _groups_seen(web: Web, who: Identity, own: Sequence[str]) -> Iterable[str]:
+def _groups_seen(web: WebContext, who: Identity, own: Sequence[str]) -> Iterable[str]:
     """Those whose requests may be in the list."""
     if who.admin:
         return (group.name for group in web.commands.store.groups())
@@ -181,7 +181,7 @@ def cancel_many(web: Carrel, visitor: Guest, pairs: Pairs) -> Response:
     )
 
 
-def _cancellable(web: Web, who: Identity, chosen: Filter) -> Iterator[RequestOut]:
+def _cancellable(web: WebContext, who: Identity, chosen: Filter) -> Iterator[RequestOut]:
     """Everything that the filter finds and that has not ended."""
     wanted = replace(chosen.wanted(), limit=_AT_ONCE)
     live = frozenset(map(str, _LIVE))
@@ -197,7 +197,7 @@ def _cancellable(web: Web, who: Identity, chosen: Filter) -> Iterator[RequestOut
         wanted = replace(wanted, cursor=page.next)
 
 
-def _named(web: Web, who: Identity, ids: Sequence[str]) -> Iterator[RequestOut]:
+def _named(web: WebContext, who: Identity, ids: Sequence[str]) -> Iterator[RequestOut]:
     for request_id in ids:
         request = web.commands.request(who, request_id)
         if not request.ended and request.state != "stopping":
@@ -205,7 +205,7 @@ def _named(web: Web, who: Identity, ids: Sequence[str]) -> Iterator[RequestOut]:
 
 
 def _cancel(
-    web: Web, who: Identity, targets: Sequence[RequestOut], reason: str
+    web: WebContext, who: Identity, targets: Sequence[RequestOut], reason: str
 ) -> tuple[int, list[str]]:
     """How many were cancelled before the patience ended, and what went wrong."""
     until, done, problems = time.monotonic() + _PATIENCE_SECONDS, 0, list[str]()

@@ -13,15 +13,15 @@ from starlette.responses import RedirectResponse, Response
 
 from ....config.settings import SERVICE_PREFIX
 from ....errors import CarrelError
-from ....files.home_notebooks import HomeFiles, HomeFolder
+from ....files.home_notebooks import HomeFolder, HomeNotebooks
 from ....messages.validation import invalid_body
 from ....schemas import JobIn
 from ...dependencies.callers import Carrel
-from ...dependencies.context import Web
+from ...dependencies.context import WebContext
 from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.visitors import Guest, Upload, html
 from ...forms.image_choice import image_choices
-from ...forms.job import SubmitForm
+from ...forms.job import JobForm
 from ...forms.job_source import HOME, Sent, of_job, with_notebook
 from ...forms.session import device_choices, offered_models
 from ...security.access import Visitor
@@ -37,7 +37,7 @@ def submit_page(
     web: Carrel, visitor: Guest, again: Annotated[str, Query(max_length=64)] = ""
 ) -> Response:
     """An empty form, or one that is filled in like a job that was submitted ``again``."""
-    form = of_job(web, visitor.identity, again) if again else SubmitForm()
+    form = of_job(web, visitor.identity, again) if again else JobForm()
     return html(_page(web, visitor, form, "submit.html"))
 
 
@@ -48,7 +48,7 @@ def home(
     """One folder of one's own home, to pick a notebook from."""
     folder, error = HomeFolder(path="", folders=(), notebooks=()), None
     try:
-        folder = HomeFiles(web.commands.files).folder(visitor.identity.name, path)
+        folder = HomeNotebooks(web.commands.files).folder(visitor.identity.name, path)
     except CarrelError as refused:
         error = refused
     page = web.render("submit_home.html", folder=folder, error=error)
@@ -78,11 +78,11 @@ async def _chosen(fields: FormData) -> Sent:
     return None
 
 
-def _inspected(web: Web, visitor: Visitor, fields: FormData, sent: Sent) -> Response:
+def _inspected(web: WebContext, visitor: Visitor, fields: FormData, sent: Sent) -> Response:
     pick = fields.get("pick")
     source = f"{HOME}{pick}" if isinstance(pick, str) and pick else ""
     # What was entered for another notebook means nothing for this one.
-    form = replace(SubmitForm.filled(fields), kind="notebook", source=source, parameters={})
+    form = replace(JobForm.filled(fields), kind="notebook", source=source, parameters={})
     try:
         form = with_notebook(web, visitor.identity, form, sent)
     except CarrelError as error:
@@ -91,9 +91,9 @@ def _inspected(web: Web, visitor: Visitor, fields: FormData, sent: Sent) -> Resp
 
 
 def _submitted(
-    web: Web, visitor: Visitor, fields: FormData, sent: Sent, within_page: bool
+    web: WebContext, visitor: Visitor, fields: FormData, sent: Sent, within_page: bool
 ) -> Response:
-    form = SubmitForm.filled(fields)
+    form = JobForm.filled(fields)
     try:
         form = with_notebook(web, visitor.identity, form, sent)
         made = web.commands.submit_job(visitor.identity, _job(form, web.clock()))
@@ -109,14 +109,14 @@ def _submitted(
     return RedirectResponse(target, SEE_OTHER)
 
 
-def _job(form: SubmitForm, now: float) -> JobIn:
+def _job(form: JobForm, now: float) -> JobIn:
     try:
         return form.job(now)
     except ValidationError as error:
         raise invalid_body(error, JobIn) from None
 
 
-def _page(web: Web, visitor: Visitor, form: SubmitForm, template: str) -> str:
+def _page(web: WebContext, visitor: Visitor, form: JobForm, template: str) -> str:
     groups = web.groups.now(visitor.identity)
     pool = web.commands.pool(visitor.identity, groups_of=[group.name for group in groups])
     return web.render(

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from ....messages.units import memory
 from ....scheduling.model.states import State
 from ....schemas import EventOut
-from ...html.cell_output import Form, Shown, join, plain, shown
+from ...html.cell_output import OutputForm, Shown, join, plain, shown
 
 _CELL_TEXT = 64 * 1024
 _CELL_OUTPUTS = 100
@@ -22,7 +22,7 @@ _UNDER_WAY = frozenset({State.GRANTED, State.STARTING, State.RUNNING, State.STOP
 
 
 @dataclass(slots=True, kw_only=True)
-class Cell:
+class CellTimeline:
     """A code cell of one attempt.
 
     Attributes:
@@ -64,15 +64,15 @@ class Cell:
 
 
 @dataclass(slots=True, kw_only=True)
-class Attempt:
+class AttemptTimeline:
     """One try at running the job."""
 
     epoch: int
     moves: list[EventOut] = field(default_factory=list)
-    cells: dict[int, Cell] = field(default_factory=dict)
+    cells: dict[int, CellTimeline] = field(default_factory=dict)
     cuts: list[str] = field(default_factory=list)
 
-    def stop(self) -> list[Cell]:
+    def stop(self) -> list[CellTimeline]:
         """It is over; returns the cells that it has left unfinished."""
         for cell in self.cells.values():
             if cell.state == "running":
@@ -81,14 +81,14 @@ class Attempt:
 
 
 @dataclass(slots=True, kw_only=True)
-class History:
+class JobTimeline:
     """Everything that the stored events tell."""
 
-    attempts: dict[int, Attempt] = field(default_factory=dict)
+    attempts: dict[int, AttemptTimeline] = field(default_factory=dict)
     last_id: int = 0
 
     @classmethod
-    def of(cls, events: Iterable[EventOut]) -> History:
+    def of(cls, events: Iterable[EventOut]) -> JobTimeline:
         made = cls()
         for event in events:
             made.add(event)
@@ -102,7 +102,7 @@ class History:
         self.last_id = event.id
         if event.epoch < 1:
             return  # before the first attempt: the state says it
-        attempt = self.attempts.setdefault(event.epoch, Attempt(epoch=event.epoch))
+        attempt = self.attempts.setdefault(event.epoch, AttemptTimeline(epoch=event.epoch))
         number = cell_number(event)
         match event.kind:
             case "state":
@@ -112,11 +112,13 @@ class History:
             case "cut":
                 attempt.cuts.append(cut_sentence(event))
             case "cell_started" | "cell_output" | "cell_failed" | "cell_finished" if number:
-                found = attempt.cells.setdefault(number, Cell(epoch=event.epoch, number=number))
+                found = attempt.cells.setdefault(
+                    number, CellTimeline(epoch=event.epoch, number=number)
+                )
                 fold(found, event)
 
 
-def fold(cell: Cell, event: EventOut) -> Shown | None:
+def fold(cell: CellTimeline, event: EventOut) -> Shown | None:
     """Take one event into its cell; returns the output that it brought."""
     match event.kind:
         case "cell_started":
@@ -132,7 +134,7 @@ def fold(cell: Cell, event: EventOut) -> Shown | None:
             cell.state = "stopped" if interrupted else "failed"
             if cell.started_at is not None:
                 cell.seconds = max(0.0, event.at - cell.started_at)
-            if interrupted or any(before.form is Form.ERROR for before in cell.outputs):
+            if interrupted or any(before.form is OutputForm.ERROR for before in cell.outputs):
                 return None  # no error of the notebook, or it has come as an output, too
             output = failure(event)
             cell.add(output)
@@ -154,7 +156,7 @@ def failure(event: EventOut) -> Shown:
     told = event.data.get("traceback") or (
         f"{event.data.get('ename', 'Error')}: {event.data.get('evalue', '')}"
     )
-    return Shown(form=Form.ERROR, event_id=event.id, text=plain(str(told)))
+    return Shown(form=OutputForm.ERROR, event_id=event.id, text=plain(str(told)))
 
 
 def cell_number(event: EventOut) -> int | None:
@@ -173,7 +175,11 @@ def cut_sentence(event: EventOut) -> str:
 
 
 def _goes_on(last: Shown, output: Shown) -> bool:
-    return output.form is Form.STREAM and last.form is Form.STREAM and last.name == output.name
+    return (
+        output.form is OutputForm.STREAM
+        and last.form is OutputForm.STREAM
+        and last.name == output.name
+    )
 
 
 def _number(value: JsonValue) -> float | None:
