@@ -22,7 +22,7 @@ from .engine.client import DockerClient
 from .engine.images import images_on, tools
 from .engine.stdio import lined, started
 
-LABEL: Final = "carrel.gradebooks"
+LABEL: Final = "carrel.books"
 """With the installation's name."""
 _PLACE: Final = "/carrel/course"
 _CODE: Final = "/carrel/code"

@@ -26,7 +26,7 @@ from .containers.template import ContainerBounds, Mount, Task, container
 from .engine.client import DockerClient
 from .engine.stdio import ContainerStdio, lined, started
 
-LABEL: Final = "carrel.sandboxes"
+LABEL: Final = "carrel.cages"
 """With the installation's name."""
 HOME: Final = "/home/student"
 _INSIDE: Final = "/carrel/guest"
