@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+
 from ..errors import StaleEpoch
 from ..records.json_value import Json
 from ..records.leases import LeaseRecord
 from ..records.requests import Cause, CauseCode, RequestRecord
 from ..runtime.context import Context
 from ..scheduling.model.states import State
-from .jobs import log
+
+log = logging.getLogger(__name__)
 
 MAX_ATTEMPTS = 3
 """Starts of one request that may come to nothing before it fails."""

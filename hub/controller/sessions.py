@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 from ..errors import NotFound
@@ -11,8 +12,9 @@ from ..records.requests import Cause, CauseCode, RequestFilter, RequestRecord
 from ..runtime.context import Context
 from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import State
-from .jobs import log
 from .retries import give_back_or_fail
+
+log = logging.getLogger(__name__)
 
 LAUNCH_GRACE = 90.0
 """Seconds that an attended session may take between ``starting`` and its first process."""

@@ -43,7 +43,7 @@ from ..schemas import (
     UsageReport,
 )
 from ..schemas.calendar import ReservationOut
-from ..usage import reports
+from ..usage import serializers as serializers_module
 from ..usage.budgets import budgets_out
 from . import outputs, pagination, serializers
 from .jobs import same_job
@@ -112,7 +112,7 @@ class RequestQueries:
         by_group = self.store.usage(now=self.clock(), owner=who.name)
         return UsageReport(
             device_seconds=sum(usage.total for usage in by_group),
-            by_group=[reports.usage_out(usage) for usage in by_group],
+            by_group=[serializers_module.usage_out(usage) for usage in by_group],
             ledger=[],
             ledger_complete=False,
         )
@@ -212,7 +212,7 @@ class RequestQueries:
 
     def ledger(self, who: Identity, request_id: str) -> list[LedgerOut]:
         self.visible(who, request_id)
-        return [reports.ledger_out(e) for e in self.store.ledger(request_id=request_id)]
+        return [serializers_module.ledger_out(e) for e in self.store.ledger(request_id=request_id)]
 
     def same_job(self, who: Identity, request_id: str) -> JobIn:
         """What was submitted as this job, ready to be submitted again."""

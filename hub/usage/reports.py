@@ -15,15 +15,15 @@ from typing import get_args
 
 from ..errors import Forbidden, InvalidInput, NotFound
 from ..records.identity import Identity, Viewer
-from ..records.ledger import LedgerEntry, Usage
 from ..records.usage import DAY, LedgerFilter, UsageBy, UsageRow, WaitRow, Window
 from ..runtime.context import Context
 from ..scheduling.quota.tree import GroupTree
-from ..schemas import LedgerOut, UsageOut, UsageReport, UsageRowOut
+from ..schemas import UsageReport, UsageRowOut
 from ..schemas.pool_history import HistoryOut, PeriodOut, Span, WaitsOut
 from . import aggregation
 from .pool_history import PoolHistoryCache
 from .rollup import regrouped
+from .serializers import ledger_out, usage_out
 
 MOST_ROWS = 1000
 HOUR = 3600.0
@@ -237,23 +237,3 @@ def _span(given: str) -> Span:
     raise InvalidInput(
         f"There is no span {given[:40]!r}.", accepted=f"One of: {', '.join(get_args(Span))}."
     )
-
-
-def ledger_out(entry: LedgerEntry) -> LedgerOut:
-    return LedgerOut(
-        id=entry.id,
-        lease_id=entry.lease_id,
-        request_id=entry.request_id,
-        epoch=entry.epoch,
-        owner=entry.owner,
-        group=entry.group,
-        devices=entry.devices,
-        starts_at=entry.starts_at,
-        ends_at=entry.ends_at,
-        device_seconds=entry.device_seconds,
-        kind=entry.kind.value,
-    )
-
-
-def usage_out(usage: Usage | UsageRow) -> UsageOut:
-    return UsageOut(owner=usage.owner, group=usage.group, charged=usage.charged, open=usage.open)

@@ -29,7 +29,7 @@ import httpx
 from carrel.hub.client import Client
 from carrel.hub.schemas.courses import CourseIn, FileIn, ReleaseIn
 
-from ..courses.notebooks import SOURCE
+from ..courses.notebook_samples import SOURCE
 from ..e2e.support import Installation, installation
 from . import report, shared_folder
 from .report import AtMost, Beside, Row

@@ -16,7 +16,7 @@ from carrel.hub.store import MemoryStore
 from carrel.spawners.fake import FakeBackend
 
 from ..hub.doubles import ADMIN, STUDENT1, TEACHER, Clock, FakeHub, build
-from .notebooks import SOURCE
+from .notebook_samples import SOURCE
 
 START = 1_800_000_000.0
 """2027-01-15 08:00 UTC."""

@@ -10,7 +10,7 @@ from typing import Any
 import docker
 import pytest
 
-from ..courses.notebooks import source
+from ..courses.notebook_samples import source
 from ..docker_engine import DockerEngine, site_file
 from ..e2e.classes import PS1, ask, hand_in, handed, the_demo_is_ready
 from ..e2e.support import Installation, installation

@@ -20,7 +20,7 @@ from typing import Any
 from carrel.hub.config.settings import Settings
 from carrel.hub.config.state_folder import StateFolder
 
-from ..courses.notebooks import source
+from ..courses.notebook_samples import source
 from .support import Installation, eventually, installation
 from .widget_pages import submit, write_notebook
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, FilePayload, Page, expect
 
-from ..courses.notebooks import assignment
+from ..courses.notebook_samples import assignment
 from .browser import SESSION_MS, Person, another_page
 from .page_checks import watched
 from .support import Installation

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
-from ..courses.notebooks import source
+from ..courses.notebook_samples import source
 from .browser import SESSION_MS, Person
 from .classes import ask, handed, the_demo_is_ready
 from .support import Installation

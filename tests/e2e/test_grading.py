@@ -8,7 +8,7 @@ import sqlite3
 
 import psutil
 
-from ..courses.notebooks import source
+from ..courses.notebook_samples import source
 from .classes import PS1, ask, hand_in, handed
 from .support import Installation, eventually
 

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from carrel.hub.config.state_folder import StateFolder
 from carrel.spawners.docker.sandbox import LABEL
 
-from ..courses.notebooks import source
+from ..courses.notebook_samples import source
 from ..docker.lab import HOME_MIB, LIMITED, fill
 from ..docker_engine import DockerEngine, site_file
 from ..requirements import need

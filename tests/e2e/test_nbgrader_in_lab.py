@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, expect
 
-from ..courses.notebooks import source
-from ..hub.web.test_exchange import tree
+from ..courses.notebook_samples import source
+from ..hub.web.api.test_ngshare import tree
 from .browser import SESSION_MS, Person
 from .classes import the_demo_is_ready
 from .support import Installation

@@ -14,7 +14,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from ..courses.notebooks import source
+from ..courses.notebook_samples import source
 from .support import Installation, eventually
 
 pytestmark = pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator
 
 from starlette.concurrency import run_in_threadpool
@@ -11,9 +12,10 @@ from ...errors import CarrelError
 from ...records.identity import Identity
 from ..dependencies.context import WebContext
 from ..live.change_feed import StreamCursor
-from ..live.event_streams import _log
 from ..live.sse import ALIVE, message
 from .wait_view import WaitView
+
+_log = logging.getLogger(__name__)
 
 _SLOWEST_POLL_SECONDS = 2.0
 

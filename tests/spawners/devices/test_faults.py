@@ -23,7 +23,7 @@ from carrel.spawners.fake import FakeBackend
 from carrel.spawners.local.backend import LocalBackend
 
 from ...hub.doubles import ADMIN, STUDENT1, Clock, FakeHub, build
-from ...hub.test_commands import job
+from ...hub.requests.test_life_of_requests import job
 from ..conftest import Driver
 
 

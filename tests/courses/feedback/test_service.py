@@ -1,0 +1,179 @@
+"""Feedback of a class: pages of nbgrader's gradebook, with the points as they are given back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from carrel.courses.feedback import service
+from carrel.courses.feedback.delivery import GRADE
+from carrel.courses.gradebook import reader
+from carrel.courses.gradebook.gradebook import CourseGradebook
+from carrel.courses.grading.submission_grader import NotebookResult, SubmissionResult
+from carrel.courses.grading.verdict import CellVerdict, Word
+from carrel.courses.model.records import CellScore, Submission, SubmissionVerdict
+from carrel.courses.releases import student_version
+from carrel.courses.releases.student_version import prepare
+from carrel.hub.errors import Conflict, NotFound, TooLarge
+from carrel.hub.schemas.courses import SubmitIn
+from carrel.hub.schemas.grading import GradeIn
+
+from ...hub.doubles import STUDENT1, STUDENT2, TEACHER
+from ..desk_kit import Desk, files, made
+from ..notebook_samples import SOURCE, source
+
+TEST = CellVerdict(
+    notebook="",
+    grade_id="test-answer",
+    word=Word.FAILED,
+    sentence="A check of this test failed.",
+    score=0.0,
+    max_score=2.0,
+)
+NOTEBOOKS = {"ps1.ipynb": SOURCE, "more.ipynb": source(7)}
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Desk:
+    """cs101 with two students, and ps1 with two notebooks."""
+    site = made(tmp_path / "site")
+    site.desk = replace(site.desk, folder=tmp_path / "courses")
+    site.create(students="student\nstudent1\nstudent2\n")
+    site.release(files=files(NOTEBOOKS))
+    for who in (STUDENT1, STUDENT2):
+        given = prepare("ps1", NOTEBOOKS).files
+        site.desk.submit(who, "cs101", "ps1", SubmitIn(files=files(dict(given))))
+    return site
+
+
+def grade(site: Desk, *people: str) -> None:
+    """As the grader writes it, gradebook and verdicts, without running anything."""
+    prepared, desk = prepare("ps1", NOTEBOOKS), site.desk
+    run = desk.grade(TEACHER, "cs101", "ps1", GradeIn()).request
+    folder = desk.folder_of("cs101")
+    assert folder is not None
+    with closing(CourseGradebook(folder, "cs101")) as book:
+        book.save_release(prepared, due=None)
+        for person in people:
+            (sent,) = desk.store.submissions("cs101", "ps1", person)
+            result = _result(prepared, person)
+            when = datetime.fromtimestamp(sent.at, UTC)
+            book.record("ps1", result, submitted_at=when)
+            desk.store.add_verdict(_verdict(run, sent, result))
+
+
+def _result(prepared: student_version.Prepared, person: str) -> SubmissionResult:
+    notebooks = tuple(
+        NotebookResult(name=name, node=node, verdicts=(replace(TEST, notebook=name),))
+        for name, node in prepared.masters.items()
+    )
+    return SubmissionResult(student=person, notebooks=notebooks, seconds=0.1)
+
+
+def _verdict(run: str, sent: Submission, result: SubmissionResult) -> SubmissionVerdict:
+    cells = tuple(
+        CellScore(
+            notebook=one.notebook,
+            cell=one.grade_id,
+            word=str(one.word),
+            sentence=one.sentence,
+            score=one.score,
+            max_score=one.max_score,
+        )
+        for one in result.verdicts
+    )
+    return SubmissionVerdict(request=run, submission=sent.id, at=sent.at, seconds=0.1, cells=cells)
+
+
+def given(site: Desk, person: str) -> Mapping[str, bytes]:
+    """What lies there for a student, with the points."""
+    found = site.desk.store.feedback("cs101", "ps1", person).values()
+    refs = [file for each in found for file in each.files.files]
+    return {file.name: site.desk.blobs.open(file.sha256).read() for file in refs}
+
+
+def test_a_class_gets_its_pages_and_what_it_takes_is_read_once(
+    site: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grade(site, "student1", "student2")
+    done: list[str] = []
+    for module, name in ((student_version, "prepare"), (reader, "copy")):
+        real = getattr(module, name)
+
+        def counted(*values: object, real: object = real, name: str = name) -> object:
+            done.append(name)
+            assert callable(real)
+            return real(*values)
+
+        monkeypatch.setattr(module, name, counted)
+    people = ["student1", "nobody", "student2"]
+    told = dict(site.desk.release_to_class(TEACHER, "cs101", "ps1", people))
+    assert [person for person, problem in told.items() if problem is None] == [
+        "student1",
+        "student2",
+    ]
+    assert isinstance(told["nobody"], Conflict)
+    assert sorted(done) == ["copy", "prepare"]
+    for person in ("student1", "student2"):
+        mine = given(site, person)
+        assert sorted(mine) == [GRADE, "more.html", "ps1.html"]
+        assert json.loads(mine[GRADE])["max_score"] == 4.0
+        assert b"A check of this test failed." in mine["ps1.html"]
+        assert b"(Score: 0.0 / 2.0)" in mine["more.html"]
+
+
+def test_before_anything_was_graded_it_says_what_comes_first(site: Desk) -> None:
+    with pytest.raises(Conflict, match="has been graded") as refused:
+        site.desk.release_feedback(TEACHER, "cs101", "ps1", "student1")
+    assert refused.value.accepted == "First: carrel course grade ps1"
+
+
+def test_what_is_asked_for_is_given_and_no_more(site: Desk) -> None:
+    grade(site, "student1", "student2")
+    giving = site.desk.release_to_class(TEACHER, "cs101", "ps1", ["student1", "student2"])
+    assert next(giving) == ("student1", None)
+    giving.close()
+    assert given(site, "student1")
+    assert given(site, "student2") == {}
+
+
+def test_one_page_is_made_to_be_looked_at_and_nothing_is_given(
+    site: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grade(site, "student1")
+    made_of: list[str] = []
+    real = service._Graded._page
+    monkeypatch.setattr(
+        service._Graded,
+        "_page",
+        lambda self, sent, key: made_of.append(key.name) or real(self, sent, key),
+    )
+    page = site.desk.preview_feedback(TEACHER, "cs101", "ps1", "student1", "more")
+    assert b"(Score: 0.0 / 2.0)" in page
+    assert made_of == ["more"]
+    assert given(site, "student1") == {}
+    with pytest.raises(NotFound, match=r"no other\.ipynb"):
+        site.desk.preview_feedback(TEACHER, "cs101", "ps1", "student1", "other")
+    with pytest.raises(Conflict):
+        site.desk.preview_feedback(TEACHER, "cs101", "ps1", "student2", "ps1")
+
+
+def test_the_pages_ask_for_no_font(site: Desk) -> None:
+    grade(site, "student1")
+    page = site.desk.preview_feedback(TEACHER, "cs101", "ps1", "student1", "ps1")
+    assert b"@font-face" not in page
+
+
+def test_what_teachers_put_in_its_place_is_not_read_whole(
+    site: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grade(site, "student1")
+    monkeypatch.setattr(service, "MAX_OUTPUT_BYTES", 100)
+    with pytest.raises(TooLarge, match=r"autograded/student1/ps1/ps1\.ipynb is too large"):
+        site.desk.preview_feedback(TEACHER, "cs101", "ps1", "student1", "ps1")

@@ -1,0 +1,107 @@
+"""A gradebook that another process writes: the same, and its errors cross as sentences."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from socket import socket, socketpair
+
+import pytest
+from nbgrader.api import Gradebook
+
+from carrel.courses.gradebook.writer import GradebookProcess
+from carrel.courses.gradebook.writer_process import serve
+from carrel.courses.grading.submission_grader import SubmissionResult
+from carrel.courses.releases.student_version import prepare
+from carrel.hub.errors import BackendFailed, NotFound
+
+from ..grading import ps1
+
+RESULT = SubmissionResult(student="student1", seconds=1.0, notebooks=())
+
+
+class SocketLine:
+    def __init__(self, end: socket) -> None:
+        self._end = end
+
+    def send(self, data: bytes) -> None:
+        self._end.sendall(data)
+
+    def receive(self, seconds: float) -> bytes:
+        self._end.settimeout(seconds)
+        return self._end.recv(1 << 16)
+
+    def close(self) -> None:
+        self._end.close()
+
+
+@contextmanager
+def kept(folder: Path) -> Iterator[GradebookProcess]:
+    here, there = socketpair()
+    file = there.makefile("rwb")
+    keeper = threading.Thread(target=serve, args=(file, file, folder, "cs101"))
+    keeper.start()
+    try:
+        with closing(GradebookProcess(SocketLine(here), "cs101")) as book:
+            yield book
+    finally:
+        keeper.join()
+        file.close()
+        there.close()
+
+
+def says(answer: bytes) -> GradebookProcess:
+    """One whose keeper says this whatever it is told."""
+    here, there = socketpair()
+    there.sendall(answer)
+    there.close()
+    line = SocketLine(here)
+    line.send = lambda _: None  # type: ignore[method-assign]
+    return GradebookProcess(line, "cs101")
+
+
+def test_it_is_nbgraders_gradebook(tmp_path: Path) -> None:
+    with kept(tmp_path) as book:
+        book.save_release(prepare("ps1", ps1.source()), due=None)
+        book.record("ps1", RESULT, files={"notes.txt": b"mine"})
+        with pytest.raises(NotFound, match="no assignment 'ps2'"):
+            book.record("ps2", RESULT)
+        book.record("ps1", RESULT)
+    assert (tmp_path / "submitted" / "student1" / "ps1" / "notes.txt").read_bytes() == b"mine"
+    with Gradebook(f"sqlite:///{tmp_path / 'gradebook.db'}", "cs101") as found:
+        assert [each.student.id for each in found.assignment_submissions("ps1")] == ["student1"]
+
+
+def test_what_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "gradebook.db").write_bytes(b"nothing of the kind" * 100)
+    with kept(tmp_path) as book, pytest.raises(BackendFailed, match=r"cannot be written: .*not a"):
+        book.record("ps1", RESULT)
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        (b"", "its keeper has ended"),
+        (b"x" * (1 << 17), "its keeper says too much"),
+        (b"no json\n", "Expecting value"),
+        (json.dumps({"message": "m" * 5000}).encode() + b"\n", r"m{500}\."),
+        (json.dumps({"code": "invented", "message": "so"}).encode() + b"\n", "so"),
+        (json.dumps(["surprise"]).encode() + b"\n", "surprise"),
+    ],
+)
+def test_its_keeper_is_not_believed(answer: bytes, sentence: str) -> None:
+    with pytest.raises(BackendFailed, match=sentence):
+        says(answer).record("ps1", RESULT)
+
+
+def test_a_keeper_does_nothing_else(tmp_path: Path) -> None:
+    order = pickle.dumps(("close", (), {}))
+    answers = io.BytesIO()
+    serve(io.BytesIO(len(order).to_bytes(8, "big") + order), answers, tmp_path, "cs101")
+    assert answers.getvalue() == b""
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,55 @@
+"""What an assignment imports is found in its cells, and is in a cage before it opens."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from carrel.courses.notebooks.imports import ALWAYS, imports_of
+from carrel.courses.sandbox.interface import CellStatus, CellStep, SandboxLimits, SandboxSettings
+from carrel.courses.sandbox.local.engine import LocalSandboxes
+
+from ...requirements import need
+
+
+def found(*cells: str, files: tuple[str, ...] = ()) -> set[str]:
+    return set(imports_of(cells, files)) - set(ALWAYS)
+
+
+@pytest.mark.parametrize(
+    ("cell", "names"),
+    [
+        ("import numpy as np, csv", {"numpy", "csv"}),
+        ("import matplotlib.pyplot as plt", {"matplotlib.pyplot"}),
+        ("from sklearn import datasets", {"sklearn", "sklearn.datasets"}),
+        ("from math import *", {"math"}),
+        ("def f():\n    import zlib", {"zlib"}),
+        ("%matplotlib inline\n!ls\nimport numpy", {"numpy"}),
+        ("from . import helper", set()),
+        ("this is no Python", set()),
+    ],
+)
+def test_what_a_cell_imports(cell: str, names: set[str]) -> None:
+    assert found(cell) == names
+
+
+def test_a_module_of_the_assignment_is_not_that_of_the_environment() -> None:
+    cells = "import helper, numpy", "from parts.one import two"
+    assert found(*cells, files=("ps1.ipynb", "helper.py", "parts/one.py")) == {"numpy"}
+
+
+def test_a_module_that_is_missing_or_fails_keeps_no_cage_from_opening() -> None:
+    need("bwrap", shutil.which("bwrap"), "bubblewrap is not installed")
+    # idlelib's idle starts a program as it is imported; in a cage there is no display.
+    names = ("no_such_module", "idlelib.idle", "wave")
+    engine = LocalSandboxes(SandboxSettings(imports=names))
+    try:
+        cage = engine.open(SandboxLimits())
+        step = CellStep(cell_id="0", source="import sys; 'wave' in sys.modules")
+        (seen,) = cage.run([step])
+        cage.close()
+    finally:
+        engine.close()
+    assert seen.status is CellStatus.OK
+    assert "True" in str(seen.outputs)

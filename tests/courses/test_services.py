@@ -1,0 +1,502 @@
+"""The desk of courses: who may do what, and what comes of it."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from carrel.hub.errors import (
+    CarrelError,
+    Conflict,
+    Forbidden,
+    InvalidInput,
+    NotFound,
+    OverMaximum,
+    TooLarge,
+    Unavailable,
+)
+from carrel.hub.records.calendar import Term
+from carrel.hub.records.identity import Identity
+from carrel.hub.scheduling.model.budget import Budget, Period
+from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.schemas.courses import CloneIn, CourseIn, ExtensionIn, OutageIn, ReleaseIn, SubmitIn
+
+from ..hub.doubles import ADMIN, STRANGER, STUDENT1, STUDENT2, TEACHER
+from ..hub.images import CATALOGUE, NEW
+from .desk_kit import DUE_AT, GRADER, START, Desk, files, made
+from .notebook_samples import SOURCE, source
+
+HOUR = 3600
+ROSTER = "student,name,section,role\nstudent1,Ada L.,blue,\nzoe,,,\ngus,,,grader\n"
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Desk:
+    return made(tmp_path)
+
+
+@pytest.fixture
+def course(site: Desk) -> Desk:
+    """With one assignment."""
+    site.create(students=ROSTER)
+    site.release()
+    return site
+
+
+class TestMaking:
+    def test_a_course_is_a_group_with_its_quota_teachers_and_students(self, site: Desk) -> None:
+        budget = {"device_seconds": 300.0 * HOUR, "period": "term"}
+        site.create(
+            name="ml",
+            title="Machine learning",
+            students=ROSTER,
+            budget=budget,
+            guaranteed=8,
+            max_devices=20,
+            max_devices_per_user=2,
+        )
+        store = site.desk.commands.store
+        assert store.group("ml") == Group(
+            name="ml",
+            max_devices=20,
+            max_devices_per_user=2,
+            guaranteed=8,
+            budget=Budget(device_seconds=300.0 * HOUR, period=Period.TERM),
+        )
+        assert store.teachers("ml") == ("teacher",)
+        assert site.hub.members["ml"] == {"student1", "zoe"}
+        assert "zoe" in site.hub.people
+        shown = site.desk.show(TEACHER, "ml")
+        assert (shown.title, shown.role, shown.image) == ("Machine learning", "teacher", "local")
+        assert (shown.students, shown.teachers) == (2, ["teacher"])
+        assert {line[1] for line in site.lines()} == {
+            *("group set", "teachers set", "course set", "member add", "roster set")
+        }
+
+    def test_a_group_that_is_there_becomes_a_course_and_stays_as_it_is(self, site: Desk) -> None:
+        before = site.desk.commands.store.group("cs101")
+        site.create(students="student\nzoe\n")
+        assert site.desk.commands.store.group("cs101") == before
+        found = site.desk.members(TEACHER, "cs101")
+        assert [member.person for member in found.members] == ["student1", "student2", "zoe"]
+        student = Identity(name="student2", groups=frozenset({"cs101"}))
+        assert site.desk.show(student, "cs101").role == "student"
+
+    def test_only_administrators_make_one_and_only_once(self, site: Desk) -> None:
+        with pytest.raises(Forbidden):
+            site.desk.create(TEACHER, CourseIn(name="ml"))
+        site.create()
+        with pytest.raises(Conflict):
+            site.create()
+
+    @pytest.mark.parametrize(
+        ("more", "error"),
+        [
+            ({"name": "Not a name"}, InvalidInput),
+            ({"students": "nobody\n"}, InvalidInput),
+            ({"image": "datascience"}, InvalidInput),
+            ({"guaranteed": 9, "max_devices": 3}, InvalidInput),
+            ({"parent": "nowhere"}, InvalidInput),
+        ],
+    )
+    def test_what_is_refused_leaves_nothing(
+        self, site: Desk, more: dict[str, object], error: type[CarrelError]
+    ) -> None:
+        with pytest.raises(error):
+            site.create(**{"name": "ml", **more})
+        assert [group.name for group in site.desk.commands.store.groups()] == ["cs101"]
+        assert site.desk.all(ADMIN).courses == []
+        assert site.lines() == []
+
+    def test_nothing_is_made_while_the_hub_is_away(self, site: Desk) -> None:
+        site.hub.away = True
+        with pytest.raises(Unavailable):
+            site.create(name="ml", students=ROSTER)
+        assert site.lines() == []
+
+    def test_on_the_machine_itself_there_is_one_image(self, site: Desk) -> None:
+        site.create(name="ml", image="local")
+        with pytest.raises(InvalidInput, match="no image 'datascience'"):
+            site.create(name="nets", image="datascience")
+
+    def test_its_image_is_pinned_to_the_end_of_the_term(self, site: Desk) -> None:
+        site.backend.built = CATALOGUE
+        store = site.desk.commands.store
+        store.put_term(Term(name="winter", first=date(2026, 10, 12), last=date(2027, 2, 15)))
+        site.create(name="ml", image="torch")
+        (pin,) = store.pins()
+        assert (pin.group, pin.digest, str(pin.until)) == ("ml", NEW, "2027-02-15")
+        assert site.desk.show(ADMIN, "ml").image == "torch"
+        with pytest.raises(InvalidInput, match="There is no image 'julia'"):
+            site.create(name="nets", image="julia")
+
+
+class TestRights:
+    READS: tuple[Callable[[Desk, Identity], object], ...] = (
+        lambda s, who: s.desk.show(who, "cs101"),
+        lambda s, who: s.desk.assignments(who, "cs101"),
+        lambda s, who: s.desk.hand_out(who, "cs101", "ps1"),
+        lambda s, who: s.desk.receipts(who, "cs101", "ps1"),
+    )
+    OF_TEACHERS: tuple[Callable[[Desk, Identity], object], ...] = (
+        lambda s, who: s.desk.roster(who, "cs101", ROSTER),
+        lambda s, who: s.desk.release(who, "cs101", "ps2", ReleaseIn()),
+        lambda s, who: s.desk.extend(
+            who, "cs101", "ps1", ExtensionIn(person="student1", seconds=1)
+        ),
+        lambda s, who: s.desk.archive(who, "cs101"),
+    )
+    OF_ADMINISTRATORS: tuple[Callable[[Desk, Identity], object], ...] = (
+        lambda s, who: s.desk.clone(who, "cs101", CloneIn(name="cs102")),
+        lambda s, who: s.desk.record_outage(who, OutageIn(starts_at=1.0, ends_at=2.0)),
+    )
+
+    def test_to_strangers_it_does_not_exist(self, course: Desk) -> None:
+        for call in (*self.READS, *self.OF_TEACHERS):
+            with pytest.raises(NotFound):
+                call(course, STRANGER)
+        assert course.desk.all(STRANGER).courses == []
+        assert course.desk.my_assignments(STRANGER) is None
+
+    @pytest.mark.parametrize("who", [STUDENT1, GRADER])
+    def test_what_is_for_teachers_is_forbidden_to_others(self, course: Desk, who: Identity) -> None:
+        before = course.lines()
+        for call in (*self.OF_TEACHERS, *self.OF_ADMINISTRATORS):
+            with pytest.raises(Forbidden):
+                call(course, who)
+        assert course.lines() == before
+
+    def test_what_is_for_administrators_is_forbidden_to_teachers(self, course: Desk) -> None:
+        for call in self.OF_ADMINISTRATORS:
+            with pytest.raises(Forbidden):
+                call(course, TEACHER)
+
+    def test_everybody_of_the_course_reads(self, course: Desk) -> None:
+        for call in self.READS:
+            for who in (STUDENT1, GRADER, TEACHER, ADMIN):
+                call(course, who)
+
+    def test_students_see_themselves_and_graders_all(self, course: Desk) -> None:
+        course.submit("mine")
+        receipt = course.submit("theirs", who=Identity(name="zoe"))
+        assert [r.person for r in course.desk.receipts(GRADER, "cs101", "ps1").receipts] == [
+            *("student1", "zoe")
+        ]
+        assert course.desk.handed_in(GRADER, receipt.id).person == "zoe"
+        with pytest.raises(NotFound):
+            course.desk.handed_in(STUDENT1, receipt.id)
+        with pytest.raises(Forbidden):
+            course.desk.receipts(STUDENT1, "cs101", "ps1", person="zoe")
+        with pytest.raises(Forbidden):
+            course.desk.members(STUDENT1, "cs101")
+        with pytest.raises(Forbidden):
+            course.desk.choose(GRADER, receipt.id, counts=True)
+
+    @pytest.mark.parametrize("who", [TEACHER, GRADER, ADMIN])
+    def test_only_students_hand_in(self, course: Desk, who: Identity) -> None:
+        with pytest.raises(Forbidden, match="Its students hand in"):
+            course.submit("x", who=who)
+
+
+class TestRoster:
+    def test_it_is_shown_before_it_is_applied(self, course: Desk) -> None:
+        before = course.lines()
+        shown = course.desk.roster(TEACHER, "cs101", "student\nzoe\nyan\n", dry_run=True)
+        assert shown.sentences == [
+            "gus leaves; what was handed in stays.",
+            "student1 (Ada L.) leaves; what was handed in stays.",
+            "student2 leaves; what was handed in stays.",
+            "yan is new.",
+        ]
+        assert (shown.saved, shown.changes) == (False, True)
+        assert course.lines() == before
+
+    def test_who_leaves_is_out_and_finds_everything_again(self, course: Desk) -> None:
+        receipt = course.submit("x")
+        course.desk.roster(TEACHER, "cs101", "student\nzoe\n")
+        assert course.hub.members["cs101"] == {"teacher", "zoe"}
+        with pytest.raises(NotFound):
+            course.desk.show(STUDENT1, "cs101")
+        (kept,) = course.desk.receipts(TEACHER, "cs101", "ps1").receipts
+        assert kept == receipt
+        course.desk.roster(TEACHER, "cs101", "student\nzoe\nstudent1\n")
+        assert course.desk.receipts(STUDENT1, "cs101", "ps1").receipts == [receipt]
+
+    def test_who_left_is_out_even_while_an_old_sign_in_says_otherwise(self, course: Desk) -> None:
+        course.desk.roster(TEACHER, "cs101", "student\nzoe\n")
+        with pytest.raises(NotFound):
+            course.desk.show(Identity(name="student1", groups=frozenset({"cs101"})), "cs101")
+
+    def test_what_was_interrupted_is_done_by_the_same_roster(
+        self, course: Desk, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def broken(*_: object, **__: object) -> None:
+            raise Unavailable("The disk is full.")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(type(course.desk.store), "put_members", broken)
+            with pytest.raises(Unavailable):
+                course.desk.roster(TEACHER, "cs101", "student\nyan\n")
+        assert course.desk.roster(TEACHER, "cs101", "student\nyan\n").changes
+        assert not course.desk.roster(TEACHER, "cs101", "student\nyan\n").changes
+        assert course.hub.members["cs101"] == {"teacher", "yan"}
+
+    def test_it_can_name_teachers(self, course: Desk) -> None:
+        course.desk.roster(TEACHER, "cs101", "student,role\nzoe,student\nstudent2,teacher\n")
+        assert course.desk.show(STUDENT2, "cs101").role == "teacher"
+        with pytest.raises(NotFound):
+            course.desk.show(TEACHER, "cs101")
+
+
+class TestReleasing:
+    def test_students_get_it_without_solutions_and_hidden_tests(self, course: Desk) -> None:
+        found = course.desk.hand_out(STUDENT1, "cs101", "ps1")
+        (file,) = found.files
+        text = base64.b64decode(file.content).decode()
+        assert (file.name, found.version) == ("ps1.ipynb", 1)
+        assert "assert answer() > 0" in text
+        assert "42" not in text
+        (mine,) = course.desk.assignments(STUDENT1, "cs101").assignments
+        assert (mine.state, mine.fetched_version, mine.due) == ("fetched", 1, DUE_AT)
+        assert mine.late_rule.startswith("Up to 24h late costs 10 %")
+
+    def test_before_it_is_released_it_does_not_exist(self, course: Desk) -> None:
+        for call in (
+            lambda: course.desk.hand_out(STUDENT1, "cs101", "ps2"),
+            lambda: course.submit("x", name="ps2"),
+            lambda: course.desk.release(TEACHER, "cs101", "ps2", ReleaseIn()),
+        ):
+            with pytest.raises(NotFound):
+                call()
+
+    def test_another_due_time_needs_no_files_and_the_same_files_are_no_new_version(
+        self, course: Desk
+    ) -> None:
+        body = ReleaseIn(due="2027-01-21 18:00 Europe/Berlin")
+        changed = course.desk.release(TEACHER, "cs101", "ps1", body)
+        assert (changed.version, changed.due) == (1, DUE_AT + 24 * HOUR)
+        course.release()
+        assert course.desk.hand_out(STUDENT1, "cs101", "ps1").version == 1
+        course.release(files=files({"ps1.ipynb": source(43)}))
+        assert course.desk.hand_out(STUDENT1, "cs101", "ps1").version == 2
+        assert course.desk.hand_out(STUDENT1, "cs101", "ps1", version=1).version == 1
+        never = course.desk.release(TEACHER, "cs101", "ps1", ReleaseIn(due=""))
+        assert never.due is None
+
+    @pytest.mark.parametrize(
+        ("more", "error"),
+        [
+            ({"due": "2027-01-14 18:00 Europe/Berlin"}, InvalidInput),
+            ({"due": "soon"}, InvalidInput),
+            ({"late": "some"}, InvalidInput),
+            ({"devices": 5}, OverMaximum),
+            ({"files": files({"ps2.ipynb": b"no notebook"})}, InvalidInput),
+            ({"files": files({"../ps2.ipynb": SOURCE})}, InvalidInput),
+            ({"files": files({"data.csv": b"1"})}, InvalidInput),
+            ({"archive": "UEs="}, InvalidInput),
+            ({"files": [], "archive": "not base64"}, InvalidInput),
+        ],
+    )
+    def test_what_is_refused_is_not_released(
+        self, course: Desk, more: dict[str, object], error: type[CarrelError]
+    ) -> None:
+        with pytest.raises(error):
+            course.release(name="ps2", **more)
+        assert [a.name for a in course.desk.assignments(TEACHER, "cs101").assignments] == ["ps1"]
+
+    @pytest.mark.parametrize("name", ["../ps1", "a b", "", ".hidden", "x" * 65])
+    def test_names_are_those_of_folders(self, course: Desk, name: str) -> None:
+        with pytest.raises(InvalidInput):
+            course.release(name=name)
+
+
+class TestSubmitting:
+    def test_a_receipt_has_the_hash_and_the_time_of_the_server(self, course: Desk) -> None:
+        course.clock.pass_(60)
+        receipt = course.submit("mine")
+        assert (receipt.number, receipt.at, receipt.standing) == (1, START + 60, "on time")
+        assert (receipt.counts, receipt.missing) == (True, [])
+        assert receipt.sentence == "On time; this one is graded."
+        content = course.desk.handed_in(STUDENT1, receipt.id)
+        assert base64.b64decode(content.files[0].content) == b"mine"
+        assert content.sha256 == receipt.sha256
+
+    def test_it_may_be_repeated_and_the_same_again_is_the_same(self, course: Desk) -> None:
+        first = course.submit("a")
+        course.clock.pass_(60)
+        assert course.submit("a") == first
+        second = course.submit("b")
+        receipts = course.desk.receipts(STUDENT1, "cs101", "ps1").receipts
+        assert [(r.number, r.counts) for r in receipts] == [(1, False), (2, True)]
+        assert second.number == 2
+
+    def test_the_last_on_time_is_kept_beside_a_later_late_one(self, course: Desk) -> None:
+        course.submit("on time")
+        course.clock.now = DUE_AT + HOUR
+        late = course.submit("late")
+        assert late.sentence == (
+            "1 h late, which costs 10 % of the points; submission 1 is graded."
+        )
+        shown = course.desk.choose(TEACHER, late.id, counts=True)
+        assert shown.counts
+        receipts = course.desk.receipts(STUDENT1, "cs101", "ps1").receipts
+        assert [r.counts for r in receipts] == [False, True]
+        course.desk.choose(TEACHER, late.id, counts=False)
+        receipts = course.desk.receipts(STUDENT1, "cs101", "ps1").receipts
+        assert [r.counts for r in receipts] == [True, False]
+
+    def test_what_is_too_late_is_kept_and_the_teacher_may_take_it(self, course: Desk) -> None:
+        course.clock.now = DUE_AT + 25 * HOUR
+        receipt = course.submit("x")
+        assert (receipt.standing, receipt.counts) == ("too late to count", False)
+        assert receipt.sentence.endswith("too late to count; your teacher may still take it.")
+        assert course.desk.choose(TEACHER, receipt.id, counts=True).counts
+
+    def test_notebooks_that_are_missing_are_named(self, course: Desk) -> None:
+        body = SubmitIn(files=files({"other.ipynb": b"{}"}))
+        assert course.desk.submit(STUDENT1, "cs101", "ps1", body).missing == ["ps1.ipynb"]
+
+    @pytest.mark.parametrize(
+        ("body", "error"),
+        [
+            (SubmitIn(), InvalidInput),
+            (SubmitIn(files=files({"ok": b"x", "../../x": b"x"})), InvalidInput),
+            (SubmitIn(files=files({"a": b"x", "A": b"x"})), InvalidInput),
+            (SubmitIn(files=files({"big": bytes(33 << 20)})), TooLarge),
+            (SubmitIn(files=files({"a": b""}), archive="UEs="), InvalidInput),
+        ],
+        ids=["nothing", "out of it", "alike", "large", "both"],
+    )
+    def test_of_a_bad_parcel_nothing_is_stored(
+        self, course: Desk, body: SubmitIn, error: type[CarrelError]
+    ) -> None:
+        blobs = dict(vars(course.desk.blobs))
+        before = {name: len(value) for name, value in blobs.items()}
+        with pytest.raises(error):
+            course.desk.submit(STUDENT1, "cs101", "ps1", body)
+        assert course.desk.receipts(STUDENT1, "cs101", "ps1").receipts == []
+        assert {name: len(value) for name, value in blobs.items()} == before
+
+    def test_an_archived_course_can_only_be_read(self, course: Desk) -> None:
+        receipt = course.submit("x")
+        course.desk.archive(TEACHER, "cs101")
+        for call in (
+            lambda: course.submit("y"),
+            course.release,
+            lambda: course.desk.roster(TEACHER, "cs101", ROSTER),
+        ):
+            with pytest.raises(Conflict, match="is archived"):
+                call()
+        assert course.desk.receipts(STUDENT1, "cs101", "ps1").receipts == [receipt]
+        assert course.desk.my_assignments(STUDENT1) is None
+        course.desk.archive(TEACHER, "cs101", undo=True)
+        course.submit("y")
+
+
+class TestMoreTime:
+    def test_a_person_or_a_section_gets_more(self, course: Desk) -> None:
+        said = course.desk.extend(
+            TEACHER, "cs101", "ps1", ExtensionIn(person="student1", seconds=48 * HOUR, why="ill")
+        )
+        assert said.sentences == ["student1 has 2 d more for ps1."]
+        course.desk.extend(TEACHER, "cs101", "ps1", ExtensionIn(section="blue", seconds=HOUR))
+        (mine,) = course.desk.my_assignments(STUDENT1) or []
+        (zoes,) = course.desk.my_assignments(Identity(name="zoe")) or []
+        assert (mine.due, mine.class_due) == (DUE_AT + 49 * HOUR, DUE_AT)
+        assert mine.extension
+        assert (zoes.due, zoes.extension) == (DUE_AT, "")
+        course.clock.now = DUE_AT + 48 * HOUR
+        assert course.submit("x").standing == "on time"
+
+    @pytest.mark.parametrize(
+        ("whom", "error"),
+        [
+            ({"person": "stranger"}, NotFound),
+            ({"section": "red"}, InvalidInput),
+            ({}, InvalidInput),
+            ({"person": "zoe", "section": "blue"}, InvalidInput),
+        ],
+    )
+    def test_nobody_else_does(
+        self, course: Desk, whom: dict[str, str], error: type[CarrelError]
+    ) -> None:
+        with pytest.raises(error):
+            course.desk.extend(TEACHER, "cs101", "ps1", ExtensionIn(seconds=1, **whom))
+
+    def test_it_is_taken_back_and_what_was_handed_in_is_looked_at_anew(self, course: Desk) -> None:
+        for hours in (1, 2):
+            given = ExtensionIn(person="student1", seconds=hours * HOUR)
+            course.desk.extend(TEACHER, "cs101", "ps1", given)
+        course.clock.now = DUE_AT + 2 * HOUR
+        assert course.submit("x").standing == "on time"
+        said = course.desk.take_time_back(TEACHER, "cs101", "ps1", person="student1")
+        assert said.sentences == ["student1 had 3 h more for ps1: taken back."]
+        (receipt,) = course.desk.receipts(STUDENT1, "cs101", "ps1").receipts
+        assert receipt.standing == "late"
+        assert course.desk.extensions(TEACHER, "cs101", "ps1").extensions == []
+        assert course.lines()[-1] == ("teacher", "extend", "cs101/ps1")
+
+    @pytest.mark.parametrize(
+        ("whom", "error"),
+        [
+            ({"person": "student1"}, NotFound),
+            ({"section": "red"}, NotFound),
+            ({}, InvalidInput),
+            ({"person": "zoe", "section": "blue"}, InvalidInput),
+        ],
+    )
+    def test_nothing_is_taken_from_who_has_no_more(
+        self, course: Desk, whom: dict[str, str], error: type[CarrelError]
+    ) -> None:
+        with pytest.raises(error):
+            course.desk.take_time_back(TEACHER, "cs101", "ps1", **whom)
+
+    def test_only_of_one_assignment_is_listed_where_it_is_named(self, course: Desk) -> None:
+        course.release("ps2")
+        given = ExtensionIn(person="student1", seconds=HOUR)
+        course.desk.extend(TEACHER, "cs101", "ps2", given)
+        assert course.desk.extensions(TEACHER, "cs101", "ps1").extensions == []
+        (found,) = course.desk.extensions(TEACHER, "cs101").extensions
+        assert (found.assignment, found.person, found.seconds) == ("ps2", "student1", HOUR)
+        with pytest.raises(NotFound):
+            course.desk.extensions(TEACHER, "cs101", "ps9")
+
+    def test_an_outage_moves_what_was_due_for_all(self, course: Desk) -> None:
+        course.clock.now = DUE_AT + 2 * HOUR
+        late = course.submit("x")
+        assert late.standing == "late"
+        body = OutageIn(starts_at=DUE_AT - HOUR, ends_at=DUE_AT + 2 * HOUR, why="Power")
+        assert course.desk.record_outage(ADMIN, body).sentences == [
+            "ps1 of cs101 is due 3 h later."
+        ]
+        (receipt,) = course.desk.receipts(STUDENT1, "cs101", "ps1").receipts
+        assert receipt.standing == "on time"
+        assert course.desk.outages(STUDENT1).outages[0].why == "Power"
+
+    @pytest.mark.parametrize(("starts", "ends"), [(5.0, 5.0), (5.0, 4.0), (0.0, 32 * 86400.0)])
+    def test_an_outage_has_an_end(self, course: Desk, starts: float, ends: float) -> None:
+        with pytest.raises(InvalidInput):
+            course.desk.record_outage(ADMIN, OutageIn(starts_at=starts, ends_at=ends))
+
+
+class TestCloning:
+    def test_its_assignments_come_along_hidden_and_its_people_do_not(self, course: Desk) -> None:
+        course.desk.clone(ADMIN, "cs101", CloneIn(name="cs102", teachers=["student2"]))
+        shown = course.desk.show(STUDENT2, "cs102")
+        assert (shown.role, shown.students, shown.assignments) == ("teacher", 0, 1)
+        group = course.desk.commands.store.group("cs102")
+        assert group.max_devices == course.desk.commands.store.group("cs101").max_devices
+        course.desk.roster(STUDENT2, "cs102", "student\nzoe\n")
+        zoe = Identity(name="zoe")
+        assert course.desk.assignments(zoe, "cs102").assignments == []
+        with pytest.raises(NotFound):
+            course.desk.hand_out(zoe, "cs102", "ps1")
+        course.desk.release(
+            STUDENT2, "cs102", "ps1", ReleaseIn(due="2027-02-20 18:00 Europe/Berlin")
+        )
+        assert course.desk.hand_out(zoe, "cs102", "ps1").version == 1
+        assert course.desk.receipts(STUDENT2, "cs102", "ps1").receipts == []

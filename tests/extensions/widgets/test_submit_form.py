@@ -1,0 +1,45 @@
+"""The form that submits a notebook, as far as it needs no browser."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from carrel.extensions.widgets import SubmitForm
+from carrel.hub.client import Client
+
+from ...fake_service import FakeService
+
+NOTEBOOK = json.dumps({"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+
+
+def test_a_model_is_chosen_where_the_pool_has_several(tmp_path: Path) -> None:
+    (tmp_path / "a.ipynb").write_text(NOTEBOOK)
+    same = {"node": "n", "index": 0, "memory_bytes": 1, "simulated": True, "state": "free"}
+    devices = [{"id": f"SIM-{model}", "model": model, **same} for model in ("new", "old")]
+    pool = {"devices": devices, "total": 2, "free": 2, "waiting": 0, "simulated": True}
+    with FakeService() as service:
+        client = Client(service.url, "t")
+        assert "model" not in SubmitForm(client=client)._rows, "no pool, no choice"
+        path = "/services/carrel/api/v1/pool"
+        service.extra["GET", path] = lambda handler: handler.say(200, pool)
+        form = SubmitForm(tmp_path / "a.ipynb", client=client)
+        for model in (None, "old"):
+            form._rows["model"].field.value = model
+            assert form.submit() is not None
+        assert [s.get("model") for s in service.called("POST", "requests")] == [None, "old"]
+
+
+def test_that_a_job_cannot_be_kept_inside_is_said_beside_its_field(tmp_path: Path) -> None:
+    (tmp_path / "a.ipynb").write_text(NOTEBOOK)
+    error = {"code": "invalid", "message": "Nothing keeps it inside.", "field": "internet"}
+    with FakeService() as service:
+        service.problems = True
+        form = SubmitForm(tmp_path / "a.ipynb", client=Client(service.url, "t"))
+        form._rows["internet"].field.value = False
+        service.refuse = (400, error)
+        assert form.submit() is None
+        assert "Nothing keeps it inside." in form._rows["internet"].wrong
+        service.refuse = None
+        assert form.submit() is not None
+        assert [sent["internet"] for sent in service.called("POST", "requests")] == [False, False]

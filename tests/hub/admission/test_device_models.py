@@ -1,0 +1,267 @@
+"""Devices of one model: who may ask for them, what they get, and how the wish is dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pytest
+from click.testing import CliRunner, Result
+from pydantic import ValidationError
+
+from carrel.hub.admission.quotes import Quotes
+from carrel.hub.cli import cli
+from carrel.hub.client import Client
+from carrel.hub.errors import CarrelError, Conflict, InvalidInput, OverMaximum
+from carrel.hub.requests.amendments import Amendments
+from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.schemas import ChangeIn, JobIn, QuoteIn, RequestOut, SessionIn
+from carrel.hub.schemas.explanation import WhyOut
+
+from ..controller.test_loop import World
+from ..doubles import STUDENT1, STUDENT2, device
+from ..requests.test_life_of_requests import job
+
+OLD, NEW = "NVIDIA A100", "NVIDIA H200"
+POOL = (replace(device(0), model=OLD), replace(device(1), model=NEW))
+
+
+@dataclass
+class Terminal:
+    """The command line of student1, whose client asks the service in this process."""
+
+    world: World
+
+    def __call__(self, *arguments: str) -> Result:
+        return CliRunner().invoke(cli, arguments, prog_name="carrel")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        pass
+
+    def why(self, request_id: str) -> WhyOut:
+        return self.world.commands.why(STUDENT1, request_id)
+
+    def change(self, request_id: str, wanted: ChangeIn) -> RequestOut:
+        sent = ChangeIn.model_validate_json(wanted.model_dump_json(exclude_unset=True))
+        return Amendments(self.world.commands).change(STUDENT1, request_id, sent)
+
+    def request(self, request_id: str) -> RequestOut:
+        return self.world.commands.request(STUDENT1, request_id)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    """One device of each of two models."""
+    made = World.over(tmp_path, devices=0)
+    made.backend.devices = POOL
+    made.commands.store.sync_devices("local", POOL)
+    yield made
+    made.loop.close()
+
+
+@pytest.fixture
+def carrel(world: World, monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    terminal = Terminal(world)
+    monkeypatch.setattr(Client, "from_environment", lambda *_: terminal)
+    return terminal
+
+
+def group(world: World, name: str = "cs101", **changes: object) -> None:
+    """The group as it is, or a new one that the student is in, with these changes."""
+    known = {each.name: each for each in world.commands.store.groups()}
+    values = {"name": name, "max_devices": 4, "max_devices_per_user": 2, "max_seconds": 28800}
+    found = known.get(name) or Group(**values)  # type: ignore[arg-type]  # as written above
+    world.commands.store.put_group(replace(found, **changes))  # type: ignore[arg-type]
+    world.hub.members.setdefault(name, set()).add("student1")
+
+
+def model_of(world: World, request: RequestOut) -> str:
+    """Of its one device."""
+    lease = world.see(request).lease
+    assert lease is not None
+    (found,) = lease.devices
+    return found.model
+
+
+# -- what one gets -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", [OLD, NEW])
+def test_a_job_gets_a_device_of_its_model(world: World, model: str) -> None:
+    made = world.commands.submit_job(STUDENT1, job(model=model))
+    world.settle()
+    assert made.model == model
+    assert model_of(world, made) == model
+
+
+def test_a_session_gets_a_device_of_its_model(world: World) -> None:
+    options = SessionIn(devices=1, model=NEW, hours=1.0)
+    made = world.commands.start_session(STUDENT1, "", options)
+    world.settle()
+    assert model_of(world, made) == NEW
+
+
+def test_it_waits_for_its_model_while_others_are_free(world: World) -> None:
+    world.commands.submit_job(STUDENT2, job(model=NEW))
+    world.settle()
+    made = world.commands.submit_job(STUDENT1, job(model=NEW))
+    world.settle()
+    found = world.see(made)
+    assert found.lease is None
+    assert found.wait is not None
+    assert f"Too few {NEW} devices" in found.wait.sentence
+    assert world.commands.pool(STUDENT1).free == 1
+
+
+def test_a_quote_is_one_for_the_model(world: World) -> None:
+    world.commands.submit_job(STUDENT2, job(model=NEW))
+    world.settle()
+    asked = [QuoteIn(devices=1, model=model) for model in (NEW, OLD, "Abacus")]
+    new, old, unknown = Quotes(world.commands).quotes(STUDENT1, asked)
+    assert (new.starts_now, old.starts_now, unknown.admitted) == (False, True, False)
+    assert "no device of the model Abacus" in unknown.sentence
+
+
+# -- what is refused ---------------------------------------------------------------------------
+
+
+def refusal(world: World, **asked: object) -> CarrelError:
+    """Of a job; a session is refused with the same words."""
+    with pytest.raises(CarrelError) as of_job:
+        world.commands.submit_job(STUDENT1, job(**asked))
+    with pytest.raises(CarrelError) as of_session:
+        world.commands.start_session(STUDENT1, "", SessionIn.model_validate(asked))
+    assert str(of_job.value) == str(of_session.value)
+    assert of_job.value.field == of_session.value.field == "model"
+    return of_job.value
+
+
+def test_a_model_that_the_pool_does_not_have_is_refused(world: World) -> None:
+    found = refusal(world, devices=1, model="Abacus")
+    assert isinstance(found, InvalidInput)
+    assert str(found) == (
+        f"The pool has no device of the model Abacus. Any model, or one of: {OLD}, {NEW}."
+    )
+
+
+def test_a_model_without_a_device_is_refused(world: World) -> None:
+    found = refusal(world, devices=0, model=OLD)
+    assert isinstance(found, InvalidInput)
+    assert found.accepted == "Leave the model out, or ask for at least one device."
+
+
+def test_a_model_that_the_group_may_not_use_is_refused(world: World) -> None:
+    group(world, models=frozenset({OLD}))
+    found = refusal(world, devices=1, model=NEW)
+    assert isinstance(found, OverMaximum)
+    assert str(found) == (
+        f"cs101 may not use devices of the model {NEW}. Any model, or one of: {OLD}."
+    )
+    world.commands.submit_job(STUDENT1, job(model=OLD))
+
+
+def test_a_model_that_a_group_above_may_not_use_is_refused(world: World) -> None:
+    group(world, "faculty", models=frozenset({NEW}))
+    group(world, parent="faculty")
+    assert "cs101 may not use" in refusal(world, devices=1, model=OLD, group="cs101").message
+
+
+@pytest.mark.parametrize("model", ["", "x" * 256, 7])
+def test_what_is_no_name_is_refused_before_anything_else(model: object) -> None:
+    for body in (JobIn, SessionIn, ChangeIn, QuoteIn):
+        with pytest.raises(ValidationError):
+            body.model_validate({"group": "cs101", "model": model})
+
+
+# -- what changes while it waits ---------------------------------------------------------------
+
+
+@pytest.fixture
+def waits(world: World) -> RequestOut:
+    """A job for the new model, whose only device student2 has."""
+    world.commands.submit_job(STUDENT2, job(model=NEW, seconds=1800))
+    world.settle()
+    made = world.commands.submit_job(STUDENT1, job(model=NEW))
+    world.settle()
+    return made
+
+
+def test_what_is_suggested_is_done_with_the_printed_command_and_comes_true(
+    world: World, waits: RequestOut, carrel: Terminal
+) -> None:
+    lines = carrel("why", waits.id).output.splitlines()
+    said = lines.index(f"  With a device of any model instead of {NEW} it starts now.")
+    command = lines[said + 1].split()
+    assert command == ["carrel", "change", waits.id, "--model", "any"]
+
+    done = carrel(*command[1:])
+    assert done.output == f"{waits.id} asks for 1 device, 10 min at most, in the group cs101.\n"
+    world.settle()
+
+    after = world.see(waits)
+    assert (after.model, after.submitted_at) == (None, waits.submitted_at)
+    assert model_of(world, waits) == OLD
+
+
+def test_it_is_changed_to_another_model(world: World, waits: RequestOut, carrel: Terminal) -> None:
+    done = carrel("change", waits.id, "--model", OLD)
+    assert f"asks for 1 device ({OLD})" in done.output
+    world.settle()
+    assert model_of(world, waits) == OLD
+
+
+def test_a_change_is_refused_like_a_new_request(world: World, waits: RequestOut) -> None:
+    change = Amendments(world.commands).change
+    with pytest.raises(InvalidInput, match="Abacus"):
+        change(STUDENT1, waits.id, ChangeIn(model="Abacus"))
+    group(world, models=frozenset({NEW}))
+    with pytest.raises(OverMaximum, match="may not use"):
+        change(STUDENT1, waits.id, ChangeIn(model=OLD))
+    group(world, "math", models=frozenset({OLD}))
+    with pytest.raises(OverMaximum, match="math may not use"):
+        change(STUDENT1, waits.id, ChangeIn(group="math"))
+    found = change(STUDENT1, waits.id, ChangeIn(group="math", model=None))
+    assert (found.group, found.model) == ("math", None)
+
+
+def test_what_is_left_out_keeps_the_model(world: World, waits: RequestOut) -> None:
+    found = Amendments(world.commands).change(STUDENT1, waits.id, ChangeIn(seconds=300))
+    assert (found.seconds, found.model) == (300, NEW)
+
+
+def test_what_runs_keeps_its_model(world: World) -> None:
+    made = world.commands.submit_job(STUDENT1, job(model=NEW))
+    world.settle()
+    with pytest.raises(Conflict):
+        Amendments(world.commands).change(STUDENT1, made.id, ChangeIn(model=None))
+
+
+def test_it_is_shown_and_run_again_with_it(
+    world: World, waits: RequestOut, carrel: Terminal
+) -> None:
+    assert f"1 device ({NEW})" in carrel("show", waits.id).output
+    assert world.commands.same_job(STUDENT1, waits.id).model == NEW
+    assert waits.model == NEW
+
+
+def test_the_groups_say_which_models_they_may_use(world: World) -> None:
+    group(world, models=frozenset({NEW, OLD}))
+    (found,) = world.commands.groups(STUDENT1).groups
+    assert found.models == [OLD, NEW]
+
+
+def test_the_hub_is_asked_for_a_session_of_this_model(world: World) -> None:
+    world.commands.start_session(STUDENT1, "", SessionIn(devices=1, model=NEW))
+    world.settle()
+    assert world.hub.options["student1", ""]["model"] == NEW

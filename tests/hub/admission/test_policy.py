@@ -1,0 +1,87 @@
+"""Who is let into the queue could start one day: were the pool empty, now."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+
+from carrel.hub.admission.policy import ResourceRequest, check_ask
+from carrel.hub.errors import OverMaximum, Refused
+from carrel.hub.scheduling.cycle.decision import decide
+from carrel.hub.scheduling.model.snapshot import Health, Kind, Snapshot
+
+from ..scheduling import rich
+from ..scheduling.values import NOW, group, node
+
+
+@given(rich.snapshots())
+def test_whoever_is_admitted_starts_in_an_empty_pool(asked: Snapshot) -> None:
+    devices = tuple(replace(each, health=Health.OK) for each in asked.devices)
+    for request in asked.waiting:
+        if request.gang or request.share or request.nodes is not None or not request.devices:
+            continue
+        ask = ResourceRequest(
+            owner=request.owner,
+            group=request.group,
+            devices=request.devices,
+            seconds=1,
+            model=request.model,
+            kind=request.kind,
+            preemptible=request.preemptible,
+        )
+        alone = Snapshot(devices=devices, groups=asked.groups, waiting=(request,))
+        starts = bool(decide(alone, NOW).starts)
+        assert starts == is_admitted(ask, alone)
+
+
+def is_admitted(ask: ResourceRequest, state: Snapshot) -> bool:
+    try:
+        check_ask(ask, state.groups, state.devices)
+    except Refused:
+        return False
+    return True
+
+
+def test_no_node_has_as_many_of_the_models_that_a_group_may_use() -> None:
+    groups = (replace(group("cs101"), models=frozenset({"A100"})),)
+    devices = (*node("a", 2, model="A100"), *node("b", 8, model="H200"))
+    ask = ResourceRequest(owner="ada", group="cs101", devices=3, seconds=60)
+
+    with pytest.raises(OverMaximum) as refused:
+        check_ask(ask, groups, devices)
+
+    assert str(refused.value) == (
+        "No node has more than 2 devices that cs101 may use; you asked for 3. Ask for 0 to 2."
+    )
+
+
+def test_a_session_with_devices_is_refused_where_members_may_have_none() -> None:
+    groups = (replace(group("cs"), max_sessions=0), group("cs101", parent="cs"))
+    ask = ResourceRequest(owner="ada", group="cs101", devices=1, seconds=60, kind=Kind.SESSION)
+
+    with pytest.raises(OverMaximum) as refused:
+        check_ask(ask, groups, node("a", 2))
+
+    assert str(refused.value) == (
+        "cs allows no sessions with devices; you asked for 1. Ask for 0 (CPU only)."
+    )
+    check_ask(replace(ask, kind=Kind.JOB), groups, node("a", 2))
+
+
+def test_what_a_group_may_hold_leaves_those_below_it_what_they_are_guaranteed() -> None:
+    groups = (
+        replace(group("cs"), borrowing=0),
+        replace(group("cs101", parent="cs"), guaranteed=2),
+    )
+    ask = ResourceRequest(owner="ada", group="cs101", devices=2, seconds=60)
+
+    check_ask(ask, groups, node("a", 4))
+
+    with pytest.raises(OverMaximum) as refused:
+        check_ask(replace(ask, devices=3), groups, node("a", 4))
+    assert str(refused.value) == (
+        "cs may hold at most 2 devices at one time: 2 guaranteed, and 0 borrowed; you asked for 3. "
+        "Ask for 0 to 2."
+    )

@@ -1,0 +1,174 @@
+"""What a form can show before anything is sent."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from carrel.hub.admission.quotes import Quotes
+from carrel.hub.errors import Unavailable
+from carrel.hub.records.requests import NewRequest
+from carrel.hub.runtime.context import Context
+from carrel.hub.scheduling.cycle.decision import decide
+from carrel.hub.scheduling.model.plan import Start
+from carrel.hub.scheduling.model.snapshot import Group, Kind
+from carrel.hub.schemas import QuoteIn
+from carrel.hub.store.memory import MemoryStore
+from carrel.spawners.fake import FakeBackend
+
+from ..doubles import STRANGER, STUDENT1, STUDENT2, Clock, FakeHub, build
+from ..requests.test_life_of_requests import job
+
+ONE = QuoteIn(devices=1, seconds=3600)
+
+
+@pytest.fixture
+def hub() -> FakeHub:
+    return FakeHub()
+
+
+@pytest.fixture
+def commands(tmp_path: Path, hub: FakeHub) -> Context:
+    return build(MemoryStore(), FakeBackend(), hub, Clock(), tmp_path, devices=1)
+
+
+def granted(commands: Context) -> None:
+    made = commands.submit_job(STUDENT2, job(seconds=1800))
+    start = Start(request_id=made.id, devices=("SIM-0",))
+    commands.store.grant([start], now=commands.clock(), lease_seconds=30)
+
+
+def test_what_is_free_starts_at_once(commands: Context) -> None:
+    (found,) = Quotes(commands).quotes(STUDENT1, [ONE])
+    assert (found.admitted, found.starts_now, found.sentence) == (
+        True, True, "It would start at once.",
+    )  # fmt: skip  # grouped by meaning
+    assert (found.group, found.device_seconds) == ("cs101", 3600)
+    assert commands.queue(None).total == 0, "nothing was sent"
+
+
+def test_a_job_is_quoted_as_it_would_be_submitted(commands: Context) -> None:
+    """All is guaranteed to others: who may not be preempted could never start."""
+    math = Group(name="math", max_devices=1, max_devices_per_user=1, guaranteed=1)
+    commands.store.put_group(math)
+    preemptible = ONE.model_copy(update={"kind": "job"})
+    lasting = preemptible.model_copy(update={"preemptible": False})
+
+    found = Quotes(commands).quotes(STUDENT1, [preemptible, lasting, ONE])
+
+    assert [each.admitted for each in found] == [True, False, False]
+    assert found[1].sentence == (
+        "Beside what other groups are guaranteed, cs101 can have no device that it never "
+        "has to give back; you asked for 1. Ask for 0 (CPU only), or for a job that may be "
+        "preempted."
+    )
+
+
+def test_what_is_taken_is_waited_for(commands: Context) -> None:
+    granted(commands)
+    commands.submit_job(STUDENT1, job(seconds=600))
+    asked = [ONE.model_copy(update={"kind": "job"}), ONE, QuoteIn(devices=0)]
+    wait, session, cpu = Quotes(commands).quotes(STUDENT1, asked)
+    assert (wait.place, wait.ahead, wait.starts_now) == (2, 1, False)
+    assert wait.expected_at == commands.clock() + 2400
+    assert wait.sentence == (
+        "It would wait at place 2, for about 40 min. 1 request is ahead of it."
+    )
+    assert (session.place, session.ahead) == (1, 0), "somebody would sit in front of it"
+    assert (cpu.starts_now, cpu.device_seconds) == (True, 0)
+
+
+def test_what_would_be_asked_back_is_there_after_the_notice(commands: Context) -> None:
+    """And not when those who borrow it end by themselves."""
+    store = commands.store
+    store.put_group(replace(store.group("cs101"), guaranteed=1))
+    store.put_group(Group(name="math", max_devices=1, max_devices_per_user=1))
+    new = NewRequest(
+        id="j-borrows",
+        kind=Kind.JOB,
+        owner="student3",
+        group="math",
+        devices=1,
+        seconds=3600,
+        preemptible=True,
+        idempotency_key="borrows",
+    )
+    store.submit(new, commands.clock())
+    start = Start(request_id="j-borrows", devices=("SIM-0",))
+    store.grant([start], now=commands.clock(), lease_seconds=30)
+
+    (found,) = Quotes(commands).quotes(STUDENT1, [ONE])
+
+    assert found.expected_at == commands.clock() + commands.grace_seconds
+    assert found.sentence == (
+        "It would wait at place 1, for about 2 min. Devices that others borrow would be asked "
+        "back for it, with a notice to them."
+    )
+
+
+def test_a_refusal_is_an_answer_like_any_other(commands: Context) -> None:
+    too_many, elsewhere, fine = Quotes(commands).quotes(
+        STUDENT1, [QuoteIn(devices=99), QuoteIn(group="math"), ONE]
+    )
+    assert not too_many.admitted
+    assert too_many.message.startswith("cs101 may hold at most 4 devices")
+    assert too_many.accepted == "Ask for 0 to 1."
+    assert too_many.sentence == f"{too_many.message} {too_many.accepted}"
+    assert (elsewhere.admitted, elsewhere.message) == (False, "There is no group 'math'.")
+    assert fine.admitted
+
+
+def test_who_has_no_group_is_told_whom_to_ask(commands: Context) -> None:
+    (found,) = Quotes(commands).quotes(STRANGER, [ONE])
+    assert not found.admitted
+    assert "ask your teacher" in found.accepted
+
+
+def test_without_the_hub_nothing_is_said(commands: Context, hub: FakeHub) -> None:
+    hub.away = True
+    with pytest.raises(Unavailable):
+        Quotes(commands).quotes(STUDENT1, [ONE])
+
+
+def test_eight_choices_behind_5000_requests_cost_no_eight_decisions(tmp_path: Path) -> None:
+    commands = build(MemoryStore(), FakeBackend(), FakeHub(), Clock(), tmp_path, devices=8)
+    for number in range(5000):
+        commands.store.submit(
+            NewRequest(
+                id=f"j-{number}",
+                kind=Kind.JOB,
+                owner=f"student{number % 90}",
+                group="cs101",
+                devices=1 + number % 2,
+                seconds=3600,
+                idempotency_key=str(number),
+            ),
+            commands.clock(),
+        )
+    asked = [
+        QuoteIn(kind="job", devices=devices, seconds=3600 * hours)
+        for devices in (0, 1)
+        for hours in (1, 2, 4, 8)
+    ]
+    found = Quotes(commands).quotes(STUDENT1, asked)
+    quoted = _least(lambda: Quotes(commands).quotes(STUDENT1, asked))
+    decided = _least(lambda: decide(commands.store.snapshot(commands.clock()), commands.clock()))
+    assert quoted < 4 * decided
+    assert found[-1].ahead == 5000 // 90, "those of its owner, whose own maximum holds it"
+
+
+def _least(work: Callable[[], object]) -> float:
+    """Of three tries, as another one may have to collect everybody's garbage.
+
+    The processor's time: how busy the machine is otherwise does not count.
+    """
+    took = []
+    for _ in range(3):
+        began = time.thread_time()
+        work()
+        took.append(time.thread_time() - began)
+    return min(took)

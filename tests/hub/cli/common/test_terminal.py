@@ -1,0 +1,106 @@
+"""What a job prints may colour a terminal, and do nothing else to it."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+
+from carrel.hub.cli.common.terminal import TerminalSanitizer, plain
+
+from ....fake_service import FakeService
+
+EVIL = "\x1b]0;not your window\x07\x1b[2J\x1b[H\x1b]52;c;Y3VybA==\x1b\\\x1bc\x9b2J\a\b"
+KEPT = "\x1b[1;38:5:2mgreen\x1b[0m\tgrößer 50%\r100%\r\nend\n"
+
+
+def tamed(*parts: bytes) -> str:
+    tamer = TerminalSanitizer()
+    return "".join([*map(tamer.feed, parts), tamer.close()])
+
+
+def test_colours_and_moves_within_a_line_stay() -> None:
+    assert tamed(KEPT.encode()) == KEPT
+
+
+def test_nothing_else_reaches_the_terminal() -> None:
+    assert tamed((EVIL + KEPT + EVIL).encode()) == "2J" + KEPT + "2J"  # \x9b alone is dropped
+
+
+def test_it_does_not_matter_where_a_piece_ends() -> None:
+    text = (EVIL + KEPT + EVIL).encode()
+    assert tamed(*(text[n : n + 1] for n in range(len(text)))) == tamed(text)
+
+
+@pytest.mark.parametrize(
+    ("printed", "shown"),
+    [
+        ("\x1b]0;never ended\nthe rest", "0;never ended\nthe rest"),
+        ("\x1b[" + "1" * 99 + "mlong", "1" * 99 + "mlong"),
+        ("\x1b\x1b[2Jx\x1b", "x"),
+        ("\x1b[?1049hx\x1b[1Ay", "xy"),
+        ("\x1b\x00[2Jx", "[2Jx"),
+        ("\x1b[\x002Jx", "2Jx"),
+    ],
+)
+def test_what_is_no_whole_sequence_is_shown_as_text(printed: str, shown: str) -> None:
+    assert tamed(printed.encode()) == shown
+
+
+def test_a_colour_that_was_left_on_is_taken_off() -> None:
+    assert tamed(b"\x1b[31mred") == "\x1b[31mred\x1b[0m"
+
+
+def test_plain_text_has_no_colours_either() -> None:
+    assert plain(EVIL + "\x1b[31m 50%\r100%\n") == "100%\n"
+
+
+@pytest.mark.parametrize("options", [[], ["-f"]])
+@pytest.mark.parametrize("where", ["terminal", "raw", "pipe"])
+def test_logs_are_tamed_in_a_terminal_alone(where: str, options: list[str]) -> None:
+    log = EVIL + "\x1b[31mred\x1b[0m\n"
+    with FakeService() as service:
+        service.add("j-1", state="succeeded", ended=True)
+        service.logs["j-1"] = log.encode()
+        raw = ["--raw"] if where == "raw" else []
+        said = _said(service, ["logs", *options, *raw, "j-1"], in_terminal=where != "pipe")
+    if where == "terminal":
+        assert said == "2J\x1b[31mred\x1b[0m\r\n"
+    else:
+        assert said.replace("\r\n", "\n") == log
+
+
+def test_what_a_cause_quotes_is_tamed_too() -> None:
+    with FakeService() as service:
+        cause = {"code": "cell_error", "message": "It failed." + EVIL, "details": EVIL + "boom"}
+        service.add("j-1", state="failed", ended=True, cause=cause, labels={"a": EVIL})
+        said = _said(service, ["show", "j-1"], in_terminal=True)
+    assert "\nboom" in said.replace("2Jboom", "boom").replace("\r", "")
+    assert not set(said) & {"\x1b", "\x07", "\x08", "\x9b"}
+
+
+def _said(service: FakeService, arguments: list[str], *, in_terminal: bool) -> str:
+    """What the command writes into a terminal (which ends lines with CR LF) or a pipe."""
+    end, output = pty.openpty() if in_terminal else os.pipe()
+    with subprocess.Popen(
+        [sys.executable, "-m", "carrel.hub.cli", *arguments],
+        stdout=output,
+        env={**os.environ, "CARREL_URL": service.url, "CARREL_TOKEN": "a-token"},
+    ) as process:
+        os.close(output)
+        found = b""
+        while part := _read(end):
+            found += part
+        assert process.wait(30) == 0
+    os.close(end)
+    return found.decode()
+
+
+def _read(end: int) -> bytes:
+    try:
+        return os.read(end, 4096)
+    except OSError:  # a terminal whose other end is closed
+        return b""

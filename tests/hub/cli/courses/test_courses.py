@@ -1,0 +1,337 @@
+"""``carrel course …``: what is typed, against the real service in memory."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from carrel.courses.feedback.delivery import GRADE
+from carrel.courses.files.bundle import FileBundle
+from carrel.hub.cli import cli
+from carrel.hub.records.identity import Identity
+from carrel.hub.records.requests import RequestFilter
+from carrel.hub.schemas.grading import CellScoreIn, CellScoreOut, GradeOut, VerdictIn
+from carrel.hub.web.app import Server
+from carrel.hub.web.dependencies.context import WebContext
+
+from ....courses.checks import came_out
+from ....courses.notebook_samples import SOURCE, source
+from ....fake_service import eventually
+from ....ports import free_port
+from ...doubles import ADMIN, STUDENT1, TEACHER
+from ...web.api.test_admin import Site, site
+
+__all__ = ["site"]
+
+Carrel = Callable[..., Result]
+ROSTER = "student,name,section\nstudent1,Ada L.,blue\nstudent2,,\n"
+
+
+@pytest.fixture
+def address(site: Site) -> Iterator[str]:
+    site.clock.now = 1_800_000_000.0
+    server = Server.of(site.world.app, port=(port := free_port()))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    eventually(lambda: server.started)
+    yield f"http://127.0.0.1:{port}"
+    server.should_exit = True
+    thread.join()
+
+
+@pytest.fixture
+def carrel(address: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Carrel:
+    """Run one command as somebody, in a folder that holds a roster and the source of ps1."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CARREL_URL", address)
+    monkeypatch.setenv("TZ", "UTC")
+    (tmp_path / "roster.csv").write_text(ROSTER)
+    (tmp_path / "source" / "ps1").mkdir(parents=True)
+    (tmp_path / "source" / "ps1" / "ps1.ipynb").write_bytes(SOURCE)
+
+    def run(who: Identity, *arguments: str, input: str | None = None) -> Result:
+        return CliRunner().invoke(
+            cli, ["course", *arguments], input=input, env={"CARREL_TOKEN": who.name}
+        )
+
+    return run
+
+
+@pytest.fixture
+def course(carrel: Carrel) -> Carrel:
+    made = carrel(
+        ADMIN, "create", "cs101", "--teacher", "teacher", "--students", "roster.csv",
+        "--image", "local", "--guaranteed", "1", "--max", "4", "--budget", "300h/term",
+    )  # fmt: skip  # grouped by meaning
+    assert made.output == (
+        "Made the course cs101: 2 students, taught by teacher, image local.\n"
+        "Look at this: No term runs now: nothing of cs101 starts before one does.\n"
+    ), made.output
+    due = ("--due", "2027-02-01 18:00 Europe/Berlin", "--late", "24h:-10%", "--time", "10m")
+    released = carrel(TEACHER, "release", "ps1", *due, "--devices", "0")
+    assert released.output == (
+        "Released ps1 of cs101, version 1.\nFiles: ps1.ipynb.\n"
+        "Due: 1 Feb 2027 17:00 (UTC), which is 1 Feb 18:00 in Europe/Berlin. "
+        "Up to 24h late costs 10 % of the points; later does not count.\n"
+        "It was not tried in the grading sandbox before it was released.\n"
+    )
+    return carrel
+
+
+def test_whom_the_roster_of_a_new_course_lacks_is_named_and_stays(
+    carrel: Carrel, tmp_path: Path
+) -> None:
+    (tmp_path / "roster.csv").write_text("student\nstudent1\n")
+    made = carrel(ADMIN, "create", "cs101", "--students", "roster.csv")
+    assert "Made the course cs101: 2 students" in made.stdout
+    assert "In the group already, and not on the roster: student2. They stay" in made.stderr
+    assert "student2 leaves" in carrel(TEACHER, "roster", "cs101", "roster.csv").output
+
+
+def test_what_a_course_would_be_is_said_and_nothing_is_made(carrel: Carrel) -> None:
+    asked = ("create", "cs101", "--teacher", "grce", "--students", "roster.csv", "--dry-run")
+    assert carrel(ADMIN, *asked).output == (
+        "cs101 becomes the group of a course, with at most 4 devices.\n"
+        "grce teaches it.\n"
+        "JupyterHub does not know grce yet: is the name right?\n"
+        "student1 (Ada L.) was in the group already, section blue.\n"
+        "student2 was in the group already.\n"
+        "Nothing was made.\n"
+    )
+    assert json.loads(carrel(ADMIN, *asked, "--json").output)["saved"] is False
+    assert carrel(ADMIN, "list").output == "You are in no course.\n"
+    assert "There is a course" not in carrel(ADMIN, *asked[:-1]).output
+
+
+def test_a_student_fetches_works_and_hands_in(course: Carrel, tmp_path: Path) -> None:
+    (tmp_path / "source").rename(tmp_path / "the teacher's")
+    assert course(STUDENT1, "fetch", "ps1").output == (
+        "Fetched ps1 of cs101, version 1, into ps1.\n"
+    )
+    notebook = tmp_path / "ps1" / "ps1.ipynb"
+    assert "### BEGIN" not in notebook.read_text()
+    notebook.write_text(notebook.read_text().replace("answer():", "answer():  # mine"))
+    done = course(STUDENT1, "submit", "ps1", "--json")
+    receipt = json.loads(done.output)
+    assert (receipt["number"], receipt["counts"], receipt["missing"]) == (1, True, [])
+    again = course(STUDENT1, "submit", "ps1")
+    assert "Handed in ps1 of cs101, number 1." in again.output
+    assert "On time; this one is graded." in again.output
+    assert receipt["sha256"] in again.output
+    assert receipt["sha256"] in course(STUDENT1, "receipts", "ps1").output
+    assert "submitted" in course(STUDENT1, "assignments").output
+
+
+def test_a_student_checks_and_nothing_of_it_counts(course: Carrel, site: Site) -> None:
+    course(STUDENT1, "fetch", "ps1")
+    assert "You have checked nothing" in course(STUDENT1, "check", "ps1", "--last").stderr
+    asked = course(STUDENT1, "check", "ps1", "--course", "cs101")
+    assert "Waiting in the queue." in asked.output, asked.stderr
+    assert "carrel course check ps1 --last" in asked.output
+    (request,) = site.commands.store.requests(RequestFilter(labels={"check": "yes"}))
+    cells = [
+        CellScoreIn(notebook="ps1", cell=cell, word=word, sentence=said, score=1.0, max_score=1.0)
+        for cell, word, said in [("first", "passed", "All\nis well."), ("second", "failed", "No.")]
+    ]
+    result = VerdictIn(submission=1, seconds=1.0, cells=cells, notes=["Cell 3 was stopped."])
+    came_out(site.commands, request.id, result)
+    assert course(STUDENT1, "check", "ps1", "--last").output == (
+        f"Check of ps1 ({request.id}): 1 of 2 tests that you can see passes.\n"
+        "CELL    RESULT  WHY\n"
+        "first   passed  All is well.\n"
+        "second  failed  No.\n"
+        "Cell 3 was stopped.\n"
+        "Nothing of this counts. Grading may have tests that you cannot see.\n"
+    )
+    assert course(STUDENT1, "check", "ps1", "--last", "--watch").exit_code == 1
+    assert "Nothing was handed in" in course(STUDENT1, "receipts", "ps1").output
+
+
+def test_a_student_has_own_grades_once_feedback_is_released(course: Carrel, site: Site) -> None:
+    assert "not released feedback yet" in course(STUDENT1, "grades", "ps1").output
+    assert "no feedback yet" in course(STUDENT1, "grades").output
+    assert "Which assignment?" in course(TEACHER, "grades").stderr
+    course(STUDENT1, "fetch", "ps1")
+    sent = json.loads(course(STUDENT1, "submit", "ps1", "--json").output)
+    cell = CellScoreOut(
+        notebook="ps1", cell="squares", word="failed", sentence="No.", score=1.0, max_score=2.0
+    )
+    grade = GradeOut(
+        person="student1", submission=sent["id"], number=1, score=1.0, max_score=2.0, cells=[cell]
+    )
+    web: WebContext = site.world.app.state.web
+    pages = {"ps1.html": b"Well done.", GRADE: grade.model_dump_json().encode()}
+    submission = web.courses.store.submission(sent["id"])
+    web.courses.hand_back(TEACHER, submission, FileBundle.of(pages.items()))
+    assert course(STUDENT1, "grades", "ps1").output == (
+        "ps1 of cs101, submission 1: 1 of 2 points.\n"
+        "CELL     RESULT  SCORE  OF  WHY\n"
+        "squares  failed      1   2  No.\n"
+        "Pages with comments: carrel course feedback ps1\n"
+    )
+    assert "submitted      1   2" in course(STUDENT1, "grades").output
+
+
+def test_a_new_version_is_merged_into_the_folder(course: Carrel, tmp_path: Path) -> None:
+    course(STUDENT1, "fetch", "ps1")
+    notebook = tmp_path / "ps1" / "ps1.ipynb"
+    notebook.write_text(notebook.read_text().replace("answer():", "answer():  # mine"))
+    better = source().replace(b"assert answer() > 0", b"assert answer() > 1")
+    (tmp_path / "source" / "ps1" / "ps1.ipynb").write_bytes(better)
+    assert "version 2" in course(TEACHER, "release", "ps1").output
+    assert "a newer version is there" in course(STUDENT1, "assignments").output
+    assert "version 2" in course(STUDENT1, "fetch", "ps1").output
+    text = notebook.read_text()
+    assert "# mine" in text
+    assert "answer() > 1" in text
+
+
+def test_more_time_is_given_and_told(course: Carrel) -> None:
+    given = course(TEACHER, "extend", "ps1", "student1", "48h", "--why", "ill")
+    assert given.output == "student1 has 2 d more for ps1.\n"
+    assert "3 Feb 2027 17:00" in course(STUDENT1, "assignments").output
+    section = course(TEACHER, "extend", "ps1", "blue", "1h", "--section")
+    assert section.output == "Section blue has 1 h more for ps1.\n"
+    hours = ("2027-02-01 15:00 Europe/Berlin", "2027-02-01 18:00 Europe/Berlin")
+    assert course(ADMIN, "outage", *hours).output == "ps1 of cs101 is due 3 h later.\n"
+    assert "administrators" in course(TEACHER, "outage", *hours).stderr
+
+
+def test_more_time_is_listed_and_taken_back(course: Carrel) -> None:
+    assert course(TEACHER, "extend", "ps1").output == "Nobody has more time for ps1.\n"
+    course(TEACHER, "extend", "ps1", "student1", "48h", "--why", "ill")
+    course(TEACHER, "extend", "ps1", "blue", "90m", "--section")
+    heading, *rows = course(TEACHER, "extend", "ps1").output.splitlines()
+    assert heading.split() == ["FOR", "MORE", "GIVEN", "(UTC)", "BY", "WHY"]
+    assert rows[0].split() == ["student1", "2", "d", *rows[0].split()[3:-2], "teacher", "ill"]
+    assert rows[1].startswith("section blue  1 h 30 min")
+    first = json.loads(course(TEACHER, "extend", "ps1", "--json").output.splitlines()[0])
+    assert (first["person"], first["seconds"], first["why"]) == ("student1", 172_800, "ill")
+    back = course(TEACHER, "extend", "ps1", "student1", "--undo")
+    assert back.output == "student1 had 2 d more for ps1: taken back.\n"
+    assert "no extension" in course(TEACHER, "extend", "ps1", "student1", "--undo").stderr
+    assert "1 Feb 2027 18:30" in course(STUDENT1, "assignments").output
+    assert course(TEACHER, "extend", "ps1", "blue", "--section", "--undo").exit_code == 0
+    assert "1 Feb 2027 17:00" in course(STUDENT1, "assignments").output
+    assert "You teach or grade no course." in course(STUDENT1, "extend", "ps1").stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("student1",), ("student1", "1h", "--undo"), ("--undo",), ("--section",), ("--why", "ill")],
+)
+def test_more_time_is_of_somebody_and_given_or_taken(
+    carrel: Carrel, arguments: tuple[str, ...]
+) -> None:
+    refused = carrel(TEACHER, "extend", "ps1", *arguments)
+    assert refused.exit_code == 2
+    assert "Say " in refused.stderr
+
+
+def test_outages_are_listed(course: Carrel) -> None:
+    assert course(TEACHER, "outage").output == "No outage is recorded.\n"
+    hours = ("2027-02-01 15:00 Europe/Berlin", "2027-02-01 18:00 Europe/Berlin")
+    course(ADMIN, "outage", *hours, "--why", "Power")
+    assert course(TEACHER, "outage").output == (
+        "FROM (UTC)        TO (UTC)          COURSE  BY     WHY\n"
+        "1 Feb 2027 14:00  1 Feb 2027 17:00  all     admin  Power\n"
+    )
+    (listed,) = map(json.loads, course(STUDENT1, "outage", "--json").output.splitlines())
+    assert listed["why"] == "Power"
+    assert "when it ended" in course(ADMIN, "outage", hours[0]).stderr
+    assert "from when" in course(ADMIN, "outage", "--why", "Power").stderr
+
+
+def test_a_roster_is_applied_after_it_was_seen(course: Carrel, tmp_path: Path) -> None:
+    (tmp_path / "new.csv").write_text("student\nstudent1\nzoe\n")
+    refused = course(TEACHER, "roster", "cs101", "new.csv", input="n\n")
+    assert refused.exit_code == 1
+    assert "student2 leaves; what was handed in stays.\nzoe is new.\n" in refused.output
+    assert "left" not in course(TEACHER, "roster", "cs101").output
+    assert (
+        "Nothing was changed." in course(TEACHER, "roster", "cs101", "new.csv", "--dry-run").output
+    )
+    done = course(TEACHER, "roster", "cs101", "new.csv", "--yes")
+    assert done.output.endswith("The class is changed.\n")
+    shown = course(TEACHER, "roster", "cs101").output
+    assert "Teachers: teacher." in shown
+    assert shown.count("left") == 1
+
+
+def test_courses_are_listed_cloned_and_archived(course: Carrel) -> None:
+    assert "cs102: 0 students" in course(ADMIN, "clone", "cs101", "cs102").output
+    assert [line.split()[0] for line in course(ADMIN, "list").output.splitlines()] == [
+        *("COURSE", "cs101", "cs102")
+    ]
+    assert "Students:    2" in course(TEACHER, "show", "cs101").output
+    assert course(TEACHER, "archive", "cs101").exit_code == 0
+    assert "is archived" in course(TEACHER, "release", "ps1", "--course", "cs101").stderr
+    assert course(TEACHER, "archive", "cs101", "--undo").output == "cs101 goes on.\n"
+
+
+def test_a_teacher_lets_a_late_one_count(course: Carrel, site: Site) -> None:
+    course(STUDENT1, "fetch", "ps1")
+    site.clock.now += 30 * 86400
+    late = json.loads(course(STUDENT1, "submit", "ps1", "--json").output)
+    assert late["standing"] == "too late to count"
+    taken = course(TEACHER, "count", str(late["id"]))
+    assert "this one is graded" in taken.output
+    assert "still take it" in course(TEACHER, "count", str(late["id"]), "--undo").output
+
+
+def test_a_grader_need_not_name_the_course_either(course: Carrel, tmp_path: Path) -> None:
+    (tmp_path / "roster.csv").write_text("student,role\nstudent2,\nstudent1,grader\n")
+    course(TEACHER, "roster", "cs101", "roster.csv", "--yes")
+    (tmp_path / "small.csv").write_text("student\nstudent1\n")
+    assert course(ADMIN, "create", "cs102", "--students", "small.csv").exit_code == 0
+    assert "Nothing was handed in" in course(STUDENT1, "grade", "ps1").stderr
+    assert "Nothing was handed in" in course(STUDENT1, "grades", "ps1").output
+    assert course(STUDENT1, "feedback", "ps1", "--release").exit_code == 0
+    assert course(STUDENT1, "extend", "ps1").output == "Nobody has more time for ps1.\n"
+    refused = course(STUDENT1, "extend", "ps1", "student2", "1h")
+    assert "You are a grader of cs101. This is for its teachers." in refused.stderr
+
+
+def test_an_assignment_of_one_course_names_the_course(course: Carrel, tmp_path: Path) -> None:
+    (tmp_path / "small.csv").write_text("student\nstudent1\n")
+    course(ADMIN, "create", "cs102", "--teacher", "teacher", "--students", "small.csv")
+    assert "of cs101, version 1" in course(STUDENT1, "fetch", "ps1").output
+    assert "Handed in ps1 of cs101" in course(STUDENT1, "submit", "ps1").output
+    assert "student1" in course(TEACHER, "extend", "ps1", "student1", "1h").output
+    assert "You are in several courses." in course(STUDENT1, "fetch", "ps9").stderr
+    several = course(TEACHER, "release", "ps1")
+    assert several.stderr == (
+        "carrel: You teach several courses. Name one with --course: cs101, cs102.\n"
+    )
+
+
+def test_refusals_are_sentences(course: Carrel) -> None:
+    refusals: list[tuple[Identity, tuple[str, ...], str]] = [
+        (TEACHER, ("create", "x"), "This is for administrators."),
+        (ADMIN, ("create", "x", "--image", "datascience"), "there is no image 'datascience'"),
+        (STUDENT1, ("fetch", "ps9"), "has no assignment ps9"),
+        (STUDENT1, ("submit", "ps1"), "ps1 is no folder"),
+        (STUDENT1, ("release", "ps1"), "You teach no course."),
+        (TEACHER, ("release", "ps1", "--due", "soon"), "'soon' is no due time."),
+        (TEACHER, ("release", "ps9"), "ps9 of cs101 is not released yet."),
+        (STUDENT1, ("show", "cs999"), "There is no course cs999."),
+        (
+            TEACHER,
+            ("extend", "ps1", "student1", "9999d"),
+            "The field 'seconds' is 8639",
+        ),
+        (
+            ADMIN,
+            ("create", "x", "--title", "x" * 300),
+            "The field 'title' is text of 300 characters.",
+        ),
+    ]
+    for who, arguments, said in refusals:
+        refused = course(who, *arguments)
+        assert refused.exit_code == 1
+        assert said in refused.stderr

@@ -1,0 +1,191 @@
+"""Budgets while work runs: shown, warned of, and the end of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from carrel.hub.controller.loop import Loop
+from carrel.hub.errors import OverMaximum
+from carrel.hub.groups.quotas import GroupQuotas
+from carrel.hub.scheduling.model.budget import Budget, Period
+from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.schemas import RequestOut
+from carrel.hub.store.memory import MemoryStore
+from carrel.spawners.fake import FakeBackend
+
+from ..doubles import ADMIN, STRANGER, STUDENT1, Clock, FakeHub, build, device
+from .test_loop import World, job
+
+GRACE = 120.0
+MONDAY = 1_795_392_000.0  # 2026-11-23
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    clock = Clock(now=MONDAY + 3600)
+    hub = FakeHub()
+    backend = FakeBackend(devices=(device(0), device(1)), clock=clock)
+    commands = build(MemoryStore(), backend, hub, clock, tmp_path)
+    made = World(commands, backend, hub, clock, Loop(commands, node="local"))
+    yield made
+    made.loop.close()
+
+
+def give(world: World, device_seconds: float, period: Period = Period.WEEK) -> Group:
+    before = world.commands.store.group("cs101")
+    after = replace(before, budget=Budget(device_seconds=device_seconds, period=period))
+    world.commands.store.put_group(after)
+    return after
+
+
+def live(world: World, seconds: float) -> None:
+    """Time passes, with signs of life."""
+    world.clock.pass_(seconds)
+    world.settle()
+    world.clock.pass_(61)
+    world.settle(2)
+
+
+def shown(world: World) -> tuple[float, float, float, str]:
+    (budget,) = world.commands.budgets(STUDENT1)
+    return budget.used, budget.running, budget.left, budget.warning
+
+
+def test_what_is_used_runs_and_is_left_is_shown_to_its_group_alone(world: World) -> None:
+    runs = world.running_job()
+    give(world, 1000)
+    assert shown(world) == (0, runs.seconds, 1000, "")
+    world.clock.pass_(100)
+    world.settle()
+    world.commands.store.charge(now=world.clock())
+    assert shown(world) == (100, runs.seconds - 100, 900, "")
+    (for_admin,) = world.commands.budgets(ADMIN)
+    assert for_admin.used == 100
+    assert for_admin.ends_at == MONDAY + 7 * 86400
+    assert world.commands.budgets(STRANGER) == []
+
+
+def test_people_are_warned_at_four_fifths_and_at_the_end(world: World) -> None:
+    world.running_job()
+    give(world, 1000)
+    for seconds, warning in (
+        (799, ""),
+        (1, "cs101 has used 80% of its budget of this week."),
+        (
+            200,
+            "cs101 has used up its budget of this week: nothing new starts, and what runs is "
+            "warned and then stopped.",
+        ),
+    ):
+        world.clock.pass_(seconds)
+        (lease,) = world.commands.store.leases()
+        world.commands.store.renew([lease.id], now=world.clock(), until=world.clock() + 30)
+        world.commands.store.charge(now=world.clock())
+        assert shown(world)[3] == warning
+
+
+def test_what_runs_is_told_once_that_little_is_left(world: World) -> None:
+    runs = world.running_job()
+    give(world, 600)
+    live(world, 440)
+    world.restart()
+    world.clock.pass_(10)
+    world.settle()
+    events = world.commands.store.events(runs.id, kinds=frozenset({"budget_low"}))
+    (told,) = events
+    assert str(told.data["message"]).startswith("cs101 has used 8")
+    assert (told.data["group"], told.data["of"]) == ("cs101", 600)
+    assert world.see(runs).warning is None
+
+
+def test_what_runs_at_the_end_is_warned_asked_to_save_and_stopped(world: World) -> None:
+    runs = world.running_job()
+    give(world, 300)
+    live(world, 300)
+    warned = world.see(runs)
+    assert warned.state == "running"
+    assert warned.warning is not None
+    assert warned.warning.final
+    assert "budget of cs101" in warned.warning.message
+    assert len(world.backend.notices) == 1
+    world.restart()
+    world.clock.pass_(GRACE)
+    world.settle(4)
+    ended = world.see(runs)
+    assert ended.state == "cancelled"
+    assert ended.cause is not None
+    assert ended.cause.code == "budget"
+    assert ended.cause.message == (
+        "Stopped, as announced: The budget of cs101 for this period is used up. Save what you need."
+    )
+
+
+def test_a_session_is_warned_and_stopped_too(world: World) -> None:
+    session = world.running_session()
+    give(world, 300)
+    live(world, 300)
+    shown_ = world.see(session)
+    assert shown_.warning is not None
+    assert (shown_.warning.final, shown_.warning.can_keep) == (True, False)
+    world.clock.pass_(GRACE)
+    world.settle(3)
+    assert world.see(session).state in ("stopping", "cancelled")
+
+
+def test_a_larger_budget_takes_the_notice_back(world: World) -> None:
+    runs = world.running_job()
+    give(world, 300)
+    live(world, 300)
+    give(world, 5000)
+    world.clock.pass_(10)
+    world.settle()
+    assert world.see(runs).warning is None
+    world.clock.pass_(GRACE)
+    world.settle()
+    assert world.see(runs).state == "running"
+
+
+def test_what_runs_without_a_device_and_between_terms_goes_on(world: World) -> None:
+    runs: RequestOut = world.running_job()
+    give(world, 300, Period.TERM)
+    world.clock.pass_(10)
+    world.settle()
+    assert world.see(runs).warning is None
+    assert shown(world)[3] == "cs101 has no budget between two terms: nothing of it starts."
+
+
+def test_the_preview_says_what_a_budget_means_now(world: World) -> None:
+    world.running_job()
+    live(world, 300)
+    tree = GroupQuotas(world.commands.store, world.clock)
+    group = world.commands.store.group("cs101")
+    low = replace(group, budget=Budget(device_seconds=60, period=Period.WEEK))
+    assert any("has used 0.1 device-hours of these 0.02 already" in s for s in tree.preview(low))
+    term = replace(group, budget=Budget(device_seconds=60, period=Period.TERM))
+    assert any("No term runs now" in sentence for sentence in tree.preview(term))
+
+
+def test_what_the_whole_budget_cannot_pay_is_refused_and_what_a_later_one_pays_waits(
+    world: World,
+) -> None:
+    running = world.running_job()
+    give(world, running.seconds)  # it holds all of it, up to its time limit
+    with pytest.raises(OverMaximum, match=r"budget of 0\.2 device-hours in a week") as refused:
+        world.commands.submit_job(STUDENT1, job(devices=1, seconds=running.seconds + 60))
+    assert refused.value.accepted == "Ask for at most 10 minutes."
+    waits = world.commands.submit_job(STUDENT1, job(devices=1, seconds=running.seconds))
+    world.settle()
+    why = world.commands.why(STUDENT1, waits.id)
+    assert why.sentences[:2] == [
+        "Place 1. The group cs101 has nothing left of its budget of this period.",
+        "cs101 has used 0.0 of its 0.2 device-hours.",
+    ]
+    assert why.refills_at == MONDAY + 7 * 86400
+    give(world, running.seconds, Period.TERM)
+    without = world.commands.why(STUDENT1, waits.id)
+    assert without.sentences[1] == "cs101 has no budget now. No later term is known."
+    assert without.refills_at is None

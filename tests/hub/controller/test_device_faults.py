@@ -1,0 +1,262 @@
+"""A device that fails is set aside with its evidence; its work goes on elsewhere, uncharged."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from carrel.hub.controller.loop import Loop
+from carrel.hub.controller.retries import MAX_ATTEMPTS
+from carrel.hub.records.audit import SERVICE, AuditAction, ChangeFilter
+from carrel.hub.scheduling.model.snapshot import Health, Mark, MarkKind
+from carrel.hub.schemas import RequestOut
+
+from ..doubles import STUDENT1, STUDENT2, device
+from ..requests.test_life_of_requests import job
+from .test_loop import World, charged, world
+
+__all__ = ["world"]
+
+LOST = "The device has fallen off the bus: the driver calls it lost."
+EVERY = ChangeFilter()
+
+
+def fail(world: World, number: int = 0, health: Health = Health.GONE) -> None:
+    """The engine reports it, and the service looks."""
+    world.backend.set_health(f"SIM-{number}", health, LOST)
+    world.loop.inventory()
+
+
+def held(world: World, request: RequestOut) -> list[str]:
+    lease = world.see(request).lease
+    return [device.id for device in lease.devices] if lease else []
+
+
+@pytest.mark.parametrize("health", [Health.SICK, Health.GONE])
+def test_a_job_on_a_failed_device_is_tried_again_in_its_old_place(
+    world: World, health: Health
+) -> None:
+    made = world.running_job()
+    world.clock.pass_(1)
+    other = world.commands.submit_job(STUDENT2, job(devices=1))
+    world.clock.pass_(1)
+    last = world.commands.submit_job(STUDENT2, job(devices=1))
+    world.settle()
+    assert held(world, made) == ["SIM-0"]
+    assert held(world, other) == ["SIM-1"]
+
+    fail(world, health=health)
+    world.settle(3)
+    again = world.see(made)
+    assert (again.state, again.wait and again.wait.place) == ("queued", 1)
+    assert world.see(last).wait is not None
+
+    world.claim(other)
+    world.report(other, "ended", code="succeeded", message="", details="")
+    world.backend.end(world.lease(other))
+    world.settle(3)
+    assert held(world, made) == ["SIM-1"]
+    assert world.lease(made).endswith(".2")
+
+
+def test_the_attempt_is_charged_nothing_and_the_ledger_says_why(world: World) -> None:
+    made = world.running_job()
+    for _ in range(3):
+        world.clock.pass_(70)
+        world.settle()
+    assert charged(world, made) > 100
+
+    fail(world)
+    world.settle(3)
+    assert charged(world, made) == 0
+    lines = world.commands.store.ledger(request_id=made.id)
+    assert [line.kind for line in lines][-1] == "credit"
+    assert sum(line.device_seconds for line in lines) == 0
+    assert (lines[-1].starts_at, lines[-1].ends_at) == (lines[0].starts_at, lines[-2].ends_at)
+
+
+def test_the_history_names_the_fault_and_its_evidence(world: World) -> None:
+    made = world.running_job()
+    fail(world)
+    world.settle(3)
+    events = world.commands.store.events(made.id)
+    halted = [event for event in events if event.data.get("state") == "halted"]
+    assert [event.data["cause"] for event in halted] == [
+        {
+            "code": "device_fault",
+            "message": "Its device Simulated GPU #0 (simulated) of local failed. It is tried "
+            "again in its old place, and this attempt is not charged.",
+        }
+    ]
+    (change,) = world.commands.store.changes(EVERY)
+    assert (change.who, change.action, change.target, change.why) == (
+        SERVICE,
+        AuditAction.QUARANTINE,
+        "SIM-0",
+        LOST,
+    )
+
+
+def test_a_session_ends_with_the_cause_and_is_not_charged(world: World) -> None:
+    made = world.running_session()
+    world.clock.pass_(100)
+    world.settle(2)
+    fail(world)
+    world.settle(3)
+    ended = world.see(made)
+    assert ended.state == "failed"
+    assert ended.cause is not None
+    assert ended.cause.code == "device_fault"
+    assert ended.cause.details == LOST
+    assert charged(world, made) == 0
+
+
+def test_what_reports_its_own_end_while_it_is_stopped_is_tried_again_all_the_same(
+    world: World,
+) -> None:
+    made = world.running_job()
+    fail(world)
+    world.loop.cycle()
+    world.report(made, "ended", code="cancelled", message="interrupted", details="")
+    world.settle(3)
+    assert world.see(made).state in ("queued", "granted", "starting")
+
+
+def test_an_attempt_whose_device_failed_is_no_retry(world: World) -> None:
+    made = world.commands.submit_job(STUDENT1, job(devices=1, retries=1))
+    world.settle()
+    world.claim(made)
+    fail(world)
+    world.settle(3)
+    assert world.lease(made) == f"{made.id}.2"
+
+    for attempt in (3, 3):
+        world.claim(made)
+        world.backend.end(world.lease(made))
+        world.settle(3)
+        assert world.lease(made) == f"{made.id}.{attempt}", "lost: one retry, and no second one"
+    ended = world.see(made)
+    assert (ended.state, ended.cause and ended.cause.code) == ("failed", "lost")
+
+
+@pytest.mark.parametrize("started", [True, False])
+def test_a_failed_device_takes_away_no_start_that_may_come_to_nothing(
+    world: World, started: bool
+) -> None:
+    made = world.running_job() if started else world.commands.submit_job(STUDENT1, job(devices=1))
+    if not started:
+        world.loop._decide()  # Granted, and its device fails before anything is started.
+    fail(world)
+    world.backend.refuse_starts = "No space left on device."
+    world.settle(9)
+    ended = world.see(made)
+    assert (ended.state, ended.cause and ended.cause.code) == ("failed", "start_failed")
+    assert ended.lease is not None
+    assert ended.lease.epoch == 1 + MAX_ATTEMPTS
+
+
+def test_its_owner_can_still_cancel_it(world: World) -> None:
+    made = world.running_job()
+    world.backend.attempts[world.lease(made)].stubborn = True
+    fail(world)
+    world.settle()
+    world.commands.cancel(STUDENT1, made.id)
+    world.backend.attempts[world.lease(made)].stubborn = False
+    world.settle(3)
+    assert world.see(made).state == "cancelled"
+
+
+def test_a_device_that_reports_well_again_stays_in_quarantine(world: World) -> None:
+    fail(world, health=Health.SICK)
+    world.backend.set_health("SIM-0", Health.OK)
+    world.loop.inventory()
+    world.loop.close()
+    world.loop = Loop(world.commands, node="local")
+    world.loop.inventory()
+    both = world.commands.submit_job(STUDENT2, job(devices=2))
+    one = world.commands.submit_job(STUDENT1, job(devices=1))
+    world.settle(2)
+    waits = world.see(both).wait
+    assert waits is not None
+    assert waits.reason == "pool_too_small"
+    assert held(world, one) == ["SIM-1"]
+
+
+def test_a_job_that_failed_before_the_fault_was_seen_is_tried_again(world: World) -> None:
+    real = replace(device(0), simulated=False)
+    world.backend.devices = (real, device(1))
+    world.loop.inventory()
+    made = world.running_job()
+    assert held(world, made) == ["SIM-0"]
+    world.clock.pass_(5)
+    world.report(made, "ended", code="cell_error", message="CUDA error", details="")
+    world.backend.set_health("SIM-0", Health.GONE, LOST)
+    world.backend.end(world.lease(made))
+    world.settle(4)
+    assert world.see(made).state in ("queued", "granted", "starting", "running")
+    assert held(world, made) == ["SIM-1"]
+
+
+def test_a_job_that_failed_on_a_sound_device_has_failed(world: World) -> None:
+    world.backend.devices = (replace(device(0), simulated=False), device(1))
+    world.loop.inventory()
+    made = world.running_job()
+    world.clock.pass_(5)
+    world.report(made, "ended", code="cell_error", message="ZeroDivisionError", details="")
+    world.backend.end(world.lease(made))
+    world.settle(4)
+    assert world.see(made).state == "failed"
+
+
+def test_a_device_that_only_vanished_comes_back_by_itself(world: World) -> None:
+    world.backend.devices = (device(1),)
+    world.loop.inventory()
+    world.backend.devices = (device(0), device(1))
+    world.loop.inventory()
+    assert world.commands.store.marks() == ()
+    assert all(each.lendable for each in world.commands.store.devices())
+
+
+def drain(world: World, target: str, until: float | None = None) -> None:
+    mark = Mark(
+        target=target,
+        kind=MarkKind.DRAIN,
+        since=world.clock.now,
+        by="admin",
+        until=until,
+        why="fan",
+    )
+    world.commands.store.put_mark(mark)
+
+
+@pytest.mark.parametrize("target", ["SIM-0", "local"])
+def test_a_drain_lets_work_end_by_itself(world: World, target: str) -> None:
+    made = world.running_job()
+    drain(world, target)
+    world.clock.pass_(300)
+    world.settle(3)
+    assert world.see(made).state == "running"
+
+
+@pytest.mark.parametrize("target", ["SIM-0", "local"])
+def test_a_drain_stops_what_is_left_at_its_date_and_charges_it(world: World, target: str) -> None:
+    made = world.running_job()
+    drain(world, target, world.clock.now + 300)
+    for _ in range(3):
+        world.clock.pass_(100)
+        world.settle(3)
+    ended = world.see(made)
+    assert (ended.state, ended.cause and ended.cause.code) == ("cancelled", "drained")
+    assert charged(world, made) > 200
+
+
+def test_nothing_starts_on_a_drained_node_not_even_on_cpu(world: World) -> None:
+    drain(world, "local")
+    made = world.commands.submit_job(STUDENT1, job(devices=0))
+    world.settle(2)
+    seen = world.see(made)
+    assert (seen.state, seen.wait and seen.wait.reason) == ("queued", "draining")
+    world.commands.store.remove_mark("local", MarkKind.DRAIN)
+    world.settle(2)
+    assert world.see(made).state == "starting"

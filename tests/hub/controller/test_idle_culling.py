@@ -1,0 +1,251 @@
+"""Idle sessions on a service without its web side: looks made by hand, at a clock of its own."""
+
+from __future__ import annotations
+
+from concurrent.futures import wait
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from carrel.hub.controller.idle_culling import SETTLE_SECONDS, IdleCulling
+from carrel.hub.controller.loop import Loop
+from carrel.hub.errors import Conflict, Forbidden, NotFound
+from carrel.hub.records.leases import Handle
+from carrel.hub.runtime.context import Context
+from carrel.hub.scheduling.model.idleness import ActivityLevel, DeviceActivity
+from carrel.hub.schemas import KernelsIn, RequestOut, SessionIn, StartedIn
+from carrel.hub.store.memory import MemoryStore
+from carrel.spawners.fake import FakeAttempt, FakeBackend
+
+from ..doubles import ADMIN, STUDENT1, STUDENT2, Clock, FakeHub, build, device
+
+COUNTDOWN = 600.0
+NOTHING = KernelsIn(count=1, running=0)
+
+
+@dataclass
+class Room:
+    """One session on one device, and what watches it."""
+
+    commands: Context
+    backend: FakeBackend
+    clock: Clock
+    idling: IdleCulling
+    session: str = ""
+    tells: KernelsIn | None = NOTHING
+
+    def start(self, *, devices: int = 1) -> None:
+        made = self.commands.start_session(STUDENT1, "", SessionIn(devices=devices, hours=8.0))
+        self.session = made.id
+        loop = Loop(self.commands, node="local")
+        loop.cycle()
+        loop.close()
+        self.commands.launch(self.lease)
+        handle = Handle(pid=77, started_at=self.clock.now)
+        self.backend.attempts[self.lease] = FakeAttempt(
+            order=None,  # type: ignore[arg-type]  # only jobs have one
+            handle=handle,
+        )
+        self.commands.started(self.lease, StartedIn(pid=77, started_at=self.clock.now))
+
+    @property
+    def lease(self) -> str:
+        lease = self.now().lease
+        assert lease is not None
+        return lease.id
+
+    def now(self) -> RequestOut:
+        return self.commands.request(None, self.session)
+
+    def pass_(self, seconds: float) -> RequestOut:
+        """Time, in which the session tells of its kernels and is looked at."""
+        until = self.clock.now + seconds
+        while self.clock.now < until:
+            self.clock.pass_(min(self.idling.every, until - self.clock.now))
+            if self.tells is not None and self.now().state == "running":
+                self.idling.tell(STUDENT1, self.session, self.tells)
+            self.idling.look()
+        return self.now()
+
+    def restart(self) -> None:
+        """kill -9 of the service: only the store and the engine are left."""
+        self.commands.board._kernels.clear()
+        self.idling = IdleCulling(self.commands, COUNTDOWN)
+
+    def history(self) -> list[str]:
+        events = self.commands.events(None, self.session)
+        return [event.kind for event in events if event.kind.startswith("idle_")]
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Room:
+    clock = Clock()
+    backend = FakeBackend(devices=(device(0), device(1)), clock=clock)
+    commands = build(MemoryStore(), backend, FakeHub(), clock, tmp_path)
+    made = Room(commands, backend, clock, IdleCulling(commands, COUNTDOWN))
+    made.idling.look()
+    made.start()
+    return made
+
+
+def test_a_session_without_work_is_warned_and_stopped_with_what_was_seen(room: Room) -> None:
+    assert room.pass_(1700).warning is None
+    warning = room.pass_(200).warning
+    assert warning is not None
+    assert warning.message == "This session has done nothing for 30 min and holds 1 device."
+    assert warning.seen == [
+        "Its kernel ran no cell.",
+        "Its processes used 0.0 s of CPU.",
+        "SIM-0 has no use to measure.",
+    ]
+    assert 0 < warning.stops_at - room.clock.now <= COUNTDOWN
+    assert room.pass_(warning.stops_at - room.clock.now - 1).state == "running"
+    ended = room.pass_(60)
+    assert ended.state == "stopping"
+    assert ended.cause is not None
+    assert ended.cause.code == "idle"
+    assert ended.cause.message.startswith("Stopped after 40 min without work. Its kernel ran")
+    assert ended.warning is None
+    assert room.commands.store.request(room.session).target == "cancelled"
+    assert room.history() == ["idle_warning"]
+
+
+def test_the_loop_looks_in_a_thread_as_often_as_the_groups_need_it(room: Room) -> None:
+    loop = Loop(room.commands, node="local", idling=room.idling)
+    room.backend.uses["SIM-0"] = DeviceActivity(name="GPU", use=ActivityLevel.WORKED)
+    for _ in range(2):
+        room.clock.pass_(30)
+        room.idling.tell(STUDENT1, room.session, NOTHING)
+        loop.cycle()
+        assert not wait(list(loop._in_flight.values()), timeout=60).not_done
+    loop.close()
+    assert room.idling.every == 30
+    assert room.idling._watches[room.lease].work == "GPU worked."
+
+
+def test_a_look_that_finds_nothing_wakes_nobody(room: Room) -> None:
+    room.pass_(30)
+    loop, beats = Loop(room.commands, node="local"), room.commands.pulse.count
+    loop._once("idle", room.idling.look)
+    assert not wait(list(loop._in_flight.values()), timeout=60).not_done
+    loop.close()
+    assert room.commands.pulse.count == beats
+
+
+def test_a_silent_cell_is_work_and_so_is_cpu_without_any_cell(room: Room) -> None:
+    room.tells = replace_kernels(running=1)
+    assert room.pass_(4000).warning is None
+    room.tells = NOTHING
+    for _ in range(200):
+        room.backend.cpu_seconds[room.lease] = room.backend.cpu_seconds.get(room.lease, 0) + 3.0
+        assert room.pass_(30).warning is None
+
+
+def replace_kernels(**changes: object) -> KernelsIn:
+    return KernelsIn.model_validate(NOTHING.model_dump() | changes)
+
+
+def test_a_device_that_works_is_work_and_a_driver_that_is_silent_counts_as_such(
+    room: Room,
+) -> None:
+    room.backend.uses["SIM-0"] = DeviceActivity(name="GPU", use=ActivityLevel.WORKED)
+    assert room.pass_(4000).warning is None
+    room.backend.uses.clear()
+    room.backend.silent = True
+    assert room.pass_(4000).warning is None
+
+
+def test_a_session_that_does_not_tell_of_its_kernels_counts_as_working(room: Room) -> None:
+    room.tells = None
+    assert room.pass_(4000).warning is None
+
+
+def test_work_takes_the_warning_back_and_says_what_it_was(room: Room) -> None:
+    room.pass_(1900)
+    room.tells = replace_kernels(running=1)
+    assert room.pass_(30).warning is None
+    assert room.history() == ["idle_warning", "idle_over"]
+    over = room.commands.events(None, room.session)[-1]
+    assert over.data == {"why": "Its kernel runs a cell."}
+
+
+def test_it_is_kept_once_and_its_time_is_counted_anew(room: Room) -> None:
+    room.pass_(1830)
+    kept = room.idling.keep(STUDENT1, room.session)
+    assert kept.warning is None
+    assert room.pass_(1740).warning is None
+    again = room.pass_(120).warning
+    assert again is not None
+    assert not again.can_keep
+    with pytest.raises(Conflict, match=r"kept once already.*Run a cell"):
+        room.idling.keep(STUDENT1, room.session)
+    assert room.pass_(700).state == "stopping"
+    assert room.history() == ["idle_warning", "idle_kept", "idle_warning"]
+
+
+def test_nothing_is_kept_that_is_not_warned(room: Room) -> None:
+    with pytest.raises(Conflict, match="not about to be stopped"):
+        room.idling.keep(STUDENT1, room.session)
+
+
+def test_only_its_owner_keeps_it_or_tells_of_its_kernels(room: Room) -> None:
+    room.pass_(1900)
+    with pytest.raises(NotFound):
+        room.idling.keep(STUDENT2, room.session)
+    with pytest.raises(Forbidden, match="owner"):
+        room.idling.keep(ADMIN, room.session)
+    with pytest.raises(Forbidden, match="owner"):
+        room.idling.tell(ADMIN, room.session, NOTHING)
+
+
+def test_the_countdown_goes_on_when_the_service_was_killed(room: Room) -> None:
+    warning = room.pass_(1900).warning
+    assert warning is not None
+    room.restart()
+    room.tells = None
+    room.idling.look()
+    room.pass_(SETTLE_SECONDS - 30)
+    assert room.now().warning == warning  # nobody has told yet: nothing is concluded
+    room.tells = NOTHING
+    room.pass_(warning.stops_at - room.clock.now - 1)
+    assert room.now().warning == warning
+    assert room.pass_(60).state == "stopping"
+
+
+def test_a_countdown_that_ended_while_the_service_was_away_begins_again(room: Room) -> None:
+    first = room.pass_(1900).warning
+    assert first is not None
+    room.restart()
+    room.clock.pass_(2 * COUNTDOWN)
+    second = room.pass_(60).warning
+    assert second is not None
+    assert second.stops_at > room.clock.now + COUNTDOWN / 2
+    assert second.seen == first.seen
+
+
+def test_a_group_may_be_without_the_rule_and_may_lose_it(room: Room) -> None:
+    group = room.commands.store.group("cs101")
+    room.commands.store.put_group(replace(group, idle_seconds=0))
+    assert room.pass_(4000).warning is None
+    room.commands.store.put_group(group)
+    assert room.pass_(60).warning is not None
+    room.commands.store.put_group(replace(group, idle_seconds=0))
+    assert room.pass_(30).warning is None
+    assert room.history() == ["idle_warning", "idle_over"]
+
+
+def test_a_session_on_cpu_is_left_alone_and_seldom_asked(room: Room) -> None:
+    room.commands.cancel(STUDENT1, room.session)
+    room.commands.store.finish(room.lease, now=room.clock.now, charge_until=room.clock.now)
+    room.start(devices=0)
+    assert room.pass_(4000).warning is None
+    assert room.idling.tell(STUDENT1, room.session, NOTHING).again_seconds == 60
+
+
+def test_the_session_hears_of_its_warning_and_is_asked_more_often(room: Room) -> None:
+    calm = room.idling.tell(STUDENT1, room.session, NOTHING)
+    assert (calm.warning, calm.again_seconds) == (None, 15)
+    warning = room.pass_(1900).warning
+    told = room.idling.tell(STUDENT1, room.session, NOTHING)
+    assert (told.warning, told.again_seconds) == (warning, 5)

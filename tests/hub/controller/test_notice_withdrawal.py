@@ -1,0 +1,128 @@
+"""Nobody is stopped for a request that starts without it, or that does not start at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from carrel.hub.controller.loop import Loop
+from carrel.hub.controller.preemption import SPARE_EVERY
+from carrel.hub.requests.amendments import Amendments
+from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.schemas import ChangeIn, RequestOut
+
+from ..doubles import STUDENT1, STUDENT2
+from ..requests.test_life_of_requests import job
+from .test_loop import World
+
+GRACE = 120.0
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    """Four devices; cs101 and lab are guaranteed two each, and may hold all."""
+    made = World.over(tmp_path, devices=4)
+    made.loop.close()
+    for name in ("cs101", "lab"):
+        made.commands.store.put_group(
+            Group(name=name, max_devices=4, max_devices_per_user=4, guaranteed=2)
+        )
+    made.hub.members = {"cs101": {"student1"}, "lab": {"student2"}}
+    made.loop = Loop(made.commands, node="local")
+    yield made
+    made.loop.close()
+
+
+@pytest.fixture
+def borrowed(world: World) -> list[RequestOut]:
+    """Four jobs of lab on all four devices."""
+    made = [world.commands.submit_job(STUDENT2, job(group="lab")) for _ in range(4)]
+    world.settle()
+    for each in made:
+        world.claim(each)
+    return made
+
+
+def warned(world: World, requests: list[RequestOut]) -> list[RequestOut]:
+    return [each for each in requests if world.see(each).warning]
+
+
+def states(world: World, requests: list[RequestOut]) -> list[str]:
+    return sorted(str(world.see(each).state) for each in requests)
+
+
+def asks(world: World, devices: int) -> RequestOut:
+    made = world.commands.submit_job(STUDENT1, job(group="cs101", devices=devices))
+    world.settle(2)
+    return made
+
+
+def test_whoever_asks_for_less_than_was_asked_back_has_one_of_them_stopped(
+    world: World, borrowed: list[RequestOut]
+) -> None:
+    wants = asks(world, 2)
+    assert len(warned(world, borrowed)) == 2
+
+    Amendments(world.commands).change(STUDENT1, wants.id, ChangeIn(devices=1))
+    world.clock.pass_(SPARE_EVERY)
+    world.settle(2)
+    (asked,) = warned(world, borrowed)
+    assert len(world.backend.notices) == 1, "the other's attempt is told that it may stay"
+
+    world.clock.pass_(GRACE)
+    world.settle(4)
+    assert world.see(wants).state == "starting"
+    assert states(world, borrowed) == ["queued", "running", "running", "running"]
+    assert world.see(asked).state == "queued"
+
+
+def test_where_another_one_ends_meanwhile_only_what_is_lacking_is_stopped(
+    world: World, borrowed: list[RequestOut]
+) -> None:
+    wants = asks(world, 2)
+    asked = warned(world, borrowed)
+    (ends, _) = (each for each in borrowed if each not in asked)
+
+    world.commands.cancel(STUDENT2, ends.id)
+    world.settle(3)
+    world.clock.pass_(GRACE)
+    world.settle(4)
+
+    assert world.see(wants).state == "starting"
+    assert states(world, borrowed) == ["cancelled", "queued", "running", "running"]
+
+
+def test_for_whom_something_else_holds_at_the_end_of_the_notice_nobody_is_stopped(
+    world: World, borrowed: list[RequestOut]
+) -> None:
+    wants = asks(world, 2)
+    assert len(warned(world, borrowed)) == 2
+    world.commands.store.put_group(
+        Group(name="cs101", max_devices=1, max_devices_per_user=1, guaranteed=1)
+    )
+    world.clock.pass_(SPARE_EVERY)
+    world.settle()
+    assert len(warned(world, borrowed)) == 2, "the limit may be raised again"
+
+    world.clock.pass_(GRACE)
+    world.settle(4)
+
+    assert world.see(wants).state == "queued"
+    assert states(world, borrowed) == 4 * ["running"]
+    assert warned(world, borrowed) == []
+
+
+def test_whoever_may_stay_is_told_why(world: World, borrowed: list[RequestOut]) -> None:
+    wants = asks(world, 2)
+    asked = warned(world, borrowed)
+    Amendments(world.commands).change(STUDENT1, wants.id, ChangeIn(devices=1))
+    world.clock.pass_(SPARE_EVERY)
+    world.settle()
+
+    (stays,) = (each for each in asked if not world.see(each).warning)
+    events = world.commands.store.events(stays.id, kinds=frozenset({"notice_over"}))
+    assert [event.data["why"] for event in events] == [
+        f"{wants.id} would start no sooner if it went."
+    ]

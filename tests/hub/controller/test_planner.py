@@ -1,0 +1,174 @@
+"""The whole queue is looked at whenever something could start, and places follow in time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from carrel.hub.controller.planner import LONGEST_REST, Planner
+from carrel.hub.scheduling.cycle.decision import decide, in_order
+from carrel.hub.scheduling.model.plan import Plan, Reason
+from carrel.hub.scheduling.model.snapshot import (
+    Allocation,
+    Device,
+    Group,
+    Kind,
+    PendingRequest,
+    Snapshot,
+)
+from carrel.hub.scheduling.queue.cycle_state import CycleState
+
+from ..scheduling.strategies import snapshots
+from ..scheduling.values import NOW
+
+
+@dataclass
+class SlowTime:
+    """Every look at the clock takes a second, so that every decision seems to take long."""
+
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        self.now += 1.0
+        return self.now
+
+
+class FrozenTime(SlowTime):
+    """Slow for as long as a decision is being made; the test says when time passes."""
+
+    slow = True
+
+    def __call__(self) -> float:
+        return super().__call__() if self.slow else self.now
+
+
+def waits(plan: Plan | None) -> list[str]:
+    assert plan is not None
+    return [wait.request_id for wait in plan.waits]
+
+
+def job(number: int, *, devices: int = 1, group: str = "cs101") -> PendingRequest:
+    return PendingRequest(
+        id=f"j-{number:04}",
+        kind=Kind.JOB,
+        owner="ada",
+        group=group,
+        devices=devices,
+        seconds=600,
+        submitted_at=NOW - 1000 + number,
+    )
+
+
+FULL = Snapshot(
+    devices=(Device(id="D0", node="a", index=0, model="A100", memory_bytes=1 << 37),),
+    groups=(Group(name="cs101", max_devices=4, max_devices_per_user=4),),
+    holdings=(
+        Allocation(
+            request_id="r",
+            owner="bob",
+            group="cs101",
+            devices=("D0",),
+            since=NOW,
+            until=NOW + 900,
+        ),
+    ),
+    waiting=(job(1), job(2)),
+)
+
+
+def planned() -> tuple[Planner, FrozenTime]:
+    time = FrozenTime()
+    planner = Planner(time)
+    assert waits(planner.plan(FULL, NOW)) == ["j-0001", "j-0002"]
+    time.slow = False
+    return planner, time
+
+
+def test_a_newcomer_to_a_full_pool_gets_its_place_after_the_rest() -> None:
+    planner, time = planned()
+    assert planner.rest == LONGEST_REST
+    longer = replace(FULL, waiting=(*FULL.waiting, job(3)))
+    assert planner.plan(longer, NOW) is None
+    assert (planner.rest, planner.due_in()) == (0.0, LONGEST_REST)
+    time.now += LONGEST_REST
+    assert waits(planner.plan(longer, NOW)) == ["j-0001", "j-0002", "j-0003"]
+    assert planner.plan(longer, NOW) is None
+
+
+def test_what_could_start_is_decided_about_at_once() -> None:
+    on_cpu = replace(FULL, waiting=(*FULL.waiting, job(3, devices=0)))
+    freed = replace(FULL, holdings=())
+    for snapshot, start in ((on_cpu, "j-0003"), (freed, "j-0001")):
+        planner, _ = planned()
+        plan = planner.plan(snapshot, NOW)
+        assert plan is not None
+        assert [each.request_id for each in plan.starts] == [start]
+
+
+def test_a_plan_that_starts_something_is_followed_by_another() -> None:
+    """The store may have refused the grant."""
+    free = replace(FULL, holdings=())
+    planner = Planner(SlowTime())
+    assert planner.plan(free, NOW) == planner.plan(free, NOW) == decide(free, NOW)
+
+
+def test_one_that_leaves_the_queue_or_an_overdue_lease_makes_a_new_plan() -> None:
+    planner, time = planned()
+    assert waits(planner.plan(replace(FULL, waiting=FULL.waiting[1:]), NOW)) == ["j-0002"]
+    planner, time = planned()
+    late = NOW + 1000
+    assert planner.plan(FULL, late) is None
+    time.now += LONGEST_REST
+    plan = planner.plan(FULL, late)
+    assert plan is not None
+    assert plan.waits[0].estimate is not None
+    assert plan.waits[0].estimate.at == late
+
+
+def test_a_short_queue_is_planned_with_every_change() -> None:
+    planner = Planner(lambda: 0.0)
+    planner.plan(FULL, NOW)
+    longer = replace(FULL, waiting=(*FULL.waiting, job(3)))
+    assert planner.plan(longer, NOW) == decide(longer, NOW)
+
+
+@given(snapshots(), st.integers(0, 8), st.integers(0, 8), st.booleans())
+def test_without_a_new_plan_nothing_could_have_started(
+    snapshot: Snapshot, first: int, second: int, sorted_first: bool
+) -> None:
+    """A queue that grows in two steps, in its order or not."""
+    queue = in_order(snapshot, CycleState(snapshot, NOW)) if sorted_first else snapshot.waiting
+    planner = Planner(SlowTime())
+    for known in sorted((first, second, len(queue))):
+        now = replace(snapshot, waiting=queue[:known])
+        plan = planner.plan(now, NOW)
+        if plan is None:
+            assert decide(now, NOW).starts == ()
+        else:
+            assert plan == decide(now, NOW)
+
+
+def test_who_waits_for_what_was_asked_back_expects_it_soon() -> None:
+    lent = replace(FULL.holdings[0], group="lab", preemptible=True)
+    owed = replace(
+        FULL,
+        groups=(
+            Group(name="cs101", max_devices=4, max_devices_per_user=4, guaranteed=1),
+            Group(name="lab", max_devices=4, max_devices_per_user=4),
+        ),
+        holdings=(lent,),
+        waiting=(job(1),),
+    )
+    planner = Planner()
+    asked = planner.plan(owed, NOW + 1)
+    assert asked is not None
+    assert [stop.request_id for stop in asked.stops] == ["r"]
+    leaving = replace(owed, holdings=(replace(lent, leaving=True),))
+    after = planner.plan(leaving, NOW + 2)
+    assert after is not None
+    (wait,) = after.waits
+    assert wait.reason is Reason.RECLAIMING
+    assert wait.estimate is not None
+    assert wait.estimate.at < lent.until

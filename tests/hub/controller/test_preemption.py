@@ -1,0 +1,176 @@
+"""Devices that are asked back, with the service killed wherever it may be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from carrel.hub.controller.loop import Loop
+from carrel.hub.records.events import NewEvent
+from carrel.hub.records.leases import LeaseRecord
+from carrel.hub.records.requests import RequestRecord
+from carrel.hub.scheduling.model.plan import Reason, Start, Stop
+from carrel.hub.schemas import RequestOut
+from carrel.hub.store.memory import MemoryStore
+from carrel.spawners.fake import FakeBackend
+
+from ..doubles import STUDENT2, Clock, FakeHub, build, device
+from ..requests.test_life_of_requests import job
+from .test_loop import World, charged
+
+GRACE = 120.0
+FIRST_ATTEMPT = [*("queued", "granted", "starting", "running", "stopping", "preempted", "queued")]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    clock = Clock()
+    hub = FakeHub()
+    backend = FakeBackend(devices=(device(0),), clock=clock)
+    commands = build(MemoryStore(), backend, hub, clock, tmp_path, devices=1)
+    made = World(commands, backend, hub, clock, Loop(commands, node="local"))
+    yield made
+    made.loop.close()
+
+
+def ask(world: World, victim: RequestOut, waits: RequestOut, *, moved: bool = False) -> None:
+    stop = Stop(
+        request_id=victim.id,
+        for_request=waits.id,
+        why=Reason.GUARANTEE,
+        group="cs102",
+        lost=1.0,
+        moved=moved,
+    )
+    world.loop._reclaiming.ask([stop], world.clock())
+
+
+def pair(world: World) -> tuple[RequestOut, RequestOut]:
+    """One that runs on the only device and was asked back, and the one that waits for it."""
+    runs = world.running_job()
+    waits = world.commands.submit_job(STUDENT2, job())
+    world.settle()
+    ask(world, runs, waits)
+    return runs, waits
+
+
+def went(world: World, request: RequestOut) -> list[object]:
+    """The states of its first attempt, up to its way back."""
+    events = world.commands.store.events(request.id, kinds=frozenset({"state"}))
+    return [event.data["state"] for event in events][: len(FIRST_ATTEMPT)]
+
+
+def notices(world: World) -> list[float]:
+    return [notice.stops_at for notice in world.backend.notices.values()]
+
+
+def test_a_notice_is_shown_told_and_leaves_the_job_running(world: World) -> None:
+    runs, _ = pair(world)
+    world.settle()
+    shown = world.see(runs)
+    assert shown.state == "running"
+    assert shown.warning is not None
+    assert (shown.warning.stops_at, shown.warning.final) == (world.clock.now + GRACE, True)
+    assert shown.warning.message == (
+        "cs102 asks back devices that it is guaranteed and that cs101 borrows. "
+        "It is then queued again, in its old place."
+    )
+    assert notices(world) == [world.clock.now + GRACE]
+
+
+def test_after_the_grace_time_it_is_stopped_and_queued_again(world: World) -> None:
+    runs, waits = pair(world)
+    world.clock.pass_(GRACE - 1)
+    world.settle()
+    assert world.see(runs).state == "running"
+    world.clock.pass_(1)
+    world.settle(4)
+    assert went(world, runs) == FIRST_ATTEMPT
+    assert charged(world, runs) == pytest.approx(GRACE)
+    assert world.see(runs).warning is None
+    # The device is free: one of the two has it, and the other waits.
+    assert {world.see(runs).state, world.see(waits).state} == {"starting", "queued"}
+
+
+def test_what_is_moved_is_told_so_and_is_back_before_all_others(world: World) -> None:
+    runs = world.running_job()
+    waits = world.commands.submit_job(STUDENT2, job())
+    world.settle()
+    ask(world, runs, waits, moved=True)
+    world.settle()
+    (notice,) = world.backend.notices.values()
+    assert notice.message == (
+        "cs102 is guaranteed several devices on one node, and this holds some of them: it is "
+        "moved. It is queued again, before all others, and goes on elsewhere."
+    )
+    world.clock.pass_(GRACE)
+    while world.see(runs).state != "queued":
+        world.settle()
+    assert world.commands.store.request(runs.id).moved_for == waits.id
+
+
+@pytest.mark.parametrize("killed", ["asked", "told", "stopping"])
+def test_a_service_killed_in_between_goes_on_from_there(world: World, killed: str) -> None:
+    runs, _ = pair(world)
+    if killed == "asked":
+        world.restart()
+    world.settle()
+    assert len(notices(world)) == 1
+    if killed == "told":
+        world.restart()
+        world.settle()
+    world.clock.pass_(GRACE)
+    if killed == "stopping":
+        world.loop._reclaiming.act(pairs_of(world), world.clock())
+        assert world.see(runs).state == "stopping"
+        world.restart()
+    world.settle(4)
+    assert went(world, runs) == FIRST_ATTEMPT
+    assert charged(world, runs) == pytest.approx(GRACE)
+
+
+def pairs_of(world: World) -> list[tuple[LeaseRecord, RequestRecord]]:
+    (lease,) = world.commands.store.leases()
+    return [(lease, world.commands.store.request(lease.request_id))]
+
+
+def test_one_that_ends_by_itself_during_the_grace_time_has_ended(world: World) -> None:
+    runs, waits = pair(world)
+    world.settle()
+    world.report(runs, "ended", code="succeeded", message="All 3 cells ran.")
+    world.backend.end(world.lease(runs))
+    world.clock.pass_(GRACE)
+    world.settle(3)
+    assert world.see(runs).state == "succeeded"
+    assert world.see(waits).state == "starting"
+
+
+def test_a_notice_that_serves_nobody_any_more_is_taken_back(world: World) -> None:
+    runs, waits = pair(world)
+    world.settle()
+    world.commands.cancel(STUDENT2, waits.id)
+    world.settle(2)
+    assert world.see(runs).warning is None
+    assert notices(world) == []
+    world.clock.pass_(GRACE + 1)
+    world.settle(2)
+    assert world.see(runs).state == "running"
+
+
+def test_what_has_not_begun_is_queued_at_once(world: World) -> None:
+    world.backend.refuse_starts = "not now"
+    made = world.commands.submit_job(STUDENT2, job())
+    store, now = world.commands.store, world.clock()
+    store.grant([Start(request_id=made.id, devices=("SIM-0",))], now=now, lease_seconds=30)
+    ask(world, made, world.commands.submit_job(STUDENT2, job()))
+    assert world.see(made).state == "queued"
+    assert charged(world, made) == 0
+
+
+def test_a_job_says_when_its_work_is_saved(world: World) -> None:
+    runs = world.running_job()
+    event = NewEvent(seq=1, at=world.clock.now, kind="saved")
+    world.commands.take_events(world.lease(runs), [event])
+    assert world.commands.store.holdings()[0].saved_at == world.clock.now

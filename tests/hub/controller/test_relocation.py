@@ -1,0 +1,88 @@
+"""A job within its guarantee that is moved: through the loop, from the ask to the new start."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from carrel.hub.interfaces.backend import NodeState
+from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.schemas import RequestOut
+
+from ..doubles import STUDENT1, STUDENT2, device
+from ..requests.test_life_of_requests import job
+from .test_loop import World
+
+GRACE = 120.0
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """Two machines with two devices each; cs101 and lab are guaranteed two."""
+    made = World.over(tmp_path)
+    made.backend.devices = tuple(
+        replace(device(number, node=node), id=f"{node}-{number}")
+        for node in ("far", "local")
+        for number in range(2)
+    )
+    made.backend.machines = (NodeState(name="local"), NodeState(name="far"))
+    for name in ("cs101", "lab"):
+        made.commands.store.put_group(
+            Group(name=name, max_devices=4, max_devices_per_user=4, guaranteed=2)
+        )
+    made.hub.members = {"cs101": {"student1"}, "lab": {"student2"}}
+    made.settle()
+    made.loop.inventory()
+    return made
+
+
+def on(world: World, request: RequestOut) -> str:
+    """Its machine while it runs or starts."""
+    seen = world.see(request)
+    return seen.lease.node if seen.lease and seen.state in {"starting", "running"} else ""
+
+
+def in_pieces(world: World) -> tuple[RequestOut, RequestOut]:
+    """A job of lab on each machine: four ran, and one on each has ended."""
+    made = [world.commands.submit_job(STUDENT2, job(group="lab")) for _ in range(4)]
+    world.settle()
+    for each in made:
+        world.claim(each)
+    by_node: dict[str, list[RequestOut]] = {}
+    for each in made:
+        by_node.setdefault(on(world, each), []).append(each)
+    for _, ends in by_node.values():
+        world.commands.cancel(STUDENT2, ends.id)
+    world.settle(4)
+    stay = tuple(first for first, _ in by_node.values())
+    assert {on(world, each) for each in stay} == {"far", "local"}
+    return stay[0], stay[1]
+
+
+def test_both_run_after_one_grace_time_on_machines_of_their_own(world: World) -> None:
+    small = in_pieces(world)
+    wants = world.commands.submit_job(STUDENT1, job(devices=2, group="cs101"))
+    world.settle(2)
+    (moved,) = (each for each in small if world.see(each).warning)
+    why = world.commands.why(STUDENT1, wants.id)
+    assert why.sentences[0] == (
+        "Place 1. Devices of others were asked back for it; it starts when the notice ends."
+    )
+    world.clock.pass_(GRACE)
+    world.settle(6)
+    assert on(world, wants)
+    assert on(world, moved) == ({"far", "local"} - {on(world, wants)}).pop()
+    attempts = [each.lease.epoch for each in map(world.see, small) if each.lease]
+    assert sorted(attempts) == [1, 2]
+
+
+def test_what_has_run_for_longer_and_never_saved_is_left_alone(world: World) -> None:
+    small = in_pieces(world)
+    world.clock.pass_(301)
+    world.settle()
+    wants = world.commands.submit_job(STUDENT1, job(devices=2, group="cs101"))
+    world.settle(3)
+    assert world.see(wants).state == "queued"
+    assert not any(world.see(each).warning for each in small)

@@ -1,0 +1,77 @@
+"""What JupyterHub's answers become."""
+
+from __future__ import annotations
+
+import json
+
+import httpx
+import pytest
+
+from carrel.hub.errors import NotFound
+from carrel.hub.jupyterhub.client import HubApi
+
+from ..doubles import Clock
+
+
+def test_a_user_who_is_gone_is_named() -> None:
+    """The hub's own answer says no more than ``None``."""
+    gone = httpx.MockTransport(lambda _: httpx.Response(404, json={"message": None}))
+    with pytest.raises(NotFound, match=r"^JupyterHub knows no user ben\. An administrator can"):
+        HubApi("http://hub/api", "token", transport=gone).user("ben")
+
+
+class Site:
+    """A hub that keeps its users' names and counts how often it is asked for them."""
+
+    def __init__(self) -> None:
+        self.names, self.asked = ["ada"], 0
+        self.clock = Clock()
+        transport = httpx.MockTransport(self._answer)
+        self.hub = HubApi("http://hub/api", "token", transport=transport, clock=self.clock)
+
+    def _answer(self, request: httpx.Request) -> httpx.Response:
+        if request.method == "POST":
+            self.names.append(request.url.path.rpartition("/")[2])
+            return httpx.Response(201)
+        self.asked += 1
+        return httpx.Response(200, json=[{"name": name} for name in self.names])
+
+    def seen(self, *, within: float = 0.0) -> tuple[list[str], int]:
+        return [user.name for user in self.hub.users(within=within)], self.asked
+
+
+def test_whoever_only_looks_at_the_users_may_see_those_of_some_seconds_ago() -> None:
+    site = Site()
+    assert site.seen(within=5) == (["ada"], 1)
+    site.names.append("ben")
+    site.clock.pass_(4)
+    assert site.seen(within=5) == (["ada"], 1)
+    assert site.seen() == (["ada", "ben"], 2), "whoever decides reads afresh"
+    site.names.append("cleo")
+    site.clock.pass_(5)
+    assert site.seen(within=5) == (["ada", "ben", "cleo"], 3)
+
+
+def test_what_one_has_changed_is_seen_at_once() -> None:
+    site = Site()
+    site.seen(within=5)
+    site.hub.add_user("ben", admin=False)
+    assert site.seen(within=5) == (["ada", "ben"], 2)
+
+
+def test_a_class_is_added_in_a_few_calls_and_nobody_in_none() -> None:
+    asked: list[tuple[str, str, dict[str, list[str]]]] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append((request.method, request.url.path, json.loads(request.content)))
+        return httpx.Response(409, json={"message": "all exist"})
+
+    hub = HubApi("http://hub/api", "token", transport=httpx.MockTransport(answer))
+    hub.add_users(())
+    hub.add_users(("ada", "ben"))
+    assert [*asked] == [("POST", "/api/users", {"usernames": ["ada", "ben"], "admin": False})]
+    names = tuple(f"s{number}" for number in range(60))
+    hub.add_users(names)
+    sizes = [body["usernames"] for _, _, body in asked[1:]]
+    assert [name for part in sizes for name in part] == list(names)
+    assert len(sizes) == 3

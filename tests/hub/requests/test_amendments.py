@@ -1,0 +1,81 @@
+"""What waits is asked for in another form, by its owner, and starts as was foretold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from carrel.hub.errors import Conflict, Forbidden, NotAMember, NotFound, OverMaximum
+from carrel.hub.requests.amendments import Amendments
+from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.schemas import ChangeIn
+
+from ..controller.test_loop import World
+from ..doubles import ADMIN, STUDENT1, STUDENT2, TEACHER
+from .test_life_of_requests import job
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    """Two devices, one of which student2 has."""
+    made = World.over(tmp_path, devices=2)
+    made.commands.submit_job(STUDENT2, job(seconds=1800))
+    made.settle()
+    yield made
+    made.loop.close()
+
+
+@pytest.fixture
+def changing(world: World) -> Amendments:
+    return Amendments(world.commands)
+
+
+def test_what_was_suggested_is_done_and_starts(world: World, changing: Amendments) -> None:
+    made = world.commands.submit_job(STUDENT1, job(devices=2))
+    world.settle()
+    (suggestion,) = world.commands.why(STUDENT1, made.id).suggestions
+    assert suggestion.sentence == "With 1 device instead of 2 it starts now."
+
+    changing.change(STUDENT1, made.id, ChangeIn(devices=suggestion.devices))
+    world.settle()
+
+    after = world.see(made)
+    assert (after.id, after.submitted_at, after.devices) == (made.id, made.submitted_at, 1)
+    assert after.lease is not None
+    assert len(after.lease.devices) == 1
+
+
+def test_a_teacher_sees_it_and_leaves_it_and_others_do_not_see_it(
+    world: World, changing: Amendments
+) -> None:
+    made = world.commands.submit_job(STUDENT1, job(devices=2))
+    for who, error in ((TEACHER, Forbidden), (ADMIN, Forbidden), (STUDENT2, NotFound)):
+        with pytest.raises(error):
+            changing.change(who, made.id, ChangeIn(devices=1))
+    assert world.see(made).devices == 2
+
+
+def test_another_group_lets_it_in_as_if_it_were_submitted_there(
+    world: World, changing: Amendments
+) -> None:
+    store = world.commands.store
+    store.put_group(Group(name="math", max_devices=1, max_devices_per_user=1, max_seconds=8 * 3600))
+    made = world.commands.submit_job(STUDENT1, job(devices=2))
+    math = ChangeIn(group="math")
+    with pytest.raises(NotAMember):
+        changing.change(STUDENT1, made.id, math)
+    world.hub.members["math"] = {"student1"}
+    with pytest.raises(OverMaximum):
+        changing.change(STUDENT1, made.id, math)
+    found = changing.change(STUDENT1, made.id, ChangeIn(group="math", devices=1))
+    assert (found.group, found.devices) == ("math", 1)
+
+
+def test_what_is_urgent_for_one_group_is_not_so_for_another(
+    world: World, changing: Amendments
+) -> None:
+    made = world.commands.submit_job(TEACHER, job(devices=2, priority="urgent"))
+    with pytest.raises(Conflict, match="urgent for cs101"):
+        changing.change(TEACHER, made.id, ChangeIn(group="math"))

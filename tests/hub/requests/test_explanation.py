@@ -1,0 +1,180 @@
+"""Why a request waits, as the people who ask are told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from carrel.hub.errors import NotFound
+from carrel.hub.messages.wait_reasons import ahead_sentences, why_sentences
+from carrel.hub.runtime.context import Context
+from carrel.hub.scheduling.cycle.decision import decide
+from carrel.hub.scheduling.cycle.start_estimates import FIRST_PAGE
+from carrel.hub.scheduling.explanation.explanation import Explanation, QuotaState
+from carrel.hub.scheduling.explanation.precedence import Precedence, RequestsAhead
+from carrel.hub.scheduling.model.plan import Reason, Start, Wait
+from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.store.memory import MemoryStore
+from carrel.spawners.fake import FakeBackend
+
+from ..doubles import STUDENT1, STUDENT2, TEACHER, Clock, FakeHub, build
+from ..scheduling.values import waiting
+from .test_life_of_requests import job
+
+
+@pytest.fixture
+def hub() -> FakeHub:
+    return FakeHub()
+
+
+@pytest.fixture
+def commands(tmp_path: Path, hub: FakeHub) -> Context:
+    return build(MemoryStore(), FakeBackend(), hub, Clock(), tmp_path, devices=2)
+
+
+def planned(commands: Context) -> None:
+    """A cycle of the loop, without acting on it."""
+    commands.board.publish(decide(commands.store.snapshot(commands.clock()), commands.clock()))
+
+
+def one_is_taken(commands: Context) -> None:
+    made = commands.submit_job(STUDENT2, job(seconds=1800))
+    start = Start(request_id=made.id, devices=("SIM-0",))
+    commands.store.grant([start], now=commands.clock(), lease_seconds=30)
+
+
+def test_what_would_help_is_said_and_comes_true(commands: Context) -> None:
+    one_is_taken(commands)
+    made = commands.submit_job(STUDENT1, job(devices=2))
+    planned(commands)
+
+    found = commands.why(STUDENT1, made.id)
+
+    assert found.wait is not None
+    assert found.wait.reason == "no_free_device"
+    assert found.sentences[1:] == ["It asks for 2 devices; 1 of 2 devices is free now."]
+    assert [each.sentence for each in found.suggestions] == [
+        "With 1 device instead of 2 it starts now."
+    ]
+    commands.cancel(STUDENT1, made.id)
+    again = commands.submit_job(STUDENT1, job(devices=found.suggestions[0].devices))
+    plan = decide(commands.store.snapshot(commands.clock()), commands.clock())
+    assert [start.request_id for start in plan.starts] == [again.id]
+
+
+def test_another_group_of_the_owner_is_tried(commands: Context, hub: FakeHub) -> None:
+    commands.store.put_group(Group(name="cs101", max_devices=1, max_devices_per_user=1))
+    commands.store.put_group(
+        Group(name="math", max_devices=1, max_devices_per_user=1, max_seconds=8 * 3600)
+    )
+    hub.members["math"] = {"student1"}
+    one_is_taken(commands)
+    made = commands.submit_job(STUDENT1, job(devices=1, group="cs101"))
+    planned(commands)
+
+    found = commands.why(STUDENT1, made.id)
+
+    assert found.quota is not None
+    assert (found.quota.reason, found.quota.held, found.quota.most) == ("group_maximum", 1, 1)
+    assert [each.sentence for each in found.suggestions] == ["In the group math it starts now."]
+
+    hub.away = True
+    assert commands.why(STUDENT1, made.id).suggestions == []
+
+
+def test_past_the_first_page_whoever_asks_is_told_when_it_starts(commands: Context) -> None:
+    commands.store.put_group(
+        Group(name="cs101", max_devices=4, max_devices_per_user=4, max_seconds=8 * 3600)
+    )
+    running = commands.submit_job(STUDENT2, job(devices=2, seconds=600))
+    start = Start(request_id=running.id, devices=("SIM-0", "SIM-1"))
+    commands.store.grant([start], now=commands.clock(), lease_seconds=30)
+    for _ in range(FIRST_PAGE + 1):
+        commands.submit_job(STUDENT1, job(devices=2))
+    planned(commands)
+    (behind,) = (each for each in commands.board.waits.values() if each.place > FIRST_PAGE)
+
+    found = commands.why(STUDENT1, behind.request_id)
+
+    assert behind.estimate is None
+    expected = commands.clock() + 600 * (FIRST_PAGE + 1)
+    assert found.wait is not None
+    assert (found.wait.expected_at, found.wait.latest_at) == (expected, expected)
+
+
+def test_only_those_who_may_see_a_request_are_told(commands: Context) -> None:
+    one_is_taken(commands)
+    made = commands.submit_job(STUDENT1, job(devices=2))
+    planned(commands)
+
+    assert commands.why(TEACHER, made.id).wait is not None
+    with pytest.raises(NotFound):
+        commands.why(STUDENT2, made.id)
+
+
+def test_a_row_of_the_queue_has_its_reason_apart_for_those_who_may_see_it(
+    commands: Context,
+) -> None:
+    one_is_taken(commands)
+    commands.submit_job(STUDENT1, job(devices=2))
+    planned(commands)
+    why = "Too few devices are free; it gets the next ones that come free."
+
+    for who, sentence, reason in (
+        (STUDENT1, f"Place 1. {why}", why),
+        (TEACHER, f"Place 1. {why}", why),
+        (STUDENT2, "Place 1.", ""),
+    ):
+        (row,) = commands.queue(who).queue
+        assert (row.sentence, row.why) == (sentence, reason)
+
+
+def test_what_does_not_wait_says_how_it_stands(commands: Context) -> None:
+    made = commands.submit_job(STUDENT1, job())
+    assert commands.why(STUDENT1, made.id).sentences == [
+        "Its place in the queue is being worked out."
+    ]
+    commands.cancel(STUDENT1, made.id)
+    assert commands.why(STUDENT1, made.id).sentences == ["It does not wait: cancelled."]
+
+
+@pytest.mark.parametrize("rule", Precedence)
+def test_every_rule_has_a_sentence_that_names_only_known_groups(rule: Precedence) -> None:
+    ahead = (RequestsAhead(rule=rule, count=1, group="lab"), RequestsAhead(rule=rule, count=2))
+
+    told = ahead_sentences(ahead, lambda group: True)
+    hidden = ahead_sentences(ahead, lambda group: False)
+
+    assert told[0].startswith("1 request of lab")
+    assert "lab" not in "".join(hidden)
+    assert all(sentence.endswith(".") for sentence in told + hidden)
+
+
+def test_the_most_important_rules_are_named_and_the_rest_is_counted() -> None:
+    ahead = tuple(
+        RequestsAhead(rule=Precedence.LESS_USE, count=2, group=f"group{number}")
+        for number in range(6)
+    )
+
+    assert ahead_sentences(ahead, lambda group: True)[-1] == "4 more requests by the same rules."
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [Reason.GROUP_MAXIMUM, Reason.USER_MAXIMUM, Reason.SESSIONS, Reason.BORROWING],
+)
+def test_every_quota_has_a_sentence_with_its_numbers(reason: Reason) -> None:
+    found = Explanation(
+        request=waiting("r"),
+        wait=Wait(request_id="r", place=1, reason=reason, detail="cs101"),
+        quota=QuotaState(reason=reason, group="cs101", held=2.0, most=3.0, guaranteed=1),
+    )
+
+    said = why_sentences(found)[1]
+    assert "2" in said
+    assert "3" in said
+    assert "cs101" in said
+    yours = why_sentences(found, yours=True)
+    assert "owner" not in "".join(yours), "who reads is the owner"
+    assert ("You" in yours[1]) == (reason in (Reason.USER_MAXIMUM, Reason.SESSIONS))

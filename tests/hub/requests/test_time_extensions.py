@@ -1,0 +1,219 @@
+"""More time, where nobody waits for it and the group allows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from carrel.hub.errors import Conflict, NotFound, OverMaximum
+from carrel.hub.records.calendar import Reservation
+from carrel.hub.requests.amendments import TimeExtensions
+from carrel.hub.scheduling.model.budget import Budget, Period
+from carrel.hub.scheduling.model.text import span
+from carrel.hub.schemas import SessionIn
+
+from ..controller.test_loop import World
+from ..doubles import ADMIN, STUDENT1, STUDENT2, TEACHER
+from .test_life_of_requests import job
+
+HOUR = 3600
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    """One device."""
+    made = World.over(tmp_path, devices=1)
+    yield made
+    made.loop.close()
+
+
+@pytest.fixture
+def extending(world: World) -> TimeExtensions:
+    return TimeExtensions(world.commands)
+
+
+def test_a_session_runs_on_after_its_first_limit(world: World, extending: TimeExtensions) -> None:
+    made = world.running_session()
+    before = world.see(made)
+    assert before.ends_by is not None
+    extended = extending.extend(STUDENT1, made.id, 1800)
+    assert extended.ends_by == before.ends_by + 1800
+    world.clock.pass_(HOUR + 60)
+    world.settle(2)
+    assert world.see(made).state == "running"
+    world.clock.pass_(1800)
+    world.settle(3)
+    assert world.see(made).state == "timed_out"
+
+
+def test_a_job_is_extended_too_and_by_those_who_teach_or_administrate(
+    world: World, extending: TimeExtensions
+) -> None:
+    made = world.running_job()
+    for who in (STUDENT1, TEACHER, ADMIN):
+        extending.extend(who, made.id, 60)
+    assert world.see(made).seconds == 600 + 180
+    told = [e.data["by"] for e in world.commands.store.events(made.id) if e.kind == "extended"]
+    assert told == ["student1", "teacher", "admin"]
+    with pytest.raises(NotFound):
+        extending.extend(STUDENT2, made.id, 60)
+
+
+def test_repeated_after_a_lost_answer_it_adds_once(world: World, extending: TimeExtensions) -> None:
+    made = world.running_session()
+    for _ in range(2):
+        assert extending.extend(STUDENT1, made.id, 1800, seen=HOUR).seconds == HOUR + 1800
+    assert len([e for e in world.commands.store.events(made.id) if e.kind == "extended"]) == 1
+    # Also where somebody has come to wait, or the group's limit was reached by the first one.
+    waits = world.commands.submit_job(STUDENT2, job())
+    world.settle()
+    assert extending.extend(STUDENT1, made.id, 1800, seen=HOUR).seconds == HOUR + 1800
+    world.commands.cancel(STUDENT2, waits.id)
+    most = extending.extend(STUDENT1, made.id, 7 * HOUR, seen=HOUR)
+    assert extending.extend(STUDENT1, made.id, 7 * HOUR, seen=HOUR) == most
+    # Who has seen the new end means to add to it.
+    world.clock.pass_(HOUR)
+    again = extending.extend(STUDENT1, made.id, 600, seen=most.seconds)
+    assert again.seconds == most.seconds + 600
+
+
+def test_not_while_somebody_waits_for_its_device(world: World, extending: TimeExtensions) -> None:
+    made = world.running_session()
+    waits = world.commands.submit_job(STUDENT2, job())
+    world.settle()
+    with pytest.raises(Conflict, match="somebody in the queue waits for the device") as refused:
+        extending.extend(STUDENT1, made.id, 60)
+    assert "student2" not in str(refused.value)
+    world.commands.cancel(STUDENT2, waits.id)
+    assert extending.extend(STUDENT1, made.id, 60).seconds == HOUR + 60
+
+
+def test_a_session_on_cpu_is_in_nobodys_way(world: World, extending: TimeExtensions) -> None:
+    desk = world.commands.start_session(STUDENT1, "cpu", SessionIn(devices=0, hours=1.0))
+    world.commands.attach(desk.id)
+    world.settle()
+    world.commands.launch(world.lease(desk))
+    world.running_job()
+    world.commands.submit_job(STUDENT2, job())
+    world.settle()
+    assert extending.extend(STUDENT1, desk.id, 60).seconds == HOUR + 60
+
+
+def test_no_longer_than_the_group_allows_from_now(world: World, extending: TimeExtensions) -> None:
+    made = world.running_session()
+    with pytest.raises(OverMaximum, match="allows at most 8 hours from now") as refused:
+        extending.extend(STUDENT1, made.id, 7 * HOUR + 1)
+    assert refused.value.accepted == "Extend it by at most 7 hours."
+    extending.extend(STUDENT1, made.id, 7 * HOUR)
+    with pytest.raises(OverMaximum, match="all of that already"):
+        extending.extend(STUDENT1, made.id, 60)
+    world.clock.pass_(HOUR)
+    assert extending.extend(STUDENT1, made.id, HOUR).seconds == 9 * HOUR
+
+
+def test_what_waits_or_has_ended_is_not_extended(world: World, extending: TimeExtensions) -> None:
+    made = world.commands.submit_job(STUDENT1, job())
+    with pytest.raises(Conflict, match="it is queued"):
+        extending.extend(STUDENT1, made.id, 60)
+    world.commands.cancel(STUDENT1, made.id)
+    with pytest.raises(Conflict, match="it is cancelled"):
+        extending.extend(STUDENT1, made.id, 60)
+
+
+def reserve(world: World, devices: int, starts_at: float, hours: int = 2) -> None:
+    """For lab."""
+    begins, ends = (datetime.fromtimestamp(at, UTC) for at in (starts_at, starts_at + hours * HOUR))
+    store = world.commands.store
+    store.put_group(replace(store.group("cs101"), name="lab"))
+    store.put_reservation(
+        Reservation(
+            id="r-1",
+            group="lab",
+            devices=devices,
+            weekday=None,
+            begins=begins.time(),
+            ends=ends.time(),
+            zone="UTC",
+            first=begins.date(),
+            last=begins.date(),
+        )
+    )
+
+
+def minute_after(at: float) -> float:
+    """Reservations begin at whole minutes."""
+    return -(-at // 60) * 60
+
+
+def test_not_into_a_reservation_of_others_and_up_to_it(
+    world: World, extending: TimeExtensions
+) -> None:
+    made = world.running_session()
+    ends = world.see(made).ends_by
+    assert ends is not None
+    begins = minute_after(ends + 1200)
+    reserve(world, 1, begins)
+    with pytest.raises(Conflict, match="kept for a reservation") as refused:
+        extending.extend(STUDENT1, made.id, HOUR)
+    assert refused.value.accepted == f"Extend it by at most {span(int(begins - ends))}."
+    extended = extending.extend(STUDENT1, made.id, int(begins - ends))
+    assert extended.ends_by == begins
+    with pytest.raises(Conflict) as refused:
+        extending.extend(STUDENT1, made.id, 60)
+    assert refused.value.accepted == "It runs until its time is over."
+
+
+def test_past_a_reservation_that_has_enough_beside_it(tmp_path: Path) -> None:
+    world = World.over(tmp_path, devices=2)
+    made = world.running_session()
+    ends = world.see(made).ends_by
+    assert ends is not None
+    reserve(world, 1, minute_after(ends + 1200))
+    assert TimeExtensions(world.commands).extend(STUDENT1, made.id, HOUR).seconds == 2 * HOUR
+    world.loop.close()
+
+
+def test_not_while_a_reservation_runs_that_lasts_past_its_end(
+    world: World, extending: TimeExtensions
+) -> None:
+    made = world.running_session()
+    reserve(world, 1, minute_after(world.clock.now + 60), hours=3)
+    world.clock.pass_(HOUR // 2)
+    with pytest.raises(Conflict, match="kept for a reservation"):
+        extending.extend(STUDENT1, made.id, 60)
+
+
+def test_a_reservation_that_is_over_before_its_end_is_no_reason(
+    world: World, extending: TimeExtensions
+) -> None:
+    made = world.running_session()
+    extending.extend(STUDENT1, made.id, 3 * HOUR)
+    reserve(world, 1, minute_after(world.clock.now + 60), hours=1)
+    assert extending.extend(STUDENT1, made.id, 60).seconds == 4 * HOUR + 60
+
+
+def test_a_session_that_borrows_is_not_extended_where_others_could_not_have_theirs_back(
+    world: World, extending: TimeExtensions
+) -> None:
+    made = world.running_session()
+    store = world.commands.store
+    store.put_group(replace(store.group("cs101"), name="lab", guaranteed=1))
+    with pytest.raises(Conflict, match="could not give back what other groups are guaranteed"):
+        extending.extend(STUDENT1, made.id, 60)
+    store.put_group(replace(store.group("cs101"), sessions_borrow=True))
+    assert extending.extend(STUDENT1, made.id, 60).seconds == HOUR + 60
+
+
+def test_not_when_the_budget_is_promised_already(world: World, extending: TimeExtensions) -> None:
+    made = world.running_session()
+    store = world.commands.store
+    whole = Budget(device_seconds=HOUR, period=Period.WEEK)
+    store.put_group(replace(store.group("cs101"), budget=whole))
+    with pytest.raises(Conflict, match="budget of this period is promised already"):
+        extending.extend(STUDENT1, made.id, 60)
+    store.put_group(replace(store.group("cs101"), budget=replace(whole, device_seconds=2 * HOUR)))
+    assert extending.extend(STUDENT1, made.id, 60).seconds == HOUR + 60

@@ -1,0 +1,104 @@
+"""A pool of several machines: work goes where its image is, and on CPU to where least runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from carrel.hub.errors import InvalidInput
+from carrel.hub.interfaces.backend import NodeState
+from carrel.hub.schemas import RequestOut
+
+from ..controller.test_loop import World
+from ..doubles import STUDENT1, STUDENT2, device
+from ..images import BASE, CATALOGUE, NEW
+from ..requests.test_life_of_requests import job
+
+DOWN = "The Docker engine on far does not answer."
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """Two machines with a device each; the newest torch is on ``far`` alone."""
+    made = World.over(tmp_path)
+    everywhere = ("far", "local")
+    base, new, old = (replace(image, nodes=everywhere) for image in CATALOGUE)
+    made.backend.built = (base, replace(new, nodes=("far",)), old)
+    made.backend.devices = (
+        device(0, node="local"),
+        replace(device(0, node="far"), id="SIM-far"),
+    )
+    made.backend.machines = (NodeState(name="local"), NodeState(name="far"))
+    made.settle()
+    made.loop.inventory()
+    return made
+
+
+def asked(world: World, name: str, digest: str, devices: int = 1) -> RequestOut:
+    who = STUDENT1 if devices else STUDENT2
+    return world.commands.submit_job(who, job(devices=devices, image=f"{name}@{digest}"))
+
+
+def place(world: World, request: RequestOut) -> str:
+    lease = world.see(request).lease
+    return lease.node if lease else ""
+
+
+def test_a_device_is_taken_where_the_image_is(world: World) -> None:
+    made = asked(world, "torch", NEW)
+    world.settle()
+    assert place(world, made) == "far"
+
+
+def test_what_runs_could_go_on_only_where_its_image_is(world: World) -> None:
+    asked(world, "torch", NEW)
+    world.settle()
+    asked(world, "torch", NEW)
+    placed = world.commands.placing.snapshot(world.clock())
+    assert [each.nodes for each in placed.holdings] == [frozenset({"far"})]
+
+
+def test_it_waits_for_that_machine_and_others_pass(world: World) -> None:
+    first = asked(world, "torch", NEW)
+    world.settle()
+    second = asked(world, "torch", NEW)
+    third = asked(world, "base", BASE)
+    world.settle()
+    assert [place(world, each) for each in (first, second, third)] == ["far", "", "local"]
+    why = world.commands.why(STUDENT1, second.id)
+    assert "Its image is on far." in why.sentences
+    assert "It asks for 1 device; 0 of 1 device are free now." in why.sentences
+
+
+def test_an_image_that_is_where_no_device_is_is_said_before_the_queue(world: World) -> None:
+    world.backend.built = tuple(
+        replace(image, nodes=("third",)) if image.digest == NEW else image
+        for image in world.backend.built or ()
+    )
+    with pytest.raises(InvalidInput) as refused:
+        asked(world, "torch", NEW)
+    assert str(refused.value) == (
+        "torch@bbbbbbbbbbbb is not on far and local, where 1 device can be had. "
+        "What is there: base, torch. An administrator can load it there."
+    )
+
+
+def test_work_on_cpu_goes_where_least_runs(world: World) -> None:
+    made = [asked(world, "base", BASE, 0) for _ in range(4)]
+    world.settle(2)
+    assert sorted(place(world, each) for each in made) == ["far", "far", "local", "local"]
+
+
+def test_work_on_cpu_goes_where_its_image_is_and_waits_for_it(world: World) -> None:
+    made = [asked(world, "torch", NEW, 0) for _ in range(2)]
+    world.settle(2)
+    assert [place(world, each) for each in made] == ["far", "far"]
+    world.backend.machines = (NodeState(name="local"), NodeState(name="far", why_not=DOWN))
+    late = asked(world, "torch", NEW, 0)
+    world.settle(2)
+    found = world.see(late)
+    assert found.state == "queued"
+    assert found.wait is not None
+    assert DOWN in found.wait.sentence

@@ -1,0 +1,74 @@
+"""What cannot be asked back leaves every group able to have its guarantee back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from hypothesis import HealthCheck, given
+
+from carrel.hub.scheduling.cycle.decision import decide
+from carrel.hub.scheduling.model.snapshot import Allocation, Group, Health, Kind, Snapshot
+
+from .. import rich
+from ..outcomes import started, weight
+from ..values import NOW, group, node, waiting
+
+SELDOM = (HealthCheck.filter_too_much, HealthCheck.too_slow)
+
+
+def claimed(groups: Iterable[Group], holdings: Iterable[Allocation]) -> float:
+    """Devices that are taken once every group has all that it is guaranteed, and whatever else
+    may be stopped is: a group has its guarantee, or more where it holds more for good."""
+    known = tuple(groups)
+    for_good = [each for each in holdings if not each.preemptible]
+
+    def of(group: Group) -> float:
+        own = sum(weight(each) for each in for_good if each.group == group.name)
+        below = sum(of(each) for each in known if each.parent == group.name)
+        return max(group.guaranteed, own + below)
+
+    return sum(of(each) for each in known if each.parent is None)
+
+
+def check_guarantees_can_be_had_back(snapshot: Snapshot) -> None:
+    """Whatever starts for good: stopping what may be stopped is enough for all guarantees, or
+    for as much of them as before. A group that lets its sessions borrow is not held to it."""
+    devices = tuple(replace(each, health=Health.OK) for each in snapshot.devices)
+    snapshot = replace(snapshot, devices=devices)
+    groups = {each.name: each for each in snapshot.groups}
+    held = list(snapshot.holdings)
+    for each in started(snapshot, decide(snapshot, NOW)):
+        before = claimed(snapshot.groups, held)
+        held.append(each)
+        if not each.preemptible and not groups[each.group].sessions_borrow:
+            most = max(len(devices), before)
+            assert claimed(snapshot.groups, held) <= most + 1e-9
+
+
+@given(rich.snapshots())
+def test_guarantees_can_be_had_back(snapshot: Snapshot) -> None:
+    check_guarantees_can_be_had_back(snapshot)
+
+
+@given(rich.in_pieces())
+def test_guarantees_can_be_had_back_where_what_is_free_lies_in_pieces(snapshot: Snapshot) -> None:
+    check_guarantees_can_be_had_back(snapshot)
+
+
+def test_what_a_lab_is_guaranteed_is_not_for_good_of_its_department() -> None:
+    """cs is guaranteed three for its lab. Of six devices, two of which are math's, one is left."""
+    sessions = tuple(
+        replace(waiting(f"s{number}", group="cs"), kind=Kind.SESSION) for number in range(2)
+    )
+    snapshot = Snapshot(
+        devices=node("a", 6),
+        groups=(
+            group("cs"),
+            replace(group("cs102", parent="cs"), guaranteed=3),
+            replace(group("math"), guaranteed=2),
+        ),
+        waiting=sessions,
+    )
+    assert [start.request_id for start in decide(snapshot, NOW).starts] == ["s0"]
+    check_guarantees_can_be_had_back(snapshot)

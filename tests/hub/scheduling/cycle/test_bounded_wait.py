@@ -1,0 +1,184 @@
+"""No wait is longer than the work of the others: numbers for "nothing starves".
+
+Why the bounds hold, whatever the order is:
+
+- Anything that waits and could start in an empty pool never sees an empty pool: whoever is first
+  would start in it. So from its submission to its start others hold devices. The wait is at most
+  the sum of these times: of each one its time limit, and what it had done when it was stopped,
+  which nobody is more often than there are others.
+- Where all ask for one device and no limit binds, all devices are busy for as long as somebody
+  waits (Graham, "Bounds for certain multiprocessing anomalies", 1966). The wait is then at most
+  the device-seconds of the others, divided by the number of devices.
+- In a stream without end the others are those that may still go before it. Of one owner these
+  are submitted within its own device-seconds over ``AGEING``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from carrel.hub.scheduling.cycle.decision import decide, in_order
+from carrel.hub.scheduling.model.plan import Stop
+from carrel.hub.scheduling.model.snapshot import Allocation, PendingRequest, Snapshot
+from carrel.hub.scheduling.placement.device_pool import Placement
+from carrel.hub.scheduling.queue.cycle_state import CycleState
+from carrel.hub.scheduling.queue.queues import AGEING
+from carrel.hub.scheduling.queue.running_set import holding_of
+
+from .. import rich
+from ..outcomes import back
+from ..values import NOW, group, node, waiting
+
+MINUTE = 60.0
+offsets = st.integers(0, 30).map(lambda n: n * 10 * MINUTE)
+
+
+@dataclass(kw_only=True)
+class Story:
+    """What came of a stream of requests, where everything runs to its time limit.
+
+    Attributes:
+        waits: of each that started, how long until it did so for the first time.
+        ran: of each, how long it held devices in all, from the beginning of the story.
+        over: whatever ran to its end.
+        stops: how often each was stopped.
+    """
+
+    waits: dict[str, float] = field(default_factory=dict)
+    ran: Counter[str] = field(default_factory=Counter)
+    over: set[str] = field(default_factory=set)
+    stops: Counter[str] = field(default_factory=Counter)
+
+
+def told(snapshot: Snapshot, coming: Iterable[PendingRequest]) -> Story:
+    """Decisions that follow each other. What is asked to go is gone at once, and is queued again
+    with its age, with nothing saved."""
+    state, now, story = snapshot, NOW, Story()
+    later = sorted(coming, key=lambda each: (each.submitted_at, each.id))
+    known = {each.id: each for each in later}
+    most = len(later) + len(snapshot.holdings)
+    while True:
+        here = [each for each in later if each.submitted_at <= now]
+        later = later[len(here) :]
+        state = replace(state, waiting=(*state.waiting, *here))
+        plan = decide(state, now)
+        stops = {stop.request_id: stop for stop in plan.stops}
+        by_id = {request.id: request for request in state.waiting}
+        begun: list[Allocation] = []
+        for start in plan.starts:
+            request = by_id.pop(start.request_id)
+            story.waits.setdefault(request.id, now - request.submitted_at)
+            placed = Placement(devices=start.devices, share=request.share)
+            begun.append(holding_of(request, placed, now=now))
+        stay = tuple(each for each in state.holdings if each.request_id not in stops)
+        again = (
+            again_of(each, stops[each.request_id], known.get(each.request_id))
+            for each in state.holdings
+            if each.request_id in stops
+        )
+        state = replace(state, waiting=(*by_id.values(), *again), holdings=(*stay, *begun))
+        story.stops.update(stops.keys())
+        assert max(story.stops.values(), default=0) <= most, "it never ends"
+        events = [each.until for each in state.holdings] + [each.submitted_at for each in later]
+        if stops:
+            continue
+        if not events:
+            return story
+        before, now = now, max(now, min(events))
+        story.ran.update({e.request_id: now - before for e in state.holdings if e.devices})
+        story.over |= {each.request_id for each in state.holdings if each.until <= now}
+        state = replace(state, holdings=tuple(each for each in state.holdings if each.until > now))
+
+
+def again_of(holding: Allocation, stop: Stop, request: PendingRequest | None) -> PendingRequest:
+    """What was stopped, in the queue: as it was asked for, where that is known."""
+    if request is None:
+        return back(holding, stop)
+    other, none = stop.for_request, ""
+    return replace(
+        request,
+        moved_for=other if stop.moved else none,
+        stopped_for=none if stop.moved else other,
+    )
+
+
+def starts_alone(request: PendingRequest, snapshot: Snapshot) -> bool:
+    empty = replace(snapshot, holdings=(), waiting=(request,))
+    return bool(decide(empty, request.submitted_at).starts)
+
+
+@st.composite
+def loads(draw: st.DrawFn) -> tuple[Snapshot, tuple[PendingRequest, ...]]:
+    """A pool with what runs in it, and whoever comes in the next five hours."""
+    snapshot = replace(draw(rich.snapshots()), reserved=(), budgets=())
+    coming = tuple(
+        replace(each, submitted_at=NOW + draw(offsets), deadline=None) for each in snapshot.waiting
+    )
+    return replace(snapshot, waiting=()), coming
+
+
+@given(loads())
+def test_a_wait_is_no_longer_than_the_time_of_all_others(
+    load: tuple[Snapshot, tuple[PendingRequest, ...]],
+) -> None:
+    snapshot, coming = load
+    story = told(snapshot, coming)
+    for request in coming:
+        if starts_alone(request, snapshot):
+            assert request.id in story.over
+            others = sum(story.ran.values()) - story.ran[request.id]
+            assert story.waits[request.id] <= others + 1e-6
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> tuple[Snapshot, tuple[PendingRequest, ...]]:
+    """Requests for one device each, which no limit holds."""
+    groups = (group("cs101"), group("math"), group("lab", parent="math"))
+    coming = tuple(
+        replace(
+            waiting(
+                f"r{number}",
+                owner=draw(st.sampled_from(rich.OWNERS)),
+                group=draw(st.sampled_from([each.name for each in groups])),
+                seconds=draw(rich.minutes),
+            ),
+            submitted_at=NOW + draw(offsets),
+            expected=draw(rich.maybe_minutes),
+        )
+        for number in range(draw(st.integers(1, 20)))
+    )
+    return Snapshot(devices=node("a", draw(st.integers(1, 4))), groups=groups), coming
+
+
+@given(streams())
+def test_one_device_each_waits_for_the_work_of_the_others_over_all_devices(
+    load: tuple[Snapshot, tuple[PendingRequest, ...]],
+) -> None:
+    snapshot, coming = load
+    found = told(snapshot, coming).waits
+    work = sum(each.seconds for each in coming)
+    for request in coming:
+        assert found[request.id] <= (work - request.seconds) / len(snapshot.devices)
+
+
+@given(st.integers(1, 4), rich.minutes, rich.minutes, st.integers(0, 3), st.floats(0, 30 * 86400.0))
+def test_who_comes_much_later_goes_before_nobody_of_the_same_owner(
+    devices: int, seconds: float, shorter: float, fewer: int, later: float
+) -> None:
+    old = replace(waiting("old", devices, owner="ada", seconds=seconds), submitted_at=NOW)
+    new = replace(
+        waiting("new", max(1, devices - fewer), owner="ada", seconds=shorter),
+        submitted_at=NOW + later,
+    )
+    queue = Snapshot(devices=node("a", 4), groups=(group(),), waiting=(new, old))
+    first, _ = in_order(queue, CycleState(queue, NOW + later))
+    longer, least = old.devices * old.seconds, new.devices * new.seconds
+    if later > longer / AGEING + 1:
+        assert first.id == "old"
+    if least + AGEING * (later + 1) < longer:
+        assert first.id == "new"

@@ -1,0 +1,498 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from carrel.hub.scheduling.cycle.decision import decide
+from carrel.hub.scheduling.model.plan import Estimate, Plan, Reason, Start, Wait
+from carrel.hub.scheduling.model.snapshot import (
+    GangRole,
+    Health,
+    Kind,
+    PriorityClass,
+    Share,
+    Snapshot,
+)
+
+from ..values import HOUR, NOW, group, holding, node, waiting
+
+PAIR = node("a", 2)
+GROUPS = (group("cs101"), group("math"))
+
+
+def at(moment: float) -> Estimate:
+    return Estimate(at=moment, latest=moment)
+
+
+def start(request_id: str, *devices: str) -> Start:
+    return Start(request_id=request_id, devices=devices)
+
+
+def wait(
+    request_id: str,
+    place: int,
+    reason: Reason,
+    detail: str = "",
+    estimate: Estimate | None = None,
+) -> Wait:
+    return Wait(
+        request_id=request_id,
+        place=place,
+        reason=reason,
+        detail=detail,
+        estimate=estimate,
+    )
+
+
+CASES = [
+    pytest.param(Snapshot(), Plan(), id="nothing waits"),
+    pytest.param(
+        Snapshot(devices=PAIR, groups=GROUPS, waiting=(waiting("r"),)),
+        Plan(starts=(start("r", "a0"),)),
+        id="a request that fits starts",
+    ),
+    pytest.param(
+        Snapshot(
+            devices=PAIR,
+            groups=GROUPS,
+            waiting=(waiting("new", age=1), waiting("old", 2, age=2)),
+        ),
+        Plan(
+            starts=(start("old", "a0", "a1"),),
+            waits=(wait("new", 1, Reason.NO_FREE_DEVICE, estimate=at(NOW + HOUR)),),
+        ),
+        id="first come, first served",
+    ),
+    pytest.param(
+        Snapshot(
+            devices=PAIR,
+            groups=GROUPS,
+            waiting=(
+                waiting("batch", 2, age=9),
+                waiting("desk", 2, priority=PriorityClass.INTERACTIVE),
+            ),
+        ),
+        Plan(
+            starts=(start("desk", "a0", "a1"),),
+            waits=(wait("batch", 1, Reason.NO_FREE_DEVICE, estimate=at(NOW + HOUR)),),
+        ),
+        id="a better class goes before age",
+    ),
+    pytest.param(
+        Snapshot(
+            devices=PAIR,
+            groups=GROUPS,
+            waiting=(waiting("head", 2, age=3), waiting("small", age=2), waiting("cpu", 0)),
+            holdings=(holding("run", "a0", ends_in=600),),
+        ),
+        Plan(
+            starts=(start("cpu"),),
+            waits=(
+                wait("head", 1, Reason.NO_FREE_DEVICE, estimate=at(NOW + 600)),
+                wait("small", 2, Reason.BEHIND_OTHERS, estimate=at(NOW + 600 + HOUR)),
+            ),
+        ),
+        id="the one that lacks devices holds all behind it, but not those on CPU",
+    ),
+    pytest.param(
+        Snapshot(
+            devices=PAIR,
+            groups=(group("cs101", maximum=1), group("math")),
+            waiting=(waiting("full", age=3), waiting("other", age=2, group="math")),
+            holdings=(holding("run", "a0", ends_in=600),),
+        ),
+        Plan(
+            starts=(start("other", "a1"),),
+            waits=(wait("full", 1, Reason.GROUP_MAXIMUM, "cs101", at(NOW + 600)),),
+        ),
+        id="a full group does not hold other groups",
+    ),
+    pytest.param(
+        Snapshot(
+            devices=node("a", 4),
+            groups=(group("cs101", per_user=1),),
+            waiting=(
+                waiting("second", age=3, owner="ada"),
+                waiting("third", age=2, owner="ada", seconds=60),
+                waiting("other", age=1, owner="bob"),
+            ),
+            holdings=(holding("first", "a0", owner="ada", ends_in=600),),
+        ),
+        Plan(
+            starts=(start("other", "a1"),),
+            waits=(
+                wait("third", 1, Reason.USER_MAXIMUM, "cs101", at(NOW + 600)),
+                wait("second", 2, Reason.USER_MAXIMUM, "cs101", at(NOW + 660)),
+            ),
+        ),
+        id="whoever holds the maximum of one member does not hold other members",
+    ),
+    pytest.param(
+        Snapshot(
+            devices=node("a", 8),
+            groups=(group("cs101", maximum=4), group("math")),
+            waiting=(
+                waiting("large", 4, age=3),
+                waiting("small", 1, age=2),
+                waiting("other", 1, age=1, group="math"),
+            ),
+            holdings=(holding("run", "a0", "a1", ends_in=600),),
+        ),
+        Plan(
+            starts=(start("other", "a2"),),
+            waits=(
+                wait("large", 1, Reason.GROUP_MAXIMUM, "cs101", at(NOW + 600)),
+                wait("small", 2, Reason.BEHIND_OTHERS, estimate=at(NOW + 600 + HOUR)),
+            ),
+        ),
+        id="nobody slips past a larger request into the room that it waits for",
+    ),
+    pytest.param(
+        Snapshot(
+            devices=node("a", 4),
+            groups=(group("cs101", maximum=2),),
+            waiting=(waiting("larger than the limit", 3, age=3), waiting("small", 1, age=2)),
+        ),
+        Plan(
+            starts=(start("small", "a0"),),
+            waits=(wait("larger than the limit", 1, Reason.ABOVE_MAXIMUM, "cs101"),),
+        ),
+        id="a request that exceeds a limit lowered since holds nobody, and nobody knows until when",
+    ),
+    pytest.param(
+        Snapshot(
+            devices=(*node("a", 2), *node("b", 2, health=Health.SICK)),
+            groups=GROUPS,
+            waiting=(
+                waiting("three", 3, age=3),
+                waiting("model", 1, age=2, model="A100"),
+                waiting("one", 1, age=1),
+            ),
+        ),
+        Plan(
+            starts=(start("one", "a0"),),
+            waits=(
+                wait("three", 1, Reason.POOL_TOO_SMALL),
+                wait("model", 2, Reason.POOL_TOO_SMALL, "A100"),
+            ),
+        ),
+        id="what no node in working order could hold waits alone",
+    ),
+    pytest.param(
+        Snapshot(
+            devices=PAIR,
+            groups=(group("cs101", parent="gone"),),
+            waiting=(waiting("cpu", 0, age=2), waiting("gpu", 1, age=1)),
+        ),
+        Plan(
+            waits=(
+                wait("cpu", 1, Reason.ABOVE_MAXIMUM, "cs101"),
+                wait("gpu", 1, Reason.ABOVE_MAXIMUM, "cs101"),
+            )
+        ),
+        id="without its group nothing starts",
+    ),
+    pytest.param(
+        Snapshot(
+            devices=node("a", 1),
+            groups=GROUPS,
+            waiting=(waiting("next", age=2, seconds=60), waiting("later", age=1)),
+            holdings=(holding("overdue", "a0", ends_in=-600),),
+        ),
+        Plan(
+            waits=(
+                wait("next", 1, Reason.NO_FREE_DEVICE, estimate=at(NOW)),
+                wait("later", 2, Reason.BEHIND_OTHERS, estimate=at(NOW + 60)),
+            )
+        ),
+        id="what is overdue keeps its device and is expected to end now",
+    ),
+    pytest.param(
+        Snapshot(
+            devices=node("a", 1),
+            groups=GROUPS,
+            waiting=(waiting("both", age=1), waiting("only one", age=2, seconds=60)),
+        ),
+        Plan(
+            starts=(start("only one", "a0"),),
+            waits=(wait("both", 1, Reason.NO_FREE_DEVICE, estimate=at(NOW + 60)),),
+        ),
+        id="of two for the last device one starts",
+    ),
+]
+
+
+@pytest.mark.parametrize(("snapshot", "expected"), CASES)
+def test_decide(snapshot: Snapshot, expected: Plan) -> None:
+    assert decide(snapshot, NOW) == expected
+
+
+def test_only_the_first_page_of_the_queue_is_estimated() -> None:
+    snapshot = Snapshot(
+        devices=node("a", 1),
+        groups=GROUPS,
+        waiting=tuple(waiting(f"r{n:02}", age=-n, seconds=60) for n in range(30)),
+        holdings=(holding("run", "a0", ends_in=60),),
+    )
+
+    waits = decide(snapshot, NOW).waits
+
+    assert [wait.estimate for wait in waits] == [
+        *(at(NOW + 60 * n) for n in range(1, 21)),
+        *([None] * 10),
+    ]
+    assert [wait.place for wait in waits] == list(range(1, 31))
+
+
+def test_a_gang_that_would_like_more_than_there_is_has_its_least_kept() -> None:
+    """It starts with both devices in ten minutes: only who is done by then passes it."""
+    wishes = (GangRole(name="worker", devices=2, wanted=2, minimum=1),)
+    snapshot = Snapshot(
+        devices=node("a", 2),
+        groups=(group(),),
+        holdings=(holding("run", "a0", ends_in=600),),
+        waiting=(
+            replace(waiting("gang", 4, age=60, seconds=600), gang=wishes),
+            waiting("long", 1, age=30, seconds=8 * HOUR),
+            waiting("short", 1, age=10, seconds=300),
+        ),
+    )
+
+    plan = decide(snapshot, NOW)
+
+    assert [wait.request_id for wait in plan.waits] == ["gang", "long"]
+    assert [start.request_id for start in plan.starts] == ["short"]
+
+
+def test_what_a_group_does_not_lend_is_kept_by_the_time_the_head_starts() -> None:
+    """When math is done it keeps its two: the head starts with what ends after that."""
+    snapshot = Snapshot(
+        devices=node("a", 4),
+        groups=(group(), replace(group("math"), guaranteed=2, lending=0)),
+        holdings=(
+            holding("own", "a0", "a1", group="math", ends_in=600),
+            holding("run", "a2", ends_in=1200),
+        ),
+        waiting=(
+            replace(waiting("head", 2, age=60), preemptible=True),
+            waiting("long", age=30),
+        ),
+    )
+
+    plan = decide(snapshot, NOW)
+    assert plan.starts == ()
+    assert plan.waits[0].estimate == at(NOW + 1200)
+    short = replace(snapshot.waiting[1], seconds=1200.0)
+    plan = decide(replace(snapshot, waiting=(snapshot.waiting[0], short)), NOW)
+    assert [start.request_id for start in plan.starts] == ["long"]
+
+
+def test_nobody_takes_for_good_what_the_head_can_have_only_as_long_as_others_can_reclaim() -> None:
+    """Two are math's. When what is lent has ended, cs101 may have two more for good."""
+    snapshot = Snapshot(
+        devices=node("a", 4),
+        groups=(group(), replace(group("math"), guaranteed=2)),
+        holdings=(replace(holding("lent", "a0", "a1", "a2", ends_in=600), preemptible=True),),
+        waiting=(
+            replace(waiting("head", 2, age=60), kind=Kind.SESSION),
+            replace(waiting("new", age=30), kind=Kind.SESSION),
+        ),
+    )
+
+    assert decide(snapshot, NOW).starts == ()
+    job = replace(snapshot.waiting[1], kind=Kind.JOB, preemptible=True)
+    plan = decide(replace(snapshot, waiting=(snapshot.waiting[0], job)), NOW)
+    assert [start.request_id for start in plan.starts] == ["new"]
+
+
+def test_a_part_that_ends_in_time_opens_its_device_to_nobody_for_longer() -> None:
+    part = Share(compute=0.25)
+    snapshot = Snapshot(
+        devices=(*node("a", 2), *node("b", 1)),
+        groups=(group(),),
+        holdings=(holding("run", "a0", ends_in=600), holding("other", "b0", ends_in=500)),
+        waiting=(
+            waiting("head", 2, age=60),
+            replace(waiting("in time", 1, age=30, seconds=300), share=part),
+            replace(waiting("too long", 1, age=10, seconds=1200), share=part),
+        ),
+    )
+
+    assert [start.request_id for start in decide(snapshot, NOW).starts] == ["in time"]
+
+
+def test_nor_does_one_that_was_there_before_the_head() -> None:
+    part = Share(compute=0.25)
+    snapshot = Snapshot(
+        devices=(*node("a", 2), *node("b", 1)),
+        groups=(group(),),
+        holdings=(holding("other", "b0", ends_in=500),),
+        waiting=(
+            replace(waiting("first", 1, age=90, seconds=600), share=part),
+            waiting("head", 2, age=60),
+            replace(waiting("too long", 1, age=30, seconds=1200), share=part),
+        ),
+    )
+
+    assert [start.request_id for start in decide(snapshot, NOW).starts] == ["first"]
+
+
+def test_parts_of_one_device_come_back_one_after_the_other() -> None:
+    """The head has its half when the first part ends: nobody takes a quarter of it for longer."""
+    quarter, half = Share(compute=0.25), Share(compute=0.5)
+    snapshot = Snapshot(
+        devices=node("a", 1),
+        groups=(group(),),
+        holdings=(
+            replace(holding("first", "a0", ends_in=100), share=quarter),
+            replace(holding("second", "a0", ends_in=600), share=half),
+        ),
+        waiting=(
+            replace(waiting("head", 1, age=60), share=half),
+            replace(waiting("too long", 1, age=30, seconds=300), share=quarter),
+        ),
+    )
+
+    assert decide(snapshot, NOW).starts == ()
+
+
+def test_who_is_first_in_a_group_asks_back_first() -> None:
+    """What a group is guaranteed goes to its people in their order, not to the smallest request."""
+    lent = tuple(
+        replace(holding(f"lent{n}", f"a{n}", group="lab"), preemptible=True, saved_at=NOW - n)
+        for n in range(4)
+    )
+    snapshot = Snapshot(
+        devices=node("a", 4),
+        groups=tuple(replace(group(name), guaranteed=2) for name in ("cs101", "lab")),
+        holdings=lent,
+        waiting=(
+            waiting("first", 2, age=60, seconds=1800),
+            waiting("small", 1, age=30, seconds=600),
+        ),
+    )
+
+    plan = decide(snapshot, NOW)
+
+    assert [(each.request_id, each.reason) for each in plan.waits] == [
+        ("first", Reason.RECLAIMING),
+        ("small", Reason.BEHIND_OTHERS),
+    ]
+    assert {(stop.request_id, stop.for_request) for stop in plan.stops} == {
+        ("lent0", "first"),
+        ("lent1", "first"),
+    }
+
+
+def test_who_may_use_fewer_models_holds_up_nobody_who_may_use_all() -> None:
+    snapshot = Snapshot(
+        devices=(*node("a", 2, model="A100"), *node("b", 1)),
+        groups=(group("cs101"), replace(group("lab"), models=frozenset({"A100"}))),
+        holdings=(holding("run", "a0", "a1", group="lab", ends_in=600),),
+        waiting=(
+            waiting("head", 2, age=60),
+            waiting("bound", 1, age=30, group="lab"),
+            waiting("free", 1, age=10, seconds=300),
+        ),
+    )
+
+    assert [start.request_id for start in decide(snapshot, NOW).starts] == ["free"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "preemptible", "allowed", "starts"),
+    [
+        (Kind.JOB, True, False, True),
+        (Kind.JOB, False, False, False),
+        (Kind.SESSION, False, False, False),
+        (Kind.SESSION, False, True, True),
+    ],
+)
+def test_what_is_never_preempted_borrows_no_guarantee_unless_its_group_allows_it(
+    kind: Kind, preemptible: bool, allowed: bool, starts: bool
+) -> None:
+    """Lab holds what it is guaranteed, and the two devices that are free are promised to cs101."""
+    lab = replace(group("lab"), guaranteed=2, sessions_borrow=allowed)
+    snapshot = Snapshot(
+        devices=node("a", 4),
+        groups=(replace(group("cs101"), guaranteed=2), lab),
+        holdings=(holding("own", "a0", "a1", group="lab"),),
+        waiting=(replace(waiting("r", group="lab"), kind=kind, preemptible=preemptible),),
+    )
+
+    plan = decide(snapshot, NOW)
+
+    assert [start.request_id for start in plan.starts] == (["r"] if starts else [])
+    assert [wait.reason for wait in plan.waits] == ([] if starts else [Reason.GUARANTEE])
+
+
+def test_of_nodes_that_fit_alike_a_group_goes_where_it_is_at_home() -> None:
+    """What a group borrows lies on few nodes; a tighter one goes before that all the same."""
+    alike = Snapshot(
+        devices=node("a", 4) + node("b", 4),
+        groups=(group("cs101"), group("lab")),
+        holdings=(
+            holding("theirs", "a0", "a1", group="lab"),
+            holding("ours", "b0", "b1", group="cs101"),
+        ),
+        waiting=(waiting("one", group="cs101"),),
+    )
+    assert decide(alike, NOW).starts == (Start(request_id="one", devices=("b2",)),)
+    tighter = replace(alike, holdings=(*alike.holdings, holding("more", "a2", group="lab")))
+    assert decide(tighter, NOW).starts == (Start(request_id="one", devices=("a3",)),)
+
+
+def test_what_a_group_is_guaranteed_may_be_what_it_holds_for_good() -> None:
+    """With both, cs101 holds one device above its guarantee, and the first can be asked back."""
+    snapshot = Snapshot(
+        devices=node("a", 4),
+        groups=(
+            replace(group("cs101"), guaranteed=1),
+            replace(group("math"), guaranteed=3),
+        ),
+        waiting=(replace(waiting("first", age=1), preemptible=True), waiting("second")),
+    )
+    assert [start.request_id for start in decide(snapshot, NOW).starts] == ["first", "second"]
+
+
+def test_nobody_is_stopped_for_a_gang_that_its_limit_holds() -> None:
+    """cs101 may hold two and has one: the gang would like two, and could do with one."""
+    gang = replace(
+        waiting("gang", 2), gang=(GangRole(name="worker", devices=1, wanted=2, minimum=1),)
+    )
+    snapshot = Snapshot(
+        devices=node("a", 3),
+        groups=(
+            replace(group("cs"), guaranteed=3),
+            group("cs101", parent="cs", maximum=2),
+            group("lab"),
+        ),
+        holdings=(
+            holding("own", "a0"),
+            *(replace(holding(f"lent{n}", f"a{n}", group="lab"), preemptible=True) for n in (1, 2)),
+        ),
+        waiting=(gang,),
+    )
+    plan = decide(snapshot, NOW)
+    assert plan.stops == ()
+    assert [wait.reason for wait in plan.waits] == [Reason.GROUP_MAXIMUM]
+
+
+def test_who_may_hold_the_whole_pool_is_the_head_also_beside_what_is_held_already() -> None:
+    """As with a group that may: who finds that limit full lacks devices."""
+    scene = Snapshot(
+        devices=node("a", 4),
+        groups=(group(maximum=4, per_user=4),),
+        waiting=(
+            waiting("wide", 4, owner="ada", priority=PriorityClass.INTERACTIVE),
+            waiting("long", 1, owner="bob", seconds=2 * HOUR),
+        ),
+        holdings=(holding("run", "a0", owner="ada"),),
+    )
+    plan = decide(scene, NOW)
+    assert plan.starts == ()
+    assert [(each.request_id, each.reason) for each in plan.waits] == [
+        ("wide", Reason.NO_FREE_DEVICE),
+        ("long", Reason.BEHIND_OTHERS),
+    ]

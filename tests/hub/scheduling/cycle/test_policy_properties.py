@@ -1,0 +1,342 @@
+"""What holds for every plan, whatever meets in it: lending, gangs, shares, reservations."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from itertools import accumulate, product
+from math import fsum, inf
+
+import pytest
+from hypothesis import HealthCheck, assume, given
+
+from carrel.hub.scheduling.cycle.decision import decide, in_order
+from carrel.hub.scheduling.model.plan import Reason
+from carrel.hub.scheduling.model.snapshot import (
+    Allocation,
+    Arrangement,
+    Device,
+    GangRole,
+    Kind,
+    PendingRequest,
+    Snapshot,
+)
+from carrel.hub.scheduling.placement.device_pool import DevicePool, Placement
+from carrel.hub.scheduling.placement.gangs import forms
+from carrel.hub.scheduling.queue.cycle_state import CycleState
+from carrel.hub.scheduling.queue.running_set import expected_end, holding_of, span
+
+from .. import rich
+from ..outcomes import (
+    after,
+    back,
+    chain_of,
+    counts_as_guaranteed,
+    is_below,
+    once_left,
+    started,
+    weight,
+)
+from ..values import NOW, waiting
+
+Check = Callable[[Snapshot], None]
+SELDOM = (HealthCheck.filter_too_much, HealthCheck.too_slow)
+
+
+# -- rules 1 and 2 of the design --------------------------------------------------------------
+
+
+def check_devices(snapshot: Snapshot) -> None:
+    """A device is held by one as a whole, or in parts that add up to no more than it."""
+    known = {device.id: device for device in snapshot.devices}
+    held: dict[str, list[Allocation]] = defaultdict(list)
+    for holding in after(snapshot, decide(snapshot, NOW)).holdings:
+        assert holding.share is None or len(holding.devices) == 1
+        for device in holding.devices:
+            held[device].append(holding)
+    for device, here in held.items():
+        shares = [each.share for each in here if each.share is not None]
+        assert len(here) == 1 or len(shares) == len(here)
+        assert fsum(each.compute for each in shares) <= 1
+        assert sum(each.memory_bytes for each in shares) <= known[device].memory_bytes
+
+
+def check_quota(snapshot: Snapshot) -> None:
+    """No start takes a group or a person above a limit; what is held above one may stay."""
+    plan = decide(snapshot, NOW)
+    groups = {each.name: each for each in snapshot.groups}
+    models = {device.id: device.model for device in snapshot.devices}
+    held = after(snapshot, plan).holdings
+    for start in started(snapshot, plan):
+        chain = chain_of(start.group, groups)
+        assert chain
+        for above in chain if start.devices else ():
+            inside = [each for each in held if is_below(each.group, above.name, groups)]
+            own = [each for each in inside if each.owner == start.owner]
+            assert sum(map(weight, inside)) <= above.max_devices + 1e-9
+            if above.borrowing is not None:
+                most = counts_as_guaranteed(above.name, groups) + above.borrowing
+                assert sum(map(weight, inside)) <= most + 1e-9
+            assert sum(map(weight, own)) <= above.max_devices_per_user + 1e-9
+            sessions = [each for each in own if each.kind is Kind.SESSION and each.devices]
+            if above.max_sessions is not None and start.kind is Kind.SESSION:
+                assert len(sessions) <= above.max_sessions
+            assert above.models is None or {models[each] for each in start.devices} <= above.models
+
+
+def check_budgets(snapshot: Snapshot) -> None:
+    """Whoever starts finds something left of every budget above it, after those before it."""
+    groups = {each.name: each for each in snapshot.groups}
+    left = {each.group: each.budget - each.used - each.running for each in snapshot.budgets}
+    for start in started(snapshot, decide(snapshot, NOW)):
+        for above in chain_of(start.group, groups) if start.devices else ():
+            if above.name in left:
+                assert left[above.name] > 0
+                left[above.name] -= weight(start) * (start.until - NOW)
+
+
+# -- the queue --------------------------------------------------------------------------------
+
+
+def check_gangs(snapshot: Snapshot) -> None:
+    """Of each role a gang has between its least and what it would like, all on one model."""
+    known = {device.id: device for device in snapshot.devices}
+    by_id = {request.id: request for request in snapshot.waiting}
+    for start in decide(snapshot, NOW).starts:
+        request = by_id[start.request_id]
+        if request.gang:
+            got = [known[each] for each in start.devices]
+            assert len({each.model for each in got}) == 1
+            assert members(request, got)
+
+
+def members(request: PendingRequest, got: list[Device]) -> tuple[tuple[GangRole, ...], ...]:
+    """The roles, with as many members as these devices are: in every way in which each member
+    sits within one node, and spread ones on a node each."""
+    found = []
+    for counts in product(*(range(role.minimum, role.wanted + 1) for role in request.gang)):
+        sizes = [
+            role.devices
+            for role, count in zip(request.gang, counts, strict=True)
+            for _ in range(count)
+        ]
+        if sum(sizes) != len(got):
+            continue
+        ends = list(accumulate(sizes))
+        nodes = [
+            {each.node for each in got[end - size : end]}
+            for size, end in zip(sizes, ends, strict=True)
+        ]
+        spread = request.arrangement is Arrangement.SPREAD
+        if all(len(each) == 1 for each in nodes) and (
+            not spread or len(set().union(*nodes)) == len(nodes)
+        ):
+            pairs = zip(request.gang, counts, strict=True)
+            found.append(tuple(replace(role, wanted=count, minimum=count) for role, count in pairs))
+    return tuple(found)
+
+
+def check_a_packed_gang_lies_together(snapshot: Snapshot) -> None:
+    """Where it is alone in the queue: on one node or one switch, if it fits there."""
+    known = {device.id: device for device in snapshot.devices}
+    for request in snapshot.waiting:
+        if not request.gang or request.arrangement is Arrangement.SPREAD:
+            continue
+        for start in decide(replace(snapshot, waiting=(request,)), NOW).starts:
+            got = [known[each] for each in start.devices]
+            alike = [each for each in snapshot.devices if each.model == got[0].model]
+            if DevicePool(alike, snapshot.holdings).fits(waiting("as many", len(got))):
+                assert len({each.node for each in got}) == 1
+            elif len({each.node for each in got}) > 1:
+                inside = [
+                    DevicePool([each for each in alike if each.switch == name], snapshot.holdings)
+                    for name in {each.switch for each in alike} - {""}
+                ]
+                for roles in members(request, got):
+                    if any(pool.fits(replace(request, gang=roles)) for pool in inside):
+                        assert len({each.switch for each in got}) == 1
+
+
+def check_everybody_is_planned(snapshot: Snapshot) -> None:
+    plan = decide(snapshot, NOW)
+    planned = [start.request_id for start in plan.starts]
+    planned += [wait.request_id for wait in plan.waits]
+    assert sorted(planned) == sorted(request.id for request in snapshot.waiting)
+    known = {holding.request_id for holding in snapshot.holdings}
+    assert {stop.request_id for stop in plan.stops} <= known
+
+
+def check_whoever_has_a_stop_made_for_it_waits_for_it(snapshot: Snapshot) -> None:
+    plan = decide(snapshot, NOW)
+    reclaiming = {wait.request_id for wait in plan.waits if wait.reason is Reason.RECLAIMING}
+    assert {stop.for_request for stop in plan.stops} <= reclaiming
+
+
+def check_asking_back_comes_to_an_end(snapshot: Snapshot) -> None:
+    """Those that are asked go at once and are back in the queue. Where nothing is kept for
+    others, they made room for somebody else; in any case nobody is asked for ever, nor once more
+    after what they had asked back was theirs, and whoever was moved goes on."""
+    stay = tuple(each for each in snapshot.holdings if not each.leaving)
+    snapshot = replace(snapshot, holdings=stay)
+    kept = snapshot.reserved or any(each.lending is not None for each in snapshot.groups)
+    turns, moved = 0, set[str]()
+    plan = decide(snapshot, NOW)
+    while plan.stops or plan.starts:
+        gone = {stop.request_id: stop for stop in plan.stops}
+        moved |= {name for name, stop in gone.items() if stop.moved}
+        again = tuple(
+            back(each, gone[each.request_id])
+            for each in snapshot.holdings
+            if each.request_id in gone
+        )
+        left = once_left(after(snapshot, plan), plan)
+        snapshot = replace(left, waiting=(*left.waiting, *again))
+        plan = decide(snapshot, NOW)
+        assert kept or not gone or {start.request_id for start in plan.starts} - gone.keys()
+        turns += 1
+        assert turns <= 2 * (len(snapshot.waiting) + len(snapshot.holdings)), "it never ends"
+    assert moved <= {each.request_id for each in after(snapshot, plan).holdings}
+
+
+KEPT = (Reason.GUARANTEE, Reason.RESERVATION)
+
+
+def check_work_is_conserved(snapshot: Snapshot) -> None:
+    """Whoever could start alone, and would be gone before anything else ends, has started.
+
+    The head may have its devices when a reservation ends: that is something as well.
+
+    But for two things. What those count on who asked devices back is kept for them, and a place
+    for what is moved. And a promise is kept of devices that are wholly free: where a part of one
+    fills it, and takes none, who was ahead of it starts with the next decision; and so does a
+    part that fits on a device in parts, where it was held before the promise was filled.
+    """
+    plan = decide(snapshot, NOW)
+    state = after(snapshot, plan)
+    in_parts = any(each.share for each in started(snapshot, plan))
+    parts = {each.id for each in snapshot.waiting if in_parts or each.share}
+    kept = {wait.request_id for wait in plan.waits if wait.reason in KEPT} & parts
+    ends = [expected_end(each, NOW) for each in state.holdings if each.devices]
+    edges = [edge for each in state.reserved for edge in (each.starts_at, each.ends_at)]
+    first = min((*ends, *(edge for edge in edges if edge > NOW)), default=inf)
+    asked = {stop.request_id for stop in plan.stops if not stop.moved}
+    state = replace(
+        state,
+        holdings=tuple(
+            replace(each, leaving=each.leaving or each.request_id in asked)
+            for each in state.holdings
+        ),
+    )
+    reclaiming = {w.request_id for w in plan.waits if w.reason is Reason.RECLAIMING}
+    asking = [each for each in state.waiting if each.id in reclaiming]
+    for request in state.waiting:
+        if request.id not in kept and NOW + span(request) <= first:
+            others = (each for each in asking if each.id != request.id)
+            alone = replace(state, waiting=(request, *others))
+            assert request.id not in {start.request_id for start in decide(alone, NOW).starts}
+
+
+def check_the_head_is_not_delayed(snapshot: Snapshot) -> None:
+    """It fits as early with all that started behind it as without, with what is kept for others
+    and reserved at each moment until then; and what is left for good is as much for it as now.
+
+    An elastic gang starts as early with fewer members, where some are kept from it by then.
+    """
+    plan = decide(snapshot, NOW)
+    while plan.stops:
+        # Where those will run for whom devices are asked back is known when these have left.
+        snapshot = once_left(after(snapshot, plan), plan)
+        plan = decide(snapshot, NOW)
+    heads = [w.request_id for w in plan.waits if w.reason is Reason.NO_FREE_DEVICE]
+    assume(heads)
+    queue = [request.id for request in in_order(snapshot, CycleState(snapshot, NOW))]
+    head = next(request for request in snapshot.waiting if request.id == heads[0])
+    ahead = [
+        each
+        for each in started(snapshot, plan)
+        if queue.index(each.request_id) < queue.index(head.id)
+    ]
+    before = (*snapshot.holdings, *ahead)
+    behind = (*snapshot.holdings, *started(snapshot, plan))
+    assert _fits_at(head, snapshot, behind) <= _fits_at(head, snapshot, before)
+    outlast = tuple(
+        each
+        for each in behind
+        if each in before or expected_end(each, NOW) > _fits_at(head, snapshot, before)
+    )
+    books = CycleState(replace(snapshot, holdings=before), NOW)
+    if not books.keeps and books.kept_from(head) is None:
+        assert CycleState(replace(snapshot, holdings=outlast), NOW).kept_from(head) is None
+
+
+def _fits_at(request: PendingRequest, snapshot: Snapshot, holdings: Iterable[Allocation]) -> float:
+    ends = {each: expected_end(each, NOW) for each in holdings}
+    edges = {edge for each in snapshot.reserved for edge in (each.starts_at, each.ends_at)}
+    for at in sorted({NOW, *ends.values(), *(edge for edge in edges if edge > NOW)}):
+        left = tuple(each for each, end in ends.items() if end > at)
+        books = CycleState(replace(snapshot, holdings=left), at)
+        for each in forms(request):
+            if (
+                books.leaves_what_is_kept(each)
+                and not (books.keeps and books.kept_from(each))
+                and any(map(books.pool.fits, books.variants(each)))
+            ):
+                return at
+    return inf
+
+
+def check_nothing_waits_for_ever(snapshot: Snapshot) -> None:
+    """Let everything run to its end: who is left could not start in an empty pool either."""
+    state = replace(snapshot, reserved=(), budgets=())
+    now, turns = NOW, 0
+    while True:
+        plan = decide(state, now)
+        by_id = {request.id: request for request in state.waiting}
+        begun = [
+            holding_of(
+                by_id[start.request_id],
+                Placement(devices=start.devices, share=by_id[start.request_id].share),
+                now=now,
+            )
+            for start in plan.starts
+        ]
+        left = {start.request_id for start in plan.starts}
+        holdings = (*state.holdings, *begun)
+        state = replace(state, waiting=tuple(w for w in state.waiting if w.id not in left))
+        if not holdings:
+            break
+        now = max(now, min(holding.until for holding in holdings))
+        state = replace(state, holdings=tuple(each for each in holdings if each.until > now))
+        turns += 1
+        assert turns <= 2 * (len(snapshot.waiting) + len(snapshot.holdings)), "it never ends"
+    for request in state.waiting:
+        assert not decide(replace(state, waiting=(request,)), now).starts
+
+
+CHECKS = [
+    check_devices,
+    check_quota,
+    check_budgets,
+    check_gangs,
+    check_a_packed_gang_lies_together,
+    check_everybody_is_planned,
+    check_whoever_has_a_stop_made_for_it_waits_for_it,
+    check_asking_back_comes_to_an_end,
+    check_work_is_conserved,
+    check_the_head_is_not_delayed,
+    check_nothing_waits_for_ever,
+]
+NAMES = [check.__name__.removeprefix("check_") for check in CHECKS]
+
+
+@pytest.mark.hypothesis
+@pytest.mark.parametrize("check", CHECKS, ids=NAMES)
+def test_every_plan(check: Check) -> None:
+    given(rich.snapshots())(check)()
+
+
+@pytest.mark.hypothesis
+@pytest.mark.parametrize("check", CHECKS, ids=NAMES)
+def test_every_plan_where_what_is_free_lies_in_pieces(check: Check) -> None:
+    given(rich.in_pieces())(check)()

@@ -1,0 +1,211 @@
+"""What is kept for others: how much, and what those read that may not have it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from carrel.hub.scheduling.cycle.decision import decide
+from carrel.hub.scheduling.model.plan import Reason
+from carrel.hub.scheduling.model.snapshot import (
+    Allocation,
+    GangRole,
+    Group,
+    Health,
+    PendingRequest,
+    PriorityClass,
+    ReservedSpan,
+    Share,
+    Snapshot,
+)
+
+from ..values import HOUR, NOW, group, holding, node, waiting
+
+DEVICE = 1 << 37
+KEEPS = replace(group("keeps"), guaranteed=2, lending=0)
+
+
+def due(name: str, devices: int) -> ReservedSpan:
+    return ReservedSpan(
+        id="class", group=name, devices=devices, starts_at=NOW - 1, ends_at=NOW + HOUR
+    )
+
+
+@pytest.mark.parametrize(
+    ("groups", "reserved", "held", "asked", "reason"),
+    [
+        pytest.param((KEEPS,), (), (), 2, Reason.GUARANTEE, id="it is not lent"),
+        pytest.param((), (due("class", 2),), (), 1, Reason.RESERVATION, id="it is reserved"),
+        pytest.param(
+            (KEEPS,),
+            (due("class", 1),),
+            (holding("c", "a2", group="class"),),
+            1,
+            Reason.GUARANTEE,
+            id="what is reserved is held already",
+        ),
+        pytest.param((KEEPS,), (due("own", 1),), (), 2, Reason.GUARANTEE, id="it is one's own"),
+    ],
+)
+def test_why_free_devices_are_kept_from_it(
+    groups: tuple[Group, ...],
+    reserved: tuple[ReservedSpan, ...],
+    held: tuple[Allocation, ...],
+    asked: int,
+    reason: Reason,
+) -> None:
+    """A model that it asks for is not named as whom they are kept for."""
+    request = replace(waiting("r", asked, group="own", seconds=60.0), model="H200")
+    devices = node("a", 3 if groups else 2)
+    scene = Snapshot(
+        devices=devices,
+        groups=(group("own"), group("class"), *groups),
+        waiting=(request,),
+        holdings=held,
+        reserved=reserved,
+    )
+
+    (wait,) = decide(scene, NOW).waits
+
+    assert (wait.reason, wait.detail) == (reason, "")
+
+
+@pytest.mark.parametrize("borrowing", [None, 100])
+def test_a_department_lends_of_what_its_labs_are_guaranteed_as_much_as_it_says(
+    borrowing: int | None,
+) -> None:
+    """Nothing, whether or not it may borrow itself."""
+    scene = Snapshot(
+        devices=node("a", 4),
+        groups=(
+            replace(group("department"), lending=0, borrowing=borrowing),
+            replace(group("lab", parent="department"), guaranteed=3),
+            group("other"),
+        ),
+        waiting=(replace(waiting("r", 2, group="other"), preemptible=True),),
+    )
+
+    assert decide(scene, NOW).starts == ()
+
+
+def test_room_is_kept_for_the_head_although_its_group_holds_devices_that_are_broken() -> None:
+    """What it holds counts, and a limit as large as what may be lent can be full."""
+
+    def runs(request_id: str, *devices: str, name: str, hours: float) -> Allocation:
+        return holding(request_id, *devices, group=name, ends_in=hours * HOUR)
+
+    small: PendingRequest = waiting("small", group="own", owner="bob", seconds=8 * HOUR)
+    scene = Snapshot(
+        devices=(*node("a", 2), *node("b", 2), *node("s", 2, health=Health.SICK)),
+        groups=(group("own", maximum=4), group("other")),
+        holdings=(
+            runs("broken", "s0", "s1", name="own", hours=20),
+            runs("x", "a1", name="other", hours=1),
+            runs("y", "b1", name="other", hours=10),
+        ),
+        waiting=(waiting("head", 2, age=9e6, group="own", owner="ann"), small),
+    )
+
+    assert decide(scene, NOW).starts == ()
+
+
+OWN = replace(group("own"), guaranteed=3, lending=0)
+
+
+def test_nobody_waits_behind_another_group_for_what_is_kept_for_its_own() -> None:
+    """Two of three are kept for it; the head may have only the third, which is lent."""
+    head = waiting("head", group="other", priority=PriorityClass.INTERACTIVE)
+    scene = Snapshot(
+        devices=node("a", 3),
+        groups=(group("other"), replace(OWN, guaranteed=2)),
+        waiting=(
+            replace(head, preemptible=True),
+            *(waiting(name, group="own", seconds=8 * HOUR) for name in ("first", "second")),
+        ),
+        holdings=(holding("run", "a2", group="other"),),
+    )
+    assert {start.request_id for start in decide(scene, NOW).starts} == {"first", "second"}
+
+
+def test_nobody_waits_behind_who_asks_something_back_for_what_is_kept_for_its_own() -> None:
+    lent = (holding(f"lent{at}", f"a{at}", group="borrows") for at in range(3))
+    scene = Snapshot(
+        devices=node("a", 6),
+        groups=(group("borrows"), OWN, replace(group("asks"), guaranteed=1)),
+        waiting=(
+            waiting("asks", group="asks", age=60),
+            *(waiting(name, group="own", seconds=8 * HOUR) for name in ("first", "second")),
+        ),
+        holdings=(
+            *(replace(each, preemptible=True) for each in lent),
+            holding("run", "a3", group="own"),
+        ),
+    )
+    plan = decide(scene, NOW)
+    assert [stop.for_request for stop in plan.stops] == ["asks"]
+    assert {start.request_id for start in plan.starts} == {"first", "second"}
+
+
+def test_a_gang_that_is_the_head_has_as_many_members_as_without_those_behind_it() -> None:
+    """It would start as early with fewer, were the later one where it could go itself."""
+    gang = replace(
+        waiting("head", 4, group="other", priority=PriorityClass.INTERACTIVE),
+        gang=(GangRole(name="worker", devices=2, wanted=2, minimum=1),),
+    )
+    far = ReservedSpan(
+        id="class", group="own", devices=1, starts_at=NOW + 900 * HOUR, ends_at=NOW + 901 * HOUR
+    )
+    scene = Snapshot(
+        devices=(*node("a", 2), *node("b", 2), *node("c", 1)),
+        groups=(group("other"), group("later"), group("own")),
+        waiting=(
+            gang,
+            replace(
+                waiting("long", group="later", seconds=8 * HOUR),
+                nodes=frozenset({"a"}),
+            ),
+        ),
+        holdings=(
+            holding("one", "a1", group="later"),
+            holding("two", "b0", "b1", group="later"),
+        ),
+        reserved=(far,),
+    )
+    assert decide(scene, NOW).starts == ()
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_who_starts_where_the_head_may_not_leaves_the_next_one_its_chance(count: int) -> None:
+    """The first place that is tried is refused, the second is not."""
+
+    def part(request_id: str, compute: float, memory: float) -> PendingRequest:
+        share = Share(compute=compute, memory_bytes=int(memory * DEVICE))
+        return replace(waiting(request_id, group="z", seconds=20 * HOUR), share=share)
+
+    def runs(name: str, device: str, compute: float, memory: float, hours: float) -> Allocation:
+        share = Share(compute=compute, memory_bytes=int(memory * DEVICE))
+        found = holding(name, device, group="o", ends_in=hours * HOUR)
+        return replace(found, share=share)
+
+    head = replace(
+        part("head", 0.5, 0.5),
+        group="o",
+        model="A",
+        priority=PriorityClass.INTERACTIVE,
+        seconds=2 * HOUR,
+    )
+    later = tuple(part(f"later{at}", 0.35, 0.05) for at in range(count))
+    scene = Snapshot(
+        devices=(*node("x", 2, model="A"), *node("y", 3, model="B")),
+        groups=(group("o"), group("z"), replace(group("own"), guaranteed=2, lending=0)),
+        waiting=tuple(replace(each, preemptible=True) for each in (head, *later)),
+        holdings=(
+            runs("long0", "x0", 0.2, 0.0, 40),
+            runs("short0", "x0", 0.01, 0.7, 1),
+            runs("long1", "x1", 0.1, 0.0, 40),
+            runs("short1", "x1", 0.9, 0.1, 1),
+        ),
+    )
+    started = {start.request_id for start in decide(scene, NOW).starts}
+    assert started == {each.id for each in later}

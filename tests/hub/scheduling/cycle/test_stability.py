@@ -1,0 +1,182 @@
+"""Whoever has something asked back has it then: nobody is stopped for the same request twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from carrel.hub.scheduling.cycle.decision import decide
+from carrel.hub.scheduling.cycle.notice_withdrawal import spared
+from carrel.hub.scheduling.explanation.explanation import explain
+from carrel.hub.scheduling.explanation.precedence import Precedence, RequestsAhead
+from carrel.hub.scheduling.model.plan import Reason
+from carrel.hub.scheduling.model.snapshot import (
+    Allocation,
+    DecayedUsage,
+    Group,
+    Health,
+    PendingRequest,
+    PriorityClass,
+    ReservedSpan,
+    Snapshot,
+)
+
+from ..outcomes import after, back, once_left
+from ..values import HOUR, NOW, group, holding, node, waiting
+
+
+def guaranteed(name: str, devices: int, *, parent: str | None = None) -> Group:
+    return replace(group(name, parent=parent), guaranteed=devices)
+
+
+def job(
+    request_id: str, devices: int = 1, *, of: str, owner: str = "", hours: float = 1
+) -> PendingRequest:
+    made = waiting(request_id, devices, group=of, owner=owner, seconds=hours * HOUR)
+    return replace(made, preemptible=True)
+
+
+def lent(request_id: str, *devices: str, of: str = "math", hours: float = 2) -> Allocation:
+    made = holding(request_id, *devices, group=of, ends_in=hours * HOUR)
+    return replace(made, preemptible=True, since=NOW)
+
+
+BOB = job("bob", of="lab", owner="bob")
+MUCH = (DecayedUsage(group="lab", owner="bob", device_seconds=9e5),)
+"""His colleagues come before him."""
+
+SCENES = [
+    pytest.param(
+        Snapshot(
+            devices=(*node("a", 1), *node("b", 1, model="A100", health=Health.SICK)),
+            groups=(guaranteed("lab", 1), group("math")),
+            waiting=(replace(job("ada", of="lab", owner="ada"), model="A100"), BOB),
+            holdings=(lent("zoe", "a0"),),
+            use=MUCH,
+        ),
+        id="a colleague ahead waits for a model that is broken",
+    ),
+    pytest.param(
+        Snapshot(
+            devices=node("a", 1),
+            groups=(guaranteed("lab", 1), group("math"), group("class")),
+            waiting=(job("ada", of="lab", owner="ada", hours=5), BOB),
+            holdings=(lent("zoe", "a0"),),
+            use=MUCH,
+            reserved=(
+                ReservedSpan(
+                    id="c",
+                    group="class",
+                    devices=1,
+                    starts_at=NOW + 4 * HOUR,
+                    ends_at=NOW + 6 * HOUR,
+                ),
+            ),
+        ),
+        id="a colleague ahead would run into a reservation",
+    ),
+    pytest.param(
+        Snapshot(
+            devices=node("a", 2),
+            groups=(
+                replace(group("cs", per_user=1), guaranteed=0),
+                guaranteed("lab", 1, parent="cs"),
+                group("cs102", parent="cs"),
+            ),
+            waiting=(job("ada", of="lab", owner="ada", hours=0.2), BOB),
+            holdings=(
+                holding("ada-runs", "a0", group="cs102", owner="ada", ends_in=20 * HOUR),
+                lent("zoe", "a1", of="cs102"),
+            ),
+            use=MUCH,
+        ),
+        id="a colleague ahead holds what one person may have",
+    ),
+]
+
+
+def stops(snapshot: Snapshot, *, turns: int = 12) -> Counter[str]:
+    """How often each is stopped, while the clock stands still and all that is stopped is queued
+    again."""
+    found: Counter[str] = Counter()
+    for _ in range(turns):
+        plan = decide(snapshot, NOW)
+        gone = {stop.request_id: stop for stop in plan.stops}
+        found.update(gone.keys())
+        held = {each.request_id: each for each in snapshot.holdings}
+        again = tuple(back(held[name], stop) for name, stop in gone.items())
+        left = once_left(after(snapshot, plan), plan)
+        snapshot = replace(left, waiting=(*left.waiting, *again))
+    return found
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_whoever_had_it_asked_back_has_it_and_not_whoever_gave_it_back(scene: Snapshot) -> None:
+    assert stops(scene) == {"zoe": 1}
+
+
+def test_a_smaller_one_beside_it_does_not_have_what_was_given_back() -> None:
+    """Of what the group above is guaranteed, the smaller one fits into what is left."""
+    large, small = job("large", 2, of="lab"), lent("small", "a0", of="other")
+    scene = Snapshot(
+        devices=(*node("a", 2), *node("b", 1)),
+        groups=(
+            group("cs"),
+            guaranteed("lab", 2, parent="cs"),
+            group("other", parent="cs"),
+        ),
+        waiting=(large,),
+        holdings=(small, holding("z", "b0", group="other", ends_in=20 * HOUR)),
+    )
+
+    assert stops(scene) == {"small": 1}
+
+
+HEAD = Snapshot(
+    devices=node("a", 2),
+    groups=(guaranteed("lab", 1), guaranteed("other", 2), group("math"), group("cs")),
+    waiting=(job("head", 2, of="other"), job("bob", of="lab", owner="bob", hours=2)),
+    holdings=(lent("zoe", "a0", hours=8), holding("session", "a1", group="cs", ends_in=HOUR)),
+    use=MUCH,
+)
+"""Bob is behind the head, which waits for the session's end."""
+
+
+def test_what_is_given_back_behind_the_head_is_for_whom_it_was_asked() -> None:
+    plan = decide(HEAD, NOW)
+    assert [(stop.request_id, stop.for_request) for stop in plan.stops] == [("zoe", "bob")]
+
+    told = tuple(replace(each, leaving=each.request_id == "zoe") for each in HEAD.holdings)
+    asked = {"zoe": "bob"}
+    assert spared(replace(HEAD, holdings=told), asked, NOW, over={"zoe"}) == ()
+
+    assert stops(HEAD) == {"zoe": 1}
+
+
+def test_it_is_so_too_where_the_group_of_whoever_gave_it_back_is_gone() -> None:
+    """Urgent work that nobody may be asked for is the head, and would be delayed."""
+    head = replace(job("head", 2, of="other"), priority=PriorityClass.URGENT)
+    gave = replace(job("zoe", of="gone"), stopped_for="bob")
+    scene = replace(HEAD, waiting=(head, HEAD.waiting[1], gave), holdings=HEAD.holdings[1:])
+
+    assert [start.request_id for start in decide(scene, NOW).starts] == ["bob"]
+
+
+def test_whoever_gave_it_back_waits_behind_it_and_reads_why() -> None:
+    gave = replace(job("zoe", of="math"), stopped_for="bob")
+    scene = Snapshot(
+        devices=node("a", 1),
+        groups=(guaranteed("lab", 1), group("math")),
+        waiting=(gave, BOB),
+        holdings=(holding("runs", "a0", group="other"),),
+    )
+
+    waits = decide(scene, NOW).waits
+
+    assert [each.request_id for each in waits] == ["bob", "zoe"]
+    assert waits[1].reason is Reason.BEHIND_OTHERS
+    found = explain(scene, "zoe", NOW, waits=waits)
+    assert found is not None
+    assert found.ahead == (RequestsAhead(rule=Precedence.PROMISED, count=1),)

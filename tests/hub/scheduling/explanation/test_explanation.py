@@ -1,0 +1,702 @@
+"""Why a request waits, and that what is suggested comes true."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from carrel.hub.scheduling.cycle.decision import decide
+from carrel.hub.scheduling.cycle.start_estimates import FIRST_PAGE
+from carrel.hub.scheduling.explanation.explanation import (
+    LOOKS,
+    MORE_LOOKS,
+    MOST_AHEAD,
+    Explanation,
+    QuotaState,
+    explain,
+)
+from carrel.hub.scheduling.explanation.precedence import Precedence, RequestsAhead
+from carrel.hub.scheduling.explanation.what_if import SuggestedChange, Suggestion, changed
+from carrel.hub.scheduling.model.budget import Budget, Period
+from carrel.hub.scheduling.model.plan import Estimate, Plan, Reason
+from carrel.hub.scheduling.model.snapshot import (
+    Allocation,
+    BudgetBalance,
+    DecayedUsage,
+    Device,
+    GangRole,
+    Group,
+    Kind,
+    PendingRequest,
+    PriorityClass,
+    ReservedSpan,
+    Share,
+    Snapshot,
+)
+from carrel.hub.scheduling.placement.device_pool import Placement
+from carrel.hub.scheduling.queue.running_set import holding_of
+
+from .. import rich, strategies
+from ..values import HOUR, NOW, device, group, holding, node, waiting
+
+GROUPS = (group("cs101"), group("math"))
+
+
+def snapshot(
+    *requests: PendingRequest,
+    devices: Sequence[Device] = (),
+    holdings: Sequence[Allocation] = (),
+    groups: Sequence[Group] = GROUPS,
+    reserved: Sequence[ReservedSpan] = (),
+    budgets: Sequence[BudgetBalance] = (),
+    use: Sequence[DecayedUsage] = (),
+) -> Snapshot:
+    return Snapshot(
+        devices=tuple(devices) or node("a", 2),
+        groups=tuple(groups),
+        waiting=requests,
+        holdings=tuple(holdings),
+        reserved=tuple(reserved),
+        budgets=tuple(budgets),
+        use=tuple(use),
+    )
+
+
+def explained(asked: Snapshot, request_id: str = "r", groups: Sequence[str] = ()) -> Explanation:
+    found = explained_if_it_waits(asked, request_id, groups)
+    assert found is not None
+    return found
+
+
+def explained_if_it_waits(
+    asked: Snapshot, request_id: str, groups: Sequence[str] = ()
+) -> Explanation | None:
+    plan = decide(asked, NOW)
+    return explain(carried_out(asked, plan), request_id, NOW, waits=plan.waits, groups=groups)
+
+
+HALF_FREE = (holding("j", "a0"),)
+FEWER = Suggestion(change=SuggestedChange.FEWER_DEVICES, devices=1)
+
+SUGGESTIONS = [
+    pytest.param(
+        snapshot(waiting("r", 2), holdings=HALF_FREE), (), (FEWER,), id="one device is free"
+    ),
+    pytest.param(
+        snapshot(waiting("r", 8), devices=node("a", 8), holdings=HALF_FREE),
+        (),
+        (Suggestion(change=SuggestedChange.FEWER_DEVICES, devices=7),),
+        id="of several sizes the largest",
+    ),
+    pytest.param(
+        snapshot(waiting("r", 2), holdings=[holding("j", "a0", "a1")]), (), (), id="all are taken"
+    ),
+    pytest.param(
+        snapshot(
+            waiting("r", model="A100"),
+            devices=(*node("a", 1), *node("b", 1, model="A100")),
+            holdings=[holding("j", "b0")],
+        ),
+        (),
+        (Suggestion(change=SuggestedChange.ANY_MODEL),),
+        id="another model is free",
+    ),
+    pytest.param(
+        snapshot(
+            waiting("head", 2, age=9),
+            waiting("r", seconds=2 * HOUR, owner="ben"),
+            holdings=[holding("j", "a0", ends_in=HOUR)],
+        ),
+        (),
+        (Suggestion(change=SuggestedChange.SHORTER_LIMIT, seconds=HOUR),),
+        id="a shorter one ends before the head starts",
+    ),
+    pytest.param(
+        snapshot(
+            waiting("r", seconds=3 * HOUR),
+            reserved=[
+                ReservedSpan(
+                    id="lab", group="math", devices=2, starts_at=NOW + HOUR, ends_at=NOW + 3 * HOUR
+                )
+            ],
+        ),
+        (),
+        (Suggestion(change=SuggestedChange.SHORTER_LIMIT, seconds=HOUR),),
+        id="a shorter one ends before the reservation",
+    ),
+    pytest.param(
+        snapshot(
+            waiting("r"), groups=(group("cs101", maximum=1), group("math")), holdings=HALF_FREE
+        ),
+        ("cs101", "math"),
+        (Suggestion(change=SuggestedChange.OTHER_GROUP, group="math"),),
+        id="another group has room",
+    ),
+    pytest.param(
+        snapshot(
+            waiting("r", seconds=2 * HOUR),
+            groups=(group("cs101", maximum=1), group("math", seconds=3600)),
+            holdings=HALF_FREE,
+        ),
+        ("math",),
+        (),
+        id="another group does not allow as much time",
+    ),
+    pytest.param(
+        snapshot(
+            waiting("r"),
+            waiting("next", group="math", age=-5),
+            groups=(group("cs101", maximum=1), group("math", maximum=1)),
+            holdings=HALF_FREE,
+        ),
+        ("math",),
+        (),
+        id="in another group somebody else is first",
+    ),
+    pytest.param(
+        snapshot(
+            waiting("head", 4, group="math", age=9),
+            waiting("r", 2, seconds=2 * HOUR),
+            devices=node("a", 4),
+            groups=(group("cs101", maximum=2), group("math")),
+            holdings=[holding("j", "a0", ends_in=HOUR), holding("k", "a1", group="math")],
+        ),
+        (),
+        (),
+        id="one that no limit holds has its turn behind the head",
+    ),
+    pytest.param(
+        snapshot(
+            waiting("head", 2, model="A100", age=9),
+            waiting("r", seconds=2 * HOUR, owner="ben"),
+            devices=(*node("a", 2), *node("b", 2, model="A100")),
+            groups=(replace(group("cs101", maximum=3), guaranteed=3), group("math")),
+            holdings=[
+                holding("j", "a0", ends_in=3 * HOUR),
+                replace(holding("k", "b0", group="math"), preemptible=True),
+            ],
+        ),
+        (),
+        (),
+        id="who asks devices back starts before they would be free",
+    ),
+    pytest.param(
+        snapshot(
+            replace(
+                waiting("r", 2), gang=(GangRole(name="worker", devices=1, wanted=2, minimum=2),)
+            ),
+            holdings=HALF_FREE,
+        ),
+        (),
+        (),
+        id="a gang says itself with how few it starts",
+    ),
+    pytest.param(
+        snapshot(
+            replace(waiting("r"), share=Share(compute=0.5)), holdings=[holding("j", "a0", "a1")]
+        ),
+        (),
+        (),
+        id="a share stays a share",
+    ),
+]
+
+
+@pytest.mark.parametrize(("asked", "groups", "expected"), SUGGESTIONS)
+def test_what_would_start_it_now(
+    asked: Snapshot, groups: tuple[str, ...], expected: tuple[Suggestion, ...]
+) -> None:
+    assert explained(asked, groups=groups).suggestions == expected
+
+
+@pytest.mark.parametrize(
+    ("other", "priority"),
+    [
+        pytest.param(
+            replace(group("math"), budget=Budget(device_seconds=HOUR / 2, period=Period.WEEK)),
+            PriorityClass.NORMAL,
+            id="its budget is smaller than all that is asked for",
+        ),
+        pytest.param(group("math"), PriorityClass.URGENT, id="urgent work stays where it is"),
+    ],
+)
+def test_no_group_is_suggested_that_would_not_let_it_in(
+    other: Group, priority: PriorityClass
+) -> None:
+    asked = snapshot(
+        waiting("r", priority=priority),
+        groups=(group("cs101", maximum=1), other),
+        holdings=[holding("j", "a0")],
+    )
+
+    assert explained(asked, groups=("math",)).suggestions == ()
+
+
+def test_where_nothing_starts_now_what_starts_sooner_is_said() -> None:
+    holdings = [holding("j", "a0", ends_in=HOUR), holding("k", "a1", ends_in=3 * HOUR)]
+
+    found = explained(snapshot(waiting("r", 2), holdings=holdings))
+
+    assert found.wait.estimate == Estimate(at=NOW + 3 * HOUR, latest=NOW + 3 * HOUR)
+    assert found.suggestions == (
+        replace(FEWER, expected=Estimate(at=NOW + HOUR, latest=NOW + HOUR)),
+    )
+
+
+def test_a_form_for_which_devices_are_asked_back_starts_when_the_notice_ends() -> None:
+    """Two of the four that are borrowed are guaranteed; it asks for three."""
+    borrowed = [
+        replace(holding(f"j{n}", f"a{n}", group="lab", ends_in=n * HOUR), preemptible=True)
+        for n in (1, 2, 3, 4)
+    ]
+    asked = snapshot(
+        waiting("r", 3),
+        devices=tuple(device(f"a{n}") for n in (1, 2, 3, 4)),
+        groups=(replace(group("cs101"), guaranteed=2), group("lab")),
+        holdings=borrowed,
+    )
+
+    found = explained(replace(asked, grace=120.0))
+
+    assert found.wait.estimate == Estimate(at=NOW + 3 * HOUR, latest=NOW + 3 * HOUR)
+    assert found.suggestions == (
+        Suggestion(
+            change=SuggestedChange.FEWER_DEVICES,
+            devices=2,
+            expected=Estimate(at=NOW + 120.0, latest=NOW + 120.0),
+        ),
+    )
+
+
+SOONER = [
+    pytest.param(
+        snapshot(
+            waiting("r", 4),
+            devices=node("a", 4),
+            holdings=[
+                holding(f"j{n}", f"a{n}", ends_in=hours * HOUR)
+                for n, hours in enumerate((1, 1, 2, 3))
+            ],
+        ),
+        (),
+        Suggestion(change=SuggestedChange.FEWER_DEVICES, devices=2),
+        id="of the sizes that start first the largest",
+    ),
+    pytest.param(
+        snapshot(
+            waiting("r", model="A100"),
+            devices=(*node("a", 1), *node("b", 1, model="A100")),
+            holdings=[holding("j", "a0", ends_in=HOUR), holding("k", "b0", ends_in=3 * HOUR)],
+        ),
+        (),
+        Suggestion(change=SuggestedChange.ANY_MODEL),
+        id="another model is free earlier",
+    ),
+    pytest.param(
+        snapshot(
+            waiting("head", 2, age=9),
+            waiting("r", seconds=4 * HOUR),
+            holdings=[holding("j", "a0", ends_in=HOUR), holding("k", "a1", ends_in=3 * HOUR)],
+        ),
+        (),
+        Suggestion(change=SuggestedChange.SHORTER_LIMIT, seconds=2 * HOUR),
+        id="half the time ends before the head starts",
+    ),
+    pytest.param(
+        snapshot(
+            waiting("r"),
+            groups=(group("cs101", maximum=1), group("math")),
+            holdings=[
+                holding("j", "a0", ends_in=3 * HOUR),
+                holding("k", "a1", ends_in=HOUR, group="math"),
+            ],
+        ),
+        ("math",),
+        Suggestion(change=SuggestedChange.OTHER_GROUP, group="math"),
+        id="another group has room earlier",
+    ),
+]
+
+
+@pytest.mark.parametrize(("asked", "groups", "first"), SOONER)
+def test_where_nothing_starts_now_the_best_of_each_kind_is_said(
+    asked: Snapshot, groups: tuple[str, ...], first: Suggestion
+) -> None:
+    at_one = Estimate(at=NOW + HOUR, latest=NOW + HOUR)
+
+    assert explained(asked, groups=groups).suggestions == (replace(first, expected=at_one),)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param(
+            snapshot(
+                waiting("head", 2, age=9),
+                replace(waiting("r", seconds=4 * HOUR), expected=2.5 * HOUR),
+                holdings=[holding("j", "a0", ends_in=HOUR), holding("k", "a1", ends_in=3 * HOUR)],
+            ),
+            id="it would start sooner",
+        ),
+        pytest.param(
+            snapshot(
+                waiting("head", 2, age=9),
+                replace(waiting("r", seconds=2 * HOUR), expected=1.8 * HOUR),
+                holdings=[holding("j", "a0", ends_in=HOUR)],
+            ),
+            id="it would end before the head starts",
+        ),
+        pytest.param(
+            snapshot(
+                replace(waiting("r", seconds=3 * HOUR), expected=2.5 * HOUR),
+                reserved=[
+                    ReservedSpan(
+                        id="lab",
+                        group="math",
+                        devices=2,
+                        starts_at=NOW + HOUR,
+                        ends_at=NOW + 3 * HOUR,
+                    )
+                ],
+            ),
+            id="it would end before a reservation",
+        ),
+    ],
+)
+def test_nobody_is_told_to_ask_for_less_time_than_it_is_expected_to_run(asked: Snapshot) -> None:
+    assert explained(asked).suggestions == ()
+
+
+def test_what_would_start_sooner_is_said_in_a_larger_pool_too() -> None:
+    devices = [device for name in "abcdefghi" for device in node(name, 8)]
+    holdings = [
+        holding(each.id, each.id, ends_in=HOUR * (1 + number))
+        for number, each in enumerate(devices)
+    ]
+    asked = snapshot(waiting("r", 2), devices=devices, holdings=holdings)
+
+    found = explained(asked)
+
+    assert found.suggestions == (
+        replace(FEWER, expected=Estimate(at=NOW + HOUR, latest=NOW + HOUR)),
+    )
+
+
+def test_where_trying_takes_too_long_only_what_starts_now_is_looked_for() -> None:
+    many = [waiting(f"behind{number}", age=-1) for number in range(LOOKS + MORE_LOOKS)]
+    holdings = [holding("j", "a0", ends_in=HOUR), holding("k", "a1", ends_in=3 * HOUR)]
+
+    assert explained(snapshot(waiting("r", 2), *many, holdings=holdings)).suggestions == ()
+
+
+def a_line(count: int) -> Snapshot:
+    """For one device, an hour each."""
+    line = [waiting(f"r{number}", age=count - number) for number in range(1, count + 1)]
+    return snapshot(*line, devices=node("a", 1), holdings=[holding("j", "a0")])
+
+
+def test_whoever_is_asked_about_has_an_expected_start_past_the_first_page_too() -> None:
+    asked = a_line(FIRST_PAGE + 10)
+    plan = decide(asked, NOW)
+
+    for place, planned in enumerate(plan.waits, 1):
+        found = explained(asked, planned.request_id)
+        assert found.wait.estimate == Estimate(at=NOW + place * HOUR, latest=NOW + place * HOUR)
+        assert (planned.estimate is not None) == (place <= FIRST_PAGE)
+        assert found.wait == planned._replace(estimate=found.wait.estimate)
+
+
+def test_what_would_start_sooner_is_said_past_the_first_page_too() -> None:
+    asked = a_line(FIRST_PAGE + 9)
+    last = waiting("r", owner="zoe", model="H200", age=-1)
+    more = replace(
+        asked,
+        devices=(*node("a", 1), *node("b", 1, model="A100")),
+        waiting=(*(replace(each, model="H200") for each in asked.waiting), last),
+        holdings=(*asked.holdings, holding("k", "b0", ends_in=2 * HOUR)),
+    )
+
+    found = explained(more)
+
+    at = NOW + 2 * HOUR
+    assert found.wait.estimate == Estimate(at=NOW + 30 * HOUR, latest=NOW + 30 * HOUR)
+    assert Suggestion(change=SuggestedChange.ANY_MODEL, expected=Estimate(at=at, latest=at)) in (
+        found.suggestions
+    )
+
+
+def test_behind_too_many_no_start_is_expected() -> None:
+    asked = a_line(MOST_AHEAD + 2)
+    assert explained(asked, f"r{MOST_AHEAD + 2}").wait.estimate is None
+
+
+def test_where_finding_out_takes_too_long_no_start_is_expected() -> None:
+    assert explained(a_line(MOST_AHEAD), f"r{MOST_AHEAD}").wait.estimate is None
+
+
+@given(rich.snapshots(), st.integers(0, 15))
+def test_an_estimate_of_its_own_is_that_of_a_plan_whose_page_ends_with_it(
+    asked: Snapshot, choice: int
+) -> None:
+    asked = carried_out(asked, decide(asked, NOW))
+    plan = decide(asked, NOW)
+    sizes = {each.id: each.devices for each in asked.waiting}
+    with_devices = [each.request_id for each in plan.waits if sizes[each.request_id]]
+    if plan.starts or plan.stops or not with_devices:
+        return
+    last = with_devices[choice % len(with_devices)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "carrel.hub.scheduling.cycle.decision.FIRST_PAGE", with_devices.index(last) + 1
+        )
+        planned = decide(asked, NOW).waits
+        patch.setattr("carrel.hub.scheduling.explanation.explanation.FIRST_PAGE", 0)
+        unknown = [each._replace(estimate=None) for each in planned]
+        found = explain(asked, last, NOW, waits=unknown)
+    assert found is not None
+    assert found.wait in planned
+
+
+def test_what_is_free_and_what_could_be_is_counted_for_its_model() -> None:
+    devices = (*node("a", 2), *node("b", 2, model="A100"))
+    asked = snapshot(waiting("r", 2, model="A100"), devices=devices, holdings=[holding("j", "b0")])
+
+    found = explained(asked)
+
+    assert (found.free, found.lendable) == (1, 2)
+    assert found.wait.reason is Reason.NO_FREE_DEVICE
+
+
+@pytest.mark.parametrize(
+    ("groups", "held", "expected"),
+    [
+        pytest.param(
+            (replace(group("cs101", maximum=1), guaranteed=1), group("math")),
+            (holding("j", "a0"),),
+            QuotaState(reason=Reason.GROUP_MAXIMUM, group="cs101", held=1, most=1, guaranteed=1),
+            id="of its group",
+        ),
+        pytest.param(
+            (group("cs101", per_user=1), group("math")),
+            (holding("j", "a0", owner="owner of r"),),
+            QuotaState(reason=Reason.USER_MAXIMUM, group="cs101", held=1, most=1, guaranteed=0),
+            id="of its owner",
+        ),
+        pytest.param(
+            (replace(group("cs101"), guaranteed=1, borrowing=0), group("math")),
+            (holding("j", "a0"),),
+            QuotaState(reason=Reason.BORROWING, group="cs101", held=1, most=1, guaranteed=1),
+            id="of what its group may borrow",
+        ),
+        pytest.param(
+            (group("cs101", parent="cs"), group("cs", maximum=1)),
+            (holding("j", "a0"),),
+            QuotaState(reason=Reason.GROUP_MAXIMUM, group="cs", held=1, most=1, guaranteed=0),
+            id="of a group above",
+        ),
+    ],
+)
+def test_the_quota_that_holds_it_is_said(
+    groups: tuple[Group, ...], held: tuple[Allocation, ...], expected: QuotaState
+) -> None:
+    found = explained(snapshot(waiting("r"), groups=groups, holdings=held))
+
+    assert found.quota == expected
+    assert found.wait.reason is expected.reason
+
+
+def test_sessions_are_a_quota_too() -> None:
+    groups = (replace(group("cs101"), max_sessions=1), group("math"))
+    session = replace(holding("j", "a0", owner="ada"), kind=Kind.SESSION)
+    request = replace(waiting("r", owner="ada"), kind=Kind.SESSION)
+
+    found = explained(snapshot(request, groups=groups, holdings=[session]))
+
+    assert found.quota == QuotaState(
+        reason=Reason.SESSIONS, group="cs101", held=1, most=1, guaranteed=0
+    )
+
+
+def test_the_budget_that_holds_it_is_said() -> None:
+    left = BudgetBalance(group="cs101", budget=100.0, used=100.0)
+
+    found = explained(snapshot(waiting("r"), budgets=[left]))
+
+    assert (found.wait.reason, found.budget) == (Reason.BUDGET, left)
+
+
+def test_the_reservation_that_holds_it_is_said() -> None:
+    lab = ReservedSpan(id="lab", group="math", devices=2, starts_at=NOW - 1, ends_at=NOW + HOUR)
+
+    assert explained(snapshot(waiting("r"), reserved=[lab])).reserved == lab
+
+
+FULL = (holding("j", "a0", "a1", group="math", owner="zoe"),)
+LOW = PriorityClass.OPPORTUNISTIC
+
+AHEAD = [
+    pytest.param(
+        snapshot(waiting("x"), waiting("r", priority=LOW), holdings=FULL),
+        RequestsAhead(rule=Precedence.PRIORITY, count=1),
+        id="a better class",
+    ),
+    pytest.param(
+        snapshot(
+            waiting("x", group="math"),
+            waiting("r"),
+            holdings=[holding("j", "a0", "a1")],
+            groups=(group("cs101"), replace(group("math"), guaranteed=1)),
+        ),
+        RequestsAhead(rule=Precedence.GUARANTEE, count=1, group="math"),
+        id="a group below its guarantee",
+    ),
+    pytest.param(
+        snapshot(
+            waiting("x", group="math"),
+            waiting("r"),
+            holdings=[holding("j", "a0", "a1", group="cs101")],
+            use=[DecayedUsage(group="cs101", owner="owner of r", device_seconds=1e6)],
+        ),
+        RequestsAhead(rule=Precedence.LESS_USE, count=1, group="math"),
+        id="a group that used less",
+    ),
+    pytest.param(
+        snapshot(
+            waiting("x"),
+            waiting("r"),
+            holdings=FULL,
+            use=[DecayedUsage(group="cs101", owner="owner of r", device_seconds=1e6)],
+        ),
+        RequestsAhead(rule=Precedence.LESS_USE, count=1),
+        id="a member who used less",
+    ),
+    pytest.param(
+        snapshot(waiting("x", owner="ada", seconds=600), waiting("r", owner="ada"), holdings=FULL),
+        RequestsAhead(rule=Precedence.SHORTER, count=1),
+        id="a shorter one of the same owner",
+    ),
+    pytest.param(
+        snapshot(
+            replace(waiting("x", owner="ada"), deadline=NOW + HOUR),
+            waiting("r", owner="ada"),
+            holdings=FULL,
+        ),
+        RequestsAhead(rule=Precedence.DEADLINE, count=1),
+        id="one of the same owner with a deadline in danger",
+    ),
+    pytest.param(
+        snapshot(
+            replace(waiting("x", owner="ben"), deadline=NOW + HOUR),
+            waiting("r", owner="ada"),
+            holdings=FULL,
+        ),
+        RequestsAhead(rule=Precedence.DEADLINE, count=1),
+        id="one of the same group with a deadline in danger",
+    ),
+    pytest.param(
+        snapshot(
+            replace(waiting("x", owner="ada", group="math"), submitted_at=NOW),
+            waiting("r"),
+            holdings=[holding("j", "a0", "a1")],
+            reserved=[
+                ReservedSpan(
+                    id="lab", group="math", devices=2, starts_at=NOW - 1, ends_at=NOW + HOUR
+                )
+            ],
+        ),
+        RequestsAhead(rule=Precedence.RESERVATION, count=1, group="math"),
+        id="one whose reservation is due",
+    ),
+    pytest.param(
+        snapshot(
+            replace(waiting("x", group="math"), moved_for="gone"),
+            waiting("r", priority=PriorityClass.URGENT),
+            holdings=[holding("j", "a0", "a1")],
+            groups=(group("cs101"), replace(group("math"), guaranteed=1)),
+        ),
+        RequestsAhead(rule=Precedence.MOVED, count=1),
+        id="one that was moved",
+    ),
+]
+
+
+@pytest.mark.parametrize(("asked", "expected"), AHEAD)
+def test_behind_whom_and_by_which_rule(asked: Snapshot, expected: RequestsAhead) -> None:
+    assert explained(asked).ahead == (expected,)
+
+
+def test_those_under_another_limit_are_not_in_its_way() -> None:
+    asked = snapshot(
+        waiting("x", age=9),
+        waiting("r", 2, group="math"),
+        groups=(group("cs101", maximum=1), group("math")),
+        holdings=HALF_FREE,
+    )
+
+    assert explained(asked).ahead == ()
+
+
+def test_what_starts_or_is_unknown_is_not_explained() -> None:
+    assert explained_if_it_waits(snapshot(waiting("r")), "r") is None
+    assert explained_if_it_waits(snapshot(), "r") is None
+
+
+def expected(plan: Plan, request_id: str) -> float:
+    if request_id in {start.request_id for start in plan.starts}:
+        return NOW
+    wait = next(each for each in plan.waits if each.request_id == request_id)
+    assert wait.estimate is not None
+    return wait.estimate.at
+
+
+def check_a_suggestion_that_is_followed_comes_true(
+    asked: Snapshot, other: str, choice: int
+) -> None:
+    asked = carried_out(asked, decide(asked, NOW))
+    plan = decide(asked, NOW)
+    if plan.starts or not plan.waits:
+        return
+    wait = plan.waits[choice % len(plan.waits)]
+    found = explained(asked, wait.request_id, (other,))
+    assert found.wait == wait
+    for suggestion in found.suggestions:
+        followed = changed(found.request, suggestion)
+        waits = [followed if each is found.request else each for each in asked.waiting]
+        after = decide(replace(asked, waiting=tuple(waits)), NOW)
+        if suggestion.expected is None:
+            assert followed.id in {start.request_id for start in after.starts}
+        else:
+            assert expected(after, followed.id) == suggestion.expected.at
+            assert expected(after, followed.id) < expected(plan, followed.id)
+
+
+ASKED = st.one_of(
+    st.tuples(strategies.snapshots(), st.sampled_from(("cs101", "math"))),
+    st.tuples(rich.snapshots(), st.sampled_from(rich.NAMES)),
+)
+"""A snapshot, and another group of whoever is asked about."""
+
+
+@given(ASKED, st.integers(0, 15))
+def test_a_suggestion_that_is_followed_comes_true(asked: tuple[Snapshot, str], choice: int) -> None:
+    check_a_suggestion_that_is_followed_comes_true(*asked, choice)
+
+
+def carried_out(asked: Snapshot, plan: Plan) -> Snapshot:
+    """The snapshot once all that the plan starts runs, and all that it stops was told."""
+    begun = {start.request_id: start.devices for start in plan.starts}
+    runs = [
+        holding_of(each, Placement(devices=begun[each.id], share=each.share), now=NOW)
+        for each in asked.waiting
+        if each.id in begun
+    ]
+    left = tuple(each for each in asked.waiting if each.id not in begun)
+    told = {stop.request_id for stop in plan.stops}
+    held = [
+        replace(each, leaving=each.leaving or each.request_id in told) for each in asked.holdings
+    ]
+    return replace(asked, waiting=left, holdings=(*held, *runs))

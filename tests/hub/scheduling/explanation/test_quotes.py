@@ -1,0 +1,90 @@
+"""What if: the answer for a request that nobody has sent is the one that it would get."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from carrel.hub.scheduling.cycle.decision import decide, in_order
+from carrel.hub.scheduling.explanation.quotes import quotes, served_without
+from carrel.hub.scheduling.model.plan import Reason, Wait
+from carrel.hub.scheduling.model.snapshot import Allocation, PendingRequest, PriorityClass, Snapshot
+from carrel.hub.scheduling.queue.cycle_state import CycleState
+
+from ..strategies import GROUPS, OWNERS, SIZES, snapshots
+from ..values import HOUR, NOW, group, holding, node, waiting
+
+
+def decided(snapshot: Snapshot, request: PendingRequest) -> Wait:
+    """The reference: ``decide`` on a copy that holds it, and nobody behind it."""
+    longer = replace(snapshot, waiting=(*snapshot.waiting, request))
+    queue = in_order(longer, CycleState(longer, NOW))
+    plan = decide(replace(snapshot, waiting=queue[: queue.index(request) + 1]), NOW)
+    starts = [start for start in plan.starts if start.request_id == request.id]
+    if starts:
+        return Wait(request_id=request.id, place=0, reason=Reason.STARTING)
+    return next(wait for wait in plan.waits if wait.request_id == request.id)
+
+
+HYPOTHETICAL = st.builds(
+    waiting,
+    st.just("~0"),
+    st.sampled_from(SIZES),
+    age=st.sampled_from([-1.0, -1.0, 3.0]),
+    owner=st.sampled_from(OWNERS),
+    group=st.sampled_from(GROUPS),
+    priority=st.sampled_from(PriorityClass),
+)
+
+
+@given(snapshot=snapshots(), asked=st.lists(HYPOTHETICAL, min_size=1, max_size=4))
+def test_a_quote_is_what_would_be_decided(snapshot: Snapshot, asked: list[PendingRequest]) -> None:
+    assert quotes(snapshot, asked, NOW) == tuple(decided(snapshot, each) for each in asked)
+
+
+@given(snapshot=snapshots(), asked=HYPOTHETICAL)
+def test_those_behind_change_nothing_but_the_estimate(
+    snapshot: Snapshot, asked: PendingRequest
+) -> None:
+    plan = decide(replace(snapshot, waiting=(*snapshot.waiting, asked)), NOW)
+    (quote,) = quotes(snapshot, [asked], NOW)
+    found = [wait for wait in plan.waits if wait.request_id == asked.id]
+    starts = Wait(request_id=asked.id, place=0, reason=Reason.STARTING)
+    assert [quote._replace(estimate=None)] == [
+        wait._replace(estimate=None) for wait in found or [starts]
+    ]
+
+
+def pool(*held: Allocation, waits: tuple[PendingRequest, ...] = ()) -> Snapshot:
+    return Snapshot(devices=node("a", 2), groups=(group(),), waiting=waits, holdings=held)
+
+
+ADAS = holding("s-a", "a0", owner="ada")
+EVES = holding("s-x", "a1", owner="eve")
+
+
+def test_nobody_is_served_where_nobody_waits() -> None:
+    assert served_without(pool(ADAS), "s-a", NOW) is None
+
+
+def test_who_waits_for_a_device_would_be_served() -> None:
+    waits = (waiting("j-b", owner="bob", age=2), waiting("j-c", owner="eve", age=1))
+    assert served_without(pool(ADAS, EVES, waits=waits), "s-a", NOW) == waits[0]
+
+
+def test_who_waits_for_two_would_be_served_sooner() -> None:
+    waits = (waiting("j-b", 2, owner="bob"),)
+    later = holding("s-a", "a0", owner="ada", ends_in=2 * HOUR)
+    busy = pool(later, EVES, waits=waits)
+    assert served_without(busy, "s-a", NOW) == waits[0]
+    assert served_without(busy, "s-x", NOW) is None, "bob waits for the other one anyway"
+
+
+def test_who_waits_for_something_else_does_not_count() -> None:
+    on_cpu = pool(ADAS, waits=(waiting("j-b", 0, owner="bob", group="nowhere"),))
+    own = pool(ADAS, EVES, waits=(waiting("j-b", owner="ada"),))
+    assert served_without(on_cpu, "s-a", NOW) is None
+    assert served_without(own, "s-a", NOW) is None, "its owner's own requests"
+    assert served_without(own, "s-unknown", NOW) is None

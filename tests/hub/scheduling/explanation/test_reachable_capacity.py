@@ -1,0 +1,117 @@
+"""Nobody is let into the queue who could never start beside what others are promised."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+
+from carrel.hub.scheduling.cycle.decision import decide
+from carrel.hub.scheduling.explanation.admission_rules import Rule, admit
+from carrel.hub.scheduling.explanation.reachable_capacity import ReachableCapacity, reach
+from carrel.hub.scheduling.model.snapshot import Group, Health, Mark, MarkKind, Snapshot
+
+from .. import rich
+from ..values import NOW, group, node
+
+FOUR = node("a", 4)
+
+
+def guaranteed(name: str, devices: int) -> Group:
+    return replace(group(name), guaranteed=devices)
+
+
+CASES = [
+    pytest.param((group("lab"),), ReachableCapacity(lent=4, kept=4), id="nothing is promised"),
+    pytest.param(
+        (guaranteed("lab", 1), guaranteed("cs101", 2)),
+        ReachableCapacity(lent=4, kept=2),
+        id="its own guarantee, and what nobody is guaranteed",
+    ),
+    pytest.param(
+        (guaranteed("lab", 2), guaranteed("cs101", 2)),
+        ReachableCapacity(lent=4, kept=2),
+        id="all is promised",
+    ),
+    pytest.param(
+        (group("lab"), guaranteed("cs101", 4)),
+        ReachableCapacity(lent=4, kept=0),
+        id="all to somebody else",
+    ),
+    pytest.param(
+        (replace(group("lab"), sessions_borrow=True), guaranteed("cs101", 4)),
+        ReachableCapacity(lent=4, kept=4),
+        id="its sessions may borrow",
+    ),
+    pytest.param(
+        (group("lab"), replace(guaranteed("cs101", 3), lending=1)),
+        ReachableCapacity(lent=2, kept=1),
+        id="two are not lent",
+    ),
+    pytest.param(
+        (guaranteed("lab", 3), guaranteed("cs101", 3)),
+        ReachableCapacity(lent=4, kept=3),
+        id="more is promised than there is",
+    ),
+]
+
+
+@pytest.mark.parametrize(("groups", "expected"), CASES)
+def test_how_much_a_group_could_ever_have(
+    groups: tuple[Group, ...], expected: ReachableCapacity
+) -> None:
+    assert reach("lab", groups, FOUR) == expected
+
+
+@pytest.mark.parametrize("kind", MarkKind)
+def test_what_takes_no_work_may_be_repaired(kind: MarkKind) -> None:
+    groups = (guaranteed("lab", 1), guaranteed("cs101", 2))
+    broken = tuple(
+        replace(each, health=Health.SICK, marks=(Mark(target=each.id, kind=kind, since=NOW),))
+        for each in FOUR
+    )
+    assert reach("lab", groups, broken) == reach("lab", groups, FOUR)
+
+
+def test_the_refusal_says_what_would_be_accepted() -> None:
+    groups = (guaranteed("lab", 1), guaranteed("cs101", 2))
+
+    refusal = admit(
+        groups=groups,
+        pool=FOUR,
+        group="lab",
+        devices=3,
+        seconds=60,
+        reach=reach("lab", groups, FOUR),
+    )
+
+    assert refusal is not None
+    assert refusal.rule is Rule.PROMISED
+    assert refusal.message == (
+        "Beside what other groups are guaranteed, lab can have at most 2 devices that it never "
+        "has to give back; you asked for 3."
+    )
+    assert refusal.accepted == "Ask for 0 to 2, or for a job that may be preempted."
+
+
+def test_more_than_a_group_may_ever_borrow_is_refused_as_well() -> None:
+    groups = (replace(guaranteed("lab", 1), borrowing=2),)
+
+    refusal = admit(groups=groups, pool=FOUR, group="lab", devices=4, seconds=60)
+
+    assert refusal is not None
+    assert refusal.rule is Rule.GROUP_MAXIMUM
+    assert refusal.message == (
+        "lab may hold at most 3 devices at one time: 1 guaranteed, and 2 borrowed; you asked for 4."
+    )
+    assert refusal.accepted == "Ask for 0 to 3."
+
+
+@given(rich.snapshots())
+def test_whoever_starts_was_within_reach(asked: Snapshot) -> None:
+    waiting = {each.id: each for each in asked.waiting}
+    for start in decide(asked, NOW).starts:
+        request = waiting[start.request_id]
+        most = reach(request.group, asked.groups, asked.devices)
+        assert len(start.devices) <= (most.lent if request.preemptible else most.kept)

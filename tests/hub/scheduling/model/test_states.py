@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import pytest
+
+from carrel.hub.errors import IllegalMove
+from carrel.hub.scheduling.model.states import (
+    HOLDS_DEVICES,
+    MAY_RUN,
+    TABLE,
+    TERMINAL,
+    Move,
+    State,
+    after,
+)
+
+from ....diagram import PAGE, page
+
+LEGAL = sorted(TABLE)
+ILLEGAL = sorted({(state, move) for state in State for move in Move} - set(TABLE))
+UNFINISHED = [state for state in State if state not in TERMINAL]
+
+
+def reachable(begin: State, *, without: frozenset[State] = frozenset()) -> set[State]:
+    """Every state that some moves lead to, none of them into one of ``without``."""
+    found: set[State] = set()
+    edge = {begin}
+    while edge:
+        found |= edge
+        edge = {to for (state, _), to in TABLE.items() if state in edge} - found - without
+    return found
+
+
+@pytest.mark.parametrize(("state", "move"), LEGAL)
+def test_a_legal_move_leads_where_the_table_says(state: State, move: Move) -> None:
+    assert after(state, move) is TABLE[state, move]
+
+
+@pytest.mark.parametrize(("state", "move"), ILLEGAL)
+def test_an_illegal_move_raises_and_says_what_is_legal(state: State, move: Move) -> None:
+    with pytest.raises(IllegalMove, match=f"A request that is {state} cannot {move}") as caught:
+        after(state, move)
+
+    legal = [str(each) for begin, each in TABLE if begin is state] or ["none: it has ended"]
+    assert caught.value.accepted == f"From here: {', '.join(legal)}."
+
+
+def test_every_state_can_be_reached_from_the_queue() -> None:
+    assert reachable(State.QUEUED) == set(State)
+
+
+@pytest.mark.parametrize("state", sorted(TERMINAL))
+def test_a_terminal_state_is_never_left(state: State) -> None:
+    assert reachable(state) == {state}
+
+
+@pytest.mark.parametrize("end", [State.FAILED, State.CANCELLED, State.TIMED_OUT])
+@pytest.mark.parametrize("state", UNFINISHED)
+def test_every_unfinished_state_has_a_way_to_a_bad_end_without_a_new_attempt(
+    state: State, end: State
+) -> None:
+    assert end in reachable(state, without=frozenset({State.QUEUED}))
+
+
+def test_where_something_may_run_an_end_leads_through_stopping_or_confirmed_loss() -> None:
+    between = frozenset({State.STOPPING, State.LOST, State.QUEUED})
+
+    for state in MAY_RUN - {State.STOPPING}:
+        assert not reachable(state, without=between) & TERMINAL
+
+
+def test_success_comes_only_after_running_and_stopping() -> None:
+    for forbidden in (State.STARTING, State.STOPPING):
+        assert State.SUCCEEDED not in reachable(State.QUEUED, without=frozenset({forbidden}))
+    assert [state for (state, _), to in TABLE.items() if to is State.SUCCEEDED] == [State.STOPPING]
+
+
+def test_what_may_run_holds_its_devices_and_what_has_ended_holds_none() -> None:
+    assert MAY_RUN < HOLDS_DEVICES
+    assert not HOLDS_DEVICES & TERMINAL
+    assert State.QUEUED not in HOLDS_DEVICES
+
+
+def test_nothing_holds_devices_that_did_not_get_a_lease() -> None:
+    """The only way from a state without devices to one with them is a grant."""
+    gains = {
+        (state, move)
+        for (state, move), to in TABLE.items()
+        if to in HOLDS_DEVICES and state not in HOLDS_DEVICES
+    }
+    assert gains == {(State.QUEUED, Move.GRANT)}
+
+
+def test_the_page_in_the_documentation_is_the_one_that_the_table_makes() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "run: python -m tests.diagram"

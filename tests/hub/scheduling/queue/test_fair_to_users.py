@@ -1,0 +1,108 @@
+"""A hundred users on twenty devices, in one group that is guaranteed nothing."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from carrel.hub.scheduling.cycle.decision import decide
+from carrel.hub.scheduling.model.snapshot import Allocation, DecayedUsage, PendingRequest, Snapshot
+from carrel.hub.scheduling.placement.device_pool import Placement
+from carrel.hub.scheduling.queue.running_set import holding_of
+
+from ..values import NOW, group, holding, node, waiting
+
+MINUTE = 60.0
+JOB = 30 * MINUTE
+USERS = tuple(f"user{number:02}" for number in range(100))
+
+# What runs at first ends at ten different times: places come free two by two.
+DEVICES = tuple(each for name in "abcde" for each in node(name, 4))
+BEFORE = tuple(
+    holding(f"before{number}", device.id, owner="before", ends_in=number // 2 * JOB / 10)
+    for number, device in enumerate(DEVICES)
+)
+
+
+def served(
+    waiting: tuple[PendingRequest, ...], past: Mapping[str, float] = MappingProxyType({})
+) -> Iterator[Allocation]:
+    """Whoever starts, in that order, where everything runs to its time limit and the ledger says
+    at every moment who used how much."""
+    state = Snapshot(devices=DEVICES, groups=(group(),), waiting=waiting, holdings=BEFORE)
+    now, over = NOW, defaultdict(float, past)
+    while state.waiting:
+        used = over.copy()
+        for each in state.holdings:
+            used[each.owner] += now - each.since
+        state = replace(state, use=tuple(use_of(*each) for each in used.items()))
+        by_id = {each.id: each for each in state.waiting}
+        begun = [
+            holding_of(by_id.pop(start.request_id), Placement(devices=start.devices), now=now)
+            for start in decide(state, now).starts
+        ]
+        yield from begun
+        held = (*state.holdings, *begun)
+        now = min(each.until for each in held)
+        for each in held:
+            over[each.owner] += each.until - each.since if each.until <= now else 0
+        state = replace(
+            state,
+            waiting=tuple(by_id.values()),
+            holdings=tuple(each for each in held if each.until > now),
+        )
+
+
+def use_of(owner: str, device_seconds: float) -> DecayedUsage:
+    return DecayedUsage(group="cs101", owner=owner, device_seconds=device_seconds)
+
+
+def jobs(owner: str, count: int, *, age: float = 0.0) -> tuple[PendingRequest, ...]:
+    return tuple(
+        waiting(f"{owner}-{number:02}", age=age, owner=owner, seconds=JOB)
+        for number in range(count)
+    )
+
+
+def test_device_seconds_of_users_differ_by_no_more_than_one_job() -> None:
+    """Whenever it is looked at: whoever asks for more has no more while others wait."""
+    queue = tuple(
+        each
+        for number, owner in enumerate(USERS)
+        for each in jobs(owner, 3 + number % 3, age=number)
+    )
+    left = Counter(each.owner for each in queue)
+    granted = Counter(dict.fromkeys(USERS, 0))
+    for begun in served(queue):
+        fewest = min(granted[owner] for owner in USERS if left[owner])
+        left[begun.owner] -= 1
+        granted[begun.owner] += 1
+        assert granted[begun.owner] <= fewest + 1
+    assert granted == Counter(each.owner for each in queue)
+
+
+def test_who_used_more_before_waits_until_the_others_have_caught_up() -> None:
+    """From an uneven past they come to differ by one job."""
+    past = {owner: number % 3 * JOB for number, owner in enumerate(USERS)}
+    granted = defaultdict(float, past)
+    queue = tuple(each for owner in USERS for each in jobs(owner, 3))
+    for turn, begun in enumerate(served(queue, past)):
+        granted[begun.owner] += JOB
+        if len(USERS) <= turn < 2 * len(USERS):
+            assert max(granted.values()) - min(granted.values()) <= JOB
+
+
+def test_a_burst_of_fifty_by_one_user_passes_nobody() -> None:
+    """Fifty were there long before anybody else came: the second of them starts after everybody
+    else's first, and the third after their second."""
+    burst = jobs("burst", 50, age=3600.0)
+    others = tuple(each for owner in USERS for each in jobs(owner, 2))
+    turns: dict[str, list[int]] = {owner: [] for owner in ("burst", *USERS)}
+    for turn, begun in enumerate(served((*burst, *others))):
+        turns[begun.owner].append(turn)
+    first, second = (max(turns[owner][which] for owner in USERS) for which in (0, 1))
+    assert turns["burst"][1] > first
+    assert turns["burst"][2] > second
+    assert len(turns["burst"]) == len(burst)

@@ -1,0 +1,251 @@
+"""Who is served first, rule by rule."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from carrel.hub.scheduling.cycle.decision import decide, in_order
+from carrel.hub.scheduling.model.plan import Estimate
+from carrel.hub.scheduling.model.snapshot import (
+    DecayedUsage,
+    Group,
+    PendingRequest,
+    PriorityClass,
+    ReservedSpan,
+    Snapshot,
+)
+from carrel.hub.scheduling.queue.cycle_state import CycleState
+
+from ..values import HOUR, NOW, group, holding, node, waiting
+
+TWO = (group("cs101"), group("math"))
+
+
+def order(*queue: PendingRequest, groups: tuple[Group, ...] = TWO, **more: object) -> list[str]:
+    snapshot = Snapshot(devices=node("a", 8), groups=groups, waiting=queue, **more)  # type: ignore[arg-type]
+    return [request.id for request in in_order(snapshot, CycleState(snapshot, NOW))]
+
+
+def used(**device_seconds: float) -> tuple[DecayedUsage, ...]:
+    return tuple(
+        DecayedUsage(group="cs101", owner=owner, device_seconds=seconds)
+        for owner, seconds in device_seconds.items()
+    )
+
+
+def test_the_class_comes_before_age_and_age_before_the_id() -> None:
+    assert order(
+        waiting("b", age=1),
+        waiting("d", age=9),
+        waiting("f", priority=PriorityClass.URGENT),
+        waiting("a", age=1000, priority=PriorityClass.OPPORTUNISTIC),
+        waiting("e", priority=PriorityClass.INTERACTIVE),
+        waiting("c", age=9),
+    ) == ["f", "e", "c", "d", "b", "a"]
+
+
+def test_what_was_moved_goes_first_behind_whom_it_made_room_for() -> None:
+    groups = (replace(group("cs101"), guaranteed=1), replace(group("math"), guaranteed=2))
+    queue = (
+        waiting("urgent", priority=PriorityClass.URGENT),
+        replace(waiting("moved", age=5), moved_for="wants"),
+        waiting("wants", 2, group="math"),
+    )
+    assert order(*queue, groups=groups) == ["wants", "moved", "urgent"]
+    assert order(*queue[:2], groups=groups) == ["moved", "urgent"]
+
+
+def test_nobody_has_two_places_whose_group_is_gone_since_others_were_moved_for_it() -> None:
+    gone = waiting("wants", group="gone", priority=PriorityClass.URGENT)
+    moved = replace(waiting("moved"), moved_for="wants")
+    groups = (replace(group("cs101"), guaranteed=1),)
+    assert order(gone, moved, groups=groups) == ["moved", "wants"]
+
+
+def test_beyond_its_guarantee_what_was_moved_has_its_ordinary_place() -> None:
+    queue = (waiting("older", age=9), replace(waiting("moved", age=5), moved_for="wants"))
+    assert order(*queue) == ["older", "moved"]
+
+
+def test_a_reservation_that_is_due_comes_before_every_class() -> None:
+    due = ReservedSpan(id="lab", group="math", devices=2, starts_at=NOW, ends_at=NOW + HOUR)
+    queue = (
+        waiting("urgent", priority=PriorityClass.URGENT),
+        waiting("first", 1, age=3, group="math"),
+        waiting("second", 1, age=2, group="math"),
+        waiting("third", 1, age=1, group="math"),
+    )
+    assert order(*queue, reserved=(due,)) == ["first", "second", "urgent", "third"]
+    ahead = replace(due, starts_at=NOW + 1)
+    assert order(*queue, reserved=(ahead,))[0] == "urgent"
+
+
+def test_what_a_group_is_guaranteed_comes_before_what_others_borrow() -> None:
+    groups = (group("cs101"), replace(group("math"), guaranteed=1))
+    use = (DecayedUsage(group="math", owner="eve", device_seconds=9e9),)
+    found = order(
+        waiting("a", age=9),
+        waiting("b", owner="eve", group="math"),
+        waiting("c", owner="eve", group="math"),
+        groups=groups,
+        use=use,
+    )
+    assert found == ["b", "a", "c"]
+
+
+def test_of_siblings_whoever_has_used_less_over_its_weight() -> None:
+    assert order(
+        waiting("a", owner="ada", age=9), waiting("b", owner="bob"), use=used(ada=2.0, bob=1.0)
+    ) == ["b", "a"]
+    heavy = (group("cs101"), replace(group("math"), weight=4.0))
+    use = (
+        DecayedUsage(group="cs101", owner="ada", device_seconds=100),
+        DecayedUsage(group="math", owner="eve", device_seconds=300),
+    )
+    asked = (waiting("a", owner="ada", age=9), waiting("b", owner="eve", group="math"))
+    assert order(*asked, groups=heavy, use=use) == ["b", "a"]
+    assert order(*asked, use=use) == ["a", "b"]
+
+
+def test_fifty_submissions_of_one_pass_nobody() -> None:
+    """Each is charged as it is served: they alternate with those of the others."""
+    burst = tuple(waiting(f"b{n:02}", owner="bob", age=100) for n in range(50))
+    others = tuple(waiting(f"a{n}", owner="ada", age=1 - n / 10) for n in range(3))
+    found = order(*burst, *others)
+    assert found[:6] == ["b00", "a0", "b01", "a1", "b02", "a2"]
+
+
+def test_what_runs_is_charged_before_it_is_over() -> None:
+    running = (holding("r", "a0", owner="bob"),)
+    queue = (waiting("b", owner="bob", age=9), waiting("a", owner="ada"))
+    assert order(*queue, holdings=running) == ["a", "b"]
+
+
+def test_a_request_that_a_limit_holds_is_charged_to_nobody_above() -> None:
+    """Bob may hold one device, so his queue does not push his group back."""
+    groups = (group("cs101", per_user=1), group("math"))
+    queue = (
+        *(waiting(f"b{n}", owner="bob", age=9) for n in range(5)),
+        waiting("c", owner="cy", age=8),
+        waiting("e", owner="eve", group="math", age=7),
+        waiting("f", owner="eve", group="math", age=6),
+    )
+    found = [name for name in order(*queue, groups=groups) if name in {"b0", "c", "e", "f"}]
+    assert found == ["b0", "e", "c", "f"]
+
+
+def test_a_request_that_a_limit_holds_does_not_go_before_groups_that_owe_less() -> None:
+    groups = (group("cs101", maximum=1), group("math"))
+    queue = (waiting("full", age=9), waiting("other", group="math"))
+    assert order(*queue, groups=groups, holdings=(holding("r", "a0"),)) == ["other", "full"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        pytest.param(
+            waiting("long", seconds=10 * HOUR, age=9),
+            waiting("short", seconds=HOUR),
+            id="the shortest expected work first",
+        ),
+        pytest.param(
+            waiting("wide", 4, age=9), waiting("narrow", 1), id="counted in device-seconds"
+        ),
+        pytest.param(
+            waiting("limit", seconds=HOUR, age=9),
+            replace(waiting("history", seconds=9 * HOUR), expected=600.0),
+            id="by what is expected rather than by its limit",
+        ),
+        pytest.param(
+            waiting("whole", seconds=HOUR, age=9),
+            replace(waiting("half done", seconds=HOUR), done=1800.0),
+            id="what was saved need not be done again",
+        ),
+        pytest.param(
+            waiting("short", seconds=60),
+            waiting("long", seconds=HOUR, age=400 * HOUR),
+            id="nothing starves: it has waited for long enough",
+        ),
+        pytest.param(
+            waiting("short", seconds=60, age=9),
+            replace(waiting("due", seconds=HOUR), deadline=NOW + 1.5 * HOUR),
+            id="a deadline in danger",
+        ),
+        pytest.param(waiting("b"), waiting("a"), id="the id, where all else is the same"),
+    ],
+)
+def test_inside_one_share(first: PendingRequest, second: PendingRequest) -> None:
+    queue = (replace(first, owner="ada"), replace(second, owner="ada"))
+    assert order(*queue) == [second.id, first.id]
+
+
+def test_a_deadline_with_time_left_moves_nobody() -> None:
+    asked = replace(waiting("due", seconds=HOUR), deadline=NOW + 9 * HOUR)
+    assert order(replace(asked, owner="a"), waiting("short", seconds=60, owner="a")) == [
+        "short",
+        "due",
+    ]
+
+
+def hurried(name: str, owner: str) -> PendingRequest:
+    return replace(waiting(name, owner=owner, seconds=HOUR), deadline=NOW + HOUR)
+
+
+def test_a_deadline_in_danger_passes_others_of_its_group() -> None:
+    older = waiting("older", owner="ben", seconds=HOUR, age=9)
+    assert order(older, hurried("due", "ada")) == ["due", "older"]
+    later = replace(hurried("due", "ada"), deadline=NOW + 9 * HOUR)
+    assert order(older, later) == ["older", "due"]
+
+
+def test_many_deadlines_pass_others_by_what_one_request_costs() -> None:
+    """The first of ada's goes before the first of ben's; then they go by turns."""
+    many = [hurried(f"due {number}", "ada") for number in range(6)]
+    others = [waiting(f"ben {n}", owner="ben", seconds=HOUR, age=9) for n in range(3)]
+    found = order(*many, *others)
+    assert [name[:3] for name in found] == [
+        "due", "ben", "due", "ben", "due", "ben", "due", "due", "due"
+    ]  # fmt: skip  # by turns
+
+
+def test_a_deadline_passes_nobody_of_a_group_within_its_guarantee() -> None:
+    snapshot = Snapshot(
+        devices=node("a", 1),
+        groups=(group("cs101"), replace(group("lab"), guaranteed=1)),
+        waiting=(hurried("due", "ada"), waiting("r", group="lab", seconds=HOUR)),
+    )
+    assert [each.id for each in in_order(snapshot, CycleState(snapshot, NOW))] == ["r", "due"]
+
+
+def test_the_example_of_the_documentation() -> None:
+    """``docs/explanation/why-this-order.md``; it is noon."""
+
+    def since(hour: int, minute: int = 0) -> float:
+        return (12 - hour) * HOUR - minute * 60
+
+    def ada(number: int, hours: int) -> PendingRequest:
+        age = since(10, number - 1)
+        return waiting(f"Ada {number}", owner="Ada", age=age, seconds=hours * HOUR)
+
+    tom = waiting("Tom", group="lab", age=since(9), priority=PriorityClass.OPPORTUNISTIC)
+    eve = waiting("Eve", age=since(10, 30), priority=PriorityClass.INTERACTIVE)
+    snapshot = Snapshot(
+        devices=node("a", 4),
+        groups=tuple(replace(group(name), guaranteed=2) for name in ("cs101", "lab")),
+        waiting=(
+            *(tom, ada(1, 2), ada(2, 1), ada(3, 1)),
+            waiting("Ben", age=since(10, 5), seconds=2 * HOUR),
+            waiting("Lea", 2, group="lab", age=since(10, 10)),
+            eve,
+        ),
+    )
+
+    order = [request.id for request in in_order(snapshot, CycleState(snapshot, NOW))]
+    plan = decide(snapshot, NOW)
+
+    assert order == ["Eve", "Ada 2", "Lea", "Ben", "Ada 3", "Ada 1", "Tom"]
+    assert [start.request_id for start in plan.starts] == ["Eve", "Ada 2", "Lea"]
+    ben = next(wait for wait in plan.waits if wait.request_id == "Ben")
+    assert ben.estimate == Estimate(at=NOW + HOUR, latest=NOW + HOUR)

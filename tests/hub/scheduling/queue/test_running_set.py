@@ -1,0 +1,83 @@
+"""When what runs is expected to end, also where it was expected to be over."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from carrel.hub.scheduling.queue.running_set import RunningSet, expected_end, span
+from carrel.hub.scheduling.quota.tree import GroupTree
+
+from ..values import HOUR, NOW, group, holding, waiting
+
+JOB = replace(holding("run", "a0", ends_in=10 * HOUR), since=NOW, expected=600.0)
+
+
+@pytest.mark.parametrize(
+    ("ran", "ends"),
+    [
+        (0, 600),
+        (600, 600),
+        (601, 1200),
+        (1200, 1200),
+        (1201, 2400),
+        (9 * HOUR, 10 * HOUR),
+        (10 * HOUR, 10 * HOUR),
+        (11 * HOUR, 11 * HOUR),
+    ],
+)
+def test_what_outlives_its_expectation_is_given_twice_as_long(ran: float, ends: float) -> None:
+    assert expected_end(JOB, NOW + ran) == NOW + ends
+
+
+@pytest.mark.parametrize(("ran", "ends"), [(0, 0), (1, 60), (59, 60), (61, 120)])
+def test_what_was_expected_to_take_no_time_is_given_a_minute(ran: float, ends: float) -> None:
+    assert expected_end(replace(JOB, expected=0.0), NOW + ran) == NOW + ends
+
+
+@pytest.mark.parametrize(
+    ("done", "left"),
+    [
+        (0, 600),
+        (500, 100),
+        (600, 600),
+        (601, 599),
+        (1199, 1),
+        (1200, 1200),
+        (10 * HOUR - 1, 2401),
+        (20 * HOUR, HOUR),
+    ],
+)
+def test_what_outlived_its_expectation_before_it_was_stopped_has_as_much_left(
+    done: float, left: float
+) -> None:
+    request = replace(waiting("again", 2, seconds=HOUR), expected=600.0, done=2 * done)
+    assert span(request) == left
+
+
+def test_what_was_asked_to_go_ends_now() -> None:
+    assert expected_end(replace(JOB, leaving=True), NOW + 60) == NOW + 60
+
+
+def test_what_is_known_by_its_limit_alone_ends_with_it() -> None:
+    assert expected_end(replace(JOB, expected=None), NOW + HOUR) == NOW + 10 * HOUR
+
+
+def test_as_time_passes_the_ends_are_those_that_would_be_found_anew() -> None:
+    runs = [
+        replace(JOB, request_id="outlived"),
+        replace(JOB, request_id="later", expected=5 * HOUR),
+        replace(JOB, request_id="limit", expected=None, until=NOW + 2 * HOUR),
+        replace(JOB, request_id="leaving", leaving=True),
+    ]
+    tree = GroupTree([group(JOB.group)])
+    running = RunningSet(tree, runs, now=NOW)
+    for hours in (0, 0.25, 1, 3, 3, 11, 2):
+        now = NOW + hours * HOUR
+        running.at(now)
+        assert list(running.ends()) == list(RunningSet(tree, runs, now=now).ends())
+        assert running.ends_in(JOB.group, JOB.owner) == list(running.ends())
+    for each in runs:
+        assert running.remove(each.request_id) == each
+    assert list(running.ends()) == []

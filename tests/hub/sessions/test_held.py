@@ -1,0 +1,352 @@
+"""A place that is kept, a device that is held, and who comes for it, through crashes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from carrel.hub.controller.loop import HUB_WINDOW
+from carrel.hub.controller.reconciler import LEASE_SECONDS
+from carrel.hub.errors import Conflict, Forbidden, InvalidInput, NotFound, Refused
+from carrel.hub.interfaces.jupyterhub import HubServer
+from carrel.hub.schemas import OpenSessionIn, RequestOut, SessionIn, StopIn
+from carrel.hub.sessions.held import HeldSessions
+
+from ..controller.test_loop import World, charged
+from ..doubles import ADMIN, STUDENT1, STUDENT2, TEACHER
+
+WINDOW = 600.0
+GPU = SessionIn(devices=1, hours=1.0)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    """One device."""
+    made = World.over(tmp_path, devices=1)
+    yield made
+    made.loop.close()
+
+
+@pytest.fixture
+def claims(world: World) -> HeldSessions:
+    return HeldSessions(world.commands)
+
+
+def spawner_opens(world: World, owner: str, server: str) -> RequestOut:
+    """The hub's spawner for a server asks which request it is for."""
+    return world.commands.open_session(OpenSessionIn(owner=owner, server_name=server))
+
+
+def live(world: World, owner: str, server: str) -> RequestOut:
+    found = world.commands.store.live_session(owner, server)
+    assert found is not None
+    return world.commands.request(None, found.id)
+
+
+class TestStarting:
+    def test_it_waits_without_anybody_at_the_hub(self, world: World, claims: HeldSessions) -> None:
+        made = claims.start(STUDENT1, "", GPU)
+        assert (made.server_name, made.claim, made.claim_by) == ("gpu", True, None)
+        for _ in range(3):
+            world.settle()
+            world.clock.pass_(5)
+        assert world.hub.asked == []
+        held = world.see(made)
+        assert held.lease is not None
+        assert (held.state, held.claim_by) == ("granted", held.lease.granted_at + WINDOW)
+
+    def test_a_free_name_is_found(self, world: World, claims: HeldSessions) -> None:
+        world.hub.servers["student1"] = {
+            "gpu": HubServer(user="student1", name="gpu", ready=True, pending=None, url="")
+        }
+        assert claims.start(STUDENT1, "", GPU).server_name == "gpu-2"
+        assert claims.start(STUDENT1, "", GPU).server_name == "gpu-3"
+        assert claims.start(STUDENT1, "lab", GPU).server_name == "lab"
+        with pytest.raises(Conflict, match="session lab is queued already"):
+            claims.start(STUDENT1, "lab", GPU)
+
+    def test_a_session_on_cpu_has_nothing_to_hold(self, claims: HeldSessions) -> None:
+        with pytest.raises(InvalidInput, match="no device that could be held"):
+            claims.start(STUDENT1, "", SessionIn(devices=0))
+
+    def test_the_hub_itself_starts_nothing_that_is_to_be_claimed(self, world: World) -> None:
+        asked = OpenSessionIn(
+            owner="student1", server_name="x", options={"devices": 1, "claim": True}
+        )
+        with pytest.raises(InvalidInput, match="does not wait to be claimed"):
+            world.commands.open_session(asked)
+
+
+class TestClaiming:
+    def test_the_session_starts_when_its_owner_comes(
+        self, world: World, claims: HeldSessions
+    ) -> None:
+        made = claims.start(STUDENT1, "lab", GPU)
+        world.settle()
+        claimed = claims.claim(STUDENT1, made.id)
+        assert (claimed.state, claimed.claim, claimed.claim_by) == ("granted", False, None)
+        assert world.hub.asked == [("start", "student1", "lab")]
+        assert spawner_opens(world, "student1", "lab").id == made.id
+        world.runs(made)
+        assert world.see(made).state == "running"
+        again = claims.claim(STUDENT1, made.id)
+        assert (again.id, again.state) == (made.id, "running")
+
+    def test_in_the_queue_there_is_nothing_to_claim(
+        self, world: World, claims: HeldSessions
+    ) -> None:
+        world.running_session("a")
+        made = claims.start(STUDENT2, "", GPU)
+        world.settle()
+        with pytest.raises(Conflict, match="still waits in the queue") as refused:
+            claims.claim(STUDENT2, made.id)
+        assert "Claim it when its device has come" in refused.value.accepted
+
+    def test_only_its_owner_comes_for_it(self, world: World, claims: HeldSessions) -> None:
+        made = claims.start(STUDENT1, "", GPU)
+        world.settle()
+        for who in (TEACHER, ADMIN):
+            with pytest.raises(Forbidden, match="only its owner"):
+                claims.claim(who, made.id)
+        with pytest.raises(NotFound):
+            claims.claim(STUDENT2, made.id)
+
+    def test_whoever_starts_the_server_at_the_hub_comes_for_it_too(
+        self, world: World, claims: HeldSessions
+    ) -> None:
+        made = claims.start(STUDENT1, "lab", GPU)
+        world.settle()
+        assert not spawner_opens(world, "student1", "lab").claim
+        world.runs(made)
+        assert world.see(made).state == "running"
+
+    def test_killed_between_the_claim_and_the_question_to_the_hub(
+        self, world: World, claims: HeldSessions
+    ) -> None:
+        made = claims.start(STUDENT1, "lab", GPU)
+        world.settle()
+        world.commands.store.claim(made.id, now=world.clock.now)  # and that was its last act
+        world.restart()
+        world.settle()
+        world.clock.pass_(4)
+        world.settle()
+        assert world.hub.asked == [("start", "student1", "lab")]
+
+    def test_a_claim_in_the_last_second_gives_the_hub_its_time(
+        self, world: World, claims: HeldSessions
+    ) -> None:
+        made = claims.start(STUDENT1, "lab", GPU)
+        world.settle()
+        world.hub.away = True
+        world.clock.pass_(WINDOW - 1)
+        claims.claim(STUDENT1, made.id)
+        world.clock.pass_(HUB_WINDOW - 10)
+        world.settle(2)
+        assert world.see(made).state == "granted"
+        world.hub.away = False
+        world.clock.pass_(4)
+        world.settle()
+        assert world.hub.asked == [("start", "student1", "lab")]
+
+    def test_a_second_grant_gives_the_hub_its_time_anew(
+        self, world: World, claims: HeldSessions
+    ) -> None:
+        made = claims.start(STUDENT1, "lab", GPU)
+        world.settle()
+        claims.claim(STUDENT1, made.id)
+        world.hub.away = True
+        lease, store = world.lease(made), world.commands.store
+        store.launch(lease, now=world.clock.now)
+        world.clock.pass_(HUB_WINDOW + 1)
+        store.give_back(lease, now=world.clock.now, charge_until=world.clock.now)
+        world.settle()
+        world.clock.pass_(4)
+        world.settle()
+        assert world.see(made).state == "granted"
+
+    def test_a_hub_that_refuses_ends_it_with_its_words(
+        self, world: World, claims: HeldSessions, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refuse(user: str, server: str, options: object) -> None:
+            raise Refused("JupyterHub refused: 10 servers are the limit.")
+
+        made = claims.start(STUDENT1, "lab", GPU)
+        world.settle()
+        monkeypatch.setattr(world.hub, "start_server", refuse)
+        with pytest.raises(Refused, match="10 servers"):
+            claims.claim(STUDENT1, made.id)
+        ended = world.see(made)
+        assert (ended.state, ended.cause and ended.cause.code) == ("failed", "start_failed")
+
+
+class TestNobodyComes:
+    def test_the_device_goes_to_the_next_in_the_same_cycle(
+        self, world: World, claims: HeldSessions
+    ) -> None:
+        made = claims.start(STUDENT1, "", GPU)
+        world.settle()
+        second = claims.start(STUDENT2, "", GPU)
+        world.clock.pass_(WINDOW - 1)
+        world.settle()
+        assert world.see(made).state == "granted"
+        world.clock.pass_(1)
+        world.settle()
+        ended = world.see(made)
+        assert ended.cause is not None
+        assert (ended.state, ended.cause.code) == ("cancelled", "unclaimed")
+        assert (
+            ended.cause.message
+            == "Nobody claimed it within 10 minutes; the device went to the next."
+        )
+        assert world.see(second).state == "granted"
+        assert charged(world, made) == pytest.approx(WINDOW)
+
+    def test_the_lease_is_kept_alive_and_charged_while_it_is_held(
+        self, world: World, claims: HeldSessions
+    ) -> None:
+        made = claims.start(STUDENT1, "", GPU)
+        for _ in range(12):
+            world.settle()
+            world.clock.pass_(LEASE_SECONDS)
+        seen = world.see(made)
+        assert seen.lease is not None
+        assert (seen.state, seen.lease.state) == ("granted", "live")
+        assert seen.device_seconds == pytest.approx(12 * LEASE_SECONDS)
+
+    def test_a_service_that_was_away_charges_no_more_than_the_window(
+        self, world: World, claims: HeldSessions
+    ) -> None:
+        made = claims.start(STUDENT1, "", GPU)
+        world.settle()
+        world.clock.pass_(3600 * 5)
+        world.restart()
+        world.settle()
+        assert world.see(made).state == "cancelled"
+        assert charged(world, made) == pytest.approx(WINDOW)
+
+
+class TestKeepingThePlace:
+    @pytest.fixture
+    def waiting(self, world: World) -> RequestOut:
+        """Of student2, on the default server, with a spawner that listens."""
+        world.running_session("a")
+        made = world.commands.start_session(STUDENT2, "", GPU)
+        world.commands.attach(made.id)
+        world.settle()
+        world.hub.asked.clear()
+        return made
+
+    def test_it_moves_to_a_name_of_its_own_and_a_desk_opens(
+        self, world: World, claims: HeldSessions, waiting: RequestOut
+    ) -> None:
+        world.clock.pass_(30)
+        kept = claims.keep_place(STUDENT2, waiting.id)
+        assert (kept.id, kept.server_name, kept.claim) == (waiting.id, "gpu", True)
+        assert kept.submitted_at == waiting.submitted_at
+        desk = live(world, "student2", "")
+        assert (desk.devices, desk.group, desk.seconds) == (0, "cs101", 8 * 3600)
+        assert world.hub.asked == [("stop", "student2", ""), ("start", "student2", "")]
+        # The hub's cancelled spawner says so; the place is kept all the same.
+        world.commands.end_session(kept.id, StopIn(cause="cancelled"))
+        world.commands.detach(kept.id)
+        assert spawner_opens(world, "student2", "").id == desk.id
+        world.clock.pass_(30)
+        world.settle()
+        waits = world.see(kept).wait
+        assert waits is not None
+        assert waits.place == 1
+
+    def test_the_desk_stays_while_the_device_comes_and_is_claimed(
+        self, world: World, claims: HeldSessions, waiting: RequestOut
+    ) -> None:
+        kept = claims.keep_place(STUDENT2, waiting.id)
+        world.commands.detach(kept.id)
+        world.settle()
+        desk = live(world, "student2", "")
+        world.runs(desk)
+        world.commands.stop_session(STUDENT1, "a")
+        world.settle(3)
+        assert world.see(kept).claim_by is not None
+        claims.claim(STUDENT2, kept.id)
+        world.runs(kept)
+        assert (world.see(kept).state, world.see(desk).state) == ("running", "running")
+
+    def test_it_may_be_repeated(
+        self, world: World, claims: HeldSessions, waiting: RequestOut
+    ) -> None:
+        first = claims.keep_place(STUDENT2, waiting.id)
+        desk = live(world, "student2", "")
+        assert claims.keep_place(STUDENT2, waiting.id) == first
+        assert live(world, "student2", "").id == desk.id
+        assert world.hub.asked.count(("stop", "student2", "")) == 1
+
+    def test_killed_right_after_the_transaction(
+        self,
+        world: World,
+        claims: HeldSessions,
+        waiting: RequestOut,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        def killed(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(HeldSessions, "_call_off", killed)
+        with pytest.raises(KeyboardInterrupt):
+            claims.keep_place(STUDENT2, waiting.id)
+        world.restart()
+        world.settle()
+        world.clock.pass_(4)
+        world.settle()
+        assert world.hub.asked == [("start", "student2", "")]
+        assert live(world, "student2", "gpu").id == waiting.id
+        assert live(world, "student2", "").devices == 0
+
+    def test_a_spawner_that_is_late_opens_the_desk_and_no_second_request(
+        self, world: World, claims: HeldSessions, waiting: RequestOut
+    ) -> None:
+        """It was about to launch when the place was kept: its lease is held now."""
+        world.commands.stop_session(STUDENT1, "a")
+        world.settle(3)
+        assert world.see(waiting).state == "granted"
+        claims.keep_place(STUDENT2, waiting.id)
+        with pytest.raises(Conflict, match="is held for its owner"):
+            world.commands.launch(world.lease(waiting))
+        assert spawner_opens(world, "student2", "").devices == 0
+
+    def test_a_named_session_keeps_its_name_and_a_desk_that_runs_is_left_alone(
+        self, world: World, claims: HeldSessions
+    ) -> None:
+        world.running_session("a")
+        desk = world.commands.start_session(STUDENT2, "", SessionIn(devices=0))
+        waiting = world.commands.start_session(STUDENT2, "thesis", GPU)
+        world.settle()
+        world.runs(desk)
+        world.hub.asked.clear()
+        kept = claims.keep_place(STUDENT2, waiting.id)
+        assert (kept.server_name, live(world, "student2", "").id) == ("thesis", desk.id)
+        assert world.hub.asked == [("stop", "student2", "thesis")]
+
+    def test_a_spawner_that_waits_for_what_is_kept_is_told(
+        self, world: World, claims: HeldSessions, waiting: RequestOut
+    ) -> None:
+        claims.keep_place(STUDENT2, waiting.id)
+        assert world.commands.request(None, waiting.id).claim
+
+    def test_what_is_kept_can_be_given_up(
+        self, world: World, claims: HeldSessions, waiting: RequestOut
+    ) -> None:
+        claims.keep_place(STUDENT2, waiting.id)
+        assert world.commands.cancel(STUDENT2, waiting.id).state == "cancelled"
+        with pytest.raises(Conflict, match="does not wait any more"):
+            claims.keep_place(STUDENT2, waiting.id)
+
+    def test_what_runs_has_no_place_to_keep(
+        self, world: World, claims: HeldSessions, waiting: RequestOut
+    ) -> None:
+        running = live(world, "student1", "a")
+        with pytest.raises(Conflict, match="it is running"):
+            claims.keep_place(STUDENT1, running.id)
+        with pytest.raises(NotFound):
+            claims.keep_place(STUDENT1, waiting.id)

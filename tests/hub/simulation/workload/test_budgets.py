@@ -1,0 +1,149 @@
+"""Budgets in the simulator: what they hold back and stop, and when there is more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, date, datetime
+
+import pytest
+
+from carrel.hub.errors import InvalidInput
+from carrel.hub.records.calendar import Term
+from carrel.hub.scheduling.model.budget import Budget, Period
+from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.simulation.policies.carrel_policy import CARREL
+from carrel.hub.simulation.policies.policy import BASELINES, SimulatedSite
+from carrel.hub.simulation.replay.event_loop import ReplayOutcome
+from carrel.hub.simulation.workload.calendar import Calendar
+from carrel.hub.simulation.workload.jobs import TraceJob
+from carrel.hub.simulation.workload.quota_file import wide_open
+
+from ..kit import job, played, site, spans
+
+DAY = 86400.0
+MONDAY = datetime(2026, 11, 2, tzinfo=UTC).timestamp()
+WEEK = 7 * DAY
+WINTER = Term(name="winter", first=date(2026, 10, 12), last=date(2026, 11, 8))
+SUMMER = Term(name="summer", first=date(2026, 11, 16), last=date(2027, 2, 1))
+
+
+def group(name: str, seconds: float, period: Period = Period.WEEK, **more: object) -> Group:
+    budget = Budget(device_seconds=seconds, period=period)
+    return replace(wide_open(name, 4), budget=budget, **more)  # type: ignore[arg-type]
+
+
+def lab_job(name: str, at: float, seconds: float, devices: int = 1, **more: object) -> TraceJob:
+    """``at``: seconds after a Monday."""
+    given: dict[str, object] = {"tenant": "lab", "limit": seconds, **more}
+    return job(name, MONDAY + at, seconds, devices, **given)
+
+
+def place(*groups: Group, terms: tuple[Term, ...] = (), restart_cost: float = 0.0) -> SimulatedSite:
+    made = site(1, 4, restart_cost=restart_cost)
+    return replace(made, groups=groups, calendar=Calendar(terms=terms))
+
+
+def ran(outcome: ReplayOutcome) -> dict[str, list[tuple[float, float]]]:
+    """When each job ran, in seconds after that Monday."""
+    return {
+        name: [(began - MONDAY, ended - MONDAY) for began, ended in found]
+        for name, found in spans(outcome).items()
+    }
+
+
+def test_what_waits_on_a_used_up_budget_starts_on_monday() -> None:
+    jobs = (lab_job("a", 10, 100), lab_job("b", 200, 100), lab_job("c", 2 * WEEK, 100))
+    found = played(CARREL, jobs, place(group("lab", 100)))
+    assert ran(found) == {
+        "a": [(10, 110)],
+        "b": [(WEEK, WEEK + 100)],
+        "c": [(2 * WEEK, 2 * WEEK + 100)],
+    }
+
+
+def test_what_runs_when_it_is_used_up_is_stopped_and_does_its_rest_later() -> None:
+    jobs = (lab_job("a", 0, 100, 2), lab_job("b", 1, 50, 2))
+    found = played(CARREL, jobs, place(group("lab", 201), restart_cost=5))
+    # On the last of it b may start, and 99.5 s of both are too much together.
+    assert ran(found) == {
+        "a": [(0, 50.75), (WEEK, WEEK + 54.25)],
+        "b": [(1, 50.75), (WEEK, WEEK + 5.25)],
+    }
+    assert [run.preemptions for run in found.runs] == [1, 1]
+    assert sum(run.lost for run in found.runs) == 20
+
+
+def test_only_what_a_period_itself_saw_counts_in_it() -> None:
+    jobs = (lab_job("a", WEEK - 60, 100), lab_job("b", WEEK + 50, 61))
+    found = played(CARREL, jobs, place(group("lab", 100)))
+    # 40 s of a are in the second week, and b has one second less than it needs.
+    assert ran(found)["a"] == [(WEEK - 60, WEEK + 40)]
+    assert ran(found)["b"] == [(WEEK + 50, WEEK + 110), (2 * WEEK, 2 * WEEK + 1)]
+
+
+def test_a_limit_that_was_not_used_is_given_back() -> None:
+    jobs = (lab_job("a", 0, 10, limit=100.0), lab_job("b", 1, 90), lab_job("c", 300, 1))
+    found = ran(played(CARREL, jobs, place(group("lab", 100))))
+    assert found["b"] == [(10, 100)]
+    assert found["c"] == [(WEEK, WEEK + 1)]
+
+
+def test_a_budget_above_counts_the_groups_below_and_nobody_else() -> None:
+    below = {name: replace(wide_open(name, 4), parent="site") for name in ("lab", "cs101")}
+    groups = (group("site", 100), *below.values(), wide_open("other", 4))
+    jobs = (
+        lab_job("a", 0, 100),
+        lab_job("b", 200, 10, tenant="cs101"),
+        lab_job("c", 200, 10, tenant="other"),
+    )
+    found = ran(played(CARREL, jobs, place(*groups)))
+    assert found == {"a": [(0, 100)], "b": [(WEEK, WEEK + 10)], "c": [(200, 210)]}
+
+
+def test_between_two_terms_nothing_starts_and_what_runs_goes_on() -> None:
+    jobs = (lab_job("a", WEEK - 10, 100), lab_job("b", WEEK + 5, 10))
+    terms = group("lab", 1000, Period.TERM)
+    found = played(CARREL, jobs, place(terms, terms=(WINTER, SUMMER)))
+    assert ran(found) == {"a": [(WEEK - 10, WEEK + 90)], "b": [(2 * WEEK, 2 * WEEK + 10)]}
+
+
+def test_what_waits_for_a_term_that_nobody_knows_is_held_back() -> None:
+    jobs = (lab_job("a", 0, 100), lab_job("b", 50, 80), lab_job("c", 300, 10))
+    found = played(CARREL, jobs, place(group("lab", 150, Period.TERM), terms=(WINTER,)))
+    assert ran(found) == {"a": [(0, 100)]}
+    assert [run.job.id for run in found.held_back] == ["b", "c"]
+    with pytest.raises(InvalidInput, match="no term is known in which they could run"):
+        played(CARREL, jobs, place(group("lab", 150, Period.TERM)))
+
+
+def test_what_could_never_start_is_an_error_whatever_its_budget() -> None:
+    narrow = group("lab", 150, Period.TERM, max_devices=0)
+    with pytest.raises(InvalidInput, match="lab may hold at most 0 devices"):
+        played(CARREL, [lab_job("a", 0, 100)], place(narrow, terms=(WINTER,)))
+    elsewhere = group("lab", 150, models=frozenset({"Other"}))
+    with pytest.raises(InvalidInput, match="No node has more than 0 devices that lab may use"):
+        played(CARREL, [lab_job("a", 0, 100)], place(elsewhere))
+
+
+def test_work_that_no_budget_lets_end_is_named() -> None:
+    jobs = (lab_job("a", 0, 100), lab_job("b", 0, 100))
+    with pytest.raises(InvalidInput, match="the budgets of its groups end before its work does"):
+        played(CARREL, jobs, place(group("lab", 101), restart_cost=51))
+
+
+def test_policies_that_look_at_no_quota_look_at_no_budget() -> None:
+    jobs = (lab_job("a", 0, 100), lab_job("b", 200, 100))
+    found = played(BASELINES["fifo"], jobs, place(group("lab", 100)))
+    assert ran(found) == {"a": [(0, 100)], "b": [(200, 300)]}
+
+
+def test_a_budget_that_just_suffices_stops_nobody() -> None:
+    jobs = [lab_job(str(number), number * 7.3, 33, 1) for number in range(30)]
+    found = played(CARREL, jobs, place(group("lab", 30 * 33)))
+    assert sum(run.preemptions for run in found.runs) == 0
+    assert max(run.ended_at or 0.0 for run in found.runs) < MONDAY + WEEK
+
+
+def test_nobody_who_waits_adds_nothing_to_what_was_free() -> None:
+    jobs = (lab_job("a", 0, 100, 4),)
+    assert played(CARREL, jobs, place(group("lab", 400))).free == 0

@@ -1,0 +1,284 @@
+"""Opening a database: fresh, again, by several at once, and where it must not lie."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.schema import CreateIndex, CreateTable
+
+from carrel.hub.errors import Refused
+from carrel.hub.records.requests import RequestFilter
+from carrel.hub.scheduling.model.snapshot import Group, PriorityClass
+from carrel.hub.store import open_store
+from carrel.hub.store.sql.database import migrations, refuse_network_file_system
+from carrel.hub.store.sql.tables.core import metadata
+from carrel.hub.store.sql.transactions import Transactions
+
+from ..processes import child
+
+LAB = Group(name="lab", max_devices=1, max_devices_per_user=1)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    return tmp_path / "carrel.db"
+
+
+@pytest.fixture
+def empty() -> Iterator[sa.Connection]:
+    engine = sa.create_engine("sqlite://")
+    with engine.connect() as connection:
+        yield connection
+    engine.dispose()
+
+
+@pytest.fixture
+def migrated(database: Path) -> Iterator[sa.Connection]:
+    open_store(database).close()
+    engine = sa.create_engine(f"sqlite:///{database}")
+    with engine.connect() as connection:
+        yield connection
+    engine.dispose()
+
+
+class TestTables:
+    def test_the_steps_lead_to_the_tables(self, migrated: sa.Connection) -> None:
+        context = MigrationContext.configure(migrated, opts={"compare_server_default": True})
+        assert compare_metadata(context, metadata) == []
+
+    def test_also_in_checks_and_conditions(
+        self, migrated: sa.Connection, empty: sa.Connection
+    ) -> None:
+        metadata.create_all(empty)
+        assert _definitions(migrated) == _definitions(empty)
+
+    def test_the_steps_are_one_line(self, empty: sa.Connection) -> None:
+        scripts = ScriptDirectory.from_config(migrations(empty))
+        assert (len(scripts.get_bases()), len(scripts.get_heads())) == (1, 1)
+
+    def test_postgresql_could_have_them_too(self) -> None:
+        dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
+        said = []
+        for table in metadata.sorted_tables:
+            said.append(str(CreateTable(table).compile(dialect=dialect)))
+            said += [str(CreateIndex(index).compile(dialect=dialect)) for index in table.indexes]
+        one_lease = "ON lease_devices (device_id) WHERE released_at IS NULL"
+        assert [one_lease in sql for sql in said].count(True) == 1
+        assert "number BIGSERIAL NOT NULL" in "".join(said)
+
+
+def _definitions(connection: sa.Connection) -> dict[str, frozenset[str]]:
+    """Every table and index, part by part, as SQLite was told to make it.
+
+    A column that was added later stands on the last line of its table, and a table that was
+    made anew has its name in quotes.
+    """
+    query = "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"
+    return {
+        name: frozenset(part.strip(" \t,") for part in re.split(r"\n|, ", sql.replace('"', "")))
+        for name, sql in connection.exec_driver_sql(query)
+        if name != "alembic_version"
+    }
+
+
+class TestOpening:
+    def test_what_was_kept_is_there_again(self, database: Path) -> None:
+        first = open_store(database)
+        first.put_group(LAB)
+        first.close()
+        again = open_store(f"sqlite:///{database}")
+        assert again.groups() == (LAB,)
+        again.close()
+
+    def test_it_is_for_its_owner_alone(self, database: Path) -> None:
+        store = open_store(database)
+        store.put_group(LAB)
+        modes = {stat.S_IMODE(path.stat().st_mode) for path in database.parent.glob("carrel.db*")}
+        assert modes == {0o600}
+        store.close()
+
+    def test_the_last_commit_survives_a_loss_of_power(self, database: Path) -> None:
+        transactions = Transactions(sa.make_url(f"sqlite:///{database}"))
+        pragmas = ("journal_mode", "synchronous", "foreign_keys")
+        answers = transactions.read(
+            lambda c: [c.exec_driver_sql(f"PRAGMA {name}").scalar() for name in pragmas]
+        )
+        full = 2
+        assert answers == ["wal", full, 1]
+        transactions.close()
+
+    def test_several_processes_open_it_at_once(self, database: Path) -> None:
+        work = """
+            print("ready", flush=True)
+            input()
+            store = open_store(path)
+            store.put_group(Group(name=name))
+            store.close()
+        """
+        names = ["a", "b", "c"]
+        children = [child(work, path=str(database), name=name) for name in names]
+        for process in children:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+        for process in children:
+            process.communicate("go\n", timeout=120)
+        assert [process.returncode for process in children] == [0, 0, 0]
+        store = open_store(database)
+        assert [group.name for group in store.groups()] == names
+        store.close()
+
+
+class TestSteps:
+    def test_labels_from_before_there_was_a_table_of_them_are_found(self, database: Path) -> None:
+        """r0002: what r0001 kept only inside the request."""
+        _at_revision(database, "r0001")
+        old = {"j-1": {"sweep": "7", "part": "a"}, "j-2": {}, "j-3": {"sweep": "7"}}
+        for number, (name, labels) in enumerate(old.items(), 1):
+            _request(database, number, name, labels=labels)
+        store = open_store(database)
+        found = {
+            label: [r.id for r in store.requests(RequestFilter(labels=dict([label.split("=")])))]
+            for label in ("sweep=7", "part=a", "part=b")
+        }
+        assert found == {"sweep=7": ["j-3", "j-1"], "part=a": ["j-1"], "part=b": []}
+        assert {r.id: dict(r.labels) for r in store.requests(RequestFilter())} == old
+        store.close()
+
+    def test_jobs_that_wait_give_way_from_then_on_and_sessions_do_not(self, database: Path) -> None:
+        """r0008: there was no such choice before."""
+        _at_revision(database, "r0006")
+        _request(database, 1, "job")
+        _request(database, 2, "session", kind="session")
+        store = open_store(database)
+        waiting = store.snapshot(200).waiting
+        assert {each.id: each.preemptible for each in waiting} == {"job": True, "session": False}
+        assert store.group("lab") == Group(
+            name="lab", max_devices=1, max_devices_per_user=1, max_seconds=3600
+        )
+        store.close()
+
+    def test_sessions_go_before_what_runs_alone_from_then_on(self, database: Path) -> None:
+        """r0009: they were of the class of jobs before."""
+        _at_revision(database, "r0008")
+        _request(database, 1, "job")
+        _request(database, 2, "session", kind="session")
+        store = open_store(database)
+        found = {each.id: each.priority for each in store.snapshot(200).waiting}
+        assert found == {"job": PriorityClass.NORMAL, "session": PriorityClass.INTERACTIVE}
+        store.close()
+
+
+def _request(
+    database: Path,
+    number: int,
+    name: str,
+    *,
+    kind: str = "job",
+    labels: Mapping[str, str] | None = None,
+) -> None:
+    """One that waits, as it was written before there were more columns."""
+    _execute(
+        database,
+        "INSERT INTO requests (number, id, kind, owner, group_name, devices, seconds,"
+        " idempotency_key, priority, server_name, labels, state, epoch, submitted_at)"
+        " VALUES (?, ?, ?, 'ada', 'lab', 1, 60, ?, 'normal', '', ?, 'queued', 0, 100)",
+        (number, name, kind, name, json.dumps(labels or {})),
+    )
+
+
+def _at_revision(database: Path, revision: str) -> None:
+    """A database as an older Carrel left it, with a group."""
+    transactions = Transactions(sa.make_url(f"sqlite:///{database}"))
+    transactions.write(lambda c: command.upgrade(migrations(c), revision))
+    transactions.close()
+    _execute(
+        database,
+        "INSERT INTO groups (name, max_devices, max_devices_per_user, max_seconds)"
+        " VALUES ('lab', 1, 1, 3600)",
+    )
+
+
+class TestRefusals:
+    def test_a_newer_database_is_left_alone(self, database: Path) -> None:
+        store = open_store(database)
+        store.put_group(LAB)
+        store.close()
+        _execute(database, "UPDATE alembic_version SET version_num = 'r9999'")
+        before = database.read_bytes()
+        with pytest.raises(Refused, match=r"newer Carrel \(tables r9999\).*Start the newer"):
+            open_store(database)
+        assert database.read_bytes() == before
+
+    def test_somebody_elses_database_is_left_alone(self, database: Path) -> None:
+        _execute(database, "CREATE TABLE recipes (name TEXT)")
+        with pytest.raises(Refused, match="tables that Carrel did not make: recipes"):
+            open_store(database)
+
+    def test_a_file_that_is_no_database(self, database: Path) -> None:
+        database.write_bytes(b"Dear diary, " * 1000)
+        with pytest.raises(Refused, match="is not a database"):
+            open_store(database)
+
+    def test_a_folder_that_is_not_there(self, tmp_path: Path) -> None:
+        with pytest.raises(Refused, match=r"No such file or directory.*in a folder that exists"):
+            open_store(tmp_path / "nowhere" / "carrel.db")
+
+    @pytest.mark.parametrize("kind", ["nfs", "nfs4", "cifs"])
+    def test_case_22_on_a_network_file_system(self, tmp_path: Path, kind: str) -> None:
+        mounts = _mounts((f"{tmp_path}", kind))
+        with pytest.raises(Refused, match=rf"network file system \({kind}, .*local disk"):
+            open_store(tmp_path / "carrel.db", mountinfo=mounts)
+        assert not (tmp_path / "carrel.db").exists()
+
+    @pytest.mark.parametrize(
+        ("mounts", "refused"),
+        [
+            ([("/", "ext4")], False),
+            ([("/", "nfs4")], True),
+            ([("/", "nfs4"), ("/srv", "xfs")], False),
+            ([("/srv", "xfs"), ("/", "nfs4")], False),
+            ([("/", "ext4"), ("/srv/my data", "cifs")], True),
+            ([("/", "ext4"), ("/srv/my", "nfs")], False),
+            ([("/srv/my data", "nfs"), ("/srv/my data", "ext4")], False),
+            ([("/srv/my data", "ext4"), ("/srv/my data", "nfs")], True),
+            ([("/srv/my data/carrel.db/below", "nfs")], False),
+            ([], False),
+        ],
+    )
+    def test_the_innermost_mount_counts(self, mounts: list[tuple[str, str]], refused: bool) -> None:
+        path = Path("/srv/my data/carrel.db")
+        if not refused:
+            refuse_network_file_system(path, _mounts(*mounts))
+            return
+        with pytest.raises(Refused):
+            refuse_network_file_system(path, _mounts(*mounts))
+
+
+def _mounts(*mounts: tuple[str, str]) -> str:
+    """Lines of ``/proc/self/mountinfo``: mount point and type."""
+    return "".join(
+        f"36 35 98:0 / {_escaped(point)} rw,noatime shared:1 - {kind} host:/export rw\n"
+        for point, kind in mounts
+    )
+
+
+def _escaped(point: str) -> str:
+    return point.replace(" ", "\\040")
+
+
+def _execute(database: Path, sql: str, values: tuple[object, ...] = ()) -> None:
+    engine = sa.create_engine(f"sqlite:///{database}")
+    with engine.begin() as connection:
+        connection.exec_driver_sql(sql, values)
+    engine.dispose()

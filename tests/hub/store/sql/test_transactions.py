@@ -1,0 +1,335 @@
+"""What SQLite adds to the contract: crashes, locks, and quick answers beside a long history."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+
+from carrel.hub.errors import NotFound, Unavailable
+from carrel.hub.records.requests import NewRequest, RequestFilter, RequestRecord
+from carrel.hub.scheduling.model.plan import Start
+from carrel.hub.scheduling.model.snapshot import Device, Group, Kind
+from carrel.hub.scheduling.model.states import LIVE, TERMINAL, State
+from carrel.hub.store import SqlStore, open_store
+from carrel.hub.store.sql import queries, transactions
+
+from ..processes import child
+
+GPU = Device(id="D0", node="n", index=0, model="H100", memory_bytes=1)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    return tmp_path / "carrel.db"
+
+
+@pytest.fixture
+def store(database: Path) -> Iterator[SqlStore]:
+    made = open_store(database, patience=0.2, busy_timeout=0.05)
+    made.put_group(Group(name="lab", max_devices=1, max_devices_per_user=1))
+    made.sync_devices("n", [GPU])
+    yield made
+    made.close()
+
+
+def _job(number: int) -> NewRequest:
+    return NewRequest(
+        id=f"j-{number}",
+        kind=Kind.JOB,
+        owner="ada",
+        group="lab",
+        devices=1,
+        seconds=60,
+        idempotency_key=str(number),
+    )
+
+
+def test_what_is_read_together_is_of_one_moment(store: SqlStore) -> None:
+    with ThreadPoolExecutor(1) as others:
+        with store.together():
+            before = store.waiting_for_devices()
+            others.submit(store.submit, _job(1), 100.0).result()
+            with store.together():
+                assert store.waiting_for_devices() == before == 0
+            assert store.requests(RequestFilter()) == ()
+        assert store.waiting_for_devices() == 1
+
+
+def test_what_is_read_together_is_asked_once_and_forgotten_after(store: SqlStore) -> None:
+    asked: list[str] = []
+    with ThreadPoolExecutor(1) as others:
+        with store.together():
+            before = store.groups(), store.devices(), store.marks(), store.taught_by("eve")
+            sa.event.listen(
+                sa.Engine, "before_cursor_execute", note := lambda *given: asked.append(given[2])
+            )
+            again = store.groups(), store.devices(), store.marks(), store.taught_by("eve")
+            sa.event.remove(sa.Engine, "before_cursor_execute", note)
+            assert (again, asked) == (before, [])
+            others.submit(store.set_teachers, "lab", ["eve"]).result()
+            assert store.taught_by("eve") == frozenset()
+        assert store.taught_by("eve") == {"lab"}
+
+
+def test_an_error_ends_what_is_read_together(store: SqlStore) -> None:
+    with pytest.raises(NotFound), store.together():
+        store.request("j-1")
+    store.submit(_job(1), 100.0)
+    assert store.request("j-1").id == "j-1"
+
+
+class TestCrashes:
+    def test_case_1_a_lease_outlives_the_process_that_wrote_it(
+        self, store: SqlStore, database: Path
+    ) -> None:
+        store.submit(_job(1), 100.0)
+        process = child(
+            """
+            store = open_store(path)
+            start = Start(request_id="j-1", devices=("D0",))
+            (lease,) = store.grant([start], now=101.0, lease_seconds=30)
+            print(lease.id, flush=True)
+            input()
+            """,
+            path=str(database),
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline() == "j-1.1\n"
+        process.kill()
+        process.communicate(timeout=90)
+        assert store.lease("j-1.1").devices == ("D0",)
+        again = open_store(database)
+        assert again.leases() == store.leases()
+        again.close()
+
+    def test_case_12_half_a_transaction_is_none(self, store: SqlStore, database: Path) -> None:
+        store.submit(_job(1), 100.0)
+        process = child(
+            """
+            from carrel.hub.store.sql import writing
+            store = open_store(path)
+            def die(connection, step, now):
+                print("kept all but the events", flush=True)
+                input()
+            writing._tell = die
+            store.grant([Start(request_id="j-1", devices=("D0",))], now=101.0, lease_seconds=30)
+            """,
+            path=str(database),
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline() == "kept all but the events\n"
+        process.kill()
+        process.communicate(timeout=90)
+        assert store.request("j-1").state is State.QUEUED
+        start = Start(request_id="j-1", devices=("D0",))
+        assert len(store.grant([start], now=102.0, lease_seconds=30)) == 1
+
+
+class TestLocks:
+    def test_case_22_a_locked_database_is_unavailable_after_a_while(
+        self, store: SqlStore, database: Path
+    ) -> None:
+        with sqlite3.connect(database, isolation_level=None) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(Unavailable, match=r"carrel\.db is locked .*Nothing was changed"):
+                store.submit(_job(1), 100.0)
+            assert store.requests(RequestFilter()) == ()
+            with pytest.raises(Unavailable):
+                open_store(database, patience=0.1, busy_timeout=0.05)
+            other.execute("ROLLBACK")
+        other.close()
+        assert store.submit(_job(1), 100.0).state is State.QUEUED
+
+    def test_a_lock_that_goes_in_time_is_waited_for(self, database: Path) -> None:
+        patient = open_store(database, patience=30, busy_timeout=0.01)
+        other = sqlite3.connect(database, isolation_level=None, check_same_thread=False)
+        other.execute("BEGIN IMMEDIATE")
+        # Comes while the store tries: each try takes ten times the time-out of SQLite.
+        release = threading.Timer(0.1, lambda: other.execute("ROLLBACK"))
+        release.start()
+        patient.put_group(Group(name="lab"))
+        release.join()
+        assert len(patient.groups()) == 1
+        other.close()
+        patient.close()
+
+    def test_many_threads_write_and_read(self, database: Path) -> None:
+        store = open_store(database)
+        store.put_group(Group(name="lab"))
+
+        def work(number: int) -> RequestRecord:
+            made = store.submit(_job(number), float(number))
+            assert store.request(made.id) == made
+            return made
+
+        with ThreadPoolExecutor(40) as threads:
+            made = list(threads.map(work, range(200)))
+        found = store.requests(RequestFilter(limit=1000))
+        assert {request.id for request in found} == {request.id for request in made}
+        store.close()
+
+
+class TestTheDatabaseItself:
+    @pytest.mark.parametrize(
+        "sql",
+        [
+            "INSERT INTO lease_devices VALUES ('j-2.1', 'D0', 0, NULL)",
+            "INSERT INTO leases SELECT 'x', request_id, 2, node, state, 0, 0, 0, 0, NULL"
+            " FROM leases WHERE id = 'j-1.1'",
+            "UPDATE requests SET idempotency_key = '1' WHERE id = 'j-2'",
+            "UPDATE requests SET state = 'failed' WHERE id = 'j-1'",
+            "UPDATE leases SET state = 'released'",
+            "INSERT INTO ledger SELECT NULL, 'j-1.1', 'j-1', 1, 'ada', 'lab', 1, 5, 5, 0, 'charge'",
+            "INSERT INTO requests (number, id, kind, owner, group_name, devices, seconds,"
+            " idempotency_key, priority, server_name, labels, state, epoch, submitted_at)"
+            " SELECT 99, 's-9', kind, owner, group_name, devices, seconds, 'k9', priority,"
+            " server_name, labels, state, 0, 0 FROM requests WHERE id = 's-1'",
+            "INSERT INTO group_teachers VALUES ('nowhere', 'tom')",
+        ],
+        ids=[
+            "a device in two leases",
+            "two leases of one request",
+            "one key for two requests",
+            "an end without its time",
+            "a release without its time",
+            "a charge for nothing",
+            "two live sessions of one server",
+            "a group that is not there",
+        ],
+    )
+    def test_it_forbids(self, store: SqlStore, database: Path, sql: str) -> None:
+        for number in (1, 2):
+            store.submit(_job(number), 100.0)
+        store.sync_devices("n", [GPU, Device(id="D1", node="n", index=1, model="", memory_bytes=1)])
+        starts = [Start(request_id=f"j-{n}", devices=(f"D{n - 1}",)) for n in (1, 2)]
+        store.grant(starts, now=101.0, lease_seconds=30)
+        session = NewRequest(
+            id="s-1",
+            kind=Kind.SESSION,
+            owner="ada",
+            group="lab",
+            devices=1,
+            seconds=60,
+            idempotency_key="s",
+        )
+        store.submit(session, 100.0)
+        engine = sa.create_engine(f"sqlite:///{database}")
+        with engine.connect() as connection:
+            connection.exec_driver_sql("PRAGMA foreign_keys = ON")
+            with pytest.raises(IntegrityError):
+                connection.exec_driver_sql(sql)
+        engine.dispose()
+
+    def test_where_it_lets_two_in_the_second_reads_again(
+        self, store: SqlStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """As in a database with more than one writer: the first look came too early."""
+        first = store.submit(_job(1), 100.0)
+        looks = []
+        look = queries.of_key
+
+        def too_early(connection: sa.Connection, owner: str, key: str) -> RequestRecord | None:
+            looks.append(key)
+            return None if len(looks) == 1 else look(connection, owner, key)
+
+        monkeypatch.setattr(queries, "of_key", too_early)
+        assert store.submit(_job(1), 101.0) == first
+        assert len(store.events("j-1")) == 1
+
+
+def test_a_long_history_is_not_read_by_what_happens_all_the_time(store: SqlStore) -> None:
+    """By the plans that SQLite makes, which do not depend on how quick this machine is."""
+    said: list[tuple[str, object]] = []
+
+    def note(_c: object, _cursor: object, sql: str, values: object, *_: object) -> None:
+        said.append((sql, values))
+
+    sa.event.listen(sa.Engine, "before_cursor_execute", note)
+    try:
+        store.submit(_job(1), 100.0)
+        (lease,) = store.grant(
+            [Start(request_id="j-1", devices=("D0",))], now=101.0, lease_seconds=30
+        )
+        store.launch(lease.id, now=102.0, token_hash="h")
+        store.lease_of_token("h")
+        store.renew([lease.id], now=103.0, until=133.0)
+        store.charge(now=104.0)
+        store.snapshot(200)
+        store.leases()
+        store.events("j-1")
+        store.usage(now=104.0, owner="ada")
+        store.ledger(owner="ada")
+        store.ledger(request_id="j-1")
+        store.charged(["j-1"])
+        store.live_session("ada", "")
+        store.requests(RequestFilter(owner="ada"))
+        for each in _FILTERS:
+            store.requests(each)
+            store.requests(replace(each, before="j-1"))
+        store.give_back(lease.id, now=105.0, charge_until=105.0)
+        plans = list(_plans(store, said))
+    finally:
+        sa.event.remove(sa.Engine, "before_cursor_execute", note)
+    assert len(plans) > len(said) // 2
+    assert [plan for plan in plans if _reads_everything(plan)] == []
+
+
+_FILTERS = (
+    RequestFilter(states=LIVE),
+    RequestFilter(states=frozenset({State.QUEUED})),
+    RequestFilter(kind=Kind.SESSION, states=LIVE),
+    RequestFilter(owner="ada", kind=Kind.SESSION, states=LIVE),
+    RequestFilter(owner="ada", kind=Kind.SESSION, states=TERMINAL),
+    RequestFilter(owner="ada", states=TERMINAL),
+    RequestFilter(labels={"sweep": "7"}),
+    RequestFilter(labels={"sweep": "7", "part": "a"}),
+    RequestFilter(owner="ada", labels={"sweep": "7"}),
+    RequestFilter(owner="ada", labels={"sweep": "7"}, states=LIVE),
+    RequestFilter(reader="ben", reader_groups=frozenset({"lab"}), labels={"sweep": "7"}),
+    RequestFilter(reader="ben", reader_groups=frozenset({"lab"}), states=LIVE),
+)
+"""What pages and commands ask for; what has ended and is anybody's is read newest first."""
+
+
+def _plans(store: SqlStore, said: list[tuple[str, object]]) -> Iterator[str]:
+    def explain(connection: sa.Connection) -> list[str]:
+        return [
+            row.detail
+            for sql, values in list(said)
+            if sql.startswith(("SELECT", "UPDATE"))
+            for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", values)  # type: ignore[arg-type]
+        ]
+
+    yield from store._read(explain)
+
+
+def _reads_everything(plan: str) -> bool:
+    grows = (
+        "requests",
+        "leases",
+        "lease_devices",
+        "attempts",
+        "ledger",
+        "events",
+        "request_labels",
+    )
+    # These indexes hold nothing but what is alive, however long the history is.
+    alive = ("one_live_", "requests_not_ended", "requests_changed")
+    return plan.startswith(tuple(f"SCAN {name}" for name in grows)) and not any(
+        index in plan for index in alive
+    )
+
+
+def test_what_is_no_proper_unicode_is_read_as_it_was_written() -> None:
+    """A cell may print half of a character."""
+    written = {"text": "\ud83d", "value": float("inf"), "big": 1 << 70}
+    assert transactions._from_json(json.dumps(written)) == written

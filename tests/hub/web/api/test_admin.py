@@ -1,0 +1,470 @@
+"""Administration over HTTP: rights, form tokens, previews, drains, people, the audit list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+from carrel.hub.accounts.passwords import Cost
+from carrel.hub.accounts.store import Accounts
+from carrel.hub.config.settings import Settings
+from carrel.hub.interfaces.backend import NodeState
+from carrel.hub.records.identity import Identity
+from carrel.hub.records.leases import Handle
+from carrel.hub.runtime.context import Context
+from carrel.hub.scheduling.model.plan import Start
+from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.store.memory import MemoryStore
+from carrel.hub.web import TokenHolder, build_app
+from carrel.hub.web.security.hub_oauth import ACCESS_SCOPE
+from carrel.spawners.fake import FakeBackend
+
+from ...doubles import ADMIN, STRANGER, STUDENT1, TEACHER, Clock, FakeHub, build, device
+from ...requests.test_life_of_requests import job
+from ..fakes import ALL_SCOPES, API, HUB_TOKEN, PREFIX, Client, FakeSignIn, World
+
+GROUP = {"max_devices": 1, "max_devices_per_user": 1}
+READS = ["groups/tree", "people", "audit"]
+CHANGES: list[tuple[str, str, dict[str, object] | None]] = [
+    ("PUT", "groups/cs101", {**GROUP}),
+    ("DELETE", "groups/cs101", None),
+    ("POST", "people", {"name": "zoe"}),
+    ("POST", "people/admin/password", None),
+    ("DELETE", "people/admin", None),
+    ("PUT", "pool/local/drain", {}),
+    ("DELETE", "pool/local/drain", None),
+    ("PUT", "pool/SIM-0/quarantine", {"why": "x"}),
+    ("DELETE", "pool/SIM-0/quarantine", None),
+]
+PAGES = ["admin", "admin/live", "admin/people", "admin/pool", "admin/pool/live", "admin/audit"]
+FORMS = [
+    *("admin/groups", "admin/groups/remove", "admin/people", "admin/people/password"),
+    *("admin/people/remove", "admin/pool"),
+]
+
+
+@dataclass
+class Site:
+    """A real service in memory behind its web side."""
+
+    world: World
+    commands: Context
+    accounts: Accounts
+    clock: Clock
+
+    def api(self, who: Identity = ADMIN) -> Client:
+        return self.world.program(who.name)
+
+    def page(self, who: Identity = ADMIN) -> Client:
+        return self.world.own_page(f"{who.name}-oauth")
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    clock = Clock()
+    backend = FakeBackend(devices=(device(0), device(1)), clock=clock)
+    commands = build(MemoryStore(), backend, FakeHub(), clock, tmp_path)
+    accounts = Accounts(tmp_path / "accounts.db", cost=Cost(n=2))
+    accounts.add("admin", "a long password", admin=True)
+    world = World()
+    world.sign_in = FakeSignIn()
+    for who in (ADMIN, STUDENT1, TEACHER, STRANGER):
+        world.sign_in.people[who.name] = TokenHolder(identity=who, scopes=ALL_SCOPES)
+        scopes = frozenset({ACCESS_SCOPE})
+        world.sign_in.people[f"{who.name}-oauth"] = TokenHolder(identity=who, scopes=scopes)
+    world.app = build_app(
+        commands,
+        commands.pulse,
+        world.sign_in,
+        Settings(),
+        hub_token=HUB_TOKEN,
+        crypt_key="signs",
+        clock=clock,
+        accounts=accounts,
+    )
+    yield Site(world, commands, accounts, clock)
+    accounts.close()
+
+
+def sentences(answer: httpx.Response) -> list[str]:
+    return list(answer.json()["sentences"])
+
+
+# -- rights -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("who", [STUDENT1, TEACHER])
+def test_nobody_else_reads_or_changes_anything(site: Site, who: Identity) -> None:
+    api, page = site.api(who), site.page(who)
+    asked = [api.get(f"{API}/{path}") for path in READS]
+    asked += [api.request(verb, f"{API}/{path}", json=body) for verb, path, body in CHANGES]
+    asked += [page.get(f"{PREFIX}{path}") for path in PAGES]
+    asked += [page.post(f"{PREFIX}{path}", data={"name": "cs101"}) for path in FORMS]
+    assert {answer.status_code for answer in asked} == {403}
+    assert site.commands.store.marks() == ()
+    assert site.accounts.find("admin") is not None
+    assert site.api().get(f"{API}/audit").json()["changes"] == []
+
+
+def test_a_change_by_cookie_needs_the_form_token(site: Site) -> None:
+    browser = site.world.browser("admin-oauth")
+    asked = [browser.request(verb, f"{API}/{path}", json=body) for verb, path, body in CHANGES]
+    asked += [browser.post(f"{PREFIX}{path}", data={"name": "cs101"}) for path in FORMS]
+    assert {answer.status_code for answer in asked} == {403}
+    assert site.commands.store.group("cs101").max_devices == 4
+
+
+def test_only_administrators_have_the_entry(site: Site) -> None:
+    entry = f'href="{PREFIX}admin"'
+    assert entry in site.page().get(PREFIX).text
+    assert entry not in site.page(STUDENT1).get(PREFIX).text
+
+
+# -- groups -----------------------------------------------------------------------------------
+
+
+def test_a_dry_run_says_what_it_means_and_changes_nothing(site: Site) -> None:
+    site.commands.submit_job(STUDENT1, job(devices=2))
+    answer = site.api().put(f"{API}/groups/cs101?dry_run=true", json=GROUP)
+    assert answer.json() == {
+        "sentences": ["1 request that waits could never start and would be told."],
+        "saved": False,
+        "changes": True,
+    }
+    assert site.commands.store.group("cs101").max_devices == 4
+
+
+def test_saving_changes_the_group_and_is_audited_with_both_sides(site: Site) -> None:
+    body = {**GROUP, "teachers": ["grace"], "max_seconds": 28800}
+    assert site.api().put(f"{API}/groups/cs101", json=body).json()["saved"] is True
+    lines = site.api().get(f"{API}/audit").json()["changes"]
+    assert [(line["action"], line["before"], line["after"]) for line in lines] == [
+        ("teachers set", {"teachers": ["teacher"]}, {"teachers": ["grace"]}),
+        (
+            "group set",
+            {"max_devices": 4, "max_devices_per_user": 2},
+            {"max_devices": 1, "max_devices_per_user": 1},
+        ),
+    ]
+    assert {(line["who"], line["target"]) for line in lines} == {("admin", "cs101")}
+
+
+def test_the_audit_page_shows_values_as_people_read_them(site: Site) -> None:
+    body = {**GROUP, "max_seconds": 5400, "teachers": ["<b>"]}
+    site.api().put(f"{API}/groups/cs101", json=body)
+    site.api().put(f"{API}/pool/local/drain", json={"until": site.clock.now + 3600})
+    budget = {"device_seconds": 1080000, "period": "term"}
+    site.api().put(f"{API}/groups/cs101", json={**body, "budget": budget})
+    reserved = {"group": "cs101", "devices": 1, "when": "Tue 10:00-12:00 UTC"}
+    answer = site.api().post(f"{API}/reservations", json={**reserved, "until": "1970-02-15"})
+    assert answer.status_code == 201, answer.text
+    page = site.page().get(f"{PREFIX}admin/audit").text
+    assert "budget: none → 300 h per term" in page
+    assert "until: 1970-02-15" in page
+    assert "longest time limit: 8 h → 1 h 30 min" in page
+    assert "teachers: teacher → &lt;b&gt;" in page
+    assert 'what is left is stopped: <time datetime="1970-01-12T14:46:40Z"' in page
+
+
+def test_a_group_cannot_stand_below_itself(site: Site) -> None:
+    answer = site.api().put(f"{API}/groups/cs101", json={**GROUP, "parent": "cs101"})
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
+
+
+def test_a_group_with_live_requests_is_not_removed(site: Site) -> None:
+    made = site.commands.submit_job(STUDENT1, job())
+    refused = site.api().delete(f"{API}/groups/cs101")
+    assert refused.status_code == 409
+    assert "1 request that waits or runs" in refused.json()["detail"]
+    site.commands.cancel(STUDENT1, made.id)
+    assert site.api().delete(f"{API}/groups/cs101").status_code == 204
+    assert site.api().get(f"{API}/groups/tree").json() == {"groups": []}
+    assert site.commands.request(STUDENT1, made.id).group == "cs101"
+
+
+def test_the_tree_counts_what_is_below(site: Site) -> None:
+    site.api().put(f"{API}/groups/cs", json={"max_devices": 8, "max_devices_per_user": 8})
+    body = {"parent": "cs", "max_devices": 4, "max_devices_per_user": 2}
+    site.api().put(f"{API}/groups/cs101", json=body)
+    site.commands.submit_job(STUDENT1, job())
+    tree = site.api().get(f"{API}/groups/tree").json()["groups"]
+    assert [(g["name"], g["depth"], g["waiting"]) for g in tree] == [("cs", 0, 1), ("cs101", 1, 1)]
+
+
+def test_a_budget_stands_in_the_tree_with_what_is_used_and_left_of_it(site: Site) -> None:
+    budget = {"device_seconds": 108.0, "period": "week"}
+    body = {"max_devices": 4, "max_devices_per_user": 2, "budget": budget}
+    site.api().put(f"{API}/groups/cs101", json=body)
+    site.api().put(f"{API}/groups/lab", json={"max_devices": 4, "max_devices_per_user": 2})
+
+    tree = site.api().get(f"{API}/groups/tree").json()["groups"]
+    assert [(g["name"], g["budget_used"]) for g in tree] == [("cs101", 0.0), ("lab", None)]
+    row = site.page().get("/services/carrel/admin/live").text.partition("cs101")[2]
+    assert '<td class="number">0.0</td>\n      <td class="number">0.03</td>' in row
+
+
+def test_the_page_shows_the_preview_before_it_saves(site: Site) -> None:
+    fields = {
+        "name": "cs101",
+        "parent": "",
+        "max_devices": "1",
+        "max_devices_per_user": "1",
+        "max_time": "2h",
+        "idle": "0",
+        "teachers": "teacher",
+        "do": "preview",
+    }
+    preview = site.page().post(f"{PREFIX}admin/groups", data=fields)
+    assert "What this means now" in preview.text
+    assert site.commands.store.group("cs101").max_devices == 4
+    saved = site.page().post(f"{PREFIX}admin/groups", data={**fields, "do": "save"})
+    assert saved.status_code == 303
+    group = site.commands.store.group("cs101")
+    assert (group.max_devices, group.max_seconds, group.idle_seconds) == (1, 7200, 0)
+    wrong = site.page().post(f"{PREFIX}admin/groups", data={**fields, "max_devices": "many"})
+    assert wrong.status_code == 400
+    assert "is no number of devices" in wrong.text
+
+
+def test_more_limits_are_kept_where_they_are_left_out_and_null_is_no_limit(site: Site) -> None:
+    def put(**more: object) -> Group:
+        answer = site.api().put(f"{API}/groups/cs101", json={**GROUP, **more})
+        assert answer.status_code == 200, answer.text
+        return site.commands.store.group("cs101")
+
+    put(guaranteed=2, borrowing=1, lending=0, weight=2, models=["Simulated GPU"], max_sessions=1)
+    kept = put(sessions_borrow=True)
+    assert (kept.guaranteed, kept.borrowing, kept.lending, kept.weight) == (2, 1, 0, 2.0)
+    assert (kept.max_sessions, kept.sessions_borrow) == (1, True)
+    assert kept.models == frozenset({"Simulated GPU"})
+    opened = put(borrowing=None, lending=None, models=None, max_sessions=None)
+    assert (opened.borrowing, opened.lending, opened.models, opened.max_sessions) == (None,) * 4
+    (shown,) = site.api().get(f"{API}/groups/tree").json()["groups"]
+    assert (shown["guaranteed"], shown["weight"], shown["models"]) == (2, 2.0, None)
+    line = site.api().get(f"{API}/audit").json()["changes"][-1]
+    assert line["after"]["models"] == ["Simulated GPU"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("weight", 0), ("guaranteed", -1), ("models", []), ("models", ["H900"])]
+)
+def test_a_limit_that_cannot_be_is_refused(site: Site, field: str, value: object) -> None:
+    answer = site.api().put(f"{API}/groups/cs101", json={**GROUP, field: value})
+    assert answer.status_code == 400
+    assert site.commands.store.group("cs101").max_devices == 4
+
+
+def test_the_page_has_more_limits_behind_a_summary(site: Site) -> None:
+    fields = {
+        "name": "cs101",
+        "max_devices": "4",
+        "max_devices_per_user": "2",
+        "max_time": "2h",
+        "idle": "0",
+        "guaranteed": "2",
+        "borrow": "",
+        "lend": "1",
+        "weight": "1.5",
+        "models": "Simulated GPU",
+        "max_sessions": "",
+        "sessions_borrow": "yes",
+        "do": "save",
+    }
+    assert site.page().post(f"{PREFIX}admin/groups", data=fields).status_code == 303
+    group = site.commands.store.group("cs101")
+    assert (group.guaranteed, group.borrowing, group.lending, group.weight) == (2, None, 1, 1.5)
+    assert (group.models, group.sessions_borrow) == (frozenset({"Simulated GPU"}), True)
+    page = site.page().get(f"{PREFIX}admin?edit=cs101").text
+    assert "More limits" in page
+    assert 'value="Simulated GPU"' in page
+    assert "The pool has Simulated GPU." in page
+    wrong = site.page().post(f"{PREFIX}admin/groups", data={**fields, "weight": "0"})
+    assert wrong.status_code == 400
+    assert '<details class="more" open>' in wrong.text
+
+
+def test_where_nothing_changes_there_is_nothing_to_save(site: Site) -> None:
+    fields = {"name": "cs101", "parent": "", "max_devices": "4", "max_devices_per_user": "2",
+              "max_time": "8h", "idle": "30m", "teachers": "teacher",
+              "do": "preview"}  # fmt: skip  # the form's fields
+    same = site.page().post(f"{PREFIX}admin/groups", data=fields).text
+    assert "Nothing changes." in same
+    assert 'id="save"' not in same
+    other = site.page().post(f"{PREFIX}admin/groups", data={**fields, "teachers": "grace"}).text
+    assert "grace becomes a teacher of cs101." in other
+    assert "teacher is no teacher of cs101 any more." in other
+    assert "Nothing changes." not in other
+    assert 'id="save"' in other
+
+
+# -- nodes and devices ------------------------------------------------------------------------
+
+
+def test_a_drain_is_announced_shown_and_ended(site: Site) -> None:
+    until = site.clock.now + 3600
+    body = {"until": until, "why": "A new fan."}
+    said = site.api().put(f"{API}/pool/local/drain?dry_run=true", json=body)
+    assert sentences(said) == ["Nothing new starts on the node local.", "Nothing runs there."]
+    assert site.commands.store.marks() == ()
+    site.api().put(f"{API}/pool/local/drain", json=body)
+    tiles = site.api(STUDENT1).get(f"{API}/pool").json()["devices"]
+    assert {(t["state"], t["drain_until"], t["why"]) for t in tiles} == {
+        ("draining", until, "Draining: A new fan.")
+    }
+    assert "draining" in site.page().get(f"{PREFIX}admin/pool?target=local").text
+    assert site.api().delete(f"{API}/pool/SIM-0/drain").status_code == 409
+    assert site.api().delete(f"{API}/pool/local/drain").status_code == 200
+    assert site.api(STUDENT1).get(f"{API}/pool").json()["free"] == 2
+
+
+def test_administrators_see_how_many_containers_wait_for_jobs(site: Site) -> None:
+    backend = site.commands.backend
+    assert isinstance(backend, FakeBackend)
+    for ready, said in ((0, ""), (1, "1 container waits for jobs."), (2, "2 containers wait for")):
+        backend.machines = (NodeState(name="local", ready=ready),)
+        page = site.page().get(f"{PREFIX}admin/pool").text
+        assert said in page
+        assert ("for jobs." in page) == bool(ready)
+
+
+def test_what_runs_there_is_warned_with_the_date(site: Site) -> None:
+    made = site.commands.submit_job(STUDENT1, job())
+    store = site.commands.store
+    start = Start(request_id=made.id, devices=("SIM-0",))
+    (lease,) = store.grant([start], now=site.clock.now, lease_seconds=30)
+    store.launch(lease.id, now=site.clock.now)
+    store.started(lease.id, Handle(pid=1, started_at=1.0), now=site.clock.now)
+    until = site.clock.now + 600
+    site.api().put(f"{API}/pool/SIM-0/drain", json={"until": until})
+    warning = site.commands.request(STUDENT1, made.id).warning
+    assert warning is not None
+    assert (warning.stops_at, warning.can_keep) == (until, False)
+    events = [event for event in store.events(made.id) if event.kind == "drain_warning"]
+    assert [event.data["stops_at"] for event in events] == [until]
+
+
+def test_a_quarantine_needs_its_reason_and_is_released(site: Site) -> None:
+    assert site.api().put(f"{API}/pool/SIM-0/quarantine", json={"why": " "}).status_code == 400
+    assert site.api().put(f"{API}/pool/local/quarantine", json={"why": "x"}).status_code == 404
+    site.api().put(f"{API}/pool/SIM-0/quarantine", json={"why": "Wrong sums."})
+    tile = site.api(STUDENT1).get(f"{API}/pool").json()["devices"][0]
+    assert (tile["state"], tile["why"]) == ("sick", "In quarantine: Wrong sums.")
+    assert site.api().delete(f"{API}/pool/SIM-0/quarantine").status_code == 200
+    assert site.api().delete(f"{API}/pool/SIM-0/quarantine").status_code == 409
+
+
+def test_the_pool_page_drains_by_a_span_and_says_what_is_wrong(site: Site) -> None:
+    fields = {"target": "SIM-0", "why": "fan", "until": "2h", "do": "drain"}
+    site.page().post(f"{PREFIX}admin/pool", data=fields)
+    (mark,) = site.commands.store.marks()
+    assert (mark.by, mark.until) == ("admin", site.clock.now + 7200)
+    for given in ("soon", "18:00", "2026-02-30 18:00", "9999-12-31T23:59-10:00", "99999999999d"):
+        wrong = site.page().post(f"{PREFIX}admin/pool", data={**fields, "until": given})
+        assert wrong.status_code == 400
+        assert "a date and time such as 2026-11-22 18:00" in wrong.text
+        assert f'value="{given}"' in wrong.text
+    empty = site.page().post(f"{PREFIX}admin/pool", data={"target": "SIM-0", "do": "quarantine"})
+    assert empty.status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("given", "zone", "meant"),
+    [
+        ("2026-11-22 18:00", "Europe/Berlin", "2026-11-22T17:00:00Z"),
+        ("2026-07-22T18:00:30", "Europe/Berlin", "2026-07-22T16:00:30Z"),
+        ("2026-11-22 18:00", "", "2026-11-22T18:00:00Z"),
+        ("2026-11-22T18:00-05:00", "Europe/Berlin", "2026-11-22T23:00:00Z"),
+        ("2026-11-22 18:00Z", "Asia/Tokyo", "2026-11-22T18:00:00Z"),
+    ],
+)
+def test_the_pool_page_drains_by_a_date_of_the_readers_zone(
+    site: Site, given: str, zone: str, meant: str
+) -> None:
+    fields = {"target": "local", "until": given, "zone": zone, "do": "preview"}
+    page = site.page().post(f"{PREFIX}admin/pool", data=fields).text
+    assert f'<time datetime="{meant}"' in page
+    assert site.commands.store.marks() == ()
+    site.page().post(f"{PREFIX}admin/pool", data={**fields, "do": "drain"})
+    assert f'<time datetime="{meant}"' in site.page().get(f"{PREFIX}admin/pool").text
+
+
+@pytest.mark.parametrize("zone", ["Nowhere/At_all", "../../etc/passwd", "Europe", "\0"])
+def test_a_zone_that_is_not_known_is_said(site: Site, zone: str) -> None:
+    fields = {"target": "local", "until": "2026-11-22 18:00", "zone": zone, "do": "drain"}
+    refused = site.page().post(f"{PREFIX}admin/pool", data=fields)
+    assert refused.status_code == 400
+    assert "A time with its offset" in refused.text
+
+
+def test_a_date_beyond_all_calendars_is_refused_by_rest(site: Site) -> None:
+    assert site.api().put(f"{API}/pool/local/drain", json={"until": 1e18}).status_code == 400
+    assert site.page().get(f"{PREFIX}admin/pool").status_code == 200
+
+
+# -- people -----------------------------------------------------------------------------------
+
+
+def test_people_are_added_reset_and_removed(site: Site) -> None:
+    made = site.api().post(f"{API}/people", json={"name": "zoe", "groups": ["cs101"]})
+    assert made.status_code == 201
+    assert site.accounts.sign_in("zoe", made.json()["password"]) is not None
+    again = site.api().post(f"{API}/people/zoe/password").json()["password"]
+    assert site.accounts.sign_in("zoe", again) is not None
+    found = site.api().get(f"{API}/people").json()["people"]
+    zoe = next(person for person in found if person["name"] == "zoe")
+    assert (zoe["groups"], zoe["account"], zoe["live"]) == (["cs101"], True, 0)
+    assert site.api().delete(f"{API}/people/zoe").status_code == 204
+    actions = [line["action"] for line in site.api().get(f"{API}/audit").json()["changes"]]
+    assert actions == ["account remove", "new password", "member add", "account add"]
+
+
+def test_the_last_administrator_stays(site: Site) -> None:
+    refused = site.api().delete(f"{API}/people/admin")
+    assert (refused.status_code, site.accounts.find("admin") is not None) == (409, True)
+    assert "last administrator" in refused.json()["detail"]
+
+
+def test_a_new_password_is_on_the_page_once(site: Site) -> None:
+    page = site.page().post(f"{PREFIX}admin/people", data={"name": "zoe", "groups": ""})
+    assert "shown this once" in page.text
+    assert "shown this once" not in site.page().get(f"{PREFIX}admin/people").text
+
+
+# -- other people's requests, and the list -----------------------------------------------------
+
+
+def test_the_owner_reads_why_an_administrator_cancelled(site: Site) -> None:
+    made = site.commands.submit_job(STUDENT1, job())
+    site.api().delete(f"{API}/requests/{made.id}?reason=The+disk+is+full.")
+    cause = site.commands.request(STUDENT1, made.id).cause
+    assert cause is not None
+    assert cause.message == "Cancelled by admin: The disk is full."
+    (line,) = site.api().get(f"{API}/audit?action=request%20cancel").json()["changes"]
+    assert (line["who"], line["target"], line["why"]) == ("admin", made.id, "The disk is full.")
+
+
+def test_what_is_ones_own_is_nobodys_business(site: Site) -> None:
+    made = site.commands.submit_job(STUDENT1, job())
+    site.commands.cancel(STUDENT1, made.id)
+    assert site.api().get(f"{API}/audit").json()["changes"] == []
+
+
+def test_the_list_is_filtered_and_paged(site: Site) -> None:
+    for number in range(3):
+        site.api().put(f"{API}/groups/g{number}", json=GROUP)
+    first = site.api().get(f"{API}/audit?limit=2").json()
+    rest = site.api().get(f"{API}/audit?limit=2&before={first['next']}").json()
+    targets = [line["target"] for line in [*first["changes"], *rest["changes"]]]
+    assert (targets, rest["next"]) == (["g2", "g1", "g0"], None)
+    assert len(site.api().get(f"{API}/audit?target=g1&who=admin").json()["changes"]) == 1
+    assert site.api().get(f"{API}/audit?action=nothing").status_code == 400
+    assert "g1" in site.page().get(f"{PREFIX}admin/audit?target=g1").text
+
+
+@pytest.mark.parametrize("path", [*PAGES, "admin?edit=cs101", "admin/pool?target=SIM-0"])
+def test_every_page_answers(site: Site, path: str) -> None:
+    assert site.page().get(f"{PREFIX}{path}").status_code == 200

@@ -1,0 +1,91 @@
+"""Nothing that a page of the service carries may bring in, or run, what is not the service's."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+import carrel.hub.web
+from carrel.hub.groups.membership import GroupChoice
+
+from ..fakes import PREFIX, World, full
+from ..reading import pages_and_parts
+
+TEMPLATES = Path(carrel.hub.web.__file__).parent / "templates"
+PLACES = {
+    "request_id": "j-cccccccc",
+    "server": "experiments",
+    "event_id": "1",
+    "group": "cs101",
+    "course": "cs101",
+    "assignment": "ps1",
+    "submission": "1",
+    "person": "student1",
+    "name": "ps1.html",
+}
+STREAMS = ("/events", "/feed")
+MADE_BY_NOTEBOOKS = ("/outputs/{event_id}", "/notebook/content")
+STRICT = {
+    "default-src": "'self'",
+    "img-src": "'self' data:",
+    "object-src": "'none'",
+    "base-uri": "'none'",
+    "form-action": "'self'",
+    "frame-ancestors": "'none'",
+}
+INLINE = {
+    "a script": re.compile(r"<script(?![^>]*\ssrc=)|javascript:", re.I),
+    "a style": re.compile(r"<style|\sstyle=", re.I),
+    "a handler": re.compile(r"\son[a-z]+=|\shx-on|\shx-vals=['\"]?js:", re.I),
+    "another host": re.compile(r"(?:src|href|action)=['\"]?(?:https?:)?//", re.I),
+}
+
+
+def policy(header: str) -> dict[str, str]:
+    parts = (part.strip().partition(" ") for part in header.split(";"))
+    return {name: value for name, _, value in parts}
+
+
+@pytest.mark.parametrize("who", ["ada-oauth", "root-oauth", "nobody"])
+def test_every_address_forbids_everything_foreign(who: str) -> None:
+    world = World()
+    full(world)
+    browser = world.browser(who)
+    for path in sorted(pages_and_parts(world.app)):
+        if path.endswith(STREAMS):
+            continue
+        answer = browser.get(path.replace(":path", "").format(**PLACES))
+        found = policy(answer.headers["content-security-policy"])
+        if path.endswith(MADE_BY_NOTEBOOKS) and answer.is_success:
+            assert (found["sandbox"], found["default-src"]) == ("", "'none'"), path
+        else:
+            assert found == STRICT, path
+        assert answer.headers["x-content-type-options"] == "nosniff", path
+
+
+def test_an_answer_to_a_surprise_is_as_strict() -> None:
+    world = World()
+    world.commands.choices = cast(list[GroupChoice], None)
+    answer = world.browser().get(PREFIX)
+    assert answer.status_code == 500
+    assert policy(answer.headers["content-security-policy"]) == STRICT
+
+
+@pytest.mark.parametrize("template", sorted(path.name for path in TEMPLATES.glob("*.html")))
+def test_no_template_has_anything_inline(template: str) -> None:
+    text = (TEMPLATES / template).read_text()
+    assert {what for what, pattern in INLINE.items() if pattern.search(text)} == set()
+
+
+def test_what_a_notebook_made_is_framed_without_rights() -> None:
+    world = World()
+    full(world)
+    page = world.browser().get(f"{PREFIX}requests/j-cccccccc/notebook").text
+    (frame,) = re.findall(r"<iframe[^>]*>", page)
+    assert 'sandbox=""' in frame
+    for template in TEMPLATES.glob("*.html"):
+        for other in re.findall(r"<iframe[^>]*>", template.read_text()):
+            assert 'sandbox=""' in other, template.name

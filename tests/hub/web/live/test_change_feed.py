@@ -1,0 +1,168 @@
+"""Many who follow cost one look at the store, and each hears of what they may see, no more."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from carrel.hub.records.identity import Identity
+from carrel.hub.runtime.context import Context
+from carrel.hub.scheduling.model.plan import Plan, Reason, Wait
+from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.store import MemoryStore
+from carrel.hub.web.dependencies.context import WebContext
+from carrel.hub.web.live.change_feed import ChangeFeed, Clues, StreamCursor
+from carrel.hub.web.live.page_fingerprint import PageFingerprint
+from carrel.spawners.fake import FakeBackend
+
+from ...doubles import ADMIN, STUDENT1, STUDENT2, TEACHER, Clock, FakeHub, build, device
+from ...requests.test_command_jobs import command
+
+
+class CountingStore(MemoryStore):
+    """Counts its readings by their names."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads: Counter[str] = Counter()
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in ("glance", "requests", "request", "devices", "holdings", "taught_by"):
+            self.reads[name] += 1
+        return super().__getattribute__(name)
+
+
+@pytest.fixture
+def store() -> CountingStore:
+    return CountingStore()
+
+
+@pytest.fixture
+def commands(store: CountingStore, tmp_path: Path) -> Context:
+    clock = Clock()
+    made = build(store, FakeBackend(devices=(device(0),), clock=clock), FakeHub(), clock, tmp_path)
+    store.put_group(Group(name="math", max_devices=4, max_devices_per_user=2))
+    return made
+
+
+def page(commands: Context, looks: ChangeFeed, who: Identity) -> PageFingerprint:
+    return PageFingerprint(cast(WebContext, SimpleNamespace(commands=commands, looks=looks)), who)
+
+
+async def look(pages: list[PageFingerprint]) -> list[Clues]:
+    return list(await asyncio.gather(*(each.look(silence=False) for each in pages)))
+
+
+def test_two_hundred_pages_look_once_a_beat(commands: Context, store: CountingStore) -> None:
+    async def follow() -> tuple[Counter[str], list[bool]]:
+        looks = ChangeFeed(commands, commands.pulse)
+        pages = [page(commands, looks, STUDENT2) for _ in range(200)]
+        pages.append(page(commands, looks, STUDENT1))
+        before = await look(pages)
+        await asyncio.to_thread(commands.submit_job, STUDENT1, command(devices=0))
+        store.reads.clear()
+        after = await look(pages)
+        return Counter(store.reads), [a != b for a, b in zip(before, after, strict=True)]
+
+    reads, news = asyncio.run(follow())
+    assert news == [False] * 200 + [True]
+    assert reads["glance"] == 1
+    # What waits and what has ended, for the one page that shows the new request.
+    assert reads["requests"] == 2
+    assert sum(reads.values()) < 15
+
+
+def test_two_hundred_streams_of_one_job_read_nothing_for_another(
+    commands: Context, store: CountingStore
+) -> None:
+    async def follow() -> tuple[Counter[str], list[bool], list[bool]]:
+        looks = ChangeFeed(commands, commands.pulse)
+        first = await asyncio.to_thread(commands.submit_job, STUDENT1, command(devices=0))
+        told = [StreamCursor() for _ in range(200)]
+
+        async def news() -> list[bool]:
+            return [await looks.news(each, first.id, STUDENT1) for each in told]
+
+        assert all(await news())
+        await asyncio.to_thread(commands.submit_job, STUDENT2, command(devices=0))
+        store.reads.clear()
+        of_another = await news()
+        reads = Counter(store.reads)
+        await asyncio.to_thread(commands.cancel, STUDENT1, first.id)
+        return reads, of_another, await news()
+
+    reads, of_another, of_this = asyncio.run(follow())
+    assert reads["glance"] == 1
+    assert reads["request"] == reads["requests"] == 0
+    assert not any(of_another)
+    assert all(of_this)
+
+
+def test_a_page_hears_of_what_its_reader_may_see(commands: Context) -> None:
+    """A request of student1 in cs101, whose teacher is dismissed before the next one."""
+
+    async def follow() -> list[list[bool]]:
+        looks = ChangeFeed(commands, commands.pulse)
+        pages = [page(commands, looks, who) for who in (STUDENT1, STUDENT2, TEACHER, ADMIN)]
+        told = []
+
+        async def news(change: Callable[[], object]) -> None:
+            before = await look(pages)
+            await asyncio.to_thread(change)
+            commands.pulse.beat()
+            after = await look(pages)
+            told.append([a != b for a, b in zip(before, after, strict=True)])
+
+        await news(lambda: commands.submit_job(STUDENT1, command(devices=0)))
+        await news(lambda: commands.store.set_teachers("cs101", []))
+        await news(lambda: commands.submit_job(STUDENT1, command(devices=0)))
+        return told
+
+    submitted, dismissed, again = asyncio.run(follow())
+    assert submitted == [True, False, True, True]
+    assert dismissed == [False, False, True, False], "the requests go from the teacher's page"
+    assert again == [True, False, False, True]
+
+
+def test_a_new_place_is_news_for_whoever_waits_there(commands: Context) -> None:
+    def place(request_id: str, number: int) -> Plan:
+        wait = Wait(request_id=request_id, place=number, reason=Reason.NO_FREE_DEVICE)
+        return Plan(waits=(wait,))
+
+    async def follow() -> list[bool]:
+        looks = ChangeFeed(commands, commands.pulse)
+        mine = await asyncio.to_thread(commands.submit_job, STUDENT1, command(devices=1))
+        commands.board.publish(place(mine.id, 2))
+        pages = [page(commands, looks, who) for who in (STUDENT1, STUDENT2)]
+        before = await look(pages)
+        commands.board.publish(place(mine.id, 1))
+        commands.pulse.beat()
+        after = await look(pages)
+        return [a != b for a, b in zip(before, after, strict=True)]
+
+    assert asyncio.run(follow()) == [True, False]
+
+
+def test_a_store_that_does_not_answer_is_asked_once_for_all(
+    commands: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def broken(_after: int | None) -> None:
+        asked.append(1)
+        raise OSError("no database")
+
+    async def follow() -> list[object]:
+        looks = ChangeFeed(commands, commands.pulse)
+        monkeypatch.setattr(commands.store, "glance", broken)
+        return await asyncio.gather(*(looks.newest() for _ in range(50)), return_exceptions=True)
+
+    failures = asyncio.run(follow())
+    assert all(isinstance(failure, OSError) for failure in failures)
+    assert len(asked) == 1

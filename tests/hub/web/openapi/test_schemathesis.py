@@ -1,0 +1,122 @@
+"""The API answers as it describes itself, whatever is sent, and never with a 5xx."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+from fastapi import FastAPI
+from hypothesis import HealthCheck, given
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from carrel.hub.config.settings import Settings
+from carrel.hub.controller.loop import Loop
+from carrel.hub.runtime.context import Context
+from carrel.hub.store import MemoryStore
+from carrel.hub.web import TokenHolder, build_app
+from carrel.spawners.fake import FakeBackend
+
+from ...controller.test_loop import World
+from ...doubles import STUDENT1, STUDENT2, Clock, FakeHub, build
+from ...requests.test_life_of_requests import job
+from ..fakes import ALL_SCOPES, API, HUB_TOKEN, FakeSignIn
+from ..fakes import World as Fakes
+from ....property_settings import examples
+
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+]
+CALLERS = {
+    "a student": {"Authorization": "token student1-all"},
+    "nobody": {},
+    "somebody unknown": {"Authorization": "token who-knows"},
+}
+EXAMPLES = examples(6, 50, derandomize=True, suppress_health_check=list(HealthCheck))
+
+
+class Site:
+    """The application over real commands, with one request in each stage of its life."""
+
+    def __init__(self, folder: Path) -> None:
+        clock, hub = Clock(), FakeHub()
+        backend = FakeBackend(clock=clock)
+        self.commands: Context = build(MemoryStore(), backend, hub, clock, folder)
+        self.ended = self._ended(backend, hub, clock)
+        self.waiting = self.commands.submit_job(STUDENT1, job()).id
+        self.somebody_elses = self.commands.submit_job(STUDENT2, job()).id
+        sign_in = FakeSignIn()
+        sign_in.people["student1-all"] = TokenHolder(identity=STUDENT1, scopes=ALL_SCOPES)
+        self.app: FastAPI = build_app(
+            self.commands,
+            self.commands.pulse,
+            sign_in,
+            Settings(),
+            hub_token=HUB_TOKEN,
+            crypt_key="signs",
+        )
+
+    def _ended(self, backend: FakeBackend, hub: FakeHub, clock: Clock) -> str:
+        world = World(self.commands, backend, hub, clock, Loop(self.commands, node="local"))
+        made = world.running_job()
+        folder = self.commands.files.attempt_folder(made.id, 1)
+        (folder / "files").mkdir()
+        (folder / "files" / "loss.txt").write_text("0.1")
+        (folder / "output.ipynb").write_text("{}")
+        (folder / "log.txt").write_text("hello")
+        world.report(made, "ended", code="succeeded", message="All cells ran.")
+        backend.end(world.lease(made))
+        world.settle(2)
+        world.loop.close()
+        assert world.see(made).state == "succeeded"
+        return made.id
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    return Site(tmp_path_factory.mktemp("site"))
+
+
+def operations(app: FastAPI) -> dict[str, Any]:
+    schema = schemathesis.openapi.from_asgi(f"{API}/openapi.json", app)
+    found = [operation.ok() for operation in schema.get_all_operations()]
+    # What follows everything that a person sees has no end that could be waited for.
+    return {each.label: each for each in found if not each.path.endswith("/api/v1/events")}
+
+
+@pytest.mark.hypothesis
+@pytest.mark.parametrize("label", operations(Fakes().app))
+def test_every_answer_is_one_that_was_described(label: str, site: Site) -> None:
+    operation = operations(site.app)[label]
+
+    @EXAMPLES
+    @given(case=operation.as_strategy())
+    def answers(case: schemathesis.Case) -> None:
+        aim(case, site)
+        for headers in CALLERS.values():
+            case.call_and_validate(headers=headers, checks=CHECKS)
+
+    answers()
+
+
+def aim(case: schemathesis.Case, site: Site) -> None:
+    """Half of the made-up ids are replaced by those of requests that there are."""
+    given = case.path_parameters.get("request_id")
+    if given is None:
+        return
+    # A stream of one that has not ended does not end either.
+    choices = [site.ended, site.somebody_elses, None, None]
+    if not case.path.endswith("/events"):
+        choices.append(site.waiting)
+    chosen = choices[len(str(given)) % len(choices)]
+    if chosen is not None:
+        case.path_parameters["request_id"] = chosen

@@ -1,0 +1,236 @@
+"""The page of an assignment: what its student reads, sends and gets, and nobody else."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+
+import httpx
+import pytest
+
+from carrel.courses.feedback.delivery import GRADE
+from carrel.courses.files.bundle import FileBundle
+from carrel.hub.schemas.grading import CellScoreIn, CellScoreOut, GradeOut, VerdictIn
+from carrel.hub.web import TokenHolder
+from carrel.hub.web.dependencies.context import WebContext
+from carrel.hub.web.html.downloads import attachment
+
+from .....courses.checks import came_out
+from ....doubles import STUDENT1, STUDENT2, TEACHER
+from ...api.test_admin import Site, site
+from ...api.test_courses import course, files
+from ...fakes import ALL_SCOPES, API, PREFIX, Client
+from ..test_desk import check_page
+
+__all__ = ["course", "site"]
+
+PS1 = f"{API}/courses/cs101/assignments/ps1"
+PAGE = f"{PREFIX}course/cs101/assignment/ps1"
+Sent = list[tuple[str, tuple[str, bytes]]]
+
+
+def sent(**contents: bytes) -> Sent:
+    return [("files", (name.replace("_", "."), content)) for name, content in contents.items()]
+
+
+@pytest.fixture
+def browser(course: Site) -> Client:
+    return course.page(STUDENT1)
+
+
+def other(course: Site) -> Client:
+    people = course.world.sign_in.people
+    people["student2-oauth"] = TokenHolder(identity=STUDENT2, scopes=ALL_SCOPES)
+    return course.page(STUDENT2)
+
+
+def receipts(course: Site) -> list[str]:
+    found = course.api(STUDENT1).get(f"{PS1}/submissions").json()["receipts"]
+    return [each["sha256"] for each in found]
+
+
+def read(answer: httpx.Response) -> str:
+    assert answer.status_code == 200, answer.text
+    check_page(answer.text)
+    return answer.text
+
+
+def test_it_says_how_the_assignment_stands(course: Site, browser: Client) -> None:
+    extension = {"person": "student1", "seconds": 3600}
+    course.api(TEACHER).post(f"{PS1}/extensions", json=extension)
+    page = read(browser.get(PAGE))
+    for words in (
+        '<time datetime="2027-02-01T18:00:00Z" data-show="date">',
+        "You have 1 h more.",
+        "Handed in now it is on time; in 17 d 10 h it does not count any more.",
+        "Your teacher has not released feedback yet.",
+        "You have handed in nothing yet.",
+        "You have checked nothing in the last day.",
+        "%carrel fetch-assignment ps1 --course cs101",
+    ):
+        assert words in page
+    assert PAGE in course.page(STUDENT1).get(PREFIX).text, "the desk leads there"
+
+
+def test_the_hand_out_comes_as_a_zip(browser: Client) -> None:
+    answer = browser.get(f"{PAGE}/hand-out")
+    assert answer.headers["content-disposition"] == attachment("ps1.zip")
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+        assert archive.namelist() == ["ps1/ps1.ipynb"]
+        assert b"BEGIN SOLUTION" not in archive.read("ps1/ps1.ipynb")
+    assert "which you have" in read(browser.get(PAGE))
+
+
+def test_files_are_handed_in_and_have_a_receipt(course: Site, browser: Client) -> None:
+    answer = browser.post(f"{PAGE}/submit", files=sent(ps1_ipynb=b"my work", data_csv=b"1,2"))
+    assert (answer.status_code, answer.headers["location"]) == (303, f"{PAGE}#receipt-1")
+    (sha256,) = receipts(course)
+    for page in (read(browser.get(PAGE)), browser.get(f"{PAGE}/live/work").text):
+        assert sha256 in page
+        assert "On time; this one is graded." in page
+    assert "submitted" in browser.get(f"{PAGE}/live").text
+
+
+def test_a_zip_is_unpacked(course: Site, browser: Client) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("ps1/ps1.ipynb", b"my work")
+    browser.post(f"{PAGE}/submit", files=[("files", ("ps1.zip", packed.getvalue()))])
+    found = course.api(STUDENT1).get(f"{PS1}/submissions").json()["receipts"]
+    assert [file["name"] for each in found for file in each["files"]] == ["ps1.ipynb"]
+
+
+def _zip_with_a_link() -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        link = zipfile.ZipInfo("ps1.ipynb")
+        link.external_attr = 0o120777 << 16
+        archive.writestr(link, "/etc/passwd")
+    return packed.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("files", "status", "sentence"),
+    [
+        (sent(), 400, "there are no files"),
+        ([("files", ("../ps1.ipynb", b"x"))], 400, "leads out of its folder"),
+        ([("files", ("a.ipynb", b"x")), ("files", ("A.ipynb", b"x"))], 400, "are too alike"),
+        ([("files", ("n" * 1200, b"x"))], 400, "is too long"),
+        ([("files", ("ps1.zip", _zip_with_a_link()))], 400, "holds a link"),
+        ([("files", ("ps1.zip", b"no zip"))], 400, "cannot be read"),
+        ([("files", ("ps1.ipynb", b"x" * (33 << 20)))], 413, "32 MiB"),
+    ],
+    ids=["nothing", "out", "alike", "long", "link", "no zip", "large"],
+)
+def test_what_is_refused_says_why_and_leaves_nothing(
+    course: Site, browser: Client, files: Sent, status: int, sentence: str
+) -> None:
+    answer = browser.post(f"{PAGE}/submit", files=files, data={"x": ""})
+    assert answer.status_code == status, answer.text
+    check_page(answer.text)
+    assert 'id="submit-problem"' in answer.text
+    assert sentence in answer.text
+    assert receipts(course) == []
+
+
+def test_a_form_of_another_page_hands_in_nothing(course: Site) -> None:
+    stranger = course.world.browser("student1-oauth")
+    for what in ("submit", "check"):
+        answer = stranger.post(f"{PAGE}/{what}", files=sent(ps1_ipynb=b"x"))
+        assert answer.status_code == 403
+    assert receipts(course) == []
+
+
+def test_a_check_is_asked_for_and_its_result_shown_to_its_student(
+    course: Site, browser: Client
+) -> None:
+    refused = browser.post(f"{PAGE}/check", files=sent(), data={"x": ""})
+    assert refused.status_code == 400
+    assert "nothing to check" in refused.text
+    answer = browser.post(f"{PAGE}/check", files=sent(ps1_ipynb=b"my work"))
+    assert (answer.status_code, answer.headers["location"]) == (303, f"{PAGE}#check-title")
+    assert "Waiting in the queue." in read(browser.get(PAGE))
+    (check,) = browser.get(f"{PS1}/checks").json()["checks"]
+    cell = CellScoreIn(
+        notebook="ps1", cell="a", word="passed", sentence="All is well.", score=1.0, max_score=1.0
+    )
+    result = VerdictIn(submission=1, seconds=1.0, cells=[cell])
+    came_out(course.commands, check["request"], result)
+    assert "The one test that you can see passes." in browser.get(f"{PAGE}/live/work").text
+    page = read(browser.get(PAGE))
+    assert "All is well." in page
+    assert receipts(course) == []
+    for stranger in (other(course), course.page(TEACHER)):
+        assert "All is well." not in read(stranger.get(PAGE))
+
+
+def test_a_check_among_requests_is_called_what_it_is(course: Site, browser: Client) -> None:
+    browser.post(f"{PAGE}/check", files=sent(ps1_ipynb=b"my work"))
+    (check,) = browser.get(f"{PS1}/checks").json()["checks"]
+    request = f"{PREFIX}requests/{check['request']}"
+    for page in (f"{PREFIX}requests?kind=grading", request):
+        said = read(browser.get(page))
+        assert "Check of ps1" in said
+        assert "carrel.courses.grading_runs.check_worker" not in said
+        assert "sha256" not in said
+    assert "Check of ps1" in read(course.page(TEACHER).get(f"{PREFIX}course/cs101"))
+    assert f'href="{PAGE}"' in browser.get(request).text
+    assert "Run again" not in browser.get(request).text
+    refused = browser.post(f"{request}/again", data={"csrf": ""})
+    assert refused.status_code == 404
+    assert "ask for it from there" in refused.text
+
+
+def test_points_and_feedback_appear_when_they_are_released(course: Site, browser: Client) -> None:
+    sent = {"files": files(ps1_ipynb=b"my work")}
+    receipt = browser.post(f"{PS1}/submissions", json=sent).json()
+    assert browser.get(f"{PS1}/my-grade").json()["grade"] is None
+    cell = CellScoreOut(
+        notebook="ps1", cell="squares", word="failed", sentence="A check failed.",
+        score=1.0, max_score=2.0,
+    )  # fmt: skip  # one value
+    grade = GradeOut(
+        person="student1", submission=receipt["id"], number=1, score=0.9, max_score=2.0,
+        penalty=0.1, cells=[cell],
+    )  # fmt: skip  # one value
+    pages = {
+        "ps1.html": b"<script>alert(1)</script>Well done.",
+        GRADE: grade.model_dump_json().encode(),
+    }
+    web: WebContext = course.world.app.state.web
+    desk = web.courses
+    desk.hand_back(TEACHER, desk.store.submission(receipt["id"]), FileBundle.of(pages.items()))
+
+    mine = browser.get(f"{PS1}/my-grade").json()
+    assert (mine["grade"]["score"], mine["pages"], mine["sentence"]) == (0.9, ["ps1.html"], "")
+    page = read(browser.get(PAGE))
+    for words in ("0.9 of 2 points", "10 % taken off for lateness", "squares", "A check failed."):
+        assert words in page
+    assert "0.9 of 2 points" in read(browser.get(PREFIX))
+    assert [
+        f["name"]
+        for f in browser.get(f"{API}/submissions/{receipt['id']}/feedback").json()["files"]
+    ] == ["ps1.html"]
+
+    address = f"{PAGE}/feedback/{receipt['id']}/ps1.html"
+    assert address in page
+    framed = read(browser.get(address))
+    assert f'<iframe class="frame notebook-frame" sandbox="" src="{address}/content"' in framed
+    content = browser.get(f"{address}/content")
+    assert content.headers["content-security-policy"].startswith("sandbox; default-src 'none'")
+    assert "Well done." in content.text
+    hidden = browser.get(f"{PAGE}/feedback/{receipt['id']}/{GRADE}")
+    assert hidden.status_code == 404
+    stranger = other(course)
+    assert stranger.get(f"{address}/content").status_code == 404
+    assert stranger.get(f"{PS1}/my-grade").json()["grade"] is None
+
+
+def test_who_takes_no_course_finds_nothing_and_who_teaches_is_led_on(course: Site) -> None:
+    page = read(course.page(TEACHER).get(PAGE))
+    assert f"{PREFIX}course/cs101/grading/ps1" in page
+    assert 'id="submit"' not in page
+    assert course.api(TEACHER).get(f"{PS1}/my-grade").status_code == 403
+    course.api(TEACHER).put(f"{API}/courses/cs101/roster", json={"students": "student\nstudent2\n"})
+    for path in ("", "/live", "/live/work", "/hand-out"):
+        assert course.page(STUDENT1).get(f"{PAGE}{path}").status_code == 404

@@ -1,0 +1,388 @@
+"""Courses in the browser, for those who teach and grade them."""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from typing import Any
+
+import httpx
+import pytest
+
+from carrel.hub.records.identity import Identity
+from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.web import TokenHolder
+from carrel.hub.web.security.hub_oauth import ACCESS_SCOPE
+
+from .....courses.notebook_samples import SOURCE
+from ....doubles import ADMIN, STUDENT1, TEACHER
+from ...api.test_admin import Site, site
+from ...api.test_courses import PS1, course, files
+from ...fakes import API, PREFIX
+from ..test_desk import check_page
+
+__all__ = ["course", "site"]
+
+COURSES = f"{PREFIX}courses"
+TEACH = f"{PREFIX}course/cs101/teach"
+PEOPLE = f"{PREFIX}course/cs101/people"
+RELEASE = f"{PREFIX}course/cs101/release"
+GUS = Identity(name="gus")
+ROSTER = b"student,name,section\nstudent1,Ada Lovelace,blue\nzoe,Zoe,red\n"
+
+
+def send(site: Site, address: str, who: Identity = TEACHER, **fields: Any) -> httpx.Response:
+    """A form of a page; fields that are lists of files make it one with files."""
+    token = {"csrf": site.world.form_token(f"{who.name}-oauth")}
+    data = {name: value for name, value in fields.items() if isinstance(value, str)}
+    sent = [(name, each) for name, value in fields.items() if name not in data for each in value]
+    return site.page(who).post(address, data=token | data, files=sent or None)
+
+
+def roster(content: bytes = ROSTER) -> list[tuple[str, bytes]]:
+    return [("roster.csv", content)]
+
+
+def shown(answer: httpx.Response, status: int = 200) -> str:
+    assert answer.status_code == status, answer.text
+    check_page(answer.text)
+    return answer.text
+
+
+def grader(site: Site) -> None:
+    """gus grades cs101."""
+    scopes = frozenset({ACCESS_SCOPE})
+    site.world.sign_in.people["gus-oauth"] = TokenHolder(identity=GUS, scopes=scopes)
+    table = {"students": "student,section,role\nstudent1,blue,\nstudent2,,\ngus,,grader\n"}
+    assert site.api(TEACHER).put(f"{API}/courses/cs101/roster", json=table).status_code == 200
+
+
+# -- the list ---------------------------------------------------------------------------------
+
+
+def test_without_a_course_the_list_says_how_one_is_made(site: Site) -> None:
+    assert "Make the first one below" in shown(site.page().get(COURSES))
+    page = shown(site.page(TEACHER).get(COURSES))
+    assert "You teach no course." in page
+    assert "carrel course create cs101 --teacher teacher" in page
+    assert "Make a course" not in page
+    # The group that they teach without a course is still to be found.
+    assert f'href="{PREFIX}course/cs101"' in page
+
+
+def test_those_who_teach_or_grade_find_their_course_in_the_navigation(course: Site) -> None:
+    grader(course)
+    way = f'href="{COURSES}"'
+    for who in (ADMIN, TEACHER, GUS):
+        assert way in course.page(who).get(PREFIX).text, who
+        assert f'href="{TEACH}"' in shown(course.page(who).get(COURSES)), who
+    assert way not in course.page(STUDENT1).get(PREFIX).text
+    assert f'href="{TEACH}"' not in course.page(STUDENT1).get(COURSES).text
+
+
+def test_a_course_is_shown_before_it_is_made(site: Site) -> None:
+    asked = {"name": "cs102", "teachers": "teacher, nobody", "guaranteed": "1", "max_devices": "3"}
+    page = shown(send(site, COURSES, ADMIN, do="preview", **asked, roster=roster()))
+    for words in (
+        "cs102 is made, group and course, with at most 3 devices.",
+        "JupyterHub does not know nobody yet: is the name right?",
+        "student1 (Ada Lovelace) is new, section blue.",
+        "zoe (Zoe) is new, section red.",
+    ):
+        assert words in page
+    assert not site.commands.store.teachers("cs102")
+    # The table came back with the page: the file need not be chosen again.
+    made = shown(send(site, COURSES, ADMIN, do="create", **asked, students=ROSTER.decode()))
+    assert f'Made <a href="{PREFIX}course/cs102/teach">cs102</a>, with 2 students.' in made
+    assert "JupyterHub does not know nobody yet" in made
+    found = site.api().get(f"{API}/courses/cs102").json()
+    assert (found["students"], found["teachers"]) == (2, ["nobody", "teacher"])
+    assert site.commands.store.group("cs102").guaranteed == 1
+    more = asked | {"name": "cs104", "guaranteed": "90", "max_devices": "99"}
+    assert "not all can have theirs at once" in shown(
+        send(site, COURSES, ADMIN, do="preview", **more)
+    )
+    plain = send(site, COURSES, ADMIN, do="create", name="cs103", teachers="teacher")
+    assert (plain.status_code, plain.headers["location"]) == (
+        303,
+        f"{PREFIX}course/cs103/teach#main",
+    )
+
+
+def test_whom_a_roster_lacks_is_told_and_stays_when_a_group_becomes_a_course(site: Site) -> None:
+    said = "In the group already, and not on the roster: student2."
+    page = shown(send(site, COURSES, ADMIN, do="preview", name="cs101", roster=roster()))
+    assert "cs101 becomes the group of a course" in page
+    assert said in page
+    made = shown(send(site, COURSES, ADMIN, do="create", name="cs101", students=ROSTER.decode()))
+    assert said in made
+    assert site.api().get(f"{API}/courses/cs101").json()["students"] == 3
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence", "field"),
+    [
+        ({"name": ""}, "A course needs a name.", "new-name"),
+        ({"max_devices": "many"}, "&#39;many&#39; is no number of devices.", "new-max_devices"),
+        ({"budget": "300"}, "&#39;300&#39; is no budget.", "new-budget"),
+        ({"students": "name\nAda"}, "names no column &#39;student&#39;", "roster"),
+        ({"guaranteed": "5"}, "5 devices are guaranteed, and 2 are the most.", "new-guaranteed"),
+    ],
+    ids=["no name", "devices", "budget", "roster", "guarantee"],
+)
+def test_what_is_wrong_stands_beside_its_field(
+    site: Site, wrong: dict[str, str], sentence: str, field: str
+) -> None:
+    asked = {"name": "cs102", "title": "Kept", "max_devices": "2", "do": "create"} | wrong
+    page = shown(send(site, COURSES, ADMIN, **asked), 400)
+    assert sentence in page
+    assert f'id="{field}-wrong"' in page
+    assert 'value="Kept"' in page
+
+
+def test_only_administrators_make_courses(site: Site) -> None:
+    assert send(site, COURSES, TEACHER, do="create", name="cs102").status_code == 403
+    assert site.api().get(f"{API}/courses").json()["courses"] == []
+
+
+# -- one course -------------------------------------------------------------------------------
+
+
+def test_the_overview_counts_and_leads_on(course: Site) -> None:
+    course.api(STUDENT1).get(f"{PS1}/hand-out")
+    course.api(STUDENT1).post(f"{PS1}/submissions", json={"files": files(ps1_ipynb=b"x")})
+    page = shown(course.page(TEACHER).get(TEACH))
+    assert f'href="{PREFIX}course/cs101/grading/ps1"' in page
+    assert f'href="{RELEASE}?assignment=ps1"' in page
+    assert f'href="{PREFIX}course/cs101"' in page
+    version, fetched, handed_in, graded = "1", "1", "1 of 2", "0"
+    numbers = re.findall(r'<td class="number">(.*?)</td>', page)
+    assert numbers == [version, fetched, handed_in, graded]
+    assert '<time datetime="2027-02-01T17:00:00Z" data-show="day">' in page
+
+
+def test_a_grader_sees_the_course_and_changes_nothing(course: Site) -> None:
+    grader(course)
+    for address in (TEACH, PEOPLE, RELEASE, f"{RELEASE}?assignment=ps1"):
+        page = shown(course.page(GUS).get(address))
+        assert "<form" not in page.partition("<main")[2], address
+    extend = {"assignment": "ps1", "whom": "student1", "span": "1h"}
+    for do in ("extend", "archive"):
+        assert send(course, TEACH, GUS, do=do, **extend).status_code == 403
+    assert send(course, PEOPLE, GUS, do="apply", students="student\n").status_code == 403
+    assert send(course, RELEASE, GUS, assignment="ps1", time="1m").status_code == 403
+
+
+def test_students_and_strangers_do_not_get_in(course: Site) -> None:
+    for address in (TEACH, PEOPLE, RELEASE):
+        assert course.page(STUDENT1).get(address).status_code == 403
+    course.world.sign_in.people["gus-oauth"] = TokenHolder(
+        identity=GUS, scopes=frozenset({ACCESS_SCOPE})
+    )
+    for address in (TEACH, PEOPLE, RELEASE):
+        assert course.page(GUS).get(address).status_code == 404
+
+
+def test_more_time_is_given_and_listed(course: Site) -> None:
+    asked = {"do": "extend", "assignment": "ps1", "why": "ill"}
+    page = shown(send(course, TEACH, whom="student1", span="48h", **asked))
+    assert "student1 has 2 d more for ps1." in page
+    page = shown(send(course, TEACH, whom="section:blue", span="1h", **asked))
+    assert "section blue</th><td>ps1</td><td>1 h</td><td>teacher</td>" in page
+    wrong = shown(send(course, TEACH, whom="student1", span="long", **asked), 400)
+    assert 'id="extend-span-wrong"' in wrong
+    assert "For whom?" in shown(send(course, TEACH, whom="", span="1h", **asked), 400)
+
+
+def test_more_time_is_taken_back(course: Site) -> None:
+    shown(send(course, TEACH, do="extend", assignment="ps1", whom="section:blue", span="1h"))
+    taken = {"do": "take-back", "assignment": "ps1"}
+    page = shown(send(course, TEACH, whom="section:blue", **taken))
+    assert "Section blue had 1 h more for ps1: taken back." in page
+    assert "Nobody has been given more time." in page
+    assert "no extension" in shown(send(course, TEACH, whom="student1", **taken), 404)
+    assert "For whom?" in shown(send(course, TEACH, whom="", **taken), 400)
+
+
+def test_an_outage_moves_what_is_due(course: Site) -> None:
+    times = {"starts_at": "2027-02-01T15:00", "ends_at": "2027-02-01T18:00"}
+    asked = {"do": "outage", "zone": "Europe/Berlin", "why": "Power", **times}
+    assert send(course, TEACH, TEACHER, **asked).status_code == 403
+    page = shown(send(course, TEACH, ADMIN, **asked))
+    assert "ps1 of cs101 is due 3 h later." in page
+    assert "(moved by an outage)" in page
+    wrong = shown(send(course, TEACH, ADMIN, **(asked | {"ends_at": ""})), 400)
+    assert 'id="outage-ends_at-wrong"' in wrong
+
+
+def test_a_course_is_archived_and_brought_back(course: Site) -> None:
+    assert send(course, TEACH, do="archive").status_code == 303
+    page = shown(course.page(TEACHER).get(TEACH))
+    assert "it can only be read" in page
+    assert 'id="extend"' not in page
+    assert "nothing can be released" in shown(course.page(TEACHER).get(RELEASE))
+    assert send(course, TEACH, do="bring-back").status_code == 303
+    assert 'id="archived"' not in course.page(TEACHER).get(TEACH).text
+
+
+def test_a_clone_has_the_assignments_hidden(course: Site) -> None:
+    assert send(course, TEACH, TEACHER, do="clone", name="cs102").status_code == 403
+    made = send(course, TEACH, ADMIN, do="clone", name="CS102", teachers="teacher")
+    assert made.headers["location"] == f"{PREFIX}course/cs102/teach#main"
+    page = shown(course.page(TEACHER).get(f"{PREFIX}course/cs102/teach"))
+    assert "<td>not released</td>" in page
+
+
+# -- the roster -------------------------------------------------------------------------------
+
+
+def test_a_roster_is_shown_with_what_it_changes_and_then_applied(course: Site) -> None:
+    page = shown(send(course, PEOPLE, do="preview", roster=roster()))
+    assert "student2 leaves; what was handed in stays." in page
+    assert "zoe (Zoe) is new, section red." in page
+    assert 'id="apply-roster"' in page
+    assert len(course.api(TEACHER).get(f"{API}/courses/cs101/members").json()["members"]) == 2
+    assert send(course, PEOPLE, do="apply", students=ROSTER.decode()).status_code == 303
+    page = shown(course.page(TEACHER).get(PEOPLE))
+    for words in ("Section blue (1)", "Section red (1)", "Have left (1)", "Ada Lovelace"):
+        assert words in page
+    again = shown(send(course, PEOPLE, do="preview", roster=roster()))
+    assert "Nothing changes." in again
+    assert 'id="apply-roster"' not in again
+
+
+def test_another_file_is_shown_first_also_where_one_was_agreed_to(course: Site) -> None:
+    page = send(course, PEOPLE, do="apply", students=ROSTER.decode(), roster=roster(b"student\n"))
+    assert "student1 leaves" in shown(page)
+    found = course.api(TEACHER).get(f"{API}/courses/cs101/members").json()["members"]
+    assert all(member["left_at"] is None for member in found)
+
+
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [
+        (b"student\n-bad-\n", "line 2: &#39;-bad-&#39; is no name to sign in with"),
+        (b"student\n\xff\n", "roster.csv is no text in UTF-8."),
+        (b"", "No roster was chosen."),
+    ],
+    ids=["a bad line", "no text", "no file"],
+)
+def test_a_bad_roster_changes_nothing(course: Site, table: bytes, sentence: str) -> None:
+    sent = roster(table) if table else [("", b"")]
+    assert sentence in shown(send(course, PEOPLE, do="preview", roster=sent), 400)
+
+
+# -- releasing --------------------------------------------------------------------------------
+
+
+def notebook(name: str = "ps2.ipynb", content: bytes = SOURCE) -> tuple[str, bytes]:
+    return name, content
+
+
+def zipped(**contents: bytes) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        for name, content in contents.items():
+            archive.writestr(name.replace("__", "/").replace("_", "."), content)
+    return made.getvalue()
+
+
+FORM = {
+    "assignment": "ps2",
+    "due": "2027-02-08T18:00",
+    "zone": "Europe/Berlin",
+    "late": "24h:-10%",
+    "devices": "0",
+    "time": "5m",
+}
+
+
+def released(site: Site, name: str = "ps2") -> dict[str, Any]:
+    found = site.api(TEACHER).get(f"{API}/courses/cs101/assignments").json()["assignments"]
+    return dict(next(each for each in found if each["name"] == name))
+
+
+def test_a_teacher_releases_and_reads_how_it_is_graded(course: Site) -> None:
+    page = shown(send(course, RELEASE, **FORM, files=[notebook(), ("data.csv", b"1,2\n")]))
+    assert "Released ps2, version 1" in page
+    assert "ps2.ipynb (" in page
+    assert "data.csv (4 bytes)" in page
+    assert "It was not tried in the grading sandbox" in page
+    made = released(course)
+    assert (made["zone"], made["late"], made["seconds"]) == ("Europe/Berlin", "24h:-10%", 300)
+    assert made["due"] == 1_802_106_000.0
+    again = shown(course.page(TEACHER).get(f"{RELEASE}?assignment=ps2"))
+    assert "What students have: version 1" in again
+    assert 'value="2027-02-08T18:00"' in again
+
+
+def test_a_folder_comes_as_one_archive(course: Site) -> None:
+    archive = ("ps2.zip", zipped(ps2__ps2_ipynb=SOURCE, ps2__data__x_csv=b"1"))
+    page = shown(send(course, RELEASE, **FORM, files=[archive]))
+    assert "ps2.ipynb (" in page
+    assert "data/x.csv (1 bytes)" in page or "data/x.csv (1 byte)" in page
+
+
+def test_a_due_time_changes_without_a_new_version(course: Site) -> None:
+    changed = FORM | {"assignment": "ps1", "due": "", "late": "none"}
+    shown(send(course, RELEASE, **changed, files=[("", b"")]))
+    made = released(course, "ps1")
+    assert (made["due"], made["version"], made["late"]) == (None, 1, "none")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence", "field"),
+    [
+        ({"due": "2020-01-01T10:00"}, "is over.", "release-due"),
+        ({"zone": "Berlin"}, "There is no zone Berlin.", "release-due"),
+        ({"late": "soon"}, "is no rule for what is late.", "release-late"),
+        ({"devices": "-1"}, "is no number of devices.", "release-devices"),
+        ({"time": "8d"}, "691200", "release-time"),
+        ({"assignment": "a b"}, "is not a name that an assignment can have.", "release-assignment"),
+    ],
+    ids=["over", "zone", "late", "devices", "time", "name"],
+)
+def test_a_release_that_is_refused_keeps_what_was_filled_in(
+    course: Site, wrong: dict[str, str], sentence: str, field: str
+) -> None:
+    answer = send(course, RELEASE, **(FORM | wrong), files=[notebook()])
+    page = shown(answer, 400)
+    assert sentence in page
+    assert f'id="{field}-wrong"' in page
+    assert "Nothing was released" in page
+    assert 'value="Europe/Berlin"' in page or wrong.get("zone")
+
+
+@pytest.mark.parametrize(
+    ("sent", "sentence"),
+    [
+        ([], "ps2 has no files yet."),
+        ([("x.txt", b"no notebook")], "has no notebook"),
+        ([("../ps2.ipynb", SOURCE)], "leads out of its folder"),
+        ([("ps2.zip", b"no zip")], "The archive cannot be read"),
+        ([("ps2.zip", zipped(ps2_ipynb=SOURCE, PS2_ipynb=SOURCE))], "are too alike"),
+    ],
+    ids=["none", "no notebook", "out", "no zip", "alike"],
+)
+def test_bad_files_are_refused_and_nothing_is_stored(
+    course: Site, sent: list[tuple[str, bytes]], sentence: str
+) -> None:
+    page = shown(send(course, RELEASE, **FORM, files=sent or [("", b"")]), 400)
+    assert sentence in page
+    found = course.api(TEACHER).get(f"{API}/courses/cs101/assignments").json()["assignments"]
+    assert [each["name"] for each in found] == ["ps1"]
+
+
+def test_forms_with_files_need_the_form_token(course: Site) -> None:
+    browser = course.world.browser("teacher-oauth")
+    for address in (PEOPLE, RELEASE, COURSES):
+        answer = browser.post(address, data={"do": "apply"}, files={"roster": roster()[0]})
+        assert answer.status_code == 403
+
+
+def test_a_group_that_is_no_course_has_no_pages_of_one(site: Site) -> None:
+    site.commands.store.put_group(Group(name="lab"))
+    site.commands.store.set_teachers("lab", ["teacher"])
+    assert site.page(TEACHER).get(f"{PREFIX}course/lab/teach").status_code == 404
+    assert site.page(TEACHER).get(f"{PREFIX}course/lab").status_code == 200

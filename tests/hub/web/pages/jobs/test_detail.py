@@ -1,0 +1,260 @@
+"""Submitting, watching and finding jobs on the pages."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime
+from functools import partial
+
+import pytest
+
+from carrel.hub.schemas import EventOut
+from carrel.hub.web.forms.job import JobForm
+from carrel.hub.web.html.cell_output import content, settle, shown
+from carrel.hub.web.pages.jobs.timeline import JobTimeline
+
+from ...fakes import NOW, PREFIX, World, device, job, lease, session, waiting
+from ..test_desk import Page, check_page, text_of
+
+EVIL = "<script>parent.document.title='pwned'</script><img src=x onerror=alert(1)>"
+NOTEBOOK = json.dumps(
+    {
+        "cells": [
+            {
+                "cell_type": "code",
+                "id": "a",
+                "execution_count": None,
+                "metadata": {"tags": ["parameters"]},
+                "outputs": [],
+                "source": "lr = 0.1  # learning rate\nn: int = 3\nfast = True\nx = 2 * 3",
+            }
+        ],
+        "metadata": {"kernelspec": {"name": "python3", "display_name": "P", "language": "python"}},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def chosen(content: str = NOTEBOOK) -> dict[str, tuple[str, str]]:
+    return {"notebook": ("train.ipynb", content)}
+
+
+def test_what_was_asked_back_waits_again_and_holds_nothing(world: World) -> None:
+    released = lease(device(), id="j-aaaaaaaa.1", state="released").model_dump()
+    world.commands.put(job(wait=waiting(), lease=released, started_at=NOW - 90))
+    why = "Stopped, as announced: cs101 asks back devices."
+    told = {"state": "preempted", "cause": {"code": "preempted", "message": why}}
+    world.commands.happen("j-aaaaaaaa", "state", told)
+    page = world.browser().get(f"{PREFIX}requests/j-aaaaaaaa").text
+    assert why in page
+    for row in (page, world.browser().get(PREFIX).text):
+        facts = re.search(r'class="(?:request|row)-facts">(.*?)</p>', row, re.DOTALL)
+        assert facts is not None
+        said = " ".join(text_of(facts.group(1)).split())
+        assert "1 device" in said
+        assert "submitted" in said
+        assert "started" not in said
+
+
+def test_a_chosen_notebook_brings_a_typed_field_per_parameter(world: World) -> None:
+    html = world.own_page().post(f"{PREFIX}submit/inspect", files=chosen()).text
+    for expected in ("parameter-lr", "learning rate", "whole number", "yes or no", "2 * 3"):
+        assert expected in html, expected
+
+
+def test_a_submitted_notebook_becomes_a_job_with_what_was_changed(world: World) -> None:
+    fields = {"group": "cs101", "time": "30m", "devices": "1", "labels": "sweep=7",
+              "memory": "8GiB", "parameter-lr": "0.5", "parameter-n": "3"}  # fmt: skip  # grouped
+    answer = world.own_page().post(f"{PREFIX}submit", data=fields, files=chosen())
+    assert answer.status_code == 303, answer.text
+    body = world.commands.calls[-1][2]
+    assert body.parameters == {"lr": 0.5}  # type: ignore[attr-defined]
+    assert (body.seconds, body.memory_bytes) == (1800, 8 * 2**30)  # type: ignore[attr-defined]
+    assert body.labels == {"sweep": "7"}  # type: ignore[attr-defined]
+
+
+def test_the_internet_is_a_choice_where_the_engine_can_keep_a_job_from_it(world: World) -> None:
+    page, label = world.own_page(), ">Internet<"
+    assert label not in page.get(f"{PREFIX}submit").text
+    world.commands.backend.keeps_inside = True
+    assert label in page.get(f"{PREFIX}submit").text
+    page.post(f"{PREFIX}submit", data={"group": "cs101", "internet": "no"}, files=chosen())
+    assert not world.commands.calls[-1][2].internet  # type: ignore[attr-defined]
+    world.commands.found["j-aaaaaaaa"] = job(internet=False)
+    assert "<dt>Internet</dt><dd>not reached</dd>" in page.get(f"{PREFIX}requests/j-aaaaaaaa").text
+
+
+def test_a_refused_form_keeps_everything_and_says_why_beside_the_field(world: World) -> None:
+    fields = {"group": "cs101", "time": "soon", "parameter-lr": "0.7", "labels": "a=b"}
+    answer = world.own_page().post(f"{PREFIX}submit", data=fields, files=chosen())
+    assert answer.status_code == 400
+    check_page(answer.text)
+    for expected in ('id="time-problem"', 'value="soon"', 'value="0.7"', 'value="a=b"'):
+        assert expected in answer.text, expected
+    wrong = world.own_page().post(
+        f"{PREFIX}submit", data=fields | {"time": "1h", "parameter-lr": "x"}, files=chosen()
+    )
+    assert 'id="parameter-lr-problem"' in wrong.text
+
+
+@pytest.mark.parametrize("page", ["", "desk/live", "requests/j-aaaaaaaa"])
+def test_a_job_that_is_asked_back_is_told_of_it_with_its_time(world: World, page: str) -> None:
+    asked = "lab asks back devices. It is then queued again, in its old place."
+    warning = {"stops_at": NOW + 120, "message": asked, "can_keep": False, "final": True}
+    world.commands.put(job(state="running", warning=warning))
+    html = text_of(world.own_page().get(PREFIX + page).text)
+    assert html.index("It is stopped in") < html.index(asked)  # what comes then is said after it
+
+
+def test_a_form_of_another_site_submits_nothing(world: World) -> None:
+    answer = world.browser().post(f"{PREFIX}submit", data={"group": "cs101"}, files=chosen())
+    assert answer.status_code == 403
+    assert world.commands.calls == []
+
+
+def test_the_page_shows_every_cell_from_the_start_and_nothing_foreign_runs(world: World) -> None:
+    world.commands.put(job(state="running", lease=lease(id="j-aaaaaaaa.1").model_dump()))
+
+    def happen(kind: str, **data: object) -> None:
+        world.commands.happen("j-aaaaaaaa", kind, {"index": 0, "number": 1, **data})
+
+    happen("cell_started")
+    happen("cell_output", output={"output_type": "stream", "name": "stdout", "text": EVIL})
+    happen("cell_output", output={"output_type": "display_data", "data": {"text/html": EVIL}})
+    happen("cell_failed", ename="E", evalue="no", traceback="Traceback of it")
+    happen("cell_finished", seconds=1.5)
+    html = world.browser().get(f"{PREFIX}requests/j-aaaaaaaa").text
+    page = check_page(html)
+    assert [frame["sandbox"] for frame in page.all("iframe")] == [""]
+    for expected in ("Traceback of it", "1.50 s", "failed", "after=5&amp;epoch=1"):
+        assert expected in html, expected
+    answer = world.browser().get(f"{PREFIX}requests/j-aaaaaaaa/outputs/3")
+    assert answer.headers["content-security-policy"].startswith("sandbox; default-src 'none'")
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert (
+        world.browser("ben-oauth").get(f"{PREFIX}requests/j-aaaaaaaa/outputs/3").status_code == 404
+    )
+
+
+@pytest.mark.parametrize("interrupted", [True, False])
+def test_a_cell_does_not_run_on_when_its_job_is_over(world: World, interrupted: bool) -> None:
+    world.commands.put(
+        job(state="cancelled", ended=True, lease=lease(id="j-aaaaaaaa.1").model_dump())
+    )
+    happen = partial(world.commands.happen, "j-aaaaaaaa")
+    happen("cell_started", {"index": 0, "number": 1})
+    if interrupted:
+        told = {"ename": "KeyboardInterrupt", "evalue": "", "traceback": "A trace"}
+        happen("cell_failed", {"index": 0, "number": 1, **told})
+    happen("state", {"state": "cancelled"})
+    html = world.browser().get(f"{PREFIX}requests/j-aaaaaaaa").text
+    feed = world.browser().get(f"{PREFIX}requests/j-aaaaaaaa/feed?after=1&epoch=1").text
+    for shown_there in (html, feed):
+        assert "was stopped" in shown_there
+        assert ">runs<" not in shown_there
+        assert "A trace" not in shown_there
+
+
+def test_a_stream_that_goes_on_is_one_text() -> None:
+    assert settle("a\r b\r\nc\r") == (" b\nc", False)
+    first = shown(1, {"output_type": "stream", "name": "stderr", "text": "10%"})
+    assert first is not None
+    assert first.name == "stderr"
+    assert JobTimeline.of([]).epoch == 0
+    assert content({"output_type": "stream", "text": "x"}) is None
+
+
+def test_a_job_s_page_says_what_was_cut_when_it_began_and_in_all() -> None:
+    found = [
+        EventOut(id=n, request_id="j-1", epoch=1, at=1.0, kind="cut", data=data)
+        for n, data in enumerate(
+            [
+                {"what": "output", "bytes": 500},
+                {"what": "output", "bytes": 3 << 30, "all": True},
+                {"what": "<b>" * 2},
+            ]
+        )
+    ]
+    cuts = JobTimeline.of(found).attempts[1].cuts
+    assert cuts == ["Cut: output (500 bytes).", "Cut in all: output (3 GiB).", "Cut: <b><b>."]
+
+
+def test_the_list_pages_and_cancels_in_bulk_after_a_question(world: World) -> None:
+    world.commands.put(*[job(id=f"j-{n:08d}", labels={"sweep": "7"}) for n in range(230)])
+    first = world.browser().get(f"{PREFIX}requests?label=sweep%3D7&state=live").text
+    check_page(first)
+    assert first.count('name="id"') == 100
+    assert 'id="next"' in first
+    page, fields = world.own_page(), {"which": "all", "label": "sweep=7"}
+    asked = page.post(f"{PREFIX}requests/cancel", data=fields).text
+    assert "Cancel 230 requests?" in asked
+    assert world.commands.calls == []
+    page.post(f"{PREFIX}requests/cancel", data=fields | {"confirmed": "yes"})
+    assert len(world.commands.calls) == 230
+
+
+def test_why_it_waits_stands_beside_what_the_stream_redraws(world: World) -> None:
+    world.commands.put(
+        job(id="j-waits", state="queued", wait=waiting(2)),
+        session(id="s-waits", server_name="gpu", state="queued", wait=waiting(3)),
+    )
+    for page, redrawn in (("requests/j-waits", "request-state"), ("wait/gpu", "wait-status")):
+        html = world.browser().get(f"{PREFIX}{page}").text
+        depth, inside = 0, html.partition(f'id="{redrawn}"')[2].partition(">")[2]
+        for tag in re.finditer(r"<(/?)div\b", inside):
+            depth += -1 if tag[1] else 1
+            if depth < 0:
+                inside = inside[: tag.start()]
+                break
+        assert "Place" in inside
+        assert "/why" not in inside, "the stream would ask for it again at each change"
+        (why,) = [each for each in Page(html).all("div") if each.get("hx-get", "").endswith("/why")]
+        assert (why["hx-trigger"], why["data-pause"]) == ("load, refresh, every 30s", "5000")
+
+
+@pytest.mark.parametrize(
+    ("deadline", "zone", "expected"),
+    [
+        ("2030-06-01 18:00", "Europe/Berlin", datetime(2030, 6, 1, 16, tzinfo=UTC)),
+        ("2030-06-01 18:00", "", datetime(2030, 6, 1, 18, tzinfo=UTC)),
+        ("2030-06-01T18:00+05:30", "Europe/Berlin", datetime(2030, 6, 1, 12, 30, tzinfo=UTC)),
+        ("", "Europe/Berlin", None),
+    ],
+    ids=["the browser's zone", "without script", "with its offset", "none"],
+)
+def test_a_deadline_is_read_in_the_zone_of_the_browser(
+    deadline: str, zone: str, expected: datetime | None
+) -> None:
+    form = JobForm(kind="command", command="true", group="cs101", deadline=deadline, zone=zone)
+    assert form.job(NOW).deadline == (expected.timestamp() if expected else None)
+
+
+def test_a_deadline_may_be_a_span_from_now_on() -> None:
+    form = JobForm(kind="command", command="true", group="cs101", deadline="6h")
+    assert form.job(NOW).deadline == NOW + 6 * 3600
+
+
+@pytest.mark.parametrize(
+    ("deadline", "zone", "said"),
+    [
+        ("tomorrow", "Europe/Berlin", "is no moment. Accepted: a span such as 30m"),
+        ("2030-06-01 18:00", "Middle/Earth", "which is not known here. A time with its offset"),
+    ],
+)
+def test_a_deadline_that_is_none_is_refused_beside_its_field(
+    world: World, deadline: str, zone: str, said: str
+) -> None:
+    fields = {"group": "cs101", "time": "30m", "deadline": deadline, "zone": zone}
+    answer = world.own_page().post(f"{PREFIX}submit", data=fields, files=chosen())
+    assert answer.status_code == 400
+    check_page(answer.text)
+    problem = answer.text.partition('id="deadline-problem"')[2].partition("</div>")[0]
+    assert said in problem
+    assert f'value="{deadline}"' in answer.text

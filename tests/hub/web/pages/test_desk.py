@@ -1,0 +1,544 @@
+"""What people see, in every state, and what they never see: somebody else's markup."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from typing import cast
+
+import pytest
+
+from carrel.hub.errors import Conflict, NotAMember, OverMaximum, Refused, Unavailable
+from carrel.hub.groups.membership import GroupChoice
+from carrel.hub.runtime.context import Context
+from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.schemas import SessionIn
+from carrel.hub.schemas.explanation import SuggestionOut, WhyOut
+from carrel.hub.web.pages.desk_view import gather
+
+from ..fakes import (
+    ADA,
+    API,
+    NOW,
+    PREFIX,
+    World,
+    cause,
+    device,
+    full,
+    job,
+    lease,
+    line,
+    session,
+    waiting,
+)
+
+EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
+
+
+class Page(HTMLParser):
+    """Collects what a browser would act on."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attrs for name, attrs in self.tags if name == tag]
+
+    @property
+    def ids(self) -> list[str]:
+        return [str(attrs["id"]) for _, attrs in self.tags if "id" in attrs]
+
+
+def text_of(html: str) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", html))
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def check_page(html: str) -> Page:
+    """What holds for every page: no inline code, unique ids, a label per field."""
+    page = Page(html)
+    for tag, attrs in page.tags:
+        assert "style" not in attrs, (tag, attrs)
+        assert not [name for name in attrs if name.startswith("on")], (tag, attrs)
+        for name in ("src", "href", "action"):
+            assert (attrs.get(name) or "/").startswith(("/", "#")), (tag, attrs)
+    assert all(script.get("src") for script in page.all("script"))
+    assert not page.all("style")
+    assert len(page.ids) == len(set(page.ids))
+    labelled = {label["for"] for label in page.all("label")}
+    for field in page.all("input") + page.all("select"):
+        assert field.get("type") == "hidden" or field["id"] in labelled
+    assert page.all("main")
+    assert "skip-link" in html
+    return page
+
+
+def test_an_empty_desk_says_what_to_do_next(world: World) -> None:
+    html = world.browser().get(PREFIX).text
+    check_page(html)
+    for words in ("You have no session.", "You have no job yet.", "No device was found"):
+        assert words in html
+    assert "This is a demo" not in html
+
+
+def test_somebody_without_a_group_is_told_whom_to_ask(world: World) -> None:
+    world.commands.choices = []
+    html = world.browser().get(PREFIX).text
+    check_page(html)
+    assert "You are in no group" in html
+    assert "start-form" not in html
+
+
+def test_the_demo_says_that_sessions_are_not_isolated() -> None:
+    world = World(demo=True)
+    world.commands.devices = [device(0), device(1)]
+    html = world.browser().get(PREFIX).text
+    assert "Sessions share one system account and are not isolated from each other" in html
+    assert html.count('<span class="tile-mark">simulated</span>') == 2
+    assert "<strong>2</strong> of 2 GPUs free now (simulated)" in html
+
+
+def test_a_full_desk_shows_everything(world: World) -> None:
+    full(world)
+    html = world.browser().get(PREFIX).text
+    check_page(html)
+    words = text_of(html)
+    for expected in (
+        "Place 2. All fitting devices are in use.",
+        "3 of 9 cells, cell 4 runs",
+        "Error in cell 4: ZeroDivisionError: division by zero",
+        "The session&#39;s server died.",
+        "1 of 6 devices free, 3 requests in the queue.",
+        "12,346 device-seconds",
+        "carrel submit train.ipynb",
+        "carrel login http://127.0.0.1:8000/",
+    ):
+        assert expected in words, expected
+    for state in ("free", "yours", "taken", "busy", "sick", "gone"):
+        assert f'<strong class="tile-state">{state}</strong>' in html
+    assert "bens.ipynb" not in html
+
+
+def test_teachers_and_administrators_see_what_they_may(world: World) -> None:
+    full(world)
+    assert "bens.ipynb" in world.browser("root-oauth").get(PREFIX).text
+    world.commands.teachers = {"ada": frozenset({"cs101"})}
+    world.commands.store.put_group(Group(name="cs101", max_devices=1, max_devices_per_user=1))
+    world.commands.store.set_teachers("cs101", ["ada"])
+    html = world.browser().get(PREFIX).text
+    assert "Requests in the groups that I teach" in html
+    assert "bens.ipynb" in html
+
+
+@pytest.mark.parametrize("newer", ["queued", "succeeded"])
+def test_an_open_session_stays_on_the_desk_behind_any_number_of_newer_jobs(
+    world: World, newer: str
+) -> None:
+    full(world)
+    waits = waiting(place=3).model_dump() if newer == "queued" else None
+    world.commands.put(
+        session(id="s-old", state="running", server_name="old", submitted_at=NOW - 9000),
+        *(
+            job(id=f"j-new{n}", state=newer, ended=newer != "queued", wait=waits, submitted_at=NOW)
+            for n in range(250)
+        ),
+    )
+    for page in (PREFIX, f"{PREFIX}desk/live"):
+        words = text_of(world.browser().get(page).text)
+        assert "old" in words.split()
+        assert "Place 2. All fitting devices are in use." in words, "the first of what I wait for"
+    desk = gather(cast(Context, world.commands), ADA, now=NOW)
+    assert "s-old" in [request.id for request in desk.sessions]
+    assert desk.first_in_line is not None
+    assert desk.first_in_line.wait is not None
+    assert desk.first_in_line.wait.place == 2
+
+
+def test_a_live_session_is_waited_for_behind_any_number_of_ended_ones(world: World) -> None:
+    world.commands.put(
+        session(
+            id="s-old", server_name="old", wait=waiting().model_dump(), submitted_at=NOW - 9000
+        ),
+        *(
+            session(id=f"s-{n}", server_name="x", state="succeeded", ended=True, submitted_at=NOW)
+            for n in range(250)
+        ),
+    )
+    assert "All fitting devices are in use." in world.browser().get(f"{PREFIX}wait/old").text
+
+
+def test_others_that_are_alive_are_seen_behind_any_number_of_ones_own(world: World) -> None:
+    full(world)
+    world.commands.put(
+        *(job(id=f"j-{n}", owner="root", state="succeeded", ended=True) for n in range(250))
+    )
+    assert "bens.ipynb" in world.browser("root-oauth").get(PREFIX).text
+
+
+def test_the_live_part_leaves_the_form_alone(world: World) -> None:
+    full(world)
+    html = world.browser().get(f"{PREFIX}desk/live").text
+    page = Page(html)
+    swapped = {attrs["id"] for _, attrs in page.tags if "hx-swap-oob" in attrs}
+    assert swapped == {"desk-rest", "desk-use", "desk-others", "free-now", "free-by-model"}
+    assert "start-form" not in html
+    assert not page.all("select")
+
+
+def test_the_form_starts_a_session_and_leads_to_its_waiting_page(world: World) -> None:
+    answer = world.own_page().post(
+        f"{PREFIX}sessions",
+        data={"group": "cs101", "devices": "1", "hours": "1,5", "server_name": "lab-2"},
+    )
+    assert (answer.status_code, answer.headers["location"]) == (303, f"{PREFIX}wait/lab-2")
+    (call,) = world.commands.calls
+    assert call == ("start_session", "ada", "lab-2", SessionIn(devices=1, hours=1.5, group="cs101"))
+
+
+def test_the_form_token_may_come_as_a_field(world: World) -> None:
+    answer = world.browser(Origin="http://127.0.0.1:8000").post(
+        f"{PREFIX}sessions",
+        data={"csrf": world.form_token(), "devices": "0", "hours": "1", "group": "cs101"},
+    )
+    assert (answer.status_code, answer.headers["location"]) == (303, f"{PREFIX}wait/-")
+
+
+@pytest.mark.parametrize(
+    ("entries", "refusal", "status", "field"),
+    [
+        ({"hours": "soon"}, None, 400, "hours"),
+        ({"devices": "many"}, None, 400, "devices"),
+        ({"devices": "9"}, OverMaximum("Too many.", accepted="At most 1."), 409, "devices"),
+        ({"hours": "99"}, OverMaximum("Too long.", accepted="At most 4."), 409, "hours"),
+        ({"group": "x"}, NotAMember("Not yours.", accepted="Yours: cs101."), 403, "group"),
+        ({}, Conflict("It runs.", accepted="Stop it."), 409, "server_name"),
+        ({}, Refused("No.", accepted="Yes.", field="devices"), 409, "devices"),
+    ],
+)
+def test_a_refused_form_comes_back_with_the_sentence_beside_the_field(
+    world: World, entries: dict[str, str], refusal: Refused | None, status: int, field: str
+) -> None:
+    world.commands.refusal = refusal
+    filled = {"group": "cs101", "devices": "1", "hours": "2", "server_name": "typed"} | entries
+    answer = world.own_page().post(f"{PREFIX}sessions", data=filled)
+    assert answer.status_code == status
+    page = check_page(answer.text)
+    assert f"{field}-problem" in page.ids
+    wrong = [a for a in page.all("input") + page.all("select") if a.get("aria-invalid")]
+    assert [a["id"] for a in wrong] == [field]
+    assert 'value="typed"' in answer.text
+    assert f'value="{filled["hours"]}"' in answer.text
+    if refusal:
+        assert f"{refusal.message} {refusal.accepted}" in answer.text
+
+
+def test_a_refusal_of_no_field_stands_above_the_form(world: World) -> None:
+    world.commands.refusal = Refused("The hub refused.", accepted="Try again.")
+    answer = world.own_page().post(f"{PREFIX}sessions", data={"devices": "1", "hours": "1"})
+    assert 'role="alert"' in answer.text
+    assert "The hub refused. Try again." in answer.text
+
+
+def test_the_form_offers_what_the_groups_allow(world: World) -> None:
+    world.commands.choices = [
+        GroupChoice(name="big", max_devices=8, max_devices_per_user=3, max_seconds=5400),
+        GroupChoice(name="cpu", max_devices=0, max_devices_per_user=4, max_seconds=7200),
+    ]
+    html = world.browser().get(PREFIX).text
+    assert [o["value"] for o in Page(html).all("option")] == ["big", "cpu", "0", "1", "2", "3"]
+    assert 'data-devices="3" data-hours="1.5"' in html
+    assert 'data-devices="0" data-hours="2"' in html
+
+
+# -- the waiting page --------------------------------------------------------------------------
+
+
+def test_the_waiting_page_says_place_reason_estimate_and_for_how_long(world: World) -> None:
+    world.commands.put(session(wait=waiting(3).model_dump()))
+    html = world.browser().get(f"{PREFIX}wait/-").text
+    check_page(html)
+    words = text_of(html)
+    assert "Place 3" in words
+    assert "All fitting devices are in use." in words
+    assert "for 1 h at most" in words
+    assert "Expected start:" in words
+    assert 'data-show="coming"' in html
+    assert f'action="{PREFIX}requests/s-aaaaaaaa/cancel"' in html
+
+
+def test_pages_of_what_waits_ask_why_and_what_would_help(world: World) -> None:
+    wait = waiting(3)
+    world.commands.put(session(wait=wait.model_dump()))
+    world.commands.reasons["s-aaaaaaaa"] = WhyOut(
+        request_id="s-aaaaaaaa",
+        wait=wait,
+        sentences=[wait.sentence, EVIL],
+        reserved_from=NOW,
+        reserved_until=NOW + 3600,
+        ahead_sentences=["1 request goes first."],
+        suggestions=[
+            SuggestionOut(change="fewer_devices", sentence="With 1 it starts now.", devices=1)
+        ],
+    )
+    browser, path = world.browser(), f"{PREFIX}requests/s-aaaaaaaa/why"
+    for page in ("wait/-", "requests/s-aaaaaaaa"):
+        assert path in [
+            tag.get("hx-get") for tag in Page(browser.get(PREFIX + page).text).all("div")
+        ]
+
+    html = browser.get(path).text
+    words = text_of(html)
+    assert words.index("With 1 it starts now.") < words.index("1 request goes first.")
+    assert wait.sentence not in words, "the page says it already"
+    assert "Reserved from" in words
+    assert "<script>" not in html
+    part = Page(html)
+    (form,) = part.all("form")
+    assert form["action"] == f"{PREFIX}requests/s-aaaaaaaa/change"
+    fields = {tag["name"]: tag["value"] for tag in part.all("input")}
+    assert fields.keys() == {"csrf", "devices"}
+    assert fields["devices"] == "1"
+    assert world.browser("ben-oauth").get(path).status_code == 404
+
+
+def test_an_expected_start_past_the_first_page_is_told_once(world: World) -> None:
+    planned, unknown = waiting(3), waiting(21, expected_at=None, latest_at=None)
+    told = {
+        "s-planned": (planned, planned, ""),
+        "s-asked": (unknown, waiting(21), "Expected start:"),
+        "s-unknown": (unknown, unknown, "When it will start cannot be told yet."),
+    }
+    for name, (wait, found, words) in told.items():
+        world.commands.put(session(id=name, server_name=name, wait=wait.model_dump()))
+        world.commands.reasons[name] = WhyOut(
+            request_id=name, wait=found, sentences=[wait.sentence]
+        )
+        browser = world.browser()
+        why = text_of(browser.get(f"{PREFIX}requests/{name}/why").text).strip()
+        assert why.startswith(words)
+        assert bool(why) == bool(words)
+        for page in (f"wait/{name}", f"requests/{name}"):
+            assert ("Expected" in text_of(browser.get(PREFIX + page).text)) == (not words)
+
+
+def test_an_interval_says_what_its_two_ends_are(world: World) -> None:
+    often = "Most do not, so it is often sooner."
+    for latest, words in ((5400, often), (9000, "; at the latest, were")):
+        made = waiting(latest_at=NOW + latest).model_dump()
+        world.commands.put(session(id="s-told", server_name="told", wait=made))
+        page = text_of(world.browser().get(f"{PREFIX}wait/told").text)
+        assert words in page
+        assert (", at the latest " in page) == (latest > 5400)
+
+
+def test_nobody_waits_for_nothing(world: World) -> None:
+    assert world.browser().get(f"{PREFIX}wait/none").headers["location"] == PREFIX
+    ended = {"state": "succeeded", "ended": True, "ended_at": NOW}
+    world.commands.put(session(**ended, cause=cause("stopped", "Stopped.").model_dump()))
+    assert world.browser().get(f"{PREFIX}wait/-").headers["location"] == PREFIX
+
+
+def test_a_session_that_is_ready_is_entered(world: World) -> None:
+    world.commands.put(session(state="running", server_name="lab-2"))
+    world.commands.ready.add(("ada", "lab-2"))
+    answer = world.browser().get(f"{PREFIX}wait/lab-2")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/user/ada/lab-2/")
+    entered = world.browser().get(f"{PREFIX}wait/-/enter")
+    assert entered.headers["hx-redirect"] == "/user/ada/"
+
+
+def test_a_session_that_failed_shows_its_cause(world: World) -> None:
+    why = cause("start_failed", "The server did not come up.", "OSError: no space")
+    world.commands.put(
+        session(state="failed", ended=True, ended_at=NOW - 5, cause=why.model_dump())
+    )
+    html = world.browser().get(f"{PREFIX}wait/-").text
+    check_page(html)
+    assert "The server did not come up." in html
+    assert "OSError: no space" in html
+    assert "sse-connect" not in html
+
+
+# -- one request, device-seconds, errors -------------------------------------------------------
+
+
+def test_the_page_of_a_job_shows_all_there_is(world: World) -> None:
+    full(world)
+    running = world.browser().get(f"{PREFIX}requests/j-bbbbbbbb").text
+    check_page(running)
+    for expected in ("cell 4 runs", "0.05", "&lt;b&gt;", "(simulated)", "60.0", 'id="log"'):
+        assert expected in running, expected
+    failed = world.browser().get(f"{PREFIX}requests/j-cccccccc").text
+    assert "Traceback (most recent call last):" in failed
+    assert f'href="{API}/requests/j-cccccccc/output"' in failed
+    assert "sse-connect" not in failed
+
+
+def test_cancelling_from_a_page_leads_back_to_it(world: World) -> None:
+    world.commands.put(session(), job())
+    page = world.own_page()
+    job_answer = page.post(f"{PREFIX}requests/j-aaaaaaaa/cancel")
+    session_answer = page.post(f"{PREFIX}requests/s-aaaaaaaa/cancel")
+    assert job_answer.headers["location"] == f"{PREFIX}requests/j-aaaaaaaa"
+    assert session_answer.headers["location"] == PREFIX
+
+
+def test_an_error_is_a_page_for_people(world: World) -> None:
+    answer = world.browser().get(f"{PREFIX}requests/j-nothing1")
+    assert answer.status_code == 404
+    assert answer.headers["content-type"].startswith("text/html")
+    check_page(answer.text)
+    assert "There is no request j-nothing1." in answer.text
+
+
+def test_an_error_keeps_the_way_around_for_whoever_is_signed_in(world: World) -> None:
+    world.commands.store.put_group(Group(name="cs101"))
+    world.commands.store.set_teachers("cs101", ["ben"])
+    refused = world.own_page("ben-oauth").post(f"{PREFIX}requests/j-nothing1/cancel")
+    for answer in (
+        world.browser("ben-oauth").get(f"{PREFIX}requests/j-nothing1"),
+        world.browser("ben-oauth").get(f"{PREFIX}nothing/here"),
+        refused,
+    ):
+        assert answer.status_code == 404
+        check_page(answer.text)
+        for path in ("requests", "submit", "usage", "courses"):
+            assert f'href="{PREFIX}{path}"' in answer.text
+        assert 'id="sign-out"' in answer.text
+        assert f'href="{PREFIX}admin"' not in answer.text
+
+
+def test_an_error_stands_alone_where_nobody_is_known_or_the_service_is_in_trouble(
+    world: World,
+) -> None:
+    unknown = world.client().get(f"{PREFIX}nothing/here")
+    assert (unknown.status_code, "sign-out" in unknown.text) == (404, False)
+    world.commands.refusal = Unavailable("The store does not answer.")
+    away = world.own_page().post(f"{PREFIX}requests/j-nothing1/cancel")
+    assert (away.status_code, "sign-out" in away.text) == (503, False)
+    world.commands.refusal, world.sign_in.away = None, True
+    nobody = world.browser().get(f"{PREFIX}nothing/here")
+    assert (nobody.status_code, "sign-out" in nobody.text) == (404, False)
+
+
+# -- hostile content ---------------------------------------------------------------------------
+
+
+def test_nothing_that_anybody_wrote_becomes_markup(world: World) -> None:
+    world.commands.devices = [
+        device(0, model=EVIL, node=EVIL, state="taken", owner=EVIL, why=EVIL, request_id=EVIL)
+    ]
+    why = cause("cell_error", EVIL, EVIL)
+    hostile = {
+        "notebook": EVIL,
+        "output": EVIL,
+        "group": EVIL,
+        "parameters": {EVIL: EVIL},
+        "labels": {EVIL: EVIL},
+        "cause": why.model_dump(),
+    }
+    world.commands.put(
+        job(**hostile, state="failed", ended=True, ended_at=NOW),
+        session(server_name=EVIL, group=EVIL, wait=waiting(1, sentence=EVIL).model_dump()),
+        session(
+            id="s-bbbbbbbb",
+            server_name="bad",
+            state="failed",
+            ended=True,
+            ended_at=NOW,
+            submitted_at=NOW - 99,
+            cause=why.model_dump(),
+        ),
+        job(id="j-bbbbbbbb", owner=EVIL, **hostile, lease=lease(device(model=EVIL)).model_dump()),
+    )
+    world.commands.report = world.commands.report.model_copy(
+        update={"ledger": [line(1, group=EVIL, lease_id=EVIL)]}
+    )
+    world.commands.choices = [
+        GroupChoice(name=EVIL, max_devices=1, max_devices_per_user=1, max_seconds=60)
+    ]
+    world.commands.refusal = Refused(EVIL, accepted=EVIL)
+    admin, ada = world.browser("root-oauth"), world.browser()
+    pages = [
+        ada.get(PREFIX).text,
+        admin.get(PREFIX).text,
+        ada.get(f"{PREFIX}wait/bad").text,
+        ada.get(f"{PREFIX}requests/j-aaaaaaaa").text,
+        admin.get(f"{PREFIX}requests/j-bbbbbbbb").text,
+        ada.get(f"{PREFIX}usage", params={"group": EVIL}).text,
+        world.own_page().post(f"{PREFIX}sessions", data={"server_name": EVIL, "hours": EVIL}).text,
+        world.own_page().post(f"{PREFIX}sessions/stop", data={"server_name": EVIL}).text,
+    ]
+    for html in pages:
+        assert "alert(1)" in html
+        check_page(html)
+        assert not [a for a in Page(html).all("img") if a.get("src") == "x"]
+
+
+def test_every_answer_forbids_what_pages_do_not_need(world: World) -> None:
+    for path in ("", "static/carrel.js", "api/v1/health", "nothing"):
+        headers = world.browser().get(f"{PREFIX}{path}").headers
+        policy = headers["content-security-policy"]
+        assert "default-src 'self'" in policy
+        assert "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "same-origin"
+
+
+def test_an_output_notebook_is_a_download_that_runs_nothing(world: World) -> None:
+    world.commands.put(job())
+    world.commands.outputs["j-aaaaaaaa"] = ('übung "1"\r\n.ipynb', b"{}")
+    answer = world.program("ada-all").get(f"{API}/requests/j-aaaaaaaa/output")
+    assert answer.content == b"{}"
+    assert answer.headers["content-security-policy"].startswith("sandbox")
+    disposition = answer.headers["content-disposition"]
+    assert disposition.startswith("attachment; filename=")
+    assert disposition.endswith("filename*=UTF-8''%C3%BCbung%20%221%22%0D%0A.ipynb")
+
+
+def test_a_log_is_plain_text_and_says_where_to_go_on(world: World) -> None:
+    world.commands.put(job())
+    world.commands.logs["j-aaaaaaaa"] = b"<b>12345"
+    answer = world.program("ada-all").get(f"{API}/requests/j-aaaaaaaa/log?offset=3")
+    assert answer.content == b"12345"
+    assert answer.headers["x-carrel-offset"] == "8"
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+
+
+# -- files and the description -----------------------------------------------------------------
+
+
+def test_the_theme_is_the_hubs_own_and_asks_for_nothing_else(world: World) -> None:
+    css = world.client().get(f"{PREFIX}static/theme.css")
+    assert css.status_code == 200
+    assert "Bootstrap" in css.text
+    assert "@import" not in css.text
+    again = world.client(**{"If-None-Match": css.headers["etag"]})
+    assert again.get(f"{PREFIX}static/theme.css").status_code == 304
+
+
+def test_the_description_names_every_body_and_every_error(world: World) -> None:
+    found = world.client().get(f"{API}/openapi.json").json()
+    models = found["components"]["schemas"]
+    for name in ("JobIn", "SessionIn", "OpenSessionIn", "StopIn", "StartedIn", "EventsIn"):
+        assert name in models, name
+    submit = found["paths"][f"{API}/requests"]["post"]
+    body = submit["requestBody"]["content"]["application/json"]["schema"]
+    assert body == {"$ref": "#/components/schemas/JobIn"}
+    assert {"201", "400", "401", "403", "413", "503"} <= set(submit["responses"])
+    for path, operations in found["paths"].items():
+        for operation in operations.values():
+            assert operation["summary"], path
+            assert operation["description"], path
+    refs = set(re.findall(r"#/components/schemas/(\w+)", str(found)))
+    assert refs <= set(models)

@@ -1,0 +1,116 @@
+"""How often a page asks the store: with many requests as often as with few."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, event
+
+from carrel.hub.config.settings import Settings
+from carrel.hub.records.identity import Identity
+from carrel.hub.runtime.context import Context
+from carrel.hub.scheduling.cycle.decision import decide
+from carrel.hub.scheduling.model.plan import Start
+from carrel.hub.store import open_store
+from carrel.hub.web import TokenHolder, build_app
+from carrel.hub.web.security.access import SESSION_COOKIE, SESSION_PURPOSE
+from carrel.hub.web.security.hub_oauth import ACCESS_SCOPE
+from carrel.spawners.fake import FakeBackend
+
+from ....contracts.store_kit import PROCESS
+from ...doubles import STUDENT1, STUDENT2, TEACHER, Clock, FakeHub, build
+from ...requests.test_life_of_requests import job
+from ..fakes import PREFIX, Client, FakeSignIn
+
+MOST = {
+    "": 19,
+    "desk/live": 19,
+    "requests": 6,
+    "usage": 15,
+    "usage?by=group": 17,
+    "usage?by=term": 18,
+    "course/cs101": 16,
+}
+"""At most so many questions."""
+
+
+@pytest.fixture
+def commands(tmp_path: Path) -> Iterator[Context]:
+    store = open_store(tmp_path / "carrel.db")
+    yield build(store, FakeBackend(), FakeHub(), Clock(), tmp_path)
+    store.close()
+
+
+def browser(commands: Context, who: Identity) -> Client:
+    sign_in = FakeSignIn()
+    sign_in.people[who.name] = TokenHolder(identity=who, scopes=frozenset({ACCESS_SCOPE}))
+    app = build_app(
+        commands,
+        commands.pulse,
+        sign_in,
+        Settings(),
+        hub_token="of the hub",
+        crypt_key="signs",
+        clock=commands.clock,
+    )
+    cookie = app.state.web.seal.wrap(SESSION_PURPOSE, who.name)
+    return Client(app, {"Cookie": f"{SESSION_COOKIE}={cookie}"})
+
+
+def fill(commands: Context, *, waiting: int) -> None:
+    """One job runs on one of the two devices, others of two students wait for both."""
+    store, clock = commands.store, commands.clock
+    assert isinstance(clock, Clock)
+    now = clock()
+    made = commands.submit_job(STUDENT1, job())
+    start = Start(request_id=made.id, devices=("SIM-0",))
+    (lease,) = store.grant([start], now=now, lease_seconds=60)
+    store.launch(lease.id, now=now)
+    store.started(lease.id, PROCESS, now=now)
+    for number in range(waiting):
+        clock.now += 1
+        commands.submit_job((STUDENT1, STUDENT2)[number % 2], job(devices=2))
+    commands.board.publish(decide(store.snapshot(clock()), clock()))
+
+
+@contextmanager
+def questions() -> Iterator[list[str]]:
+    asked: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_more: object) -> None:
+        if not statement.startswith("BEGIN"):
+            asked.append(statement)
+
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        yield asked
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+
+
+@pytest.mark.parametrize("page", MOST)
+def test_a_page_asks_as_often_for_many_requests_as_for_few(commands: Context, page: str) -> None:
+    who = TEACHER if page.startswith("course") else STUDENT1
+    fill(commands, waiting=30)
+    client = browser(commands, who)
+    # The first look also reads how far the job that runs has come, which is remembered.
+    assert client.get(PREFIX + page).status_code == 200
+    with questions() as asked:
+        answer = client.get(PREFIX + page)
+    assert answer.status_code == 200
+    assert len(asked) <= MOST[page], "\n".join(asked)
+
+
+def test_what_comes_next_is_told_of_all_that_waits(commands: Context) -> None:
+    fill(commands, waiting=60)
+    page = browser(commands, STUDENT1).get(PREFIX).text
+    first = commands.next_in_line(STUDENT1)
+    assert first is not None
+    assert first.wait is not None
+    assert (first.owner, first.wait.place) == ("student1", 2), "whoever holds nothing comes first"
+    assert first.wait.sentence in page
+    assert f'id="name-{first.id}"' not in page, "the list shows the newest alone"
+    assert commands.next_in_line(TEACHER) is None

@@ -1,0 +1,279 @@
+"""Pages and calls about the past, over a store with a past."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from carrel.hub.records.calendar import Term
+from carrel.hub.records.usage import DAY
+from carrel.hub.scheduling.model.plan import Start
+from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.schemas import BudgetOut
+from carrel.hub.schemas.calendar import ReservationOut
+from carrel.hub.web.html.plot import Plot, Series
+
+from ....contracts.store_kit import device as stored_device
+from ....contracts.store_kit import job, running
+from ..fakes import API, PREFIX, World
+from .test_desk import Page, check_page
+
+
+@pytest.fixture
+def world() -> World:
+    """ada (cs101) has used 100 s on each side of the last midnight and 10 s since; ben, 5 s."""
+    made = World()
+    store = made.commands.store
+    for name in ("cs101", "lab"):
+        store.put_group(Group(name=name, max_devices=2, max_devices_per_user=2))
+    store.set_teachers("cs101", ["ben"])
+    store.sync_devices("n1", [stored_device("D0", 0), stored_device("D1", 1)])
+    midnight = time.time() // DAY * DAY
+    made.commands.clock = lambda: midnight + 110
+    store.note_capacity(midnight - 1000)
+    used = running(store, replace(job("a", owner="ada"), group="cs101"), "D0", at=midnight - 100)
+    store.renew([used.id], now=midnight + 100, until=midnight + 130)
+    store.charge(now=midnight + 100)
+    store.submit(replace(job("b", owner="ben"), group="lab"), midnight + 45)
+    store.grant([Start(request_id="j-b", devices=("D1",))], now=midnight + 105, lease_seconds=30)
+    return made
+
+
+def test_my_use_is_shown_by_day_and_by_request_down_to_the_ledger(world: World) -> None:
+    answer = world.browser().get(f"{PREFIX}usage")
+    assert answer.status_code == 200
+    check_page(answer.text)
+    assert "210 device-seconds" in answer.text
+    page = Page(answer.text)
+    assert page.all("svg")
+    assert len(page.all("rect")) == 2
+    assert "j-b" not in answer.text
+    assert "200.0" in answer.text
+
+
+def test_everybodys_use_by_model_is_the_sum_of_everybodys_use(world: World) -> None:
+    html = world.browser("root-oauth").get(f"{PREFIX}usage?whose=all").text
+    check_page(html)
+    assert "215 device-seconds" in html
+    row = '<th scope="row">H100</th><td class="number">200.0</td><td class="number">15.0</td>'
+    assert row in html
+
+
+def rows_by(html: str) -> list[str]:
+    """The text of each row of the table that was chosen, its cells parted by a bar."""
+    section = html.partition('aria-labelledby="by-title"')[2].partition("</section>")[0]
+    rows = re.findall(r"<tr>(.*?)</tr>", section, re.DOTALL)
+    return ["|".join(re.findall(r"<t[hd][^>]*>(?:<a[^>]*>)?([^<]*)<", row)) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("by", "expected"),
+    [
+        ("user", ["User|Charged|Open", "ada|200.0|10.0", "ben|0.0|5.0"]),
+        (
+            "group",
+            [
+                "Group|Charged|Open|Its own",
+                "cs|200.0|15.0|0.0",
+                "cs101|200.0|10.0|210.0",
+                "lab|0.0|5.0|5.0",
+            ],
+        ),
+        ("term", ["Term|Charged|Open", "in no term|100.0|0.0", "now|100.0|15.0"]),
+    ],
+)
+def test_everybodys_use_by_what_was_chosen(world: World, by: str, expected: list[str]) -> None:
+    store = world.commands.store
+    store.put_group(Group(name="cs", max_devices=2, max_devices_per_user=2))
+    for name in ("cs101", "lab"):
+        store.put_group(replace(store.group(name), parent="cs"))
+    today = datetime.fromtimestamp(world.commands.clock(), UTC).date()
+    store.put_term(Term(name="now", first=today, last=today))
+    root = world.browser("root-oauth")
+    html = root.get(f"{PREFIX}usage?whose=all&by={by}").text
+    check_page(html)
+    assert rows_by(html) == expected
+    assert f'<option value="{by}" selected>' in html
+
+
+def test_days_and_weeks_can_be_read_as_a_table(world: World) -> None:
+    midnight = datetime.fromtimestamp(world.commands.clock(), UTC).date()
+    before = midnight - timedelta(days=1)
+    html = world.browser().get(f"{PREFIX}usage?by=day").text
+    check_page(html)
+    assert rows_by(html)[1:] == [f"{before}|100.0|0.0", f"{midnight}|100.0|10.0"]
+    html = world.browser().get(f"{PREFIX}usage?by=week").text
+    check_page(html)
+    mondays = sorted({day - timedelta(days=day.weekday()) for day in (before, midnight)})
+    assert [row.partition("|")[0] for row in rows_by(html)] == ["Week from", *map(str, mondays)]
+
+
+def test_a_group_leads_to_its_own_use_with_that_of_those_below(world: World) -> None:
+    store = world.commands.store
+    store.put_group(Group(name="cs", max_devices=2, max_devices_per_user=2))
+    store.put_group(replace(store.group("cs101"), parent="cs"))
+    root = world.browser("root-oauth")
+    page = Page(root.get(f"{PREFIX}usage?whose=all&by=group").text)
+    (way,) = [str(each["href"]) for each in page.all("a") if each.get("id") == "of-cs"]
+    html = root.get(way).text
+    assert "210 device-seconds" in html
+    assert [row.partition("|")[0] for row in rows_by(html)] == ["Group", "cs", "cs101"]
+
+
+def test_a_student_adds_up_their_own_use_alone(world: World) -> None:
+    for by in ("user", "group"):
+        html = world.browser().get(f"{PREFIX}usage?whose=all&by={by}").text
+        (row,) = rows_by(html)[1:]
+        assert row.startswith("ada|" if by == "user" else "cs101|")
+        assert "ben" not in html
+
+
+def test_an_empty_past_says_what_to_do(world: World) -> None:
+    html = world.browser("root-oauth").get(f"{PREFIX}usage").text
+    check_page(html)
+    assert "No device was used in this time." in html
+
+
+def test_a_teacher_sees_the_group_and_not_others(world: World) -> None:
+    html = world.browser("ben-oauth").get(f"{PREFIX}usage?whose=all&group=cs101").text
+    check_page(html)
+    assert "ada" in html
+    assert "210 device-seconds" in html
+
+
+@pytest.mark.parametrize("query", ["since=yesterday", "since=2026-02-30", "before=0", "by=colour"])
+def test_days_that_are_none_are_refused_on_the_page(world: World, query: str) -> None:
+    answer = world.browser().get(f"{PREFIX}usage?{query}")
+    assert answer.status_code == 400
+    check_page(answer.text)
+
+
+def test_use_and_waits_are_for_administrators(world: World) -> None:
+    answer = world.browser("root-oauth").get(f"{PREFIX}admin/use?span=day")
+    assert answer.status_code == 200
+    check_page(answer.text)
+    assert len(Page(answer.text).all("svg")) == 3
+    assert "60 s" in answer.text or "1 min" in answer.text
+    assert world.browser("ben-oauth").get(f"{PREFIX}admin/use").status_code == 403
+
+
+def test_a_course_is_for_its_teachers_and_does_not_exist_for_others(world: World) -> None:
+    answer = world.browser("ben-oauth").get(f"{PREFIX}course/cs101?span=day")
+    assert answer.status_code == 200
+    check_page(answer.text)
+    assert "Use by student" in answer.text
+    assert f"{PREFIX}course/cs101" in answer.text
+    assert world.browser("root-oauth").get(f"{PREFIX}course/lab").status_code == 200
+    for who, group in (("ben-oauth", "lab"), ("ada-oauth", "cs101"), ("root-oauth", "x")):
+        hidden = world.browser(who).get(f"{PREFIX}course/{group}")
+        assert hidden.status_code == 404
+
+
+def test_only_teachers_have_the_way_to_their_course(world: World) -> None:
+    way = f'href="{PREFIX}courses"'
+    assert way in world.browser("ben-oauth").get(f"{PREFIX}usage").text
+    assert f'href="{PREFIX}course/cs101"' in world.browser("ben-oauth").get(f"{PREFIX}courses").text
+    assert f"{PREFIX}course" not in world.browser("ada-oauth").get(f"{PREFIX}usage").text
+
+
+def test_the_same_by_rest(world: World) -> None:
+    ada = world.program("ada-reads")
+    found = ada.get(f"{API}/usage?by=day").json()
+    assert [row["charged"] for row in found["rows"]] == [100.0, 100.0]
+    assert found["device_seconds"] == 210.0
+    assert [line["device_seconds"] for line in found["ledger"]] == [200.0]
+    assert ada.get(f"{API}/usage?lines=0").json()["ledger_complete"] is False
+    (model,) = ada.get(f"{API}/usage?by=model").json()["rows"]
+    assert (model["model"], model["charged"], model["open"]) == ("H100", 200.0, 10.0)
+    for by, name in (("user", "owner"), ("group", "group"), ("week", "week"), ("term", "term")):
+        rows = ada.get(f"{API}/usage?by={by}").json()["rows"]
+        assert sum(row["charged"] + row["open"] for row in rows) == 210.0
+        assert [row[name] for row in rows] != [""] or by == "term"
+    refused = ada.get(f"{API}/usage?by=colour")
+    assert refused.status_code == 400
+    assert "'owner', 'user', 'group', 'model', 'day', 'week', 'term' or 'request'" in refused.text
+    assert ada.get(f"{API}/history").status_code == 403
+    assert ada.get(f"{API}/history?group=cs101").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("who", "page", "live"),
+    [
+        ("ada", "usage", "usage/live"),
+        ("ada", "usage?by=week", "usage/live"),
+        ("root", "usage?whose=all&by=group&group=cs101&since=2020-01-01&before=9", "usage/live"),
+        ("root", "admin/use?span=day&group=cs101", "admin/use/live"),
+        ("ben", "course/cs101?span=term", "course/cs101/live"),
+    ],
+)
+def test_a_page_about_the_past_follows_its_one_stream_with_the_same_filter(
+    world: World, who: str, page: str, live: str
+) -> None:
+    browser = world.browser(f"{who}-oauth")
+    whole = browser.get(f"{PREFIX}{page}").text
+    (stream,) = [each["sse-connect"] for each in Page(whole).all("div") if "sse-connect" in each]
+    assert stream == f"{PREFIX}events"
+    (part,) = [each for each in Page(whole).all("div") if "data-pause" in each]
+    path, _, query = str(part["hx-get"]).partition("?")
+    assert path == f"{PREFIX}{live}"
+    assert set(page.partition("?")[2].split("&")) <= {*query.split("&"), ""}
+    answer = browser.get(str(part["hx-get"]))
+    assert answer.status_code == 200
+    assert answer.text.strip() in whole
+    known = [str(each["id"]) for each in Page(answer.text).all("a") if "id" in each]
+    assert len(known) == len(Page(answer.text).all("a")), "a link keeps the focus by its id"
+
+
+@pytest.mark.parametrize(
+    ("who", "live", "status"),
+    [
+        ("ada", "usage/live?since=yesterday", 400),
+        ("ben", "admin/use/live", 403),
+        ("ada", "course/cs101/live", 404),
+    ],
+)
+def test_its_part_is_refused_like_the_page(world: World, who: str, live: str, status: int) -> None:
+    assert world.browser(f"{who}-oauth").get(f"{PREFIX}{live}").status_code == status
+
+
+def test_a_value_that_stands_alone_is_drawn_as_a_dot() -> None:
+    values = (None, 3.0, None, 1.0, 2.0, None, 0.0)
+    series = Series(name="x", values=values, texts=("",) * 7)
+    marks = tuple(map(float, range(7)))
+    plot = Plot(id="p", title="", about="", unit="", marks=marks, across="", series=(series,))
+    assert plot.dots(series) == "M214.29 40.00h.01M928.57 100.00h.01"
+    assert plot.path(series) == "M214.29 40.00M500.00 80.00L642.86 60.00M928.57 100.00"
+
+
+def test_a_course_shows_its_budget_and_what_is_reserved_for_it(world: World) -> None:
+    page = f"{PREFIX}course/cs101"
+    teacher = world.browser("ben-oauth")
+    assert 'id="promised"' not in teacher.get(page).text, "there is neither"
+    budget = BudgetOut(
+        group="cs101", period="week", device_seconds=36000, used=18000, running=3600, left=14400
+    )
+    world.commands.report = world.commands.report.model_copy(update={"budgets": [budget]})
+    world.commands.reserved = [
+        ReservationOut(
+            id=f"r-{group}",
+            group=group,
+            devices=2,
+            when="Tue 10:00-12:00 Europe/Berlin",
+            first="2026-11-01",
+            until="2027-02-15",
+            why=f"{group} class",
+            starts_at=world.commands.clock() + 3600,
+            ends_at=world.commands.clock() + 7200,
+        )
+        for group in ("cs101", "lab")
+    ]
+    html = teacher.get(page).text
+    check_page(html)
+    promised = html.partition('id="promised"')[2].partition("</section>")[0]
+    for words in ("Budget of cs101", "5.0", "10.0 device-hours", "4.0 left", "cs101 class"):
+        assert words in promised, words
+    assert "lab class" not in promised

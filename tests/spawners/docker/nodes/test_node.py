@@ -1,0 +1,87 @@
+"""What the Docker backend concludes from what it sees; no engine is asked."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from carrel.hub.interfaces.backend import ProcessState
+from carrel.hub.interfaces.backend_settings import BackendSettings, DockerHost, DockerOptions
+from carrel.hub.records.leases import Handle
+from carrel.spawners.docker.backend import DockerBackend
+from carrel.spawners.docker.nodes.node import Node
+
+from ...conftest import Desk
+
+PATIENCE = 20.0
+
+
+@pytest.fixture
+def backend(tmp_path: Path) -> DockerBackend:
+    options = DockerOptions(
+        hosts=(DockerHost(node="node", url=f"unix://{tmp_path}/nobody.sock"),),
+        subnets="10.213.0.0/20",
+        internal_ip="10.213.0.1",
+        hub_port=1,
+        service_port=2,
+        image="base",
+        uid=1000,
+        memory=2**30,
+        cpus=1.0,
+        pids=128,
+        tmp=2**26,
+    )
+    settings = BackendSettings(
+        state=tmp_path,
+        service_url="http://10.213.0.1:2",
+        simulated_devices=1,
+        installation="abc123",
+        docker=options,
+    )
+    return DockerBackend(settings)
+
+
+def test_a_start_that_ends_while_the_engine_is_asked_is_no_death(
+    backend: DockerBackend, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine's answer may be older than the container."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def launch(_self: DockerBackend, _node: Node, _order: object) -> Handle:
+        begun.set()
+        assert go_on.wait(PATIENCE)
+        return Handle(pid=1, started_at=1.0)
+
+    def survey(_self: Node, _seconds: float | None = None) -> dict[str, list[object]]:
+        if threading.current_thread() is not starting:
+            go_on.set()
+            starting.join(PATIENCE)
+        return {}
+
+    monkeypatch.setattr(DockerBackend, "_launch", launch)
+    monkeypatch.setattr(Node, "survey", survey)
+    order = desk.order()
+    starting = threading.Thread(target=backend.start, args=(order,))
+    starting.start()
+    assert begun.wait(PATIENCE)
+
+    seen = backend.look({order.lease_id: None})[order.lease_id]
+    assert not starting.is_alive()
+    assert seen.life is ProcessState.UNKNOWN
+    assert backend.look({order.lease_id: None})[order.lease_id].life is ProcessState.DEAD
+
+
+def test_the_services_own_work_runs_beside_the_containers(
+    backend: DockerBackend, desk: Desk
+) -> None:
+    """It needs no engine: a runner of the service's own account, found by its lease."""
+    order = replace(desk.order(), lease_id="g-aaaaaaaa.1", request_id="g-aaaaaaaa")
+    handle = backend.start(order)
+    leases = {order.lease_id: handle}
+    assert backend.look(leases)[order.lease_id].life is ProcessState.ALIVE
+    assert backend.look({order.lease_id: None})[order.lease_id].handle == handle
+    assert backend.stop(order.lease_id, handle)
+    assert backend.look(leases)[order.lease_id].life is ProcessState.DEAD

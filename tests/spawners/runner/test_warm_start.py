@@ -1,0 +1,144 @@
+"""A runner that is ready before there is a job: it becomes whoever's comes first, and once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from nbformat import NotebookNode
+
+from carrel.hub.attempts.spec import BELL, LOG, OUTPUT, AttemptSpec
+
+from ...fake_service import eventually
+from ..fake_service import FakeService
+from ..notebooks import notebook, read, text_of
+
+WHOSE = (
+    "print(next(each.removeprefix('CARREL_LEASE=') for each in "
+    "open('/proc/self/environ').read().split('\\0') if each.startswith('CARREL_LEASE=')))"
+)
+"""Prints the lease that the kernel was started for."""
+WHO = (
+    "import os, pathlib\n"
+    "print(os.environ['HOME'], os.environ['USER'], os.environ['CARREL_LEASE'], os.getcwd())\n"
+    "print(os.popen('echo $USER').read().strip(), pathlib.Path('~').expanduser())\n"
+    "print(sorted(name for name in globals() if not name.startswith('_')))\n" + WHOSE
+)
+WAIT_SECONDS = 60.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Seat:
+    """Where a runner waits, in an environment that is nobody's."""
+
+    root: Path
+    service: FakeService
+    process: subprocess.Popen[bytes]
+
+    @property
+    def folder(self) -> Path:
+        return self.root / "attempt"
+
+    @property
+    def home(self) -> Path:
+        return self.root / "homes" / "ada"
+
+    def order(self, book: NotebookNode, command: tuple[str, ...] = ()) -> AttemptSpec:
+        path = self.root / "input.ipynb"
+        path.write_text(text_of(book))
+        return AttemptSpec(
+            lease_id="j-1.1",
+            request_id="j-1",
+            epoch=1,
+            token="the-token",
+            service_url=self.service.url,
+            input_path=str(path),
+            notebook_name="in.ipynb",
+            output_name="",
+            parameters={},
+            kernel="",
+            home=str(self.home),
+            owner="ada",
+            devices=(),
+            device_ids=(),
+            command=command,
+        )
+
+    def ring(self, order: AttemptSpec) -> None:
+        order.write(self.folder)
+        self.reach(b"\n")
+
+    def reach(self, word: bytes) -> None:
+        """As soon as it listens."""
+        eventually(lambda: self._reached(word))
+
+    def _reached(self, word: bytes) -> bool:
+        try:
+            pipe = os.open(self.root / BELL, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:
+            return False  # nobody listens yet
+        os.write(pipe, word)
+        os.close(pipe)
+        return True
+
+
+@pytest.fixture
+def seat(service: FakeService, tmp_path: Path) -> Iterator[Seat]:
+    (tmp_path / "attempt").mkdir()
+    (tmp_path / "homes" / "ada").mkdir(parents=True)
+    os.mkfifo(tmp_path / BELL)
+    environment: Mapping[str, str] = {"PATH": os.environ["PATH"], "HOME": str(tmp_path / "nobody")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "carrel.spawners.runner", "--wait", str(tmp_path / "attempt")],
+        env={**environment, "CARREL_LEASE": "warm-1"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    yield Seat(root=tmp_path, service=service, process=process)
+    process.kill()
+    process.wait()
+
+
+def printed(seat: Seat) -> list[str]:
+    cell = read(seat.folder / OUTPUT).cells[-1]
+    return "".join(output["text"] for output in cell.outputs).splitlines()
+
+
+def run(seat: Seat, order: AttemptSpec) -> int:
+    seat.ring(order)
+    return seat.process.wait(WAIT_SECONDS)
+
+
+def test_the_kernel_that_has_waited_works_as_its_owner_and_leaves_no_trace(seat: Seat) -> None:
+    seat.reach(b"")  # who only looks whether somebody waits wakes nobody
+    assert run(seat, seat.order(notebook(WHO))) == 0
+    home = str(seat.home)
+    assert printed(seat) == [
+        f"{home} ada j-1.1 {home}",
+        f"ada {home}",
+        "['In', 'Out', 'exit', 'get_ipython', 'open', 'os', 'pathlib', 'quit']",
+        "warm-1",
+    ]
+    assert seat.service.ended["code"] == "succeeded"
+    assert [lease for lease, _ in seat.service.started] == ["j-1.1"]
+    assert "ada" in (seat.folder / LOG).read_text()
+
+
+def test_a_home_that_changes_how_a_kernel_starts_gets_one_that_starts_in_it(seat: Seat) -> None:
+    startup = seat.home / ".ipython" / "profile_default" / "startup"
+    startup.mkdir(parents=True)
+    (startup / "README").write_text("what every home has")
+    (startup / "00-mine.py").write_text("mine = 42")
+    assert run(seat, seat.order(notebook("print(mine)\n" + WHOSE))) == 0
+    assert printed(seat) == ["42", "j-1.1"]
+
+
+def test_a_command_runs_without_the_kernel(seat: Seat) -> None:
+    words = ("/bin/sh", "-c", "echo $USER $CARREL_LEASE in $PWD")
+    assert run(seat, seat.order(notebook(), words)) == 0
+    assert f"ada j-1.1 in {seat.home}\n" in (seat.folder / LOG).read_text()
