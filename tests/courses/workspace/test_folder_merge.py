@@ -331,7 +331,9 @@ def test_the_hand_out_is_whole_and_in_its_order(
 
 
 @given(three_without_ids())
-def test_without_ids_nothing_is_lost_either(found: tuple[NotebookDocument, NotebookDocument, NotebookDocument]) -> None:
+def test_without_ids_nothing_is_lost_either(
+    found: tuple[NotebookDocument, NotebookDocument, NotebookDocument],
+) -> None:
     old, new, mine = found
     merged = merge_notebook(old, new, mine).notebook
     assert lost(old, mine, merged) == []

@@ -36,11 +36,11 @@ from carrel.hub.scheduling.model.states import HOLDS_DEVICES, TABLE, TERMINAL, S
 from carrel.hub.schemas import SessionIn, StartedIn
 from carrel.hub.store import open_store
 
+from ...property_settings import examples
 from ..doubles import STUDENT1, STUDENT2
 from ..mortal import EVERY, Killed, everything
 from ..requests.test_life_of_requests import job
 from ..surroundings import DEVICES, Surroundings, picked
-from ...property_settings import examples
 
 LONGEST = 250
 """Rounds after which everything has come to its end, if it ever does."""

@@ -22,9 +22,9 @@ from carrel.hub.sessions.held import HeldSessions
 from carrel.hub.store.memory import MemoryStore
 from carrel.spawners.fake import FakeBackend
 
+from ...property_settings import examples
 from ..controller.test_loop import World
 from ..doubles import STUDENT1, STUDENT2, Clock, FakeHub, build, device
-from ...property_settings import examples
 
 WINDOW = 60.0
 PEOPLE = st.sampled_from([STUDENT1, STUDENT2])

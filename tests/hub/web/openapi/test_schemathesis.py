@@ -23,12 +23,12 @@ from carrel.hub.store import MemoryStore
 from carrel.hub.web import TokenHolder, build_app
 from carrel.spawners.fake import FakeBackend
 
+from ....property_settings import examples
 from ...controller.test_loop import World
 from ...doubles import STUDENT1, STUDENT2, Clock, FakeHub, build
 from ...requests.test_life_of_requests import job
 from ..fakes import ALL_SCOPES, API, HUB_TOKEN, FakeSignIn
 from ..fakes import World as Fakes
-from ....property_settings import examples
 
 CHECKS = [
     not_a_server_error,
