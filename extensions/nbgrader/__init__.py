@@ -14,13 +14,13 @@ COURSE_FOLDER = "CARREL_COURSE_FOLDER"
 _HERE = "carrel.extensions.nbgrader"
 _CLASSES = {
     "exchange": "exchange.Exchange",
-    "list": "listing.ExchangeList",
-    "fetch_assignment": "studying.ExchangeFetchAssignment",
-    "submit": "studying.ExchangeSubmit",
-    "fetch_feedback": "studying.ExchangeFetchFeedback",
-    "release_assignment": "teaching.ExchangeReleaseAssignment",
-    "collect": "teaching.ExchangeCollect",
-    "release_feedback": "teaching.ExchangeReleaseFeedback",
+    "list": "exchange_list.ExchangeList",
+    "fetch_assignment": "student.ExchangeFetchAssignment",
+    "submit": "student.ExchangeSubmit",
+    "fetch_feedback": "student.ExchangeFetchFeedback",
+    "release_assignment": "instructor.ExchangeReleaseAssignment",
+    "collect": "instructor.ExchangeCollect",
+    "release_feedback": "instructor.ExchangeReleaseFeedback",
 }
 
 

@@ -59,7 +59,7 @@ _STYLE: Final = re.compile(r"<style\b.*?</style\s*>", re.DOTALL | re.IGNORECASE)
 
 def tame_formgrader(c: Any) -> None:  # traitlets' configuration: any name is an attribute
     """``c`` is what ``get_config()`` gives."""
-    c.HTMLExporter.preprocessors = [f"{__name__}.Tame"]
+    c.HTMLExporter.preprocessors = [f"{__name__}.HtmlSanitizer"]
     c.HTMLExporter.filters = {"markdown2html": f"{__name__}.clean_markdown"}
     handlers.BaseHandler.content_security_policy = _IN_LAB
     handlers.SubmissionFilesHandler.content_security_policy = _SANDBOX

@@ -24,6 +24,7 @@ from ..config.settings import LOCALHOST, SERVICE_PREFIX, Settings
 from ..controller.idle_culling import IdleCulling
 from ..interfaces.clock import Clock
 from ..messages import requests as request_messages
+from ..messages import units
 from ..messages import usage as usage_messages
 from ..requests.amendments import Amendments, TimeExtensions
 from ..runtime.context import Context
@@ -37,9 +38,11 @@ from .api import courses as courses_api
 from .api import coursework as coursework_api
 from .api import images as images_api
 from .api import internal as internal_api
-from .api import monitoring, requests
+from .api import monitoring as monitoring_api
 from .api import ngshare as ngshare_api
 from .api import pool as pool_api
+from .api import requests as requests_api
+from .api import service as service_api
 from .api import sessions as sessions_api
 from .api import usage as usage_api
 from .dependencies import errors, visitors
@@ -57,21 +60,20 @@ from .monitoring.request_log import Tracing
 from .openapi import description
 from .pages import desk as desk_pages
 from .pages import login as login_pages
-from .pages import sessions
-from .pages import sessions as sessions_pages
+from .pages import sessions as session_pages
 from .pages import usage as usage_pages
-from .pages.admin import admin as admin_module
-from .pages.admin import calendar as admin_calendar
-from .pages.admin import images as images_pages
-from .pages.courses import assignment as courses_assignment
-from .pages.courses import courses as courses_pages
-from .pages.courses import grading as courses_grading
-from .pages.courses import release as courses_release
+from .pages.admin import admin as admin_pages
+from .pages.admin import calendar as calendar_pages
+from .pages.admin import images as image_pages
+from .pages.courses import assignment as assignment_pages
+from .pages.courses import courses as course_pages
+from .pages.courses import grading as grading_pages
+from .pages.courses import release as release_pages
 from .pages.courses import student_work as student_work_pages
 from .pages.courses import teacher as teacher_pages
-from .pages.jobs import detail as detail_pages
-from .pages.jobs import list as jobs_list
-from .pages.jobs import submit as jobs_submit
+from .pages.jobs import detail as job_pages
+from .pages.jobs import list as job_list_pages
+from .pages.jobs import submit as submit_pages
 from .security.access import CallerAccess
 from .security.csrf import Csrf
 from .security.headers import SafeHeaders
@@ -79,6 +81,38 @@ from .security.hub_oauth import SignIn
 from .security.signer import Signer
 
 Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
+_PAGES = (
+    desk_pages.router,
+    job_list_pages.router,
+    usage_pages.router,
+    session_pages.router,
+    submit_pages.router,
+    job_pages.router,
+    admin_pages.router,
+    calendar_pages.router,
+    image_pages.router,
+    grading_pages.router,
+    login_pages.router,
+    assignment_pages.router,
+    course_pages.router,
+    teacher_pages.router,
+    release_pages.router,
+    student_work_pages.router,
+)
+_API = (
+    internal_api.router,
+    service_api.router,
+    pool_api.router,
+    requests_api.router,
+    usage_api.router,
+    sessions_api.router,
+    admin_api.router,
+    calendar_api.router,
+    images_api.router,
+    courses_api.router,
+    coursework_api.router,
+    ngshare_api.router,
+)
 _TEMPLATES = Path(__file__).parent / "templates"
 _KEPT_SECONDS = 30
 _GRACE_SECONDS = 3
@@ -174,28 +208,12 @@ def _route(app: FastAPI) -> None:
     api = f"{errors.API_PREFIX}v1"
     site = SERVICE_PREFIX.rstrip("/")
     # Routes are tried one after the other: people wait for pages.
-    for page in (desk_pages, jobs_list, usage_pages, sessions_pages, jobs_submit, detail_pages):
-        app.include_router(page.router, prefix=site)
-    for page in (admin_module, admin_calendar, images_pages, courses_grading, login_pages):
-        app.include_router(page.router, prefix=site)
-    app.include_router(courses_assignment.router, prefix=site)
-    app.include_router(sessions.pages, prefix=site)
-    for page in (courses_pages, teacher_pages, courses_release, student_work_pages):
-        app.include_router(page.router, prefix=site)
-    app.include_router(internal_api.router, prefix=api)
-    app.include_router(requests.router, prefix=api)
-    app.include_router(usage_api.router, prefix=api)
-    app.include_router(sessions_api.router, prefix=api)
-    app.include_router(admin_api.router, prefix=api)
-    app.include_router(calendar_api.router, prefix=api)
-    app.include_router(images_api.router, prefix=api)
-    app.include_router(courses_api.router, prefix=api)
-    app.include_router(coursework_api.router, prefix=api)
-    app.include_router(ngshare_api.router, prefix=api)
-    app.include_router(sessions_api.router, prefix=api)
-    app.include_router(pool_api.router, prefix=api)
+    for page in _PAGES:
+        app.include_router(page, prefix=site)
+    for part in _API:
+        app.include_router(part, prefix=api)
     for prefix in (site, ""):
-        app.include_router(monitoring.router, prefix=prefix)
+        app.include_router(monitoring_api.router, prefix=prefix)
     static_files.install(app)
 
     @app.get(site, include_in_schema=False)
@@ -215,8 +233,9 @@ def _templates() -> Environment:
     environment.filters.update(filters())
     environment.globals.update(
         prefix=SERVICE_PREFIX,
-        wording=request_messages,
-        usage_words=usage_messages,
+        messages=request_messages,
+        units=units,
+        usage_messages=usage_messages,
         wait_url=wait_url,
         server_url=server_url,
         drawn=drawn_once(environment),

@@ -125,10 +125,7 @@ def _acted(
     return RedirectResponse(target, SEE_OTHER)
 
 
-pages = APIRouter(include_in_schema=False)
-
-
-@pages.post("/requests/{request_id}/keep")
+@router.post("/requests/{request_id}/keep")
 def keep_form(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> Response:
     """The button beside the countdown."""
     web.idling.keep(visitor.identity, request_id)

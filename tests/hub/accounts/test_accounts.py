@@ -261,11 +261,11 @@ class TestSignInLimits:
 GUESSER = """
 import sys
 from pathlib import Path
-from carrel.hub.accounts.login_limits import Limit, Limits
+from carrel.hub.accounts.login_limits import Limit, LoginLimits
 from carrel.hub.accounts.passwords import Cost
 from carrel.hub.accounts.store import Accounts, TooManyAttempts
 
-limits = Limits(per_name=Limit(failures=5, first_wait=1e6, longest_wait=1e6))
+limits = LoginLimits(per_name=Limit(failures=5, first_wait=1e6, longest_wait=1e6))
 accounts = Accounts(Path(sys.argv[1]), cost=Cost(n=16, r=1, p=1), sign_in_limits=limits)
 looked_at = 0
 for number in range(8):

@@ -134,7 +134,7 @@ class TestUp:
         assert choose(UpOptions(state=state, simulated_devices=0)).simulated_devices == 0
 
     def test_any_free_port_is_the_last_one_while_that_is_free(self, state: StateFolder) -> None:
-        settled = up.ports.settle(choose(UpOptions(state=state, port=0)), pytest.fail)
+        settled = up.tcp_ports.settle(choose(UpOptions(state=state, port=0)), pytest.fail)
         settled.save(state)
         assert choose(UpOptions(state=state, port=0)).port == settled.port
 

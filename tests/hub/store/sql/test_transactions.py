@@ -115,12 +115,12 @@ class TestCrashes:
         store.submit(_job(1), 100.0)
         process = child(
             """
-            from carrel.hub.store.sql import writing
+            from carrel.hub.store.sql import mutations
             store = open_store(path)
             def die(connection, step, now):
                 print("kept all but the events", flush=True)
                 input()
-            writing._tell = die
+            mutations._tell = die
             store.grant([Start(request_id="j-1", devices=("D0",))], now=101.0, lease_seconds=30)
             """,
             path=str(database),
