@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,8 @@ from alembic.script import ScriptDirectory
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateIndex, CreateTable
 
+from carrel.courses.grading_runs.check_service import CHECKER
+from carrel.courses.grading_runs.service import GRADER
 from carrel.hub.errors import Refused
 from carrel.hub.records.requests import RequestFilter
 from carrel.hub.scheduling.model.snapshot import Group, PriorityClass
@@ -27,6 +29,7 @@ from carrel.hub.store.sql.transactions import Transactions
 
 from ..processes import child
 
+ALL = RequestFilter()
 LAB = Group(name="lab", max_devices=1, max_devices_per_user=1)
 
 
@@ -178,6 +181,25 @@ class TestSteps:
         assert found == {"job": PriorityClass.NORMAL, "session": PriorityClass.INTERACTIVE}
         store.close()
 
+    def test_queued_grading_requests_run_the_modules_of_now(self, database: Path) -> None:
+        """r0017: the modules that grade and check have moved; commands of users stay."""
+        _at_revision(database, "r0016")
+        grader = ("python", "-P", "-m", "carrel.hub.grader")
+        checker = ("python", "-P", "-m", "carrel.hub.checker")
+        _request(database, 1, "grading", kind="grading", command=grader)
+        _request(database, 2, "check", kind="grading", command=checker)
+        _request(database, 3, "job", command=grader)
+        _request(database, 4, "session", kind="session")
+        store = open_store(database)
+        found = {each.id: each.job.command if each.job else None for each in store.requests(ALL)}
+        assert found == {
+            "grading": GRADER,
+            "check": CHECKER,
+            "job": grader,
+            "session": None,
+        }
+        store.close()
+
 
 def _request(
     database: Path,
@@ -186,14 +208,20 @@ def _request(
     *,
     kind: str = "job",
     labels: Mapping[str, str] | None = None,
+    command: Sequence[str] | None = None,
 ) -> None:
-    """One that waits, as it was written before there were more columns."""
+    """Insert a queued request with the columns of the first tables."""
+    job = {"notebook_name": "", "parameters": {}, "command": list(command or ()), "retries": 1}
     _execute(
         database,
         "INSERT INTO requests (number, id, kind, owner, group_name, devices, seconds,"
-        " idempotency_key, priority, server_name, labels, state, epoch, submitted_at)"
-        " VALUES (?, ?, ?, 'ada', 'lab', 1, 60, ?, 'normal', '', ?, 'queued', 0, 100)",
-        (number, name, kind, name, json.dumps(labels or {})),
+        " idempotency_key, priority, server_name, job, labels, state, epoch, submitted_at)"
+        " VALUES (?, ?, ?, 'ada', 'lab', 1, 60, ?, 'normal', '', ?, ?, 'queued', 0, 100)",
+        (
+            *(number, name, kind, name),
+            None if command is None else json.dumps(job),
+            json.dumps(labels or {}),
+        ),
     )
 
 

@@ -1,0 +1,36 @@
+"""Name the modules that grade and check where they lie now, in requests that have not ended."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "r0017"
+down_revision = "r0016"
+branch_labels = None
+depends_on = None
+
+_MODULES = {
+    "carrel.hub.grader": "carrel.courses.grading_runs.worker",
+    "carrel.hub.checker": "carrel.courses.grading_runs.check_worker",
+}
+
+
+def upgrade() -> None:
+    requests = sa.table(
+        "requests",
+        sa.column("number", sa.Integer),
+        sa.column("kind", sa.String),
+        sa.column("job", sa.JSON(none_as_null=True)),
+        sa.column("ended_at", sa.Float),
+    )
+    # Commands that users wrote are theirs: only the service makes requests of this kind.
+    unfinished = sa.select(requests.c.number, requests.c.job).where(
+        requests.c.kind == "grading", requests.c.ended_at.is_(None), requests.c.job.is_not(None)
+    )
+    connection = op.get_bind()
+    for row in connection.execute(unfinished).all():
+        command = [_MODULES.get(part, part) for part in row.job.get("command", ())]
+        if command != list(row.job.get("command", ())):
+            changed = sa.update(requests).where(requests.c.number == row.number)
+            connection.execute(changed.values(job=row.job | {"command": command}))
