@@ -8,7 +8,6 @@ from typing import get_args
 import click
 
 from ..client import Client
-from ..client.api.usage import UsageCalls
 from ..messages import units
 from ..messages import usage as usage_messages
 from ..scheduling.model.text import hours
@@ -75,7 +74,7 @@ def usage_command(
     if everybody and mine:
         raise click.UsageError("Either --everybody or --mine.")
     with Client.from_environment(site) as client:
-        found = UsageCalls(client).usage(
+        found = client.usage(
             group=group,
             since=None if since is None else parsers.day(since),
             until=None if until is None else parsers.day(until) + _DAY,
@@ -170,7 +169,7 @@ def history_command(span: str, group: str, as_json: bool, site: str | None) -> N
       carrel history --span term --group cs101
     """
     with Client.from_environment(site) as client:
-        found = UsageCalls(client).history(span, group)
+        found = client.history(span, group)
     if as_json:
         display.as_json(found)
     else:

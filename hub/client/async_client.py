@@ -1,24 +1,29 @@
 """The service's REST API as typed calls, and its event streams as iterators.
 
 Everything is written once, as coroutines over a ``Transport``. ``Client`` runs the same coroutines
-over a transport that blocks (see ``blocking``).
+over a transport that blocks (see ``sync_client``).
 """
 
 from __future__ import annotations
 
 from ..scheduling.model.states import TERMINAL, State
-from ..schemas import GroupOut, GroupsOut, MeOut, PoolOut, QueueOut, UsageReport
+from ..schemas import GroupOut, GroupsOut, MeOut, PoolOut, QueueOut
 from ..schemas.explanation import WhyOut
+from .api.admin import AdminCalls
 from .api.courses import CourseCalls
+from .api.images import ImageCalls
 from .api.ngshare import NgshareCalls
 from .api.sessions import SessionCalls
 from .api.streams import StreamCalls
+from .api.usage import UsageCalls
 from .transport.connection import segment
 
 LIVE_STATES = tuple(str(state) for state in State if state not in TERMINAL)
 
 
-class AsyncClient(StreamCalls, SessionCalls, CourseCalls, NgshareCalls):
+class AsyncClient(
+    StreamCalls, SessionCalls, UsageCalls, CourseCalls, NgshareCalls, ImageCalls, AdminCalls
+):
     """One site, one person. Every call raises the classes of ``hub.errors``.
 
     >>> async with AsyncClient.from_environment() as carrel:
@@ -44,7 +49,3 @@ class AsyncClient(StreamCalls, SessionCalls, CourseCalls, NgshareCalls):
     async def why(self, request_id: str) -> WhyOut:
         """Why a request waits, behind whom, and what would start it now."""
         return await self._get(f"requests/{segment(request_id)}/why", WhyOut)
-
-    async def usage(self) -> UsageReport:
-        """One's own; ``looking_back`` asks for more."""
-        return await self._get("usage", UsageReport)

@@ -117,6 +117,7 @@ class Client:
     queue = _at_once(AsyncClient.queue)
     why = _at_once(AsyncClient.why)
     usage = _at_once(AsyncClient.usage)
+    history = _at_once(AsyncClient.history)
 
     submit = _at_once(AsyncClient.submit)
     page = _at_once(AsyncClient.page)
@@ -171,6 +172,17 @@ class Client:
     from_exchange = _at_once(AsyncClient.from_exchange)
     to_exchange = _at_once(AsyncClient.to_exchange)
     out_of_exchange = _at_once(AsyncClient.out_of_exchange)
+
+    images = _at_once(AsyncClient.images)
+    images_needed = _at_once(AsyncClient.images_needed)
+    pin = _at_once(AsyncClient.pin)
+    unpin = _at_once(AsyncClient.unpin)
+
+    drain = _at_once(AsyncClient.drain)
+    undrain = _at_once(AsyncClient.undrain)
+    quarantine = _at_once(AsyncClient.quarantine)
+    unquarantine = _at_once(AsyncClient.unquarantine)
+    audit = _at_once(AsyncClient.audit)
 
     changes = _one_by_one(AsyncClient.changes)
     follow = _one_by_one(AsyncClient.follow)

@@ -7,7 +7,6 @@ import time
 import click
 
 from ...client import Client
-from ...client.api.admin import AdminCalls
 from ...messages import audit_log as audit_messages
 from ...schemas.admin import ChangeOut
 from ..common import display
@@ -42,7 +41,7 @@ def audit_command(
       carrel audit --target cs101 --action 'group set'
     """
     with Client.from_environment(site) as client:
-        found = AdminCalls(client).audit(who=who, action=action, target=target, limit=limit)
+        found = client.audit(who=who, action=action, target=target, limit=limit)
     if as_json:
         display.as_json(found)
         return

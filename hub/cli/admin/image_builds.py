@@ -14,7 +14,6 @@ from ....images.debootstrap import bootstrap
 from ....images.docker_cli import Docker, ListedImage
 from ....images.lock_check import LockCheck, verify
 from ...client import Client
-from ...client.api.images import ImageCalls
 from ...errors import ImageFailed, NotFound
 from ...messages import units
 from ..common import display
@@ -177,7 +176,7 @@ def prune_command(
     # The engine first: what is pinned in between is built already, and is on both lists.
     images = docker.images()
     with Client.from_environment(site) as client:
-        needed = {each.image: each.why for each in ImageCalls(client).needed().needed}
+        needed = {each.image: each.why for each in client.images_needed().needed}
     found = retention.fates(images, needed)
     going = [fate.image for fate in found if not fate.why]
     if not as_json:

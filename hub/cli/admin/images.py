@@ -7,7 +7,6 @@ import time
 import click
 
 from ...client import Client
-from ...client.api.images import ImageCalls
 from ...errors import InvalidInput, NotFound
 from ...messages import units
 from ...records.images import ACCEPTED, Reference
@@ -55,7 +54,7 @@ def list_command(*, every: bool, as_json: bool, site: str | None) -> None:
       carrel images list --all
     """
     with Client.from_environment(site) as client:
-        found = ImageCalls(client).images()
+        found = client.images()
     if as_json:
         display.as_json(found)
         return
@@ -96,7 +95,7 @@ def show_command(*, image: str, as_json: bool, site: str | None) -> None:
       carrel images show torch --json | jq -r .reference
     """
     with Client.from_environment(site) as client:
-        shown = _found(ImageCalls(client).images(), image)
+        shown = _found(client.images(), image)
     if as_json:
         display.as_json(shown)
         return
@@ -134,7 +133,7 @@ def pin_command(*, image: str, group: str, until: str, as_json: bool, site: str 
     """
     wanted = _reference(image)
     with Client.from_environment(site) as client:
-        made = ImageCalls(client).pin(group, wanted.name, digest=wanted.digest, until=until)
+        made = client.pin(group, wanted.name, digest=wanted.digest, until=until)
     if as_json:
         display.as_json(made)
         return
@@ -155,7 +154,7 @@ def unpin_command(*, image: str, group: str, as_json: bool, site: str | None) ->
     """
     name = _reference(image).name
     with Client.from_environment(site) as client:
-        ImageCalls(client).unpin(group, name)
+        client.unpin(group, name)
     if as_json:
         display.as_json({"group": group, "image": name})
         return

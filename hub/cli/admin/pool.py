@@ -9,7 +9,6 @@ from typing import TypeVar
 import click
 
 from ...client import Client
-from ...client.api.admin import AdminCalls
 from ...errors import InvalidInput
 from ...schemas import PoolOut, parsers
 from ...schemas.admin import ConsequencesOut
@@ -100,7 +99,7 @@ def drain_command(
     at = parsers.moment(until, now) if until else None
     with Client.from_environment(site) as client:
         name = _target(client.pool(), target)
-        said = AdminCalls(client).drain(name, why=why, until=at, dry_run=dry_run)
+        said = client.drain(name, why=why, until=at, dry_run=dry_run)
     if at is not None and not as_json:
         click.echo(f"What is left at {display.local_time(at, now)} is stopped.")
     _print(said, as_json=as_json)
@@ -118,7 +117,7 @@ def undrain_command(target: str, as_json: bool, site: str | None) -> None:
       carrel pool undrain node1
     """
     with Client.from_environment(site) as client:
-        said = AdminCalls(client).undrain(_target(client.pool(), target))
+        said = client.undrain(_target(client.pool(), target))
     _print(said, as_json=as_json)
 
 
@@ -138,7 +137,7 @@ def quarantine_command(*, target: str, why: str, as_json: bool, site: str | None
       carrel pool quarantine node1#0 --why 'It computes wrong sums.'
     """
     with Client.from_environment(site) as client:
-        said = AdminCalls(client).quarantine(_target(client.pool(), target), why)
+        said = client.quarantine(_target(client.pool(), target), why)
     _print(said, as_json=as_json)
 
 
@@ -154,7 +153,7 @@ def release_command(target: str, as_json: bool, site: str | None) -> None:
       carrel pool release node1#0
     """
     with Client.from_environment(site) as client:
-        said = AdminCalls(client).release(_target(client.pool(), target))
+        said = client.unquarantine(_target(client.pool(), target))
     _print(said, as_json=as_json)
 
 

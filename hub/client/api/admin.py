@@ -1,59 +1,52 @@
-"""What administrators ask of a site, over the client of everybody."""
+"""The calls of administrators: drain, quarantine and the audit log."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TypeVar
-from urllib.parse import quote
 
 from pydantic import BaseModel, JsonValue
 
 from ...schemas.admin import ChangesOut, ConsequencesOut
-from ..sync_client import Client
 from ..transport.calls import Call, Query
+from ..transport.connection import Connection, segment
 
 M = TypeVar("M", bound=BaseModel)
 
 
-class AdminCalls:
-    """Every call raises Forbidden for those who are no administrators there."""
+class AdminCalls(Connection):
+    """Every call raises Forbidden unless the caller is an administrator of the site."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
-
-    def drain(
+    async def drain(
         self, target: str, *, why: str, until: float | None, dry_run: bool
     ) -> ConsequencesOut:
-        """Let nothing new start on a device or a node; see ``DrainIn``."""
+        """Start nothing new on a device or a node; see ``DrainIn``."""
         query = {"dry_run": "true"} if dry_run else {}
         body = {"why": why, "until": until}
-        return self._call("PUT", f"{_pool(target)}/drain", ConsequencesOut, body, query)
+        return await self._change_pool("PUT", target, "drain", body, query)
 
-    def undrain(self, target: str) -> ConsequencesOut:
-        return self._call("DELETE", f"{_pool(target)}/drain", ConsequencesOut)
+    async def undrain(self, target: str) -> ConsequencesOut:
+        return await self._change_pool("DELETE", target, "drain")
 
-    def quarantine(self, target: str, why: str) -> ConsequencesOut:
-        return self._call("PUT", f"{_pool(target)}/quarantine", ConsequencesOut, {"why": why})
+    async def quarantine(self, target: str, why: str) -> ConsequencesOut:
+        return await self._change_pool("PUT", target, "quarantine", {"why": why})
 
-    def release(self, target: str) -> ConsequencesOut:
-        return self._call("DELETE", f"{_pool(target)}/quarantine", ConsequencesOut)
+    async def unquarantine(self, target: str) -> ConsequencesOut:
+        return await self._change_pool("DELETE", target, "quarantine")
 
-    def audit(self, *, who: str, action: str, target: str, limit: int) -> ChangesOut:
+    async def audit(self, *, who: str, action: str, target: str, limit: int) -> ChangesOut:
         """Newest first."""
         query: Query = {"who": who, "action": action, "target": target, "limit": limit}
-        return self._call("GET", "audit", ChangesOut, query=query)
+        return await self._read_call(Call(method="GET", path="audit", query=query), ChangesOut)
 
-    def _call(
+    async def _change_pool(
         self,
         method: str,
-        path: str,
-        model: type[M],
+        target: str,
+        mark: str,
         body: Mapping[str, JsonValue] | None = None,
         query: Query | None = None,
-    ) -> M:
+    ) -> ConsequencesOut:
+        path = f"pool/{segment(target)}/{mark}"
         call = Call(method=method, path=path, json=body, query=query or {})
-        return model.model_validate_json(self._client.send(call).content)
-
-
-def _pool(target: str) -> str:
-    return f"pool/{quote(target, safe='')}"
+        return await self._read_call(call, ConsequencesOut)

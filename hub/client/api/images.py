@@ -1,43 +1,31 @@
-"""What a site has of images, over the client of everybody."""
+"""The calls about images: the catalogue, and which builds groups pin."""
 
 from __future__ import annotations
 
-from typing import TypeVar
-from urllib.parse import quote
-
-from pydantic import BaseModel, JsonValue
+from pydantic import JsonValue
 
 from ...schemas.images import ImagesOut, NeedsOut, PinOut
-from ..sync_client import Client
 from ..transport.calls import Call
+from ..transport.connection import Connection, segment
 
-M = TypeVar("M", bound=BaseModel)
 
+class ImageCalls(Connection):
+    """The image catalogue of a site and the pins of its groups."""
 
-class ImageCalls:
-    """The catalogue, and what groups pin."""
+    async def images(self) -> ImagesOut:
+        return await self._get("images", ImagesOut)
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    async def images_needed(self) -> NeedsOut:
+        """The builds that must stay. Raises Forbidden unless the caller is an administrator."""
+        return await self._get("images/needed", NeedsOut)
 
-    def images(self) -> ImagesOut:
-        return self._call("GET", "images", ImagesOut)
-
-    def needed(self) -> NeedsOut:
-        """The builds that must stay. Raises Forbidden for those who are no administrators."""
-        return self._call("GET", "images/needed", NeedsOut)
-
-    def pin(self, group: str, image: str, *, digest: str, until: str) -> PinOut:
+    async def pin(self, group: str, image: str, *, digest: str, until: str) -> PinOut:
         body: dict[str, JsonValue] = {"digest": digest, "until": until}
-        return self._call("PUT", _pin(group, image), PinOut, body)
+        return await self._read_call(Call(method="PUT", path=_pin(group, image), json=body), PinOut)
 
-    def unpin(self, group: str, image: str) -> None:
-        self._client.send(Call(method="DELETE", path=_pin(group, image)))
-
-    def _call(self, method: str, path: str, model: type[M], body: JsonValue = None) -> M:
-        answer = self._client.send(Call(method=method, path=path, json=body))
-        return model.model_validate_json(answer.content)
+    async def unpin(self, group: str, image: str) -> None:
+        await self._transport.send(Call(method="DELETE", path=_pin(group, image)))
 
 
 def _pin(group: str, image: str) -> str:
-    return f"groups/{quote(group, safe='')}/pins/{quote(image, safe='')}"
+    return f"groups/{segment(group)}/pins/{segment(image)}"

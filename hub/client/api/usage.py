@@ -1,20 +1,17 @@
-"""What can be asked of a site about the past, over the client of everybody."""
+"""The calls about the past: device-seconds with their ledger, and the history of the pool."""
 
 from __future__ import annotations
 
 from ...schemas import UsageReport
 from ...schemas.pool_history import HistoryOut
-from ..sync_client import Client
 from ..transport.calls import Call
+from ..transport.connection import Connection
 
 
-class UsageCalls:
-    """People see their own use, teachers their groups, administrators everything."""
+class UsageCalls(Connection):
+    """Users see their own use, teachers their groups, administrators everything."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
-
-    def usage(
+    async def usage(
         self,
         *,
         group: str = "",
@@ -23,7 +20,7 @@ class UsageCalls:
         by: str = "owner",
         mine: bool | None = None,
     ) -> UsageReport:
-        """Device-seconds with their ledger; ``mine`` None: unless a group is named."""
+        """Report device-seconds with their ledger; ``mine`` None: unless a group is named."""
         asked = {
             "group": group,
             "since": "" if since is None else f"{since:.0f}",
@@ -33,11 +30,9 @@ class UsageCalls:
             "mine": "" if mine is None else str(mine).lower(),
         }
         query = {name: value for name, value in asked.items() if value}
-        answer = self._client.send(Call(method="GET", path="usage", query=query))
-        return UsageReport.model_validate_json(answer.content)
+        return await self._read_call(Call(method="GET", path="usage", query=query), UsageReport)
 
-    def history(self, span: str, group: str = "") -> HistoryOut:
-        """How full the pool was and how long waits were, over a day, a week or a term."""
+    async def history(self, span: str, group: str = "") -> HistoryOut:
+        """Report utilization and wait times over a day, a week or a term."""
         query = {"span": span, "group": group}
-        answer = self._client.send(Call(method="GET", path="history", query=query))
-        return HistoryOut.model_validate_json(answer.content)
+        return await self._read_call(Call(method="GET", path="history", query=query), HistoryOut)

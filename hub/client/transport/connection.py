@@ -53,17 +53,19 @@ class Connection:
         await self._transport.close()
 
     async def send(self, call: Call) -> HttpAnswer:
-        """Any other call; ``administering`` has those of administrators."""
+        """Send any other call."""
         return await self._transport.send(call)
 
     async def _get(self, path: str, model: type[M]) -> M:
-        return self._read(await self._transport.send(Call(method="GET", path=path)), model)
+        return await self._read_call(Call(method="GET", path=path), model)
+
+    async def _read_call(self, call: Call, model: type[M]) -> M:
+        return self._read(await self._transport.send(call), model)
 
     async def _post(
         self, path: str, model: type[M], body: Mapping[str, JsonValue] | None = None
     ) -> M:
-        call = Call(method="POST", path=path, json=body)
-        return self._read(await self._transport.send(call), model)
+        return await self._read_call(Call(method="POST", path=path, json=body), model)
 
     async def _repeated(self, call: Call, model: type[M]) -> M:
         """Of a call that is safe to repeat: sent again where its answer got lost."""
