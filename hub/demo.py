@@ -6,7 +6,7 @@ import logging
 import threading
 
 from ..courses.files.bundle import FileBundle
-from ..courses.files.transfer import kept
+from ..courses.files.transfer import store_bundle
 from ..courses.model.records import Assignment, Course, HandOut, LateRule, LateStep, Member
 from ..courses.sample import FIRST_UNIT, copy_course_into, copy_into, first_unit
 from ..courses.services import CourseServices
@@ -92,7 +92,9 @@ def prepare_course(desk: CourseServices) -> None:
         store.put_members(DEMO_GROUP, members)
     if store.assignments(DEMO_GROUP):
         return
-    source, handed_out = (kept(desk.blobs, FileBundle.of(files.items())) for files in first_unit())
+    source, for_students = (
+        store_bundle(desk.blobs, FileBundle.of(files.items())) for files in first_unit()
+    )
     unit = Assignment(
         course=DEMO_GROUP,
         name=FIRST_UNIT,
@@ -103,7 +105,7 @@ def prepare_course(desk: CourseServices) -> None:
         course=DEMO_GROUP,
         assignment=FIRST_UNIT,
         version=0,
-        files=handed_out,
+        files=for_students,
         source=source,
         released_at=now,
         released_by=teacher,

@@ -25,7 +25,7 @@ from ...hub.schemas.courses import (
 from ..deadlines import rules as deadline_rules
 from ..deadlines.service import LONGEST_OUTAGE, _check_whose
 from ..files.bundle import FileBundle
-from ..files.transfer import content_out, given_parcel, kept, ref_out
+from ..files.transfer import bundle_of_body, content_out, ref_out, store_bundle
 from ..model.records import Assignment, CourseRole, Extension, Fetched, HandOut, Outage
 from ..releases.graded_cells import report
 from ..releases.release import PreparedRelease, check_assignment_name, made_ready
@@ -62,7 +62,7 @@ class AssignmentService(CourseAccess):
         check_assignment_name(name)
         known = {each.name: each for each in self.store.assignments(course)}
         assignment = self._wanted(known.get(name) or Assignment(course=course, name=name), body)
-        ready = self._ready(assignment, given_parcel(body), stripped)
+        ready = self._ready(assignment, bundle_of_body(body), stripped)
         warnings: tuple[str, ...] = ()
         if ready is None:
             made = self.store.hand_out(course, name)
@@ -72,8 +72,8 @@ class AssignmentService(CourseAccess):
                 course=course,
                 assignment=name,
                 version=0,
-                files=kept(self.blobs, ready.files),
-                source=kept(self.blobs, ready.source),
+                files=store_bundle(self.blobs, ready.files),
+                source=store_bundle(self.blobs, ready.source),
                 released_at=self.commands.clock(),
                 released_by=who.name,
                 tried=ready.tried,

@@ -164,11 +164,11 @@ def due_for(
     """When an assignment is due for one person; None for one that never is."""
     if assignment.due is None:
         return None
-    more = sum(each.seconds for each in theirs(assignment, member, extensions))
+    more = sum(each.seconds for each in extensions_of(assignment, member, extensions))
     return after_outages(assignment.due + more, assignment.course, outages)
 
 
-def theirs(
+def extensions_of(
     assignment: Assignment, member: Member, extensions: Iterable[Extension]
 ) -> list[Extension]:
     """The extensions of one person for an assignment, by name or by section."""
@@ -239,7 +239,7 @@ def _percent(part: float) -> str:
     return f"{part * _WHOLE:g} % of the points"
 
 
-def counting(
+def counting_submission(
     submissions: Sequence[Submission], due: float | None, rule: LateRule, chosen: int | None = None
 ) -> Submission | None:
     """The one of a student's submissions that is graded.

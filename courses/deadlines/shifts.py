@@ -21,7 +21,8 @@ class DeadlineShifts:
     def of(self, assignment: Assignment, member: Member) -> int:
         """Seconds that somebody has been given."""
         return sum(
-            each.seconds for each in deadline_rules.theirs(assignment, member, self.extensions)
+            each.seconds
+            for each in deadline_rules.extensions_of(assignment, member, self.extensions)
         )
 
 

@@ -12,7 +12,7 @@ from ...hub.records.identity import Identity
 from ...hub.schemas.courses import ContentOut, ParcelIn
 from ...hub.schemas.grading import GradeOut, MyGradeOut
 from ..files.bundle import FileBundle
-from ..files.transfer import content_out, contents, given_parcel, kept
+from ..files.transfer import bundle_of_body, content_out, contents, store_bundle
 from ..model.records import CourseRole, Feedback, Submission
 from ..roster.access import GRADED_BY, CourseAccess, check_open
 
@@ -34,16 +34,16 @@ class FeedbackDelivery(CourseAccess):
         """
         found = self.store.submission(submission_id)
         check_open(self.place(who, found.course, GRADED_BY).course)
-        parcel = given_parcel(body)
+        parcel = bundle_of_body(body)
         if parcel is None:
             raise InvalidInput("There is no feedback in it.", accepted="Files.", field="files")
-        self.hand_back(who, found, parcel)
+        self.deliver(who, found, parcel)
 
-    def hand_back(self, who: Identity, sent: Submission, parcel: FileBundle) -> None:
+    def deliver(self, who: Identity, sent: Submission, parcel: FileBundle) -> None:
         """Whose submission it is, and whether who does it may, was asked before."""
         feedback = Feedback(
             submission=sent.id,
-            files=kept(self.blobs, parcel),
+            files=store_bundle(self.blobs, parcel),
             released_at=self.commands.clock(),
             released_by=who.name,
         )

@@ -131,7 +131,7 @@ class FeedbackService(GradingService, FeedbackDelivery):
                 try:
                     member, sent = self._judged(graded, person)
                     grade = graded.grade(member, sent, moved, by_hand)
-                    self.hand_back(
+                    self.deliver(
                         who, sent, FileBundle.of([*graded.pages(sent).items(), (GRADE, grade)])
                     )
                 except CarrelError as error:

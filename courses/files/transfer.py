@@ -16,7 +16,7 @@ _LONGEST = (MAX_BYTES + 2) // 3 * 4
 """Characters of base64: four stand for three bytes, and too long is known before it is read."""
 
 
-def given_parcel(body: ParcelIn) -> FileBundle | None:
+def bundle_of_body(body: ParcelIn) -> FileBundle | None:
     """What came with a body, checked; None where no files came.
 
     Raises:
@@ -52,7 +52,7 @@ def _decoded(name: str, text: str) -> bytes:
         ) from None
 
 
-def kept(blobs: Blobs, parcel: FileBundle) -> Folder:
+def store_bundle(blobs: Blobs, parcel: FileBundle) -> Folder:
     """Everything is on the disk when this returns."""
     files = tuple(
         FileRef(name=name, sha256=blobs.put(content), size=len(content))

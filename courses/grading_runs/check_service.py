@@ -26,7 +26,7 @@ from ...hub.schemas.checks import RESULT, UNSEEN, CheckedCellOut, CheckOrderOut,
 from ...hub.schemas.courses import ContentOut, SubmitIn
 from ...hub.schemas.grading import VerdictIn
 from ..files.bundle import FileBundle
-from ..files.transfer import content_out, given_parcel
+from ..files.transfer import bundle_of_body, content_out
 from ..model.records import Assignment
 from ..roster.access import CourseAccess, check_open
 from .service import order_of
@@ -63,7 +63,7 @@ class CheckService(CourseAccess):
         place = self.place(who, course)
         check_open(place.course)
         assignment = self.assignment(place, name)
-        given = given_parcel(body)
+        given = bundle_of_body(body)
         files, sha256 = _packed(given) if given else self._sent_last(who, assignment)
         made = self.store.hand_out(course, name)
         order = order_of(assignment, made, image=self.image_of(place.course))

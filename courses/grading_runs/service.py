@@ -43,7 +43,7 @@ from ..model.records import (
     Submission,
     SubmissionVerdict,
 )
-from ..releases.graded_cells import questions
+from ..releases.graded_cells import graded_cells
 from ..roster.access import GRADED_BY, CourseAccess, check_open
 from ..submissions.receipts import SubmissionReceipts
 
@@ -129,7 +129,7 @@ class GradingService(CourseAccess):
             )
 
     def _cells_of(self, made: HandOut) -> list[str]:
-        return list(dict.fromkeys(each.cell for each in questions(self.blobs, made)))
+        return list(dict.fromkeys(each.cell for each in graded_cells(self.blobs, made)))
 
     def _runs_of(self, made: HandOut, body: GradeIn) -> list[GradingRun]:
         found = self.store.runs(made.course, made.assignment)

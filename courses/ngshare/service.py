@@ -13,7 +13,7 @@ from ...hub.errors import Conflict, Forbidden, NotFound
 from ...hub.records.identity import Identity
 from ...hub.schemas.courses import ParcelIn, ReceiptOut, ReleaseIn, SubmitIn
 from ...hub.schemas.ngshare import SentOut, TakenOut, TreeOut, WhoOut
-from ..files.transfer import content_out, given_parcel
+from ..files.transfer import bundle_of_body, content_out
 from ..model.records import Assignment, CourseRole
 from ..roster.access import CourseMembership
 from ..services import CourseServices
@@ -89,7 +89,7 @@ class NgshareService:
                 f"Assignment already exists. {name} of {course} is released.",
                 accepted="Release it again by force, or withdraw it first.",
             )
-        stripped = given_parcel(ParcelIn(files=sent_files(form.files)))
+        stripped = bundle_of_body(ParcelIn(files=sent_files(form.files)))
         assert stripped is not None, "no files were refused"
         body = ReleaseIn(files=sent_files(form.source) if form.source else [], due=form.due)
         self.desk.release(who, course, name, body, stripped=stripped)

@@ -31,12 +31,12 @@ class GradedCell:
     test: bool
 
 
-def questions(blobs: Blobs, made: HandOut) -> tuple[GradedCell, ...]:
+def graded_cells(blobs: Blobs, made: HandOut) -> tuple[GradedCell, ...]:
     """In the order in which they stand in the notebooks."""
-    return tuple(_questions(blobs, made))
+    return tuple(_graded_cells(blobs, made))
 
 
-def _questions(blobs: Blobs, made: HandOut) -> Iterator[GradedCell]:
+def _graded_cells(blobs: Blobs, made: HandOut) -> Iterator[GradedCell]:
     for file in made.source.files:
         stem, _, kind = file.name.rpartition(".")
         if kind == "ipynb" and "/" not in file.name:
@@ -69,7 +69,7 @@ def _cells(notebook: bytes) -> list[dict[str, Any]]:
 
 def report(blobs: Blobs, made: HandOut) -> ReleaseReportOut:
     """What was found when a version was tried in the grading sandbox, test by test."""
-    found = questions(blobs, made)
+    found = graded_cells(blobs, made)
     names = dict.fromkeys(each.notebook for each in found)
     return ReleaseReportOut(
         tried=made.tried is not None,

@@ -68,7 +68,7 @@ class SubmissionReceipts:
         """The one of a student's that is graded."""
         sent = [each for each in self.submissions if each.person == member.person]
         until = self.moved.due(self.assignment, member)
-        return deadline_rules.counting(
+        return deadline_rules.counting_submission(
             sent, until, self.assignment.late, self.chosen.get(member.person)
         )
 

@@ -19,7 +19,7 @@ from ...hub.schemas.courses import (
 from ..deadlines import rules as deadline_rules
 from ..deadlines.shifts import DeadlineShifts
 from ..feedback.delivery import OwnGrades, newest
-from ..files.transfer import content_out, given_parcel, kept
+from ..files.transfer import bundle_of_body, content_out, store_bundle
 from ..model.records import (
     Assignment,
     CourseRole,
@@ -60,7 +60,7 @@ class SubmissionService(OwnGrades):
                 )
             check_open(place.course)
             assignment = self.assignment(place, name)
-        parcel = given_parcel(body)
+        parcel = bundle_of_body(body)
         if parcel is None:
             raise InvalidInput(
                 "Nothing was handed in: there are no files.", accepted="Files.", field="files"
@@ -71,7 +71,7 @@ class SubmissionService(OwnGrades):
                 assignment=name,
                 person=who.name,
                 at=at,
-                files=kept(self.blobs, parcel),
+                files=store_bundle(self.blobs, parcel),
                 version=min(body.version, assignment.version),
             )
         )

@@ -68,7 +68,7 @@ def read(folder: Path) -> FolderContent:
     return _content(of_folder(folder))
 
 
-def to_send(folder: Path) -> FolderContent:
+def files_to_submit(folder: Path) -> FolderContent:
     """As ``read``, of what is handed in or released.
 
     Raises:
@@ -105,7 +105,7 @@ def _too_large(folder: Path) -> TooLarge:
     )
 
 
-def mark_of(folder: Path) -> FetchRecord | None:
+def fetch_record_of(folder: Path) -> FetchRecord | None:
     """None for a folder that was not fetched, or whose mark cannot be read."""
     try:
         return FetchRecord(**json.loads((folder / MARK).read_text()))
@@ -120,7 +120,7 @@ def fetch_into(folder: Path, fetch: Fetch) -> tuple[HandOutOut, tuple[str, ...]]
         InvalidInput: another assignment lies there, or the folder cannot be written.
         NotFound: as ``fetch``.
     """
-    before, there = mark_of(folder), folder.exists()
+    before, there = fetch_record_of(folder), folder.exists()
     mine = read(folder).files if there else {}
     # The old one is asked for first: the site remembers the last one that was fetched.
     old = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ...courses.workspace.folder import FetchRecord, mark_of
+from ...courses.workspace.folder import FetchRecord, fetch_record_of
 from ...hub.errors import InvalidInput
 
 COMMANDS = {
@@ -32,7 +32,7 @@ def as_typed(words: Sequence[str], here: Path) -> list[str]:
         return ["course", command, "--help"]
     if command == "check":
         rest = _watched(rest)
-    mark = mark_of(here)
+    mark = fetch_record_of(here)
     named = bool(rest) and not rest[0].startswith("-")
     if not named and mark is None:
         raise InvalidInput(

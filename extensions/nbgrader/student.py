@@ -7,7 +7,7 @@ from pathlib import Path
 from nbgrader.exchange import abc
 from nbgrader.utils import find_all_notebooks
 
-from ...courses.workspace.folder import MARK, fetch_into, mark_of
+from ...courses.workspace.folder import MARK, fetch_into, fetch_record_of
 from ...hub.schemas.ngshare import SentListOut, TakenOut, TreeOut
 from .exchange import Exchange, packed, unpack
 
@@ -49,7 +49,7 @@ class ExchangeSubmit(Exchange, abc.ExchangeSubmit):  # type: ignore[misc]
         files = self.read(self.src_path)
         files.pop(MARK, None)
         form = {"files": packed(files)}
-        mark = mark_of(self.src_path)
+        mark = fetch_record_of(self.src_path)
         if mark is not None:
             form["version"] = str(mark.version)
         taken = self.client.to_exchange(("submission", course, assignment), TakenOut, form)

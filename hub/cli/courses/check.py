@@ -51,7 +51,7 @@ def check_command(
       carrel course check ps1 --last
     """
     where = folder or Path(assignment)
-    mark = workspace_folder.mark_of(where)
+    mark = workspace_folder.fetch_record_of(where)
     known = mark.course if mark and mark.assignment == assignment else ""
     with Client.from_environment(site) as client:
         name = working(client, course or known, assignment)
@@ -73,7 +73,7 @@ def check_command(
 
 
 def _body(folder: Path) -> SubmitIn:
-    content = workspace_folder.to_send(folder)
+    content = workspace_folder.files_to_submit(folder)
     if not content.files:
         raise InvalidInput(f"There is no file in {folder}.", accepted="Your work.")
     return SubmitIn(files=content.sent)

@@ -113,10 +113,10 @@ def submit_command(
       carrel course submit ps1 ~/cs101/ps1
     """
     where = folder or Path(assignment)
-    content = workspace_folder.to_send(where)
+    content = workspace_folder.files_to_submit(where)
     if not content.files:
         raise InvalidInput(f"There is no file in {where}.", accepted="Your work.")
-    mark = workspace_folder.mark_of(where)
+    mark = workspace_folder.fetch_record_of(where)
     version = mark.version if mark and mark.assignment == assignment else 0
     with Client.from_environment(site) as client:
         known = mark.course if mark and version else ""

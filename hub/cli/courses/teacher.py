@@ -65,7 +65,7 @@ def release_command(
     folder = source or next(
         (each for each in (Path("source", assignment), Path(assignment)) if each.is_dir()), None
     )
-    content = workspace_folder.to_send(folder) if folder is not None else None
+    content = workspace_folder.files_to_submit(folder) if folder is not None else None
     named = {
         "files": content.sent if content else None,
         "due": due,

@@ -241,7 +241,7 @@ class TestLateness:
         self, times: list[int], chosen: int | None, counts: int | None
     ) -> None:
         sent = [submission(number, when) for number, when in enumerate(times, 1)]
-        found = deadline_rules.counting(sent[::-1], 1000.0, TENTH, chosen)
+        found = deadline_rules.counting_submission(sent[::-1], 1000.0, TENTH, chosen)
         assert (found.number if found else None) == counts
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from carrel.courses.files.blobs import MemoryBlobs
 from carrel.courses.files.bundle import FileBundle
-from carrel.courses.files.transfer import kept
+from carrel.courses.files.transfer import store_bundle
 from carrel.courses.model.records import HandOut, TrialResult
 from carrel.courses.releases.graded_cells import report
 from carrel.courses.releases.messages import sentences
@@ -14,7 +14,7 @@ from ..notebook_samples import SOURCE
 
 def told(tried: TrialResult | None) -> list[str]:
     blobs = MemoryBlobs()
-    source = kept(
+    source = store_bundle(
         blobs, FileBundle.of([("ps1.ipynb", SOURCE), ("more/x.ipynb", b"not looked into")])
     )
     made = HandOut(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from carrel.courses.workspace import folder as workspace_folder
-from carrel.courses.workspace.folder import MARK, fetch_into, mark_of, read, to_send
+from carrel.courses.workspace.folder import MARK, fetch_into, fetch_record_of, files_to_submit, read
 from carrel.hub.errors import InvalidInput, NotFound, TooLarge
 from carrel.hub.schemas.courses import ContentOut, HandOutOut
 
@@ -54,7 +54,7 @@ def test_a_first_fetch_makes_the_folder(tmp_path: Path) -> None:
     given, notes = fetch_into(tmp_path / "ps1", site)
     assert lies_in(tmp_path / "ps1") == site.versions[0]
     assert (given.version, notes, site.asked) == (1, (), [None])
-    mark = mark_of(tmp_path / "ps1")
+    mark = fetch_record_of(tmp_path / "ps1")
     assert mark is not None
     assert (mark.course, mark.assignment, mark.version) == ("cs101", "ps1", 1)
 
@@ -146,9 +146,9 @@ def test_what_is_handed_in_leaves_out_links_and_what_jupyter_keeps(tmp_path: Pat
 def test_what_is_no_folder_is_said(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="is no folder"):
         read(tmp_path / "nowhere")
-    assert workspace_folder.mark_of(tmp_path) is None
+    assert workspace_folder.fetch_record_of(tmp_path) is None
     (tmp_path / MARK).write_text('{"course": 1}')
-    assert workspace_folder.mark_of(tmp_path) is None
+    assert workspace_folder.fetch_record_of(tmp_path) is None
 
 
 @pytest.mark.parametrize("size", [32 << 20, 2 << 30], ids=["an assignment", "a job"])
@@ -156,15 +156,15 @@ def test_more_than_a_site_takes_is_refused_before_it_is_read(tmp_path: Path, siz
     with (tmp_path / "large.bin").open("wb") as file:
         file.truncate(size + 1)  # takes no room on the disk
     with pytest.raises(TooLarge, match=r"500 files, 32 MiB\. Name in .*/\.carrelignore"):
-        to_send(tmp_path)
+        files_to_submit(tmp_path)
     (tmp_path / ".carrelignore").write_text("large.bin\n")
-    assert "large.bin" not in to_send(tmp_path).files
+    assert "large.bin" not in files_to_submit(tmp_path).files
 
 
 def test_too_many_files_are_refused(tmp_path: Path) -> None:
     for number in range(501):
         (tmp_path / f"{number}.csv").touch()
     with pytest.raises(TooLarge):
-        to_send(tmp_path)
+        files_to_submit(tmp_path)
     with pytest.raises(InvalidInput, match="is no folder"):
-        to_send(tmp_path / "ps1")
+        files_to_submit(tmp_path / "ps1")

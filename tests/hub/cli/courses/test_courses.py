@@ -167,7 +167,7 @@ def test_a_student_has_own_grades_once_feedback_is_released(course: Carrel, site
     web: WebContext = site.world.app.state.web
     pages = {"ps1.html": b"Well done.", GRADE: grade.model_dump_json().encode()}
     submission = web.courses.store.submission(sent["id"])
-    web.courses.hand_back(TEACHER, submission, FileBundle.of(pages.items()))
+    web.courses.deliver(TEACHER, submission, FileBundle.of(pages.items()))
     assert course(STUDENT1, "grades", "ps1").output == (
         "ps1 of cs101, submission 1: 1 of 2 points.\n"
         "CELL     RESULT  SCORE  OF  WHY\n"

@@ -199,7 +199,7 @@ def test_points_and_feedback_appear_when_they_are_released(course: Site, browser
     }
     web: WebContext = course.world.app.state.web
     desk = web.courses
-    desk.hand_back(TEACHER, desk.store.submission(receipt["id"]), FileBundle.of(pages.items()))
+    desk.deliver(TEACHER, desk.store.submission(receipt["id"]), FileBundle.of(pages.items()))
 
     mine = browser.get(f"{PS1}/my-grade").json()
     assert (mine["grade"]["score"], mine["pages"], mine["sentence"]) == (0.9, ["ps1.html"], "")

@@ -183,7 +183,7 @@ def giving(graded: Site, monkeypatch: pytest.MonkeyPatch) -> list[str]:
                 yield person, Conflict("What counts of person006 has not been graded.")
                 continue
             given.append(person)
-            self.hand_back(who, sent[person], FileBundle.of([("ps1.html", person.encode())]))
+            self.deliver(who, sent[person], FileBundle.of([("ps1.html", person.encode())]))
             yield person, None
 
     monkeypatch.setattr(CourseServices, "release_to_class", give)
