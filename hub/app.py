@@ -99,7 +99,7 @@ def serve(state: StateFolder, settings: Settings) -> None:
         commands,
         SqlCourseStore(store.transactions),
         FolderBlobs(state.blobs),
-        partial(plugins.cages, state, settings),
+        partial(plugins.load_sandbox, state, settings),
         state.courses,
         homes.owner,
     )
@@ -144,7 +144,7 @@ def serve(state: StateFolder, settings: Settings) -> None:
 
 def choose_backend(state: StateFolder, settings: Settings) -> Backend:
     """The engine that was chosen; the demo pretends devices where the driver finds none."""
-    made = hub_plugins.backend(state, settings, settings.simulated_devices)
+    made = hub_plugins.load_backend(state, settings, settings.simulated_devices)
     if settings.demo and settings.simulated_devices is None:
         try:
             found = made.inventory()
@@ -152,7 +152,7 @@ def choose_backend(state: StateFolder, settings: Settings) -> Backend:
             log.warning("the driver does not answer: %s", error)
             found = ()
         if not found:
-            return hub_plugins.backend(state, settings, DEMO_DEVICES)
+            return hub_plugins.load_backend(state, settings, DEMO_DEVICES)
     return made
 
 

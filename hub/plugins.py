@@ -1,4 +1,4 @@
-"""Finds the engine of an installation by its entry point: the hub side imports none."""
+"""Load the backend and the host setup of an installation by entry point."""
 
 from __future__ import annotations
 
@@ -15,24 +15,25 @@ from .interfaces.backend_settings import BackendSettings
 from .interfaces.host import HostSetup
 
 
-def backend(state: StateFolder, settings: Settings, simulated: int | None) -> Backend:
-    """Raises BackendFailed where the engine is not installed."""
-    factory = _load("carrel.backends", settings.engine)
+def load_backend(state: StateFolder, settings: Settings, simulated: int | None) -> Backend:
+    """Load the configured backend. Raises BackendFailed if it is not installed."""
+    factory = load_entry_point("carrel.backends", settings.engine)
     return cast(Backend, factory(backend_settings(state, settings, simulated)))
 
 
-def ground(state: StateFolder, settings: Settings) -> HostSetup | None:
-    """What is below the three processes; None for the local engine, which stands on nothing."""
+def load_host_setup(state: StateFolder, settings: Settings) -> HostSetup | None:
+    """Load what prepares the host for containers; None for the local engine."""
     if settings.engine is EngineKind.LOCAL:
         return None
-    factory = _load("carrel.host_setups", settings.engine)
+    factory = load_entry_point("carrel.host_setups", settings.engine)
     return cast(HostSetup, factory(backend_settings(state, settings, settings.simulated_devices)))
 
 
-def _load(group: str, name: str) -> Callable[[BackendSettings], object]:
+def load_entry_point(group: str, name: str) -> Callable[[BackendSettings], object]:
+    """Load a factory. Raises BackendFailed if no entry point of the group has this name."""
     for entry in entry_points(group=group, name=name):
         return cast(Callable[[BackendSettings], object], entry.load())
     raise BackendFailed(
         f"The engine {name!r} is not installed.",
-        accepted="Install Carrel anew: its entry points lack.",
+        accepted="Reinstall Carrel: its entry points are missing.",
     )

@@ -53,7 +53,7 @@ class FakeBackend:
         devices: what ``inventory`` answers; replace it, or use ``set_health``.
         clock: gives the start times.
         refuse_starts: the sentence with which every start fails, while it is not empty.
-        silent: the engine does not answer: ``inventory`` raises, ``look`` knows nothing and
+        silent: the engine does not answer: ``inventory`` raises, ``status`` knows nothing and
             ``stop`` confirms nothing.
         attempts: every start so far, by lease id.
         cpu_seconds: what ``activity`` answers for living attempts, by lease id; 0 by default.
@@ -113,7 +113,7 @@ class FakeBackend:
         self.attempts[order.lease_id] = FakeAttempt(order=order, handle=handle)
         return handle
 
-    def look(self, leases: Mapping[str, Handle | None]) -> Mapping[str, AttemptStatus]:
+    def status(self, leases: Mapping[str, Handle | None]) -> Mapping[str, AttemptStatus]:
         return {lease: self._look(lease) for lease in leases}
 
     def _look(self, lease_id: str) -> AttemptStatus:
@@ -152,18 +152,18 @@ class FakeBackend:
         self.end(lease_id, exit_status=-2)
         return True
 
-    def ask_to_save(
+    def request_checkpoint(
         self, lease_id: str, handle: Handle | None, folder: Path, notice: StopNotice
     ) -> None:
         self.notices[folder] = notice
 
-    def withdraw(self, folder: Path) -> None:
+    def withdraw_notice(self, folder: Path) -> None:
         self.notices.pop(folder, None)
 
-    def make_room(self) -> None:
+    def release_warm(self) -> None:
         self.made_room += 1
 
-    def tidy(self, live: Callable[[], Collection[str]]) -> None:
+    def remove_orphans(self, live: Callable[[], Collection[str]]) -> None:
         """End what no lease knows."""
         known = () if self.silent else live()
         for lease, attempt in self.attempts.items():

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Load the gradebook writer of an installation by entry point."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import cast
 from ...hub.config.backend import backend_settings
 from ...hub.config.settings import Settings
 from ...hub.config.state_folder import StateFolder
-from ...hub.plugins import _load
+from ...hub.plugins import load_entry_point
 from .writer import GradebookSettings, GradebookWriter, OpenBook
 
 
-def book(state: StateFolder, settings: Settings, *, course: str) -> GradebookWriter:
-    """The gradebook of a course, to be written. Raises CarrelError."""
+def load_gradebook(state: StateFolder, settings: Settings, *, course: str) -> GradebookWriter:
+    """Open the gradebook of a course for writing. Raises CarrelError."""
     found = backend_settings(state, settings, None)
-    opened = cast(OpenBook, _load("carrel.gradebooks", settings.engine))
+    opened = cast(OpenBook, load_entry_point("carrel.gradebooks", settings.engine))
     return opened(
         GradebookSettings(
             folder=state.course(course),

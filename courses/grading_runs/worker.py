@@ -23,14 +23,14 @@ from ...hub.schemas.grading import GradingOrderOut
 from ..files.blobs import FolderBlobs
 from ..files.course_folder import add_source
 from ..files.transfer import contents
-from ..gradebook.plugins import book as open_book
+from ..gradebook.plugins import load_gradebook
 from ..grading.answer_key import AssignmentKey
 from ..grading.class_grader import Terms, grade_class
 from ..grading.duration import parallel
 from ..releases.solution_check import check_release
 from ..releases.student_version import Prepared, prepare
 from ..sandbox.interface import SandboxEngine, SandboxLimits
-from ..sandbox.plugins import cages
+from ..sandbox.plugins import load_sandbox
 from .service_client import GraderClient
 from .work_source import ServiceWorkSource
 
@@ -52,7 +52,7 @@ def grade() -> None:
     order = link.order()
     with at_hand(state, order) as tools:
         folder = state.course(order.course)
-        with closing(open_book(state, Settings.load(state), course=order.course)) as book:
+        with closing(load_gradebook(state, Settings.load(state), course=order.course)) as book:
             due = None if order.due is None else datetime.fromtimestamp(order.due, UTC)
             book.save_release(tools.prepared, due=due)
             add_source(folder, order.assignment, tools.source)
@@ -83,7 +83,7 @@ def at_hand(state: StateFolder, order: GradingOrderOut) -> Iterator[GradingTools
     """Raises CarrelError."""
     source = contents(FolderBlobs(state.blobs), order.source)
     prepared = prepare(order.assignment, source)
-    engine = cages(
+    engine = load_sandbox(
         *(state, Settings.load(state)),
         course=order.course,
         image=order.image,

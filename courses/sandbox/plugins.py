@@ -1,4 +1,4 @@
-"""Finds the engine that makes cages by its entry point: courses imports no engine of containers."""
+"""Load the sandbox engine of an installation by entry point."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from ...hub.interfaces.backend_settings import COURSES
 from .interface import ENGINES, EngineFactory, SandboxEngine, SandboxSettings
 
 
-def cage_engine(name: str, settings: SandboxSettings) -> SandboxEngine:
-    """Raises BackendFailed where it is not installed, or misses what it needs."""
+def load_sandbox_engine(name: str, settings: SandboxSettings) -> SandboxEngine:
+    """Load an engine by name. Raises BackendFailed if it is missing or lacks what it needs."""
     found = entry_points(group=ENGINES, name=name)
     if not found:
-        raise BackendFailed(f"No engine called {name!r} makes cages for grading.")
+        raise BackendFailed(f"The sandbox engine {name!r} for grading is not installed.")
     factory = cast("EngineFactory", next(iter(found)).load())
     return factory(settings)
 
 
-def cages(
+def load_sandbox(
     state: StateFolder, settings: Settings, *, course: str, image: str, imports: tuple[str, ...]
 ) -> SandboxEngine:
-    """Where submissions run: a ``MakeCages``."""
+    """Load the engine that runs the submissions of a course: a ``SandboxFactory``."""
     found = backend_settings(state, settings, None)
     data = state.course_data(course)
-    return cage_engine(
+    return load_sandbox_engine(
         settings.engine,
         SandboxSettings(
             data={f"{COURSES}/{safe_name(course)}": data} if data.is_dir() else {},

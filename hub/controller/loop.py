@@ -270,7 +270,7 @@ class Loop:
                 self._store.sync_devices(state.name, own)
 
     def _tidy(self) -> None:
-        self._backend.tidy(self._leases)
+        self._backend.remove_orphans(self._leases)
 
     def _leases(self) -> frozenset[str]:
         held = self._store.requests(_filter(*HOLDS_DEVICES))

@@ -124,12 +124,12 @@ class PreemptionController:
         c = self._commands
         folder = c.files.attempt_folder(request.id, lease.epoch)
         if request.notice is not None:
-            c.backend.ask_to_save(lease.id, lease.handle, folder, request.notice)
+            c.backend.request_checkpoint(lease.id, lease.handle, folder, request.notice)
         self._told.add(lease.id)
 
     def _untell(self, lease: LeaseRecord) -> None:
         c = self._commands
-        c.backend.withdraw(c.files.attempt_folder(lease.request_id, lease.epoch))
+        c.backend.withdraw_notice(c.files.attempt_folder(lease.request_id, lease.epoch))
         self._told.discard(lease.id)
 
     def _waits(self, request_id: str) -> bool:

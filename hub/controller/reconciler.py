@@ -52,7 +52,7 @@ class Reconciler:
         handles = {
             lease.id: lease.handle or self._memory.handles.get(lease.id) for lease, _ in running
         }
-        sightings = self._commands.backend.look(handles) if handles else {}
+        sightings = self._commands.backend.status(handles) if handles else {}
         changed = False
         for lease, request in running:
             if lease.id in busy and sightings[lease.id].life is ProcessState.DEAD:

@@ -137,8 +137,11 @@ class Backend(ImageSource, Protocol):
             Unavailable: the engine does not answer, so that nothing is known.
         """
 
-    def look(self, leases: Mapping[str, Handle | None]) -> Mapping[str, AttemptStatus]:
-        """What is alive of these leases (id → handle, None where none was reported)."""
+    def status(self, leases: Mapping[str, Handle | None]) -> Mapping[str, AttemptStatus]:
+        """Report the state of each lease's processes.
+
+        ``leases`` maps an id to its handle, None where no handle was reported.
+        """
 
     def activity(self, leases: Mapping[str, Handle | None]) -> ActivitySample:
         """What these leases and all devices did; leases not named any more are forgotten."""
@@ -149,26 +152,27 @@ class Backend(ImageSource, Protocol):
         Returns True once death is confirmed.
         """
 
-    def ask_to_save(
+    def request_checkpoint(
         self, lease_id: str, handle: Handle | None, folder: Path, notice: StopNotice
     ) -> None:
-        """Tell an attempt that it will be stopped: nothing is interrupted by it.
+        """Notify an attempt that it will be stopped, so that it can save; interrupts nothing.
 
-        The notice lies in the attempt's folder (``CARREL_NOTICE``), and processes that catch
-        SIGUSR1 get it, once. A session has no folder, and its processes hear of it otherwise.
+        Writes the notice into the attempt's folder (``CARREL_NOTICE``) and sends SIGUSR1, once,
+        to the processes that catch it. A session has no folder: its server is notified over
+        JupyterHub.
         """
 
-    def withdraw(self, folder: Path) -> None:
-        """The notice in the folder is taken away; there may be none."""
+    def withdraw_notice(self, folder: Path) -> None:
+        """Remove the notice from the attempt's folder, if there is one."""
 
-    def make_room(self) -> None:
-        """Somebody else, the hub, is about to start a session here: what merely waits goes."""
+    def release_warm(self) -> None:
+        """Stop warm containers: JupyterHub is about to start a session on this engine."""
 
-    def tidy(self, live: Callable[[], Collection[str]]) -> None:
-        """End and remove what no lease knows, and what is left of those that have ended.
+    def remove_orphans(self, live: Callable[[], Collection[str]]) -> None:
+        """Stop and remove what belongs to no live lease, and what ended leases left behind.
 
-        ``live`` tells the ids of all leases that are not released. It is asked after the engine:
-        a lease is written before anything of it starts.
+        ``live`` returns the ids of all leases that are not released. It is called after the
+        engine was asked: a lease is written before anything of it starts.
         """
 
     def journal(self, folder: Path) -> Sequence[NewEvent]:

@@ -144,7 +144,7 @@ class Context(RequestQueries):
 
     def launch(self, lease_id: str) -> RequestOut:
         record = self.store.launch(lease_id, now=self.clock())
-        self.backend.make_room()
+        self.backend.release_warm()
         self.pulse.beat()
         return self._shown(record, Viewer(identity=None))
 

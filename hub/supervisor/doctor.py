@@ -1,6 +1,6 @@
 """What ``carrel doctor`` looks at on this machine, whichever engine: disk, clock, ports, address.
 
-What there is to say about an engine comes from the engine itself (``hub.ports.ground``).
+What there is to say about an engine comes from the engine itself (``hub.interfaces.host``).
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def findings(state: StateFolder, settings: Settings, *, url: str = "") -> Iterat
     if settings.engine is EngineKind.DOCKER:
         yield _builder()
     try:
-        ground = plugins.ground(state, settings)
-        yield from ground.findings() if ground is not None else (_local(), doctor.finding())
+        host_setup = plugins.load_host_setup(state, settings)
+        yield from host_setup.findings() if host_setup is not None else (_local(), doctor.finding())
     except CarrelError as error:
         yield Finding(
             subject="engine", verdict=Severity.MISSING, what=error.message, mend=error.accepted

@@ -59,10 +59,10 @@ def _stop_supervisor(state: StateFolder, say: Callable[[str], None]) -> bool:
 
 
 def _stop_all(state: StateFolder, settings: Settings, say: Callable[[str], None]) -> bool:
-    ground = plugins.ground(state, settings)
-    running = _stop_leases(state, ground, say)
-    if ground is not None:
-        ground.clear()
+    host_setup = plugins.load_host_setup(state, settings)
+    running = _stop_leases(state, host_setup, say)
+    if host_setup is not None:
+        host_setup.clear()
     return running
 
 
@@ -75,8 +75,10 @@ def _unfinished(settings: Settings, error: Unavailable) -> Unavailable:
     )
 
 
-def _stop_leases(state: StateFolder, ground: HostSetup | None, say: Callable[[str], None]) -> bool:
-    found = _lease_ids(state, ground)
+def _stop_leases(
+    state: StateFolder, host_setup: HostSetup | None, say: Callable[[str], None]
+) -> bool:
+    found = _lease_ids(state, host_setup)
     if not found:
         return False
     store = _store(state, say)
@@ -87,7 +89,7 @@ def _stop_leases(state: StateFolder, ground: HostSetup | None, say: Callable[[st
         if left:
             pids = ", ".join(str(process.pid) for process in left)
             raise BackendFailed(f"These processes do not end: {pids}.")
-        if ground is not None and (containers := ground.stop(found)):
+        if host_setup is not None and (containers := host_setup.stop(found)):
             raise BackendFailed(
                 f"The containers of these leases do not end: {', '.join(containers)}."
             )
@@ -103,10 +105,10 @@ def _processes(state: StateFolder) -> tuple[ProcessId, ...]:
     return tuple(one.process for one in leased(state.root) if one.process.pid != os.getpid())
 
 
-def _lease_ids(state: StateFolder, ground: HostSetup | None) -> tuple[str, ...]:
+def _lease_ids(state: StateFolder, host_setup: HostSetup | None) -> tuple[str, ...]:
     mine = os.getpid()
     found = {one.lease_id for one in leased(state.root) if one.process.pid != mine}
-    return tuple(sorted(found if ground is None else found.union(ground.running())))
+    return tuple(sorted(found if host_setup is None else found.union(host_setup.running())))
 
 
 def _store(state: StateFolder, say: Callable[[str], None]) -> Store | None:

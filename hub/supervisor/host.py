@@ -63,14 +63,14 @@ def grounded(state: StateFolder, settings: Settings, say: Callable[[str], None])
         Unavailable: the engine does not answer. One that did at an earlier start is waited for,
             since the whole machine may have just been switched on.
     """
-    ground = plugins.ground(state, settings)
-    if ground is None:
+    host_setup = plugins.load_host_setup(state, settings)
+    if host_setup is None:
         return settings.changed(internal_ip=LOCALHOST)
     deadline = time.monotonic() + (_BOOT_SECONDS if settings.docker_subnets else 0.0)
     waiting = False
     while True:
         try:
-            found = ground.prepare(settings.docker_subnets)
+            found = host_setup.prepare(settings.docker_subnets)
         except Unavailable as error:
             if time.monotonic() >= deadline:
                 raise
@@ -89,5 +89,5 @@ def running(state: StateFolder, settings: Settings) -> frozenset[str]:
         Unavailable: the engine does not answer.
     """
     found = {one.lease_id for one in leased(state.root)}
-    ground = plugins.ground(state, settings)
-    return frozenset(found if ground is None else found.union(ground.running()))
+    host_setup = plugins.load_host_setup(state, settings)
+    return frozenset(found if host_setup is None else found.union(host_setup.running()))

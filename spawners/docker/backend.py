@@ -192,7 +192,7 @@ class DockerBackend:
             raise BackendFailed(f"There is no Docker engine on {wanted} any more.")
         return self._nodes[wanted]
 
-    def look(self, leases: Mapping[str, Handle | None]) -> Mapping[str, AttemptStatus]:
+    def status(self, leases: Mapping[str, Handle | None]) -> Mapping[str, AttemptStatus]:
         starting = self._starting.now()
         surveys = self._surveys()
         unknown = AttemptStatus(life=ProcessState.UNKNOWN)
@@ -201,7 +201,7 @@ class DockerBackend:
             for lease in leases
             if not is_own_work(lease)
         }
-        return {**seen, **self._own.look(_own(leases))}
+        return {**seen, **self._own.status(_own(leases))}
 
     def _surveys(self) -> dict[str, Survey | None]:
         """By node; None of one that does not answer."""
@@ -260,13 +260,13 @@ class DockerBackend:
                 del self._ends[old]
                 self._places.pop(old, None)
 
-    def make_room(self) -> None:
+    def release_warm(self) -> None:
         self.warm.make_room()
 
-    def tidy(self, live: Callable[[], Collection[str]]) -> None:
+    def remove_orphans(self, live: Callable[[], Collection[str]]) -> None:
         for node in self._nodes.values():
             try:
-                for lease, seen in orphans.strays(node, live):
+                for lease, seen in orphans.orphan_containers(node, live):
                     if self._end(node, lease, seen, orphans.PATIENCE):
                         log.info("removed the container of %s, which has no lease", lease)
                 node.networks.tidy()
@@ -297,11 +297,11 @@ class DockerBackend:
                 if lease in leases and survey is not None and survey[lease][0].running:
                     yield self._nodes[name], lease, survey[lease][0]
 
-    def ask_to_save(
+    def request_checkpoint(
         self, lease_id: str, handle: Handle | None, folder: Path, notice: StopNotice
     ) -> None:
         if is_own_work(lease_id):
-            return self._own.ask_to_save(lease_id, handle, folder, notice)
+            return self._own.request_checkpoint(lease_id, handle, folder, notice)
         if not notice_file.write(folder, notice, owner=self._jobs.owner):
             return
         for node, lease, seen in self._running((lease_id,)):
@@ -310,7 +310,7 @@ class DockerBackend:
             except (BackendFailed, Unavailable) as error:
                 log.warning("%s: %s", lease, error)
 
-    def withdraw(self, folder: Path) -> None:
+    def withdraw_notice(self, folder: Path) -> None:
         notice_file.remove(folder)
 
     def journal(self, folder: Path) -> Sequence[NewEvent]:

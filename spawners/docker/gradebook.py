@@ -20,7 +20,7 @@ from .containers.course_mounts import course_mounts
 from .containers.template import ContainerBounds, Mount, Task, container
 from .engine.client import DockerClient
 from .engine.images import images_on, tools
-from .engine.stdio import lined, started
+from .engine.stdio import container_body, start
 
 LABEL: Final = "carrel.books"
 """With the installation's name."""
@@ -50,7 +50,7 @@ def create(settings: GradebookSettings) -> GradebookProcess:
     engine = DockerClient(host)
     image = tools(images_on(engine, options.image), node=host.node)
     name = f"carrel-{settings.installation}-book-{secrets.token_hex(6)}"
-    _, line = started(engine, host, name, body(settings, options, image))
+    _, line = start(engine, host, name, body(settings, options, image))
     return GradebookProcess(line, settings.course)
 
 
@@ -78,4 +78,4 @@ def body(settings: GradebookSettings, options: DockerOptions, image: str) -> dic
         environment={"PYTHONPATH": _CODE, "HOME": "/tmp"},  # noqa: S108  # its own
         mounts=(*course_mounts(settings.folder, _PLACE), *code),
     )
-    return lined(container(task), LABEL, settings.installation)
+    return container_body(container(task), LABEL, settings.installation)

@@ -24,7 +24,7 @@ from ...hub.interfaces.backend_settings import DockerOptions
 from ...hub.records.json_value import Json
 from .containers.template import ContainerBounds, Mount, Task, container
 from .engine.client import DockerClient
-from .engine.stdio import ContainerStdio, lined, started
+from .engine.stdio import ContainerStdio, container_body, start
 
 LABEL: Final = "carrel.cages"
 """With the installation's name."""
@@ -98,7 +98,7 @@ class DockerSandboxes:
 
     def _make(self, limits: SandboxLimits) -> _Made:
         name = f"carrel-{self._settings.installation}-cage-{secrets.token_hex(6)}"
-        made, line = started(self._engine, self._options.hosts[0], name, self._body(limits))
+        made, line = start(self._engine, self._options.hosts[0], name, self._body(limits))
         return _Made(container=made, line=line)
 
     def _throw_away(self, future: Future[_Made]) -> None:
@@ -150,7 +150,7 @@ class DockerSandboxes:
             # The warden is the init itself, which no process of its container can kill.
             "Init": False,
         }
-        return lined(body, LABEL, self._settings.installation)
+        return container_body(body, LABEL, self._settings.installation)
 
 
 class _Kept:

@@ -180,7 +180,7 @@ class LocalBackend:
         # Readable even if the child has ended already: it is ours, and not reaped yet.
         return lease_processes.handle_of(psutil.Process(child.pid))
 
-    def look(self, leases: Mapping[str, Handle | None]) -> Mapping[str, AttemptStatus]:
+    def status(self, leases: Mapping[str, Handle | None]) -> Mapping[str, AttemptStatus]:
         """Cheap while the first processes live; /proc is read only for the others."""
         starting = self._starting.now()
         seen: dict[str, AttemptStatus] = {}
@@ -246,7 +246,7 @@ class LocalBackend:
         self._exit_status(lease_id)  # reaps it
         return ended
 
-    def ask_to_save(
+    def request_checkpoint(
         self, lease_id: str, handle: Handle | None, folder: Path, notice: StopNotice
     ) -> None:
         if not notice_file.write(folder, notice):
@@ -256,13 +256,13 @@ class LocalBackend:
         except OSError as error:
             log.warning("processes cannot be listed: %s", error)
 
-    def withdraw(self, folder: Path) -> None:
+    def withdraw_notice(self, folder: Path) -> None:
         notice_file.remove(folder)
 
-    def make_room(self) -> None:
+    def release_warm(self) -> None:
         """Nothing waits here."""
 
-    def tidy(self, live: Callable[[], Collection[str]]) -> None:
+    def remove_orphans(self, live: Callable[[], Collection[str]]) -> None:
         """Nothing is left of a process that has ended."""
 
     def journal(self, folder: Path) -> Sequence[NewEvent]:

@@ -14,7 +14,7 @@ _START_TICKS = 19
 """Position in ``/proc/PID/stat`` behind the command's name."""
 
 
-def birthmark(pid: int) -> str:
+def process_identity(pid: int) -> str:
     """Name this process for good, or "" where there is none.
 
     Boot id and start time in clock ticks since the boot: unlike a time of day, they stay the
@@ -35,7 +35,7 @@ def still_alive(pid: int, mark: str) -> bool:
         process = psutil.Process(pid)
     except psutil.NoSuchProcess:
         return False
-    return birthmark(pid) == mark and alive(process)
+    return process_identity(pid) == mark and alive(process)
 
 
 def environment_of(pid: int) -> dict[str, str]:

@@ -30,7 +30,7 @@ from .attempt import outcome
 from .attempt.attempt import AttemptMonitor
 from .attempt.log import Log
 from .attempt.reporter import EventReporter, Report
-from .warm_start import WarmRunner, make_ready, move_in, worker
+from .warm_start import WarmRunner, adopt_job, make_ready, worker
 
 if TYPE_CHECKING:
     from .attempt.attempt import Attempt
@@ -105,7 +105,7 @@ def main(arguments: list[str]) -> int:
     except InvalidInput as error:
         return _say(str(error), EXIT_NO_ORDER)
     if ready is not None:
-        move_in(order, folder)
+        adopt_job(order, folder)
     if not take_claim(folder):
         return _say(f"lease {order.lease_id} already has a runner", EXIT_CLAIMED)
     service = AttemptClient(folder)

@@ -46,11 +46,11 @@ def make_ready(folder: Path) -> WarmRunner:
 
     mine = worker()
     ready = WarmRunner(worker=mine, spare=mine.submit(Spare).result())
-    hear(folder.with_name(BELL))
+    wait_for_job(folder.with_name(BELL))
     return ready
 
 
-def hear(bell: Path) -> None:
+def wait_for_job(bell: Path) -> None:
     """Until something is written; who only looks whether somebody listens writes nothing."""
     while True:
         with bell.open("rb", buffering=0) as pipe:
@@ -58,7 +58,7 @@ def hear(bell: Path) -> None:
                 return
 
 
-def move_in(order: AttemptSpec, folder: Path) -> None:
+def adopt_job(order: AttemptSpec, folder: Path) -> None:
     """Take on the environment and the log that a runner is started with otherwise."""
     os.environ.update(environment(order))
     descriptor = os.open(folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

@@ -29,7 +29,7 @@ from ...hub.scheduling.model.states import State
 from ...hub.schemas import LeaseOut, RequestOut, StartedIn, StopIn
 from .lease_options import LeaseOptions, lease_environment
 from .lease_request import LeaseRequest, StaleRequest, ended
-from .readiness import Address, ServerDied, until_it_answers
+from .readiness import Address, ServerDied, wait_until_ready
 from .start_progress import StartProgress
 from .start_queue import StartQueue
 from .start_refused import StartRefused, refused
@@ -306,7 +306,7 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
         """Tell the service which process it is while the server comes up."""
         who = self.who_it_is()
         path = f"{self.server.base_url if self.server is not None else '/'}api"
-        answer = until_it_answers(address, path, super().poll, every=self.look_seconds)
+        answer = wait_until_ready(address, path, super().poll, every=self.look_seconds)
         if who is None:
             return await answer
         reporting = asyncio.create_task(self._applicant.report(lease.id, who))

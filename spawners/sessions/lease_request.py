@@ -48,7 +48,7 @@ class LeaseRequest:
 
     async def open(self, options: dict[str, JsonValue]) -> RequestOut:
         """The live request of this server, or a new one."""
-        return await self.insist(
+        return await self.retry(
             lambda: self.link.open_session(self.owner, self.server_name, options), self.patience
         )
 
@@ -89,7 +89,7 @@ class LeaseRequest:
             StartRefused: the request was ended meanwhile: nobody wants it any more.
         """
         try:
-            await self.insist(lambda: self.link.launch(lease_id), self.patience)
+            await self.retry(lambda: self.link.launch(lease_id), self.patience)
         except Conflict as error:
             async with aclosing(self.link.statuses(request_id)) as statuses:
                 async for found in statuses:
@@ -115,12 +115,12 @@ class LeaseRequest:
             Conflict: the lease is somebody else's, or ending: the process has to go.
         """
         try:
-            await self.insist(lambda: self.link.started(lease_id, who), REPORT_SECONDS)
+            await self.retry(lambda: self.link.started(lease_id, who), REPORT_SECONDS)
         except Unavailable:
             return  # it finds the process by its lease when it comes back
 
     async def stop(self, request_id: str, how: StopIn, patience: float) -> RequestOut:
-        return await self.insist(lambda: self.link.stop(request_id, how), patience)
+        return await self.retry(lambda: self.link.stop(request_id, how), patience)
 
     async def end_of(self, request_id: str) -> None:
         """Wait until it has ended, which is when no process of it is left."""
@@ -128,9 +128,7 @@ class LeaseRequest:
             async for _ in statuses:
                 pass
 
-    async def insist(
-        self, call: Callable[[], Awaitable[RequestOut]], patience: float
-    ) -> RequestOut:
+    async def retry(self, call: Callable[[], Awaitable[RequestOut]], patience: float) -> RequestOut:
         """Repeat a call while the service is away; raises Unavailable after ``patience``."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + patience

@@ -27,7 +27,7 @@ from ...hub.files.filenames import safe_name
 from ...hub.records.leases import Handle
 from ...hub.schemas import LeaseOut, StartedIn
 from ..common import course_links
-from ..processes.identity import birthmark, environment_of, still_alive
+from ..processes.identity import environment_of, process_identity, still_alive
 from ..processes.lease_processes import handle_of, scan
 from .lease_mixin import LeaseMixin
 from .readiness import Address
@@ -64,7 +64,7 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
     ).tag(config=True)
 
     popen_kwargs: dict[str, object]
-    birthmark = ""
+    process_identity = ""
     _log_start = 0
     _graded: tuple[str, ...] = ()
 
@@ -133,7 +133,7 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
                 "stderr": subprocess.STDOUT,
             }
             address = await super().start_server()
-        self.birthmark = birthmark(self.pid)
+        self.process_identity = process_identity(self.pid)
         return address
 
     async def _link_courses(self, home: Path) -> None:
@@ -158,7 +158,7 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
             if where.hostname and where.port and "JUPYTERHUB_API_TOKEN" in env:
                 self.api_token = env["JUPYTERHUB_API_TOKEN"]
                 self.proc, self.pid, self.port = None, process.pid, where.port
-                self.birthmark = birthmark(process.pid)
+                self.process_identity = process_identity(process.pid)
                 return where.hostname, where.port
         return None
 
@@ -204,19 +204,19 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
     def _still_mine(self) -> bool:
         """The process that was started, and not by the site that a backup was restored from."""
         of = environment_of(self.pid).get("CARREL_STATE", self.state_root)
-        return of == self.state_root and still_alive(self.pid, self.birthmark)
+        return of == self.state_root and still_alive(self.pid, self.process_identity)
 
     def get_state(self) -> dict[str, JsonValue]:
         state = super().get_state()
-        return state | {"birthmark": self.birthmark} if self.pid else state
+        return state | {"birthmark": self.process_identity} if self.pid else state
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
         super().load_state(state)
-        self.birthmark = str(state.get("birthmark", ""))
+        self.process_identity = str(state.get("birthmark", ""))
 
     def clear_state(self) -> None:
         super().clear_state()
-        self.birthmark = ""
+        self.process_identity = ""
 
     @property
     def log_path(self) -> Path:

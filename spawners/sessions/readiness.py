@@ -25,7 +25,7 @@ class ServerDied(Exception):
     """The process of a server ended before it answered."""
 
 
-async def until_it_answers(
+async def wait_until_ready(
     address: Address,
     path: str,
     ended: Callable[[], Awaitable[int | None]],

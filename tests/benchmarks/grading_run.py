@@ -23,7 +23,7 @@ from carrel.courses.grading.duration import parallel
 from carrel.courses.grading.submission_grader import SubmissionResult
 from carrel.courses.releases.student_version import Prepared, prepare
 from carrel.courses.sandbox.interface import SandboxEngine, SandboxSettings
-from carrel.courses.sandbox.plugins import cage_engine
+from carrel.courses.sandbox.plugins import load_sandbox_engine
 
 from ..contracts.test_sandbox import docker_options
 from ..courses.grading import ps1
@@ -72,7 +72,7 @@ def cages(prepared: Prepared, image: str) -> SandboxEngine:
     settings = SandboxSettings(
         image=image, imports=prepared.imports, installation="benchmark", docker=docker
     )
-    return cage_engine("docker" if image else "local", settings)
+    return load_sandbox_engine("docker" if image else "local", settings)
 
 
 def _files(folder: Path) -> Mapping[str, bytes]:

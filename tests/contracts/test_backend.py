@@ -69,7 +69,7 @@ class Engine:
         return handle
 
     def life(self, lease_id: str, handle: Handle | None = None) -> ProcessState:
-        return self.backend.look({lease_id: handle})[lease_id].life
+        return self.backend.status({lease_id: handle})[lease_id].life
 
 
 @pytest.fixture(
@@ -143,7 +143,7 @@ def test_the_python_kernel_is_among_the_kernels(engine: Engine) -> None:
 
 
 def test_a_lease_that_never_ran_is_dead_and_stopping_it_confirms_that(engine: Engine) -> None:
-    assert engine.backend.look({"j-nobody.1": None}) == {
+    assert engine.backend.status({"j-nobody.1": None}) == {
         "j-nobody.1": AttemptStatus(life=ProcessState.DEAD)
     }
     assert engine.backend.stop("j-nobody.1", None)
@@ -153,8 +153,8 @@ def test_what_was_started_is_alive_with_its_handle_known_or_not(engine: Engine) 
     order = engine.order()
     handle = engine.backend.start(order)
     expected = {order.lease_id: AttemptStatus(life=ProcessState.ALIVE, handle=handle)}
-    assert engine.backend.look({order.lease_id: handle}) == expected
-    assert engine.backend.look({order.lease_id: None}) == expected
+    assert engine.backend.status({order.lease_id: handle}) == expected
+    assert engine.backend.status({order.lease_id: None}) == expected
 
 
 def test_starting_again_adopts_what_lives(engine: Engine) -> None:
@@ -168,7 +168,7 @@ def test_a_service_that_starts_anew_finds_and_ends_what_runs(engine: Engine) -> 
     order = engine.order()
     handle = engine.backend.start(order)
     anew = engine.again()
-    assert anew.look({order.lease_id: None})[order.lease_id].handle == handle
+    assert anew.status({order.lease_id: None})[order.lease_id].handle == handle
     assert anew.stop(order.lease_id, handle)
     assert engine.life(order.lease_id, handle) is ProcessState.DEAD
 
@@ -176,7 +176,7 @@ def test_a_service_that_starts_anew_finds_and_ends_what_runs(engine: Engine) -> 
 def test_tidying_ends_nothing_that_has_a_lease(engine: Engine) -> None:
     order = engine.order()
     handle = engine.backend.start(order)
-    engine.backend.tidy(lambda: {order.lease_id})
+    engine.backend.remove_orphans(lambda: {order.lease_id})
     assert engine.life(order.lease_id, handle) is ProcessState.ALIVE
 
 
@@ -192,7 +192,7 @@ def test_stop_confirms_death_and_can_be_repeated(engine: Engine) -> None:
 def test_the_exit_status_is_told_where_the_engine_saw_the_end(engine: Engine) -> None:
     order = engine.order()
     engine.backend.stop(order.lease_id, engine.start(order))
-    assert engine.backend.look({order.lease_id: None}) == {
+    assert engine.backend.status({order.lease_id: None}) == {
         order.lease_id: AttemptStatus(life=ProcessState.DEAD, exit_status=-2)
     }
 

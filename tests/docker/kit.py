@@ -57,7 +57,7 @@ class Site:
         image = self.backend.digest_of("")
         for _ in range(number):
             self.backend.warm.expect(image)
-        self.backend.tidy(lambda: frozenset(self.leases))
+        self.backend.remove_orphans(lambda: frozenset(self.leases))
         eventually(lambda: self.backend.warm.waiting() >= number)
         waiting = {LABEL: self.settings.installation, WARM: ""}
         return tuple(each.id for each in self.engine.containers(waiting))

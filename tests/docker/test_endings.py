@@ -31,7 +31,7 @@ ASLEEP = ("sleep", "600")
 
 
 def life(site: Site, lease: str, backend: DockerBackend | None = None) -> ProcessState:
-    return (backend or site.backend).look({lease: None})[lease].life
+    return (backend or site.backend).status({lease: None})[lease].life
 
 
 def of_lease(site: Site, lease: str) -> list[str]:
@@ -57,7 +57,7 @@ def test_a_container_that_is_killed_for_memory_says_so(site: Site) -> None:
         api.exec_start(hog)
     api.kill(name, "SIGKILL")
     eventually(lambda: life(site, order.lease_id) is ProcessState.DEAD)
-    cause = site.backend.look({order.lease_id: None})[order.lease_id].cause
+    cause = site.backend.status({order.lease_id: None})[order.lease_id].cause
     assert cause is not None
     assert cause.code is CauseCode.OUT_OF_MEMORY
     assert cause.message == "Killed for memory: its container may use 512 MiB, and wanted more."
@@ -89,11 +89,11 @@ def test_what_no_lease_knows_is_removed_once_and_the_rest_stays(site: Site) -> N
         site.backend.start(order)
     # The service was killed; while it was away the lease of one of them was given back.
     anew = site.again()
-    anew.tidy(lambda: {kept.lease_id})
+    anew.remove_orphans(lambda: {kept.lease_id})
     assert of_lease(site, stray.lease_id) == []
     assert len(of_lease(site, kept.lease_id)) == 1
     assert life(site, kept.lease_id, anew) is ProcessState.ALIVE
-    anew.tidy(lambda: {kept.lease_id})
+    anew.remove_orphans(lambda: {kept.lease_id})
     assert life(site, kept.lease_id, anew) is ProcessState.ALIVE
 
 
@@ -124,7 +124,7 @@ def test_a_warning_reaches_what_waits_for_it_and_ends_nothing_else(site: Site) -
     notice = StopNotice(
         kind=NoticeKind.URGENT, message="Make room.", given_at=1.0, stops_at=2.0, group="cs101"
     )
-    site.backend.ask_to_save(order.lease_id, handle, order.folder, notice)
+    site.backend.request_checkpoint(order.lease_id, handle, order.folder, notice)
     eventually(lambda: "asked" in site.log(order) and "Make room." in site.log(order))
     assert life(site, order.lease_id) is ProcessState.ALIVE
 

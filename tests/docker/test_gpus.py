@@ -59,7 +59,7 @@ def seen(site: Site, *devices: Device) -> list[str]:
     order = site.order(command=command, devices=devices, image=image)
     site.backend.start(order)
     lease = order.lease_id
-    eventually(lambda: site.backend.look({lease: None})[lease].life is ProcessState.DEAD)
+    eventually(lambda: site.backend.status({lease: None})[lease].life is ProcessState.DEAD)
     return [line for line in site.log(order).splitlines() if line.startswith("/dev/nvidia")]
 
 

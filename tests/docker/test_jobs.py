@@ -23,8 +23,8 @@ def test_a_notebook_runs_to_its_end_and_tells_the_service(site: Site) -> None:
     assert site.service.ended["code"] == "succeeded"
     assert handle.pid > 0
     lease = order.lease_id
-    eventually(lambda: site.backend.look({lease: handle})[lease].life is ProcessState.DEAD)
-    assert site.backend.look({lease: None})[lease].exit_status == 0
+    eventually(lambda: site.backend.status({lease: handle})[lease].life is ProcessState.DEAD)
+    assert site.backend.status({lease: None})[lease].exit_status == 0
     executed = json.loads((order.folder / "output.ipynb").read_text())
     assert executed["cells"][-1]["outputs"][0]["text"] in ("42\n", ["42\n"])
     assert [event.kind for event in site.backend.journal(order.folder)] == site.service.kinds()
@@ -45,7 +45,7 @@ except OSError:
             site.backend.start(order)
             eventually(
                 lambda order=order: (
-                    site.backend.look({order.lease_id: None})[order.lease_id].life
+                    site.backend.status({order.lease_id: None})[order.lease_id].life
                     is ProcessState.DEAD
                 )
             )

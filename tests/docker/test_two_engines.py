@@ -58,10 +58,10 @@ def test_work_runs_on_the_machine_of_its_device(pool: Site) -> None:
     pool.service.wait_for(lambda service: len(service.started) == 2)
     leases = {order.lease_id: None for order in orders.values()}
     anew = pool.again()
-    assert {each.life for each in anew.look(leases).values()} == {ProcessState.ALIVE}
+    assert {each.life for each in anew.status(leases).values()} == {ProcessState.ALIVE}
     for order in orders.values():
         (order.folder / "go").touch()
-    eventually(lambda: {each.life for each in anew.look(leases).values()} == {ProcessState.DEAD})
-    assert {each.exit_status for each in anew.look(leases).values()} == {0}
+    eventually(lambda: {each.life for each in anew.status(leases).values()} == {ProcessState.DEAD})
+    assert {each.exit_status for each in anew.status(leases).values()} == {0}
     for order in orders.values():
         assert "done" in pool.log(order)

@@ -61,8 +61,8 @@ def printed(order: LaunchOrder) -> list[str]:
 
 def ended(site: Site, order: LaunchOrder, backend: Any = None) -> None:
     lease = order.lease_id
-    look = (backend or site.backend).look
-    eventually(lambda: look({lease: None})[lease].life is ProcessState.DEAD)
+    status = (backend or site.backend).status
+    eventually(lambda: status({lease: None})[lease].life is ProcessState.DEAD)
 
 
 def test_one_that_waits_is_hardened_like_any_other_and_nobodys(site: Site) -> None:
@@ -109,10 +109,12 @@ def test_a_job_takes_it_over_as_its_owner_and_what_it_leaves_is_kept(site: Site)
         "/carrel/x Read-only file system",
         "1,2,3",
     ]
-    eventually(lambda: site.backend.look({order.lease_id: handle})[order.lease_id].exit_status == 0)
+    eventually(
+        lambda: site.backend.status({order.lease_id: handle})[order.lease_id].exit_status == 0
+    )
     assert [event.kind for event in site.backend.journal(order.folder)] == site.service.kinds()
     site.backend.stop(order.lease_id, handle)
-    site.backend.tidy(frozenset)
+    site.backend.remove_orphans(frozenset)
     assert places_of(site.settings).filled() == frozenset()
     assert (site.folder / "homes" / "student1" / "made.txt").read_text() == "by the job"
     assert (order.folder / "output.ipynb").exists()
@@ -156,7 +158,7 @@ def test_killed_between_the_claim_and_the_job_it_has_not_run_and_runs_once(
             site.backend.start(order)
     assert ids(site)[order.lease_id] == waiting
     anew = site.again()
-    assert anew.look({order.lease_id: None})[order.lease_id].life is ProcessState.DEAD
+    assert anew.status({order.lease_id: None})[order.lease_id].life is ProcessState.DEAD
     anew.start(order)
     assert ids(site)[order.lease_id] != waiting
     ended(site, order, anew)
@@ -177,9 +179,9 @@ def test_killed_after_the_claim_with_no_lease_left_it_is_removed(
         killed.setattr(LateMounts, "fill", die)
         with pytest.raises(KeyboardInterrupt):
             site.backend.start(order)
-    site.again().tidy(frozenset)
+    site.again().remove_orphans(frozenset)
     assert ids(site) == {}
-    site.again().tidy(frozenset)
+    site.again().remove_orphans(frozenset)
     assert not any(str(site.folder / "waiting" / "w") in place for place in mounted())
 
 
@@ -193,7 +195,7 @@ def test_killed_before_the_bell_it_is_adopted_and_runs_once(
         site.backend.start(order)
     assert site.service.started == []
     anew = site.again()
-    assert anew.look({order.lease_id: None})[order.lease_id].life is ProcessState.ALIVE
+    assert anew.status({order.lease_id: None})[order.lease_id].life is ProcessState.ALIVE
     assert ids(site)[order.lease_id] == waiting
     ended(site, order, anew)
     assert printed(order) == ["once"]
@@ -205,9 +207,9 @@ def test_the_next_service_removes_those_that_wait_and_keeps_those_that_work(site
     order = site.order(command=("sleep", "600"))
     site.backend.start(order)
     anew = site.again()
-    anew.tidy(lambda: {order.lease_id})
+    anew.remove_orphans(lambda: {order.lease_id})
     assert [*ids(site)] == [order.lease_id]
-    assert anew.look({order.lease_id: None})[order.lease_id].life is ProcessState.ALIVE
+    assert anew.status({order.lease_id: None})[order.lease_id].life is ProcessState.ALIVE
     assert anew.stop(order.lease_id, None)
 
 
@@ -229,7 +231,7 @@ def test_where_mounts_do_not_reach_the_engine_a_job_gets_its_own(
     assert ids(site)[order.lease_id] != waiting
     ended(site, order)
     assert printed(order) == ["cold"]
-    site.backend.tidy(lambda: {order.lease_id})
+    site.backend.remove_orphans(lambda: {order.lease_id})
     assert site.backend.warm.waiting() == 0
 
 
@@ -237,7 +239,7 @@ def test_one_that_ends_by_itself_is_not_made_again_at_once(site: Site) -> None:
     (waiting,) = site.warm()
     site.engine.kill(waiting, "SIGKILL")
     site.engine.wait(waiting, 10)
-    site.backend.tidy(frozenset)
+    site.backend.remove_orphans(frozenset)
     assert site.engine.containers({LABEL: site.settings.installation, WARM: ""}) == ()
 
 
@@ -250,5 +252,5 @@ def test_they_are_given_up_at_once_where_a_job_needs_their_memory(site: Site) ->
     left = site.engine.containers({LABEL: site.settings.installation, WARM: ""})
     assert len(left) == 1
     site.backend.warm.free_memory = lambda: 0
-    site.backend.tidy(lambda: {order.lease_id})
+    site.backend.remove_orphans(lambda: {order.lease_id})
     assert [*ids(site)] == [order.lease_id]

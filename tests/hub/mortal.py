@@ -23,7 +23,7 @@ from carrel.spawners.fake import FakeAttempt, FakeBackend
 ACTS = frozenset(
     {"submit", "grant", "launch", "started", "stop", "halt", "notify", "withdraw_notice"}
     | {"preempt", "finish", "give_back", "lose", "unclaimed", "renew", "suspect", "charge"}
-    | {"add_events", "tell", "put_mark", "sync_devices", "start", "ask_to_save", "withdraw"}
+    | {"add_events", "tell", "put_mark", "sync_devices", "start", "request_checkpoint"}
 )
 """What changes the store or the engine: a kill matters before and after each of these."""
 EVERY = RequestFilter(limit=10_000)
@@ -132,8 +132,8 @@ class Guarded(FakeBackend):
         """The leases of everything that runs."""
         return [lease for lease, attempt in self.attempts.items() if attempt.alive]
 
-    def tidy(self, live: object) -> None:
-        """There is never anything to tidy up: a test looks at that itself."""
+    def remove_orphans(self, live: object) -> None:
+        """Remove nothing: there are never orphans here."""
 
 
 def everything(store: Store) -> tuple[object, ...]:

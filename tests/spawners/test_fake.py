@@ -36,7 +36,7 @@ def backend() -> FakeBackend:
 def test_an_attempt_ends_when_it_is_told_to(backend: FakeBackend) -> None:
     backend.start(ORDER)
     backend.end("j-1.1", exit_status=-9)
-    assert backend.look({"j-1.1": None}) == {
+    assert backend.status({"j-1.1": None}) == {
         "j-1.1": AttemptStatus(life=ProcessState.DEAD, exit_status=-9)
     }
     with pytest.raises(BackendFailed, match="has ended"):
@@ -47,13 +47,13 @@ def test_a_stubborn_attempt_is_never_confirmed_dead(backend: FakeBackend) -> Non
     handle = backend.start(ORDER)
     backend.attempts["j-1.1"].stubborn = True
     assert not backend.stop("j-1.1", handle)
-    assert backend.look({"j-1.1": None})["j-1.1"].life is ProcessState.ALIVE
+    assert backend.status({"j-1.1": None})["j-1.1"].life is ProcessState.ALIVE
 
 
 def test_a_silent_engine_lets_nothing_be_concluded(backend: FakeBackend) -> None:
     handle = backend.start(ORDER)
     backend.silent = True
-    assert backend.look({"j-1.1": handle}) == {"j-1.1": AttemptStatus(life=ProcessState.UNKNOWN)}
+    assert backend.status({"j-1.1": handle}) == {"j-1.1": AttemptStatus(life=ProcessState.UNKNOWN)}
     assert not backend.stop("j-1.1", handle)
     with pytest.raises(Unavailable):
         backend.inventory()

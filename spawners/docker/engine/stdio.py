@@ -63,7 +63,7 @@ class ContainerStdio:
 _LINE: Final = ("AttachStdin", "AttachStdout", "OpenStdin", "StdinOnce")
 
 
-def lined(body: Mapping[str, Json], label: str, installation: str) -> dict[str, Json]:
+def container_body(body: Mapping[str, Json], label: str, installation: str) -> dict[str, Json]:
     """A body of the template for one that has no lease, so that it is none of the reconciler's."""
     host = body["HostConfig"]
     assert isinstance(host, Mapping)
@@ -82,7 +82,7 @@ def lined(body: Mapping[str, Json], label: str, installation: str) -> dict[str, 
     }
 
 
-def started(
+def start(
     engine: DockerClient, host: DockerHost, name: str, body: Mapping[str, Json]
 ) -> tuple[str, ContainerStdio]:
     """Its id, and the line to it from its first byte on.

@@ -20,7 +20,9 @@ PATIENCE: Final = 4.0
 _SESSION: Final = "session"
 
 
-def strays(node: Node, live: Callable[[], Collection[str]]) -> tuple[tuple[str, Seen], ...]:
+def orphan_containers(
+    node: Node, live: Callable[[], Collection[str]]
+) -> tuple[tuple[str, Seen], ...]:
     """The containers without a lease, with the ids that they were made for.
 
     Raises:

@@ -194,7 +194,7 @@ class WarmPool:
         Raises:
             BackendFailed, Unavailable: the engine does not do it.
         """
-        self._remove_strays()
+        self._remove_orphans()
         self.make_room()
         now = self.clock()
         with self._lock:
@@ -243,7 +243,7 @@ class WarmPool:
             one.pid = found.handle.pid
         one.container = container
 
-    def _remove_strays(self) -> None:
+    def _remove_orphans(self) -> None:
         """What an earlier service made, what has ended, and folders without a container."""
         with self._lock:
             before = self._mine.keys() | self._busy

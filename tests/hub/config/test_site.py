@@ -130,7 +130,7 @@ class TestTheAddress:
     @pytest.fixture
     def ground(self, monkeypatch: pytest.MonkeyPatch) -> SlowGround:
         made = SlowGround()
-        monkeypatch.setattr("carrel.hub.plugins.ground", lambda *_: made)
+        monkeypatch.setattr("carrel.hub.plugins.load_host_setup", lambda *_: made)
         monkeypatch.setattr(supervisor_host, "_ASK_SECONDS", 0.0)
         return made
 

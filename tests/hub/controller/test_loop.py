@@ -554,8 +554,8 @@ class Overlapping(FakeBackend):
         assert self.asked.wait(60)
         return super().start(order)
 
-    def look(self, leases: Mapping[str, Handle | None]) -> Mapping[str, AttemptStatus]:
-        seen = super().look(leases)  # nothing yet
+    def status(self, leases: Mapping[str, Handle | None]) -> Mapping[str, AttemptStatus]:
+        seen = super().status(leases)  # nothing yet
         self.asked.set()
         assert self.started.wait(60)
         return seen

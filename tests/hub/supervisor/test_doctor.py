@@ -54,7 +54,7 @@ def test_it_works_before_the_first_start_and_changes_nothing(state: StateFolder)
 def test_what_is_missing_is_an_exit_status_and_says_how_to_mend_it(
     state: StateFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plugins, "ground", lambda *_: Ground())
+    monkeypatch.setattr(plugins, "load_host_setup", lambda *_: Ground())
     status, said = called(state, "--engine", "docker")
     assert status == 1
     assert "MISSING  limits: No limit holds.\n         Boot anew.\n" in said
@@ -69,14 +69,14 @@ def test_an_engine_that_cannot_be_asked_is_a_finding(
     def silent(*_: object) -> None:
         raise Unavailable("The Docker engine on local does not answer.")
 
-    monkeypatch.setattr(plugins, "ground", silent)
+    monkeypatch.setattr(plugins, "load_host_setup", silent)
     assert about(state, "engine", "--engine", "docker")["verdict"] == "missing"
 
 
 def test_a_machine_on_which_no_image_can_be_built_is_a_warning(
     state: StateFolder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(plugins, "ground", lambda *_: Ground())
+    monkeypatch.setattr(plugins, "load_host_setup", lambda *_: Ground())
     monkeypatch.setenv("PATH", str(tmp_path))
     found = about(state, "BuildKit", "--engine", "docker")
     assert found["verdict"] == "warning"

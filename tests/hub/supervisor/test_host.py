@@ -35,7 +35,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StateFolder:
 
 @pytest.fixture
 def busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plugins, "ground", lambda *_: Ground())
+    monkeypatch.setattr(plugins, "load_host_setup", lambda *_: Ground())
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> None:
     def ask(*_: object) -> None:
         raise Unavailable("The Docker engine on local does not answer.")
 
-    monkeypatch.setattr(plugins, "ground", ask)
+    monkeypatch.setattr(plugins, "load_host_setup", ask)
 
 
 def host_of(state: StateFolder, settings: Settings) -> str:

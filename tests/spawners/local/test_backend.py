@@ -40,7 +40,7 @@ def wait_for_end(desk: Desk, order: LaunchOrder, handle: Handle) -> int | None:
     process = lease_processes.find(handle)
     if process is not None:
         assert lease_processes.wait_gone([process], deadline())
-    sighting = desk.backend.look({order.lease_id: handle})[order.lease_id]
+    sighting = desk.backend.status({order.lease_id: handle})[order.lease_id]
     assert sighting.life is ProcessState.DEAD
     return sighting.exit_status
 
@@ -212,7 +212,7 @@ def test_sigterm_in_the_middle_keeps_the_partial_output(desk: Desk) -> None:
     assert statuses(executed) == ["completed", "failed", "pending"]
     assert executed.metadata.carrel.outcome == "cancelled"
     assert printed(executed) == "first\nhalf\n"
-    assert desk.backend.look({order.lease_id: None})[order.lease_id].life is ProcessState.DEAD
+    assert desk.backend.status({order.lease_id: None})[order.lease_id].life is ProcessState.DEAD
 
 
 def test_stop_ends_a_kernel_that_ignores_interrupts_within_the_patience(desk: Desk) -> None:
@@ -286,7 +286,7 @@ def test_case_2_a_second_start_of_the_same_lease_adopts_the_first(desk: Desk) ->
     handle = desk.backend.start(order)
     settings = BackendSettings(state=desk.folder, service_url=desk.service.url, simulated_devices=2)
     restarted = LocalBackend(settings, node="node")
-    assert restarted.look({order.lease_id: None})[order.lease_id].life is ProcessState.ALIVE
+    assert restarted.status({order.lease_id: None})[order.lease_id].life is ProcessState.ALIVE
     assert restarted.start(order) == handle
     desk.service.wait_for(lambda service: service.asked > 0)  # the first one has the claim
     second = subprocess.run(

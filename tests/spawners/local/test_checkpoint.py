@@ -39,7 +39,7 @@ def test_a_command_with_a_handler_saves_and_says_so(desk: Desk) -> None:
     order = desk.order(command=("python", "-c", SAVES))
     handle = desk.backend.start(order)
     eventually((order.home / "ready").exists)
-    desk.backend.ask_to_save(order.lease_id, handle, order.folder, NOTICE)
+    desk.backend.request_checkpoint(order.lease_id, handle, order.folder, NOTICE)
     eventually((order.home / "checkpoint").exists)
     assert (order.home / "checkpoint").read_text() == "cs101 asks back devices."
     desk.service.wait_for(lambda service: "saved" in service.kinds())
@@ -54,9 +54,9 @@ def test_a_command_without_one_goes_on_undisturbed(desk: Desk) -> None:
     before = {
         process.pid for process in lease_processes.scan({order.lease_id: handle})[order.lease_id]
     }
-    desk.backend.ask_to_save(order.lease_id, handle, order.folder, NOTICE)
+    desk.backend.request_checkpoint(order.lease_id, handle, order.folder, NOTICE)
     assert all(psutil.pid_exists(pid) for pid in before)
-    desk.backend.withdraw(order.folder)
+    desk.backend.withdraw_notice(order.folder)
     assert not (order.folder / "notice.json").exists()
     assert desk.backend.stop(order.lease_id, handle)
     assert desk.service.ended["code"] == "cancelled"
@@ -71,7 +71,7 @@ def test_it_is_asked_once(desk: Desk) -> None:
     handle = desk.backend.start(order)
     eventually((order.home / "ready").exists)
     for _ in range(3):
-        desk.backend.ask_to_save(order.lease_id, handle, order.folder, NOTICE)
+        desk.backend.request_checkpoint(order.lease_id, handle, order.folder, NOTICE)
     eventually((order.home / "checkpoint1").exists)
     assert desk.backend.stop(order.lease_id, handle)
     assert not (order.home / "checkpoint2").exists()
@@ -88,7 +88,7 @@ def test_a_notebook_is_saved_in_the_middle_of_a_silent_cell(desk: Desk) -> None:
     eventually((order.home / "ready").exists)
     output = order.folder / "output.ipynb"
     desk.service.wait_for(lambda service: service.kinds().count("cell_output") == PRINTS)
-    desk.backend.ask_to_save(order.lease_id, handle, order.folder, NOTICE)
+    desk.backend.request_checkpoint(order.lease_id, handle, order.folder, NOTICE)
     eventually(lambda: "before" in output.read_text())
     status = [cell.metadata.papermill["status"] for cell in read(output).cells]
     assert status[-PRINTS:] == ["completed", "running"]

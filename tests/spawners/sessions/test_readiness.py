@@ -8,7 +8,7 @@ from itertools import count
 
 import pytest
 
-from carrel.spawners.sessions.readiness import ServerDied, until_it_answers
+from carrel.spawners.sessions.readiness import ServerDied, wait_until_ready
 
 
 async def answering(delay: float, port: int) -> asyncio.Server:
@@ -40,7 +40,7 @@ def test_an_engine_is_not_asked_at_every_try(every: float, least: int, most: int
     async def scene() -> None:
         port = free_port()
         coming = asyncio.create_task(answering(0.4, port))
-        await until_it_answers(("127.0.0.1", port), "/api", runs, every=every)
+        await wait_until_ready(("127.0.0.1", port), "/api", runs, every=every)
         (await coming).close()
 
     asyncio.run(scene())
@@ -52,4 +52,4 @@ def test_one_that_died_is_noticed_all_the_same() -> None:
         return 3
 
     with pytest.raises(ServerDied, match="status 3"):
-        asyncio.run(until_it_answers(("127.0.0.1", free_port()), "/api", died, every=0.1))
+        asyncio.run(wait_until_ready(("127.0.0.1", free_port()), "/api", died, every=0.1))

@@ -140,7 +140,7 @@ def test_a_bookkeeper_sees_one_course_and_reaches_nothing(site: BackendSettings)
     ]
     assert (host["NetworkMode"], host["CapDrop"], host["ReadonlyRootfs"]) == ("none", ["ALL"], True)
     assert (host["AutoRemove"], body["OpenStdin"], body["User"]) == (True, True, "1000:1000")
-    assert body["Labels"] == {"carrel.gradebooks": "abc123"}
+    assert body["Labels"] == {"carrel.books": "abc123"}
     assert body["Cmd"][1:] == [
         *("-m", "carrel.courses.gradebook.writer_process", "/carrel/course", "cs101"),
     ]

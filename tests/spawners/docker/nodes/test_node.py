@@ -68,10 +68,10 @@ def test_a_start_that_ends_while_the_engine_is_asked_is_no_death(
     starting.start()
     assert begun.wait(PATIENCE)
 
-    seen = backend.look({order.lease_id: None})[order.lease_id]
+    seen = backend.status({order.lease_id: None})[order.lease_id]
     assert not starting.is_alive()
     assert seen.life is ProcessState.UNKNOWN
-    assert backend.look({order.lease_id: None})[order.lease_id].life is ProcessState.DEAD
+    assert backend.status({order.lease_id: None})[order.lease_id].life is ProcessState.DEAD
 
 
 def test_the_services_own_work_runs_beside_the_containers(
@@ -81,7 +81,7 @@ def test_the_services_own_work_runs_beside_the_containers(
     order = replace(desk.order(), lease_id="g-aaaaaaaa.1", request_id="g-aaaaaaaa")
     handle = backend.start(order)
     leases = {order.lease_id: handle}
-    assert backend.look(leases)[order.lease_id].life is ProcessState.ALIVE
-    assert backend.look({order.lease_id: None})[order.lease_id].handle == handle
+    assert backend.status(leases)[order.lease_id].life is ProcessState.ALIVE
+    assert backend.status({order.lease_id: None})[order.lease_id].handle == handle
     assert backend.stop(order.lease_id, handle)
-    assert backend.look(leases)[order.lease_id].life is ProcessState.DEAD
+    assert backend.status(leases)[order.lease_id].life is ProcessState.DEAD
