@@ -1,3 +1,3 @@
-"""Courses: the sample course now; roster, assignments, exchange and grading to come."""
+"""Courses: rosters, assignments, submissions, grading on the pool and feedback."""
 
 from __future__ import annotations

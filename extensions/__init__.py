@@ -1,3 +1,3 @@
-"""What a user imports in a notebook: client, widgets, magics and adapters of stock tools."""
+"""What users import in a notebook: jobs, widgets, magics and adapters for stock tools."""
 
 from __future__ import annotations

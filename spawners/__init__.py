@@ -1,3 +1,3 @@
-"""How a lease becomes a running process: devices, session spawners, job backends, the runner."""
+"""Turn a lease into a running process: devices, session spawners, job backends, the runner."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Draws docs/images/rooms.svg from the table of layers: ``python -m tests.rooms``.
+"""Draw docs/images/rooms.svg from the table of layers: ``python -m tests.rooms``.
 
-Each folder is a room, each layer a floor, and the stairs lead down only. What stands in a room
-is the first line of its package.
+Each package is a box, each layer a row, lowest at the bottom; imports point down only. The text
+of a box is the first line of the package's docstring.
 """
 
 from __future__ import annotations
@@ -12,99 +12,69 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .drawing import Picture, wrap
-from .test_architecture import HOLDERS, LAYERS, layer, modules
+from .test_architecture import LAYERS, modules
 
 PICTURE = Path(__file__).parents[1] / "docs" / "images" / "rooms.svg"
 
-# From the ground up; one for each layer.
-FLOORS = (
-    "common ground",
-    "pure decisions",
-    "shapes and words",
-    "memory, conduct",
-    "faces and engines",
-    "put together",
-    "front door",
-)
 WIDTH, LEFT, GAP, PAD = 1050, 150, 12, 12
 STAIRS = 60
 IN_A_ROW = 3
-SHORT = 60
-BETWEEN_NEIGHBOURS = "hub/ finds the engines in spawners/ by entry point and never imports them"
+BETWEEN_NEIGHBOURS = "hub/ finds backends in spawners/ by entry point and never imports them"
 ROOMS = WIDTH - LEFT - STAIRS - 2 * PAD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """A folder, or the modules of a folder that lie on one floor.
+    """A package, or a module in the root of ``hub``.
 
     Attributes:
-        words: what is done in there, or the names of the modules.
-        inner: folders inside, which are of the same floor.
+        text: the first line of its docstring.
+        inner: the packages inside.
     """
 
     name: str
-    words: str
+    text: str
     inner: tuple[str, ...] = ()
-    wide: bool = False
 
     def lines(self, width: float) -> list[str]:
         inside = f"inside: {', '.join(self.inner)}" if self.inner else ""
-        return [*wrap(self.words, width), *wrap(inside, width)]
+        return [*wrap(self.text, width), *wrap(inside, width)]
 
 
-def rooms(floor: int) -> list[Room]:
-    """Folders first, then what lies in ``hub/`` itself."""
-    packages = [name for name, path in modules().items() if path.name == "__init__.py"]
-    here = sorted(name for name in packages if name and name != "hub" and _floor(name) == floor)
-    outer = [name for name in here if not any(name.startswith(f"{each}.") for each in here)]
-    found = [
+def rooms(number: int) -> list[Room]:
+    """The packages of a layer, in the order of the table."""
+    _, names = LAYERS[number]
+    return [
         Room(
-            name=f"{name.replace('.', '/')}/",
-            words=_first_line(name),
+            name=name.replace(".", "/") + ("/" if _is_package(name) else ".py"),
+            text=_first_line(name),
             inner=tuple(
-                f"{each.removeprefix(f'{name}.').replace('.', '/')}/"
-                for each in here
+                each.removeprefix(f"{name}.")
+                for each in sorted(modules())
                 if each.startswith(f"{name}.")
+                and each.count(".") == name.count(".") + 1
+                and _is_package(each)
             ),
         )
-        for name in outer
+        for name in names
     ]
-    loose = sorted(
-        name.removeprefix("hub.")
-        for name in modules()
-        if name.startswith("hub.") and name.count(".") == 1 and name not in packages
-        if layer(name) == floor
-    )
-    if loose:
-        names = f"modules: {', '.join(loose)}"
-        found.append(Room(name="hub/", words=names, wide=len(names) > SHORT))
-    return found
 
 
-def _floor(package: str) -> int:
-    """A package that only holds others stands where the first of them is to stand."""
-    if package not in HOLDERS:
-        return layer(package)
-    return min(
-        number
-        for number, names in enumerate(LAYERS)
-        if any(name.startswith(f"{package}.") for name in names)
-    )
+def _is_package(name: str) -> bool:
+    return modules()[name].name == "__init__.py"
 
 
-def _first_line(package: str) -> str:
-    text = ast.get_docstring(ast.parse(modules()[package].read_text(encoding="utf-8")))
-    assert text, f"{package} does not say what it is for"
+def _first_line(name: str) -> str:
+    text = ast.get_docstring(ast.parse(modules()[name].read_text(encoding="utf-8")))
+    assert text, f"{name} does not say what it is for"
     return text.split("\n")[0].replace("``", "")
 
 
 def picture() -> str:
-    assert len(FLOORS) == len(LAYERS), "a floor has no name"
     drawn = Picture(title=describe(), width=WIDTH, height=0)
     drawn.text(LEFT + PAD, 28, "carrel/", "name code")
     drawn.text(
-        LEFT + PAD + 70, 28, "each folder is a room; a room uses its own floor and those below"
+        LEFT + PAD + 70, 28, "each box is a package; it imports packages of lower layers only"
     )
     drawn.text(LEFT + PAD + 70, 46, BETWEEN_NEIGHBOURS, "soft")
     drawn.text(WIDTH - STAIRS - PAD, 46, "imports", "soft")
@@ -122,10 +92,11 @@ def picture() -> str:
 
 
 def _floor_at(drawn: Picture, number: int, top: float) -> float:
-    """One floor from ``top`` on; gives where it ends."""
+    """Draw one layer from ``top`` on; return where it ends."""
     back = len(drawn.shapes)
-    drawn.text(PAD + 4, top + 24, FLOORS[number], "name")
-    drawn.text(PAD + 4, top + 42, "ground floor" if number == 0 else f"floor {number}", "soft")
+    name, _ = LAYERS[number]
+    for line, words in enumerate(wrap(name, LEFT - 4 * PAD)):
+        drawn.text(PAD + 4, top + 24 + 16 * line, words, "name")
     y = top + PAD
     for row in _rows(rooms(number)):
         width = (ROOMS - GAP * (len(row) - 1)) / len(row)
@@ -144,30 +115,30 @@ def _floor_at(drawn: Picture, number: int, top: float) -> float:
     return bottom
 
 
-def _rows(found: Sequence[Room]) -> list[list[Room]]:
-    small = [room for room in found if not room.wide]
-    count = -(-len(small) // IN_A_ROW)
-    width = -(-len(small) // count) if count else 0
-    rows = [small[at * width : (at + 1) * width] for at in range(count)]
-    return rows + [[room] for room in found if room.wide]
+def _rows(found: Sequence[Room]) -> list[Sequence[Room]]:
+    count = -(-len(found) // IN_A_ROW)
+    width = -(-len(found) // count)
+    return [found[at * width : (at + 1) * width] for at in range(count)]
 
 
 def _outside(drawn: Picture, top: float) -> float:
-    """What may look into every room, and belongs to none."""
+    """Folders outside the package."""
     drawn.box(PAD / 2, top, WIDTH - PAD, 40, kind="open")
     drawn.text(PAD + 4, top + 25, "outside", "name")
     drawn.text(LEFT + PAD, top + 25, "docs/, tests/", "code")
-    drawn.text(LEFT + PAD + 120, top + 25, "look into every room; nobody inside uses them", "soft")
+    drawn.text(
+        LEFT + PAD + 120, top + 25, "may import every package; none of them imports these", "soft"
+    )
     return top + 40 + PAD
 
 
 def describe() -> str:
-    """The picture in words, for whoever cannot see it."""
-    floors = [
-        f"{FLOORS[number]}: {', '.join(room.name for room in rooms(number))}"
+    """The picture in words, for those who cannot see it."""
+    layers = [
+        f"{LAYERS[number][0]}: {', '.join(room.name for room in rooms(number))}"
         for number in reversed(range(len(LAYERS)))
     ]
-    return "The folders as rooms of a house, from the top floor down. " + "; ".join(floors)
+    return "The packages in layers, from the top layer down. " + "; ".join(layers)
 
 
 def main() -> None:

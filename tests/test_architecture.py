@@ -1,11 +1,12 @@
-"""The direction of imports, as the design draws it: lowest layer first, never upward."""
+"""The direction of imports: packages in layers, lowest first, never upward and in no circle."""
 
 from __future__ import annotations
 
 import ast
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -15,70 +16,36 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 
-# A name stands for the module and everything below it. Modules of one layer may import each
-# other as long as there is no circle.
-LAYERS = (
-    ("images.labels", "hub.errors"),
-    (
-        "hub.scheduling",
-        "hub.config",
-        "hub.folders",
-        "hub.garbage",
-        "hub.site_file",
-        "hub.naming",
-        "hub.pulse",
-        "hub.logs",
-    ),
-    (
-        "hub.simulation",
-        "hub.ports",
-        "hub.wire",
-        "hub.wording",
-        "hub.change_words",
-        "hub.waiting_words",
-        "hub.calendar_words",
-        "hub.usage_words",
-        "hub.dated_words",
-        "hub.mistakes",
-    ),
-    (
-        *(
-            "hub.store",
-            "hub.accounts",
-            "hub.files",
-            "hub.homes",
-            "hub.home_files",
-            "hub.hubapi",
-            "hub.client",
-        ),
-        *("hub.views", "hub.board", "hub.progress", "hub.notebooks", "hub.admission"),
-        *(
-            "hub.intake",
-            "hub.expecting",
-            "hub.endings",
-            "hub.tokens",
-            "hub.archives",
-            "hub.listing",
-            "hub.showing",
-        ),
-        *("hub.claims", "hub.changing", "hub.extending", "hub.quotes", "hub.explaining"),
-        *("hub.history", "hub.regrouping", "hub.past", "hub.figures", "hub.vitals"),
-        "hub.catalogue",
-        *("hub.repeating", "hub.typed_parameters", "hub.idling", "hub.planning"),
-        *("hub.outputs", "hub.placing"),
-        *("hub.administration", "hub.people", "hub.pool_care", "hub.quota_tree", "hub.faults"),
-        *("hub.looking", "hub.commands", "hub.actions", "hub.watching", "hub.loop"),
-        *("hub.reclaiming", "hub.silence", "hub.budgeting", "hub.budget_views", "hub.agenda"),
-        "hub.audited",
-    ),
-    ("hub.web", "spawners", "extensions", "courses", "images"),
-    ("hub.engines", "hub.app", "hub.demo", "hub.demo_course", "hub.grader", "hub.checker"),
-    ("hub.supervisor", "hub.backup", "hub.cli", "hub.jupyterhub_config"),
+# Packages (and the few modules of the root of ``hub``), lowest layer first. A package imports
+# packages of lower layers only, never another one of its own layer. The name of a layer is what
+# the picture of the packages says.
+LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("errors", ("hub.errors",)),
+    ("pure decisions", ("hub.scheduling", "hub.schemas", "images")),
+    ("stored values", ("hub.records",)),
+    ("protocols and messages", ("hub.interfaces", "hub.messages")),
+    ("ground", ("hub.accounts", "hub.files", "hub.runtime", "hub.simulation")),
+    ("one installation", ("hub.attempts", "hub.client", "hub.config", "hub.groups")),
+    ("pool and past", ("hub.inventory", "hub.jupyterhub", "hub.plugins", "hub.usage")),
+    ("store", ("hub.administration", "hub.insight", "hub.store")),
+    ("admission", ("hub.admission",)),
+    ("requests", ("hub.requests", "courses")),
+    ("sessions", ("hub.sessions", "hub.supervisor", "hub.demo", "extensions")),
+    ("loop, pages, engines", ("hub.controller", "hub.web", "hub.backup", "spawners")),
+    ("put together", ("hub.app", "hub.cli")),
 )
+MOST_IN_A_LAYER = 5
+MOST_IN_A_PACKAGE = 20
+# Schemas have one module per feature, migrations one per change.
+LARGE_PACKAGES = frozenset({"hub.store.migrations.versions"})
 # JupyterHub and nbgrader run these by their paths: there is no package to be relative to.
-RUN_BY_PATH = ("hub.jupyterhub_config", "extensions.nbgrader.etc.nbgrader_config")
-# Packages that only hold others: they import nothing of ours.
+RUN_BY_PATH = ("hub.jupyterhub.config", "extensions.nbgrader.etc.nbgrader_config")
+# They only hold others, and import nothing of ours.
 HOLDERS = ("", "hub")
+# No clock, files, processes or chance in the core.
+IMPURE = frozenset(
+    {"asyncio", "logging", "os", "pathlib", "random", "socket", "subprocess", "threading", "time"}
+)
 # What installs without extras: these modules, and all that they import when they are imported.
 CLIENT_SIDE = ("hub.client", "hub.cli")
 # The runner lives inside the image of a session, far from the hub.
@@ -165,14 +132,31 @@ def _targets(node: ast.Import | ast.ImportFrom, package: str) -> Iterator[tuple[
         yield (below if is_module else base), node.level > 0
 
 
+def place(module: str) -> str:
+    """The package of the table that a module belongs to; "" for the root and for ``hub`` itself.
+
+    Both only hold others: everything may import them, and they import nothing.
+    """
+    if module in HOLDERS:
+        return ""
+    for _, names in LAYERS:
+        for name in names:
+            if module == name or module.startswith(f"{name}."):
+                return name
+    pytest.fail(f"{module} is in no layer: give it one in {Path(__file__).name}")
+
+
 def layer(module: str) -> int:
     """The number of a module's layer; holders are below everything."""
-    if module in HOLDERS:
-        return -1
-    for number, names in enumerate(LAYERS):
-        if any(module == name or module.startswith(f"{name}.") for name in names):
-            return number
-    pytest.fail(f"{module} is in no layer: give it one in {Path(__file__).name}")
+    name = place(module)
+    return next((at for at, (_, names) in enumerate(LAYERS) if name in names), -1)
+
+
+def package(module: str) -> str:
+    """The folder of a module; the modules in the root of ``hub`` stand for themselves."""
+    own = modules()[module].name == "__init__.py"
+    holder = module if own else module.rpartition(".")[0]
+    return module if holder in HOLDERS else holder
 
 
 def loaded_with(begin: str) -> set[str]:
@@ -211,30 +195,47 @@ def below(prefix: str) -> list[str]:
 
 
 def test_the_reader_of_imports_resolves_relative_ones() -> None:
-    names = {each.name for each in imports("hub.scheduling.lifecycle") if each.ours}
+    names = {each.name for each in imports("hub.scheduling.model.states") if each.ours}
     assert names == {"hub.errors"}
-    assert "hub.scheduling.walk" in loaded_with("hub.scheduling.cycle")
+    assert "hub.scheduling.cycle.dispatch" in loaded_with("hub.scheduling.cycle.decision")
 
 
-def test_imports_never_go_upward() -> None:
-    # The package itself names for type checkers what it hands out when it is asked for it.
+def test_a_layer_has_at_most_five_packages_and_a_package_at_most_twenty_modules() -> None:
+    assert max(len(names) for _, names in LAYERS) <= MOST_IN_A_LAYER
+    sizes = Counter(package(module) for module, path in modules().items() if path.stem[:2] != "__")
+    large = {name: size for name, size in sizes.items() if size > MOST_IN_A_PACKAGE}
+    assert set(large) <= LARGE_PACKAGES, large
+
+
+def test_imports_go_to_lower_layers_or_stay_in_their_package() -> None:
+    # The root names for type checkers what it hands out when it is asked for it.
     upward = {
         (module, each.name)
         for module in modules()
         for each in imports(module)
-        if each.ours and layer(each.name) > layer(module) and (module or not each.typing)
+        if each.ours and (module not in HOLDERS or not each.typing)
+        if place(each.name) != place(module) and layer(each.name) >= layer(module)
     }
     assert not upward
 
 
 def test_what_is_imported_from_ourselves_exists() -> None:
-    missing = {
-        (module, each.name)
-        for module in modules()
-        for each in imports(module)
-        if each.ours and each.name not in modules()
-    }
-    assert not missing
+    missing = {(module, each.name) for module in modules() for each in imports(module) if each.ours}
+    assert {(module, name) for module, name in missing if name not in modules()} == set()
+
+
+def test_no_package_imports_another_in_a_circle() -> None:
+    graph: dict[str, set[str]] = {}
+    for module in modules():
+        for each in imports(module):
+            if each.ours and not each.typing and package(each.name) != package(module):
+                graph.setdefault(package(module), set()).add(package(each.name))
+    _refuse_circles(graph)
+
+
+def test_the_store_knows_no_sentences_for_people() -> None:
+    loaded = {each for module in below("hub.store") for each in loaded_with(module)}
+    assert not {each for each in loaded if each.startswith("hub.messages")}
 
 
 def test_inside_the_package_imports_are_relative() -> None:
@@ -247,11 +248,16 @@ def test_inside_the_package_imports_are_relative() -> None:
     assert not absolute
 
 
-def test_no_imports_go_in_circles() -> None:
-    graph = {
-        module: {each.name for each in imports(module) if each.ours and not each.typing}
-        for module in modules()
-    }
+def test_no_module_imports_another_in_a_circle() -> None:
+    _refuse_circles(
+        {
+            module: {each.name for each in imports(module) if each.ours and not each.typing}
+            for module in modules()
+        }
+    )
+
+
+def _refuse_circles(graph: Mapping[str, Set[str]]) -> None:
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -282,21 +288,6 @@ def test_the_scheduler_core_needs_only_the_standard_library() -> None:
         if not each.ours and each.name.partition(".")[0] not in sys.stdlib_module_names
     }
     assert foreign | installed == set()
-
-
-IMPURE = frozenset(
-    {"asyncio", "logging", "os", "pathlib", "random", "socket", "subprocess", "threading", "time"}
-)
-
-
-def test_the_scheduler_core_has_no_clock_files_processes_or_chance() -> None:
-    impure = {
-        (module, each.name)
-        for module in below("hub.scheduling")
-        for each in imports(module)
-        if each.name.partition(".")[0] in IMPURE
-    }
-    assert not impure
 
 
 @pytest.mark.parametrize("entry", CLIENT_SIDE)

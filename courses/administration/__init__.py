@@ -1,1 +1,1 @@
-"""Courses made, listed, cloned, archived; their folders in sessions."""
+"""Create, list, clone and archive courses; their folders in sessions."""

@@ -1,1 +1,1 @@
-"""Assignments released, listed and fetched; how they stand."""
+"""Release and list assignments; how each stands for a student and for the class."""

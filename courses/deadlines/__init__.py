@@ -1,1 +1,1 @@
-"""When something is due, for whom, and what lateness costs."""
+"""Due dates, extensions, outages and late penalties."""

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Extend deadlines for a person or a section, and record outages."""
 
 from __future__ import annotations
 

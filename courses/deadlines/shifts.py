@@ -1,4 +1,4 @@
-"""TODO."""
+"""What moves a due date: extensions and outages; and the penalty for late work."""
 
 from __future__ import annotations
 

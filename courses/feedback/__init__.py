@@ -1,1 +1,1 @@
-"""What students get back."""
+"""Write feedback pages and return them to students."""

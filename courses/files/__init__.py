@@ -1,1 +1,1 @@
-"""Bundles of files, their contents by hash, nbgrader's folders."""
+"""File bundles, the blob store for their contents, and nbgrader's course folder."""

@@ -1,1 +1,1 @@
-"""Nbgrader's gradebook: written apart, read without opening it."""
+"""nbgrader's gradebook: written in a process of its own, read without opening it."""

@@ -1,4 +1,4 @@
-"""Load the gradebook writer of an installation by entry point."""
+"""Load the gradebook of the installation's engine by its entry point."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Grading as a request on the pool, and the process that does it."""
+"""Grading runs and checks as requests on the pool, and the workers that execute them."""

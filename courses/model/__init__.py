@@ -1,1 +1,1 @@
-"""The values of courses, and the protocols of their store and contents."""
+"""The values of courses, and the protocol of their store."""

@@ -1,1 +1,1 @@
-"""Nbgrader's exchange in the words of ngshare's REST API."""
+"""The REST API of ngshare, for nbgrader's stock exchange client."""

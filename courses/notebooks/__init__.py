@@ -1,1 +1,1 @@
-"""Notebooks as documents: read, match cells, merge, imports."""
+"""Notebooks as documents: read, match cells, merge versions, find imports."""

@@ -1,1 +1,1 @@
-"""From a teacher's files to a version that students get."""
+"""Turn a teacher's source files into the version that students get."""

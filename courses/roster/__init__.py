@@ -1,1 +1,1 @@
-"""Who is in a class, from a table and from JupyterHub."""
+"""Who is in a course, in which role, and what the role allows."""

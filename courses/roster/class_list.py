@@ -1,4 +1,4 @@
-"""TODO."""
+"""List the members of a class with the names they are shown by."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What students hand in, and the receipts for it."""
+"""Accept submissions and issue receipts for them."""

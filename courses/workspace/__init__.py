@@ -1,1 +1,1 @@
-"""Assignments as folders on a student's disk."""
+"""Assignments as folders on a student's disk: fetch, merge and submit."""

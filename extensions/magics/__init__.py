@@ -1,1 +1,1 @@
-"""%carrel."""
+"""The IPython magics of Carrel: %carrel."""

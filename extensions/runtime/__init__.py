@@ -1,1 +1,1 @@
-"""What a job calls from inside: progress, checkpoint, receipt."""
+"""What a job calls while it runs: progress, checkpoint, receipt."""

@@ -1,1 +1,1 @@
-"""What only administrators do, with the right checked; the audit list."""
+"""Operations for administrators, each with its right checked; the audit log."""

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Read the audit log as response bodies."""
 
 from __future__ import annotations
 

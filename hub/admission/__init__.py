@@ -1,1 +1,1 @@
-"""What was sent becomes a request that may be stored, or is refused with advice."""
+"""Turn what was sent into a request that may be stored, or reject it with advice."""

@@ -1,1 +1,1 @@
-"""The contract between the service and a runner: spec, folder, journal, calls."""
+"""The contract between service and runner: attempt spec, folder, journal and calls."""

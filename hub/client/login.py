@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from ..errors import CarrelError, Forbidden, Unavailable
 from .sync_client import Client
 from .transport.credentials import Credentials
-from .transport.error_mapping import AWAY, no_carrel
+from .transport.error_map import AWAY, no_carrel
 from .transport.site_url import SiteUrl
 
 SCOPES = ("access:services!service=carrel", "custom:carrel:read", "custom:carrel:submit")

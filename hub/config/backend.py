@@ -1,4 +1,4 @@
-"""TODO."""
+"""Build the settings of a backend from those of the installation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Create and read the secrets of an installation: tokens, passwords and keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO."""
+"""The paths inside the state folder of an installation."""
 
 from __future__ import annotations
 

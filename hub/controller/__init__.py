@@ -1,1 +1,1 @@
-"""The reconcile loop and its duties."""
+"""The scheduling loop and its controllers: plan, start, reconcile, preempt, cull, enforce."""

@@ -1,4 +1,4 @@
-"""TODO."""
+"""What the controllers remember between two rounds of the loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Requeue or fail a request whose attempt was lost or rejected."""
 
 from __future__ import annotations
 

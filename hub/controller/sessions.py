@@ -1,4 +1,4 @@
-"""TODO."""
+"""Start granted sessions and end those that JupyterHub no longer runs."""
 
 from __future__ import annotations
 

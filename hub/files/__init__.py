@@ -1,1 +1,1 @@
-"""Homes and outputs on disk; file-system access that follows no link."""
+"""Homes and outputs on disk, reached without following links."""

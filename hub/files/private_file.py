@@ -1,4 +1,4 @@
-"""TODO."""
+"""Write a file that only its owner may read."""
 
 from __future__ import annotations
 

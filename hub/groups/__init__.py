@@ -1,1 +1,1 @@
-"""The tree of groups: quotas, members and teachers, terms and reservations."""
+"""The tree of groups: quotas, members, terms and reservations."""

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Resolve which groups a user belongs to and may use, from JupyterHub and the quota tree."""
 
 from __future__ import annotations
 

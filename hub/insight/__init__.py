@@ -1,1 +1,1 @@
-"""Predictions from what ran before (advice and anomalies to come)."""
+"""Predict run times from the jobs that ran before."""

@@ -1,4 +1,4 @@
-"""TODO."""
+"""The settings that a backend is created with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO."""
+"""The clock that the service is given."""
 
 from __future__ import annotations
 

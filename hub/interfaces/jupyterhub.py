@@ -1,4 +1,4 @@
-"""TODO."""
+"""What the service asks of JupyterHub."""
 
 from __future__ import annotations
 

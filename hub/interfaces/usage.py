@@ -1,4 +1,4 @@
-"""TODO."""
+"""What the service asks of the store about past usage."""
 
 from __future__ import annotations
 

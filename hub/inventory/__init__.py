@@ -1,1 +1,1 @@
-"""Devices, nodes and images: shown, chosen, drained, quarantined."""
+"""Devices, nodes and images of the pool: show, choose, drain, quarantine."""

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Show the devices of the pool with their state, as the caller may see them."""
 
 from __future__ import annotations
 

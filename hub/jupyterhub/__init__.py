@@ -1,1 +1,1 @@
-"""JupyterHub as Carrel runs it, and its REST API."""
+"""JupyterHub as Carrel runs it: configuration, templates and REST client."""

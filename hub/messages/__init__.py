@@ -1,1 +1,1 @@
-"""Sentences that people read, worded once for pages, terminal, widgets and API."""
+"""The message catalogue: every sentence that several interfaces show."""

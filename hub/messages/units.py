@@ -1,4 +1,4 @@
-"""TODO."""
+"""Format amounts for people: durations, memory, devices, device-hours, counts and days."""
 
 from __future__ import annotations
 

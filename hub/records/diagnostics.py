@@ -1,4 +1,4 @@
-"""TODO."""
+"""A finding of ``carrel doctor`` and how severe it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Events of a request, and a digest of what changed since an event."""
 
 from __future__ import annotations
 

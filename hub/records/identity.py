@@ -1,4 +1,4 @@
-"""TODO."""
+"""Who calls, what they may see, and the check for administrators."""
 
 from __future__ import annotations
 

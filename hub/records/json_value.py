@@ -1,4 +1,4 @@
-"""TODO."""
+"""JSON values, and dataclasses turned into them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO."""
+"""A lease on devices, its state, and the handle of the process that runs on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Ledger entries, and usage summed from them."""
 
 from __future__ import annotations
 

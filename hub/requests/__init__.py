@@ -1,1 +1,1 @@
-"""List, show, explain, amend, cancel requests; reports of attempts."""
+"""List, show, explain, amend and cancel requests; accept the reports of attempts."""

@@ -1,1 +1,1 @@
-"""What one running service holds in memory: Context, notifier, caches, metrics."""
+"""What one running service holds in memory: context, notifier, caches and metrics."""

@@ -1,4 +1,4 @@
-"""TODO."""
+"""The newest kernel activity that each session reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Server starts that JupyterHub was asked for and has not confirmed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Bodies about devices, queue and groups."""
 
 from __future__ import annotations
 

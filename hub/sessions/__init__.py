@@ -1,1 +1,1 @@
-"""Open, hold, claim, keep and end sessions; asking JupyterHub for servers."""
+"""Open, hold, claim, keep and end sessions; start their servers at JupyterHub."""

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Record what a session reports of its kernels, and keep an idle session."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Device-seconds and waits of the past: sums, budgets, reports and who may see them."""
+"""Device-seconds and wait times of the past: sums, budgets and reports."""

@@ -1,1 +1,1 @@
-"""Jobs as processes of this machine."""
+"""Run jobs as processes of this machine."""

@@ -1,1 +1,1 @@
-"""JupyterHub spawners on a lease."""
+"""JupyterHub spawners that run a session on a lease."""

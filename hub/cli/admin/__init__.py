@@ -1,1 +1,1 @@
-"""Up, down, doctor, backup, groups, users, pool, images, calendar, audit."""
+"""Commands of administrators: up, down, doctor, backup, groups, users, pool, images, calendar."""

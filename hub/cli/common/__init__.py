@@ -1,1 +1,1 @@
-"""What commands share: options, output, errors, exit status, live progress."""
+"""What commands share: options, output, exit status and live progress."""

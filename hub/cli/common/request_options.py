@@ -1,4 +1,4 @@
-"""TODO."""
+"""Options that several commands share: time limit, group and device model."""
 
 from __future__ import annotations
 

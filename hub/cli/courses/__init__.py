@@ -1,1 +1,1 @@
-"""Carrel course."""
+"""``carrel course``: commands for teachers and students."""

@@ -1,1 +1,1 @@
-"""Submit, run, wait, list, show, output, why, change, cancel."""
+"""Commands for jobs: submit, run, wait, ps, show, logs, output, why, change, cancel."""

@@ -1,1 +1,1 @@
-"""Carrel session, carrel quote."""
+"""``carrel session`` and ``carrel quote``."""

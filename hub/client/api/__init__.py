@@ -1,1 +1,1 @@
-"""The calls, by feature."""
+"""The calls of the client, by feature."""

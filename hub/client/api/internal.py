@@ -15,7 +15,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from ...errors import Unavailable
 from ...schemas import OpenSessionIn, RequestOut, StartedIn, StopIn
 from ...schemas.grading import GradedOut
-from ..transport.error_mapping import failure
+from ..transport.error_map import failure
 from ..transport.sse import Parser
 
 SILENCE_SECONDS = 45.0

@@ -1,1 +1,1 @@
-"""How a call travels: connection, credentials, retries, event streams."""
+"""How a call travels: connection, credentials, retries and event streams."""

@@ -13,7 +13,7 @@ from typing import Protocol, TypeAlias
 import httpx
 
 from ...errors import CarrelError, Unavailable
-from .error_mapping import AWAY, failure, no_carrel
+from .error_map import AWAY, failure, no_carrel
 from .site_url import SiteUrl
 
 Query: TypeAlias = Mapping[str, str | int | Sequence[str]]

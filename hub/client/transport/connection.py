@@ -12,7 +12,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from ...errors import Unavailable
 from .calls import Call, HttpAnswer, Transport
 from .credentials import credentials_here
-from .error_mapping import no_carrel
+from .error_map import no_carrel
 from .retry import RetryPolicy
 from .site_url import SiteUrl
 from .sse import Message

@@ -1,1 +1,1 @@
-"""Who may start although somebody ahead waits."""
+"""Start requests behind the head of the queue without delaying it."""

@@ -1,1 +1,1 @@
-"""One decision: dispatch, reclaim, estimate; and the same incrementally."""
+"""One scheduling cycle from a snapshot to a plan, from scratch and incrementally."""

@@ -1,1 +1,1 @@
-"""Why a request waits, what would help, what a change would mean."""
+"""Explain why a request waits or can never run, and what would change that."""

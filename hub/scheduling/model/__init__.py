@@ -1,1 +1,1 @@
-"""Snapshot in, plan out: the values of a decision."""
+"""The values of the scheduler: snapshot, plan, states of a request, idleness."""

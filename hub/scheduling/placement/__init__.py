@@ -1,1 +1,1 @@
-"""Which devices a request gets: best fit, gangs, shares."""
+"""Choose devices for a request: best fit, gangs, shares and locality."""

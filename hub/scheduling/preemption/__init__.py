@@ -1,1 +1,1 @@
-"""Who is asked to give devices back, at what cost."""
+"""Select preemption victims by cost, and relocate requests to free whole nodes."""

@@ -1,1 +1,1 @@
-"""The order among what waits: priority, fair share, deadline."""
+"""Order the queue by priority and fair share; the state of one scheduling cycle."""

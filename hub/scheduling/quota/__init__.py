@@ -1,1 +1,1 @@
-"""Limits, guarantees and charges on the tree of groups."""
+"""Quota on the tree of groups: guarantees, limits, borrowing, budgets and charges."""

@@ -1,1 +1,1 @@
-"""The event loop of a replay, its metrics, and a comparison of several."""
+"""Replay a trace: event loop, metrics and reports."""

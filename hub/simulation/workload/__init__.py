@@ -1,1 +1,1 @@
-"""Jobs of a trace and the site they run on."""
+"""Jobs of a trace, and the simulated site that they run on."""

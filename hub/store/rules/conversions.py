@@ -1,4 +1,4 @@
-"""TODO."""
+"""Convert stored rows into the values of the scheduler."""
 
 from __future__ import annotations
 

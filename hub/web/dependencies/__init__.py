@@ -1,1 +1,1 @@
-"""What routes ask for: context, caller, visitor, body, upload; and error answers."""
+"""What routes depend on: context, caller, body, upload; and error responses."""

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Path and query parameters of the course routes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Redirects to pages of this site only, and to the sign-in page."""
 
 from __future__ import annotations
 

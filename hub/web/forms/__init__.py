@@ -1,1 +1,1 @@
-"""Forms as they were filled in, and what was wrong with them."""
+"""HTML forms: typed fields, what was filled in, and what was wrong with it."""

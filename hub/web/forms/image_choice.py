@@ -1,4 +1,4 @@
-"""TODO."""
+"""The images that a form offers, with what each line says."""
 
 from __future__ import annotations
 

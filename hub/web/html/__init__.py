@@ -1,1 +1,1 @@
-"""How values look in a page: filters, addresses, plots, sandboxed content."""
+"""Template filters, URLs, plots and sandboxed notebook content."""

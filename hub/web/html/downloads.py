@@ -1,4 +1,4 @@
-"""TODO."""
+"""Responses that a browser saves or shows without running anything in them."""
 
 from __future__ import annotations
 

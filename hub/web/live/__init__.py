@@ -1,1 +1,1 @@
-"""Event streams: form, pace, one look for all who follow, what each is told."""
+"""Event streams, and the change feed that they share."""

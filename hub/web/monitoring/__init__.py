@@ -1,1 +1,1 @@
-"""Metrics, readiness, ids of calls."""
+"""Metrics, readiness and the request log."""

@@ -1,1 +1,1 @@
-"""The description of the API, with examples."""
+"""The OpenAPI description, with examples."""

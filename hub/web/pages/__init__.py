@@ -1,1 +1,1 @@
-"""Web pages for people: desk, sessions, usage, and folders by feature."""
+"""Web pages: desk, sessions, usage and sign-in; jobs, courses and admin in folders."""

@@ -1,4 +1,4 @@
-"""TODO."""
+"""The event stream of a session's waiting page."""
 
 from __future__ import annotations
 

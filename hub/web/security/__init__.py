@@ -1,1 +1,1 @@
-"""Who somebody is and what they may: OAuth, tokens, form tokens, headers."""
+"""Authentication and authorization: OAuth, tokens, CSRF and security headers."""

@@ -1,1 +1,1 @@
-"""What a container is created with: template, mounts, logs."""
+"""What containers are created with: template, mounts, networks and firewall."""

@@ -1,1 +1,1 @@
-"""What carrel doctor finds out about an engine."""
+"""Checks of a Docker engine for ``carrel doctor``."""

@@ -1,1 +1,1 @@
-"""One Docker engine, asked with time-outs."""
+"""Calls to one Docker engine, with time-outs."""

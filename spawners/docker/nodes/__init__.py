@@ -1,1 +1,1 @@
-"""Machines of the pool: devices, running containers, warm pool, clean-up."""
+"""Docker hosts as nodes: devices, running containers, warm pool and clean-up."""

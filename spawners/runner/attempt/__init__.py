@@ -1,1 +1,1 @@
-"""What every attempt has: monitor, memory, working folder; a command."""
+"""One attempt: monitor, memory, working folder, reports to the service, outcome."""

@@ -1,1 +1,1 @@
-"""How kernels start (forked and resumed ones to come)."""
+"""Start kernels."""

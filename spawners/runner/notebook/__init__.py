@@ -1,1 +1,1 @@
-"""A notebook from its load to its result."""
+"""Execute a notebook, from its load to its result."""

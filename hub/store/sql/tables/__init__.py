@@ -1,1 +1,1 @@
-"""The tables, their rows as values, conditions on them."""
+"""Table definitions, and rows as values."""

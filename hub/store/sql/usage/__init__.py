@@ -1,1 +1,1 @@
-"""Sums of the ledger: by day, model, group; decayed; levels."""
+"""Usage summed from the ledger: by day, model and group; decayed; levels of the pool."""

@@ -1,1 +1,1 @@
-"""Quotas, people, pool, calendar, images, audit."""
+"""Pages of administrators: quotas, people, pool, calendar, images and audit log."""

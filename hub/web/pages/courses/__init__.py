@@ -1,1 +1,1 @@
-"""Courses for teachers, graders and students."""
+"""Pages of courses for teachers, graders and students."""

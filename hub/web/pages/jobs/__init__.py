@@ -1,1 +1,1 @@
-"""Submit, list and follow jobs."""
+"""Pages to submit, list and follow jobs."""
